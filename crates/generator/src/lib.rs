@@ -1,0 +1,2 @@
+//! Traffic: streams, pacing, probes and their receiver.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The OpenFlow switch: agent, workers, configuration, control socket.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Formats of test vectors and cases; imports nothing.
+#![forbid(unsafe_code)]
