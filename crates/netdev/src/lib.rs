@@ -1,1 +1,13 @@
 //! Ports: memory, null, pcap, AF_PACKET and TAP behind one trait, and the Linux facts around them.
+
+pub mod error;
+pub mod kind;
+pub mod kinds;
+pub mod port;
+pub mod spec;
+pub mod sys;
+
+pub use error::PortError;
+pub use kind::{KINDS, PortKind, open, open_text};
+pub use port::{Port, PortCounters, PortInfo};
+pub use spec::{PortSpec, SpecError};

@@ -1,0 +1,70 @@
+//! `PortError`: what can go wrong with a port, in words that say what to do about it.
+//!
+//! It must never carry a guess: where the kernel gives only a number, the number's text is kept.
+
+use std::io;
+
+use crate::spec::SpecError;
+
+/// What went wrong with a port.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The spec text is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The device behind the port has disappeared; the port will not work again.
+    #[error("port {0}: the device has disappeared")]
+    Gone(String),
+    /// There is no device of that name in this network namespace.
+    #[error("no network device {name:?}; there are: {}", list(.present))]
+    NoSuchDevice {
+        /// The name asked for.
+        name: String,
+        /// The devices that exist, with those most alike first.
+        present: Vec<String>,
+    },
+    /// The kernel refused for want of a right.
+    #[error("{what}: permission denied; run as root, or {fix}")]
+    Permission {
+        /// What was tried.
+        what: String,
+        /// What would help besides being root.
+        fix: &'static str,
+    },
+    /// Somebody else holds what the port needs for itself alone.
+    #[error("{0} is in use already")]
+    InUse(String),
+    /// A file or a ring does not hold what it should.
+    #[error("{name}: {reason} (at byte {offset})")]
+    Format {
+        /// The file or ring.
+        name: String,
+        /// Where the trouble was met, in bytes from the start.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Any other failure of a system call.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl PortError {
+    /// An error of a system call, sorted: permission apart from the rest.
+    pub(crate) fn from_io(what: impl Into<String>, fix: &'static str, source: io::Error) -> Self {
+        let what = what.into();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission { what, fix },
+            _ => Self::Io { what, source },
+        }
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

@@ -1,0 +1,97 @@
+//! The table of port kinds, and `open`.
+//!
+//! A new kind is one file under `kinds/`, one variant and one row here: the spec text, its errors,
+//! the reference and the contract test are derived from the row. Nothing else may list the kinds.
+
+use crate::error::PortError;
+use crate::kinds;
+use crate::port::Port;
+use crate::spec::PortSpec;
+
+/// The kinds of port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PortKind {
+    /// A Linux network device through an `AF_PACKET` socket.
+    AfPacket,
+    /// A TAP device that the port makes.
+    Tap,
+    /// Two rings in shared memory, one per direction.
+    Memory,
+    /// A capture file, read or written.
+    Pcap,
+    /// Nothing: receives nothing and takes everything.
+    Null,
+}
+
+/// One kind in the table.
+#[derive(Debug)]
+pub struct KindRow {
+    /// The kind.
+    pub kind: PortKind,
+    /// Its word in the spec text.
+    pub word: &'static str,
+    /// What the name stands for; empty when a name is not needed.
+    pub name_hint: &'static str,
+    /// One sentence for help texts.
+    pub help: &'static str,
+    /// The options.
+    pub options: &'static [OptionRow],
+    open: fn(&PortSpec) -> Result<Box<dyn Port>, PortError>,
+}
+
+/// One option of a kind.
+#[derive(Debug)]
+pub struct OptionRow {
+    /// The name.
+    pub name: &'static str,
+    /// The values in short, default first.
+    pub values: &'static str,
+    /// One sentence for help texts.
+    pub help: &'static str,
+}
+
+const fn option(name: &'static str, values: &'static str, help: &'static str) -> OptionRow {
+    OptionRow { name, values, help }
+}
+
+/// Every kind.
+pub const KINDS: &[KindRow] = &[
+    KindRow {
+        kind: PortKind::Null,
+        word: "null",
+        name_hint: "",
+        help: "receives nothing and takes everything",
+        options: &[],
+        open: kinds::null::open,
+    },
+];
+
+impl PortKind {
+    /// The kind's row in the table.
+    ///
+    /// # Panics
+    /// Never for a kind of the table; a test holds that each has a row.
+    #[must_use]
+    pub fn row(self) -> &'static KindRow {
+        match KINDS.iter().find(|row| row.kind == self) {
+            Some(row) => row,
+            None => unreachable!("every kind has a row"),
+        }
+    }
+}
+
+/// Opens the port that `spec` names.
+///
+/// # Errors
+/// What the kind's file says; every error names what was tried.
+pub fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+    (spec.kind().row().open)(spec)
+}
+
+/// Parses `text` and opens the port.
+///
+/// # Errors
+/// [`PortError::Spec`] for a wrong text, else as [`open`].
+pub fn open_text(text: &str) -> Result<Box<dyn Port>, PortError> {
+    open(&text.parse()?)
+}

@@ -1,0 +1,3 @@
+//! The kinds of port, one file each; `kind.rs` holds their table.
+
+pub mod null;

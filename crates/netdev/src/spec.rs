@@ -1,0 +1,218 @@
+//! The text that names a port: `kind:name?option=value&option=value`.
+//!
+//! Parsing checks the kind and the names of its options against the table of kinds, so that a slip
+//! is told at once and with what is allowed. It must never open anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::kind::{KINDS, KindRow, PortKind};
+
+/// What is wrong with a spec text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// No colon after the kind.
+    #[error(
+        "port {text:?} has no kind; write kind:name, for example af_packet:eth0 (kinds: {kinds})"
+    )]
+    NoKind {
+        /// The text as given.
+        text: String,
+        /// The kinds there are.
+        kinds: String,
+    },
+    /// The kind is not in the table.
+    #[error("unknown port kind {kind:?}; kinds are: {kinds}")]
+    UnknownKind {
+        /// The word in place of the kind.
+        kind: String,
+        /// The kinds there are.
+        kinds: String,
+    },
+    /// The kind needs a name.
+    #[error("port kind {kind} needs a name: {kind}:{hint}")]
+    NoName {
+        /// The kind.
+        kind: &'static str,
+        /// What the name stands for.
+        hint: &'static str,
+    },
+    /// The kind has no such option.
+    #[error("port kind {kind} has no option {option:?}; {allowed}")]
+    UnknownOption {
+        /// The kind.
+        kind: &'static str,
+        /// The word in place of the option.
+        option: String,
+        /// The options there are.
+        allowed: String,
+    },
+    /// The value does not fit the option.
+    #[error("option {option}={value:?} of port kind {kind}: use {allowed}")]
+    BadValue {
+        /// The kind.
+        kind: &'static str,
+        /// The option.
+        option: String,
+        /// The value as given.
+        value: String,
+        /// What fits.
+        allowed: String,
+    },
+}
+
+/// A port as named by its spec text. `to_string` gives the text back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortSpec {
+    kind: PortKind,
+    name: String,
+    options: BTreeMap<String, String>,
+}
+
+impl PortSpec {
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> PortKind {
+        self.kind
+    }
+
+    /// What stands between the colon and the question mark.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text of an option, where it was given.
+    #[must_use]
+    pub fn option(&self, option: &str) -> Option<&str> {
+        self.options.get(option).map(String::as_str)
+    }
+
+    /// A switch-like option: `true`, `false`, or nothing for `default`.
+    pub(crate) fn flag(&self, option: &str, default: bool) -> Result<bool, SpecError> {
+        match self.option(option) {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(self.bad_value(option, "true or false")),
+        }
+    }
+
+    /// A number option within `range`, or `default`.
+    pub(crate) fn number(
+        &self,
+        option: &str,
+        range: std::ops::RangeInclusive<u32>,
+        default: u32,
+    ) -> Result<u32, SpecError> {
+        let Some(text) = self.option(option) else { return Ok(default) };
+        match text.parse() {
+            Ok(value) if range.contains(&value) => Ok(value),
+            _ => {
+                let allowed = format!("a number from {} to {}", range.start(), range.end());
+                Err(self.bad_value(option, &allowed))
+            }
+        }
+    }
+
+    /// The error for a value that does not fit.
+    pub(crate) fn bad_value(&self, option: &str, allowed: &str) -> SpecError {
+        SpecError::BadValue {
+            kind: self.kind.row().word,
+            option: option.to_owned(),
+            value: self.option(option).unwrap_or_default().to_owned(),
+            allowed: allowed.to_owned(),
+        }
+    }
+}
+
+impl FromStr for PortSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let Some((word, rest)) = text.split_once(':') else {
+            return Err(SpecError::NoKind { text: text.to_owned(), kinds: kind_words() });
+        };
+        let Some(row) = KINDS.iter().find(|row| row.word == word) else {
+            return Err(SpecError::UnknownKind { kind: word.to_owned(), kinds: kind_words() });
+        };
+        let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if name.is_empty() && !row.name_hint.is_empty() {
+            return Err(SpecError::NoName { kind: row.word, hint: row.name_hint });
+        }
+        let mut options = BTreeMap::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (option, value) = part.split_once('=').unwrap_or((part, "true"));
+            if !row.options.iter().any(|known| known.name == option) {
+                return Err(unknown_option(row, option));
+            }
+            options.insert(option.to_owned(), value.to_owned());
+        }
+        Ok(Self { kind: row.kind, name: name.to_owned(), options })
+    }
+}
+
+impl fmt::Display for PortSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind.row().word, self.name)?;
+        for (n, (option, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{option}={value}", if n == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+fn kind_words() -> String {
+    KINDS.iter().map(|row| row.word).collect::<Vec<_>>().join(", ")
+}
+
+fn unknown_option(row: &KindRow, option: &str) -> SpecError {
+    let names: Vec<String> =
+        row.options.iter().map(|o| format!("{}={}", o.name, o.values)).collect();
+    let allowed = if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has: {}", names.join(", "))
+    };
+    SpecError::UnknownOption { kind: row.word, option: option.to_owned(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_reads_and_prints_back() {
+        for row in KINDS {
+            let mut text = format!("{}:x", row.word);
+            for (n, option) in row.options.iter().enumerate() {
+                text += if n == 0 { "?" } else { "&" };
+                text += &format!("{}=1", option.name);
+            }
+            let spec: PortSpec = text.parse().unwrap();
+            assert_eq!(spec.kind(), row.kind);
+            assert_eq!(spec.name(), "x");
+            assert_eq!(spec.to_string().parse::<PortSpec>().unwrap(), spec);
+        }
+    }
+
+    #[test]
+    fn slips_are_told_with_what_is_allowed() {
+        let error = |text: &str| text.parse::<PortSpec>().unwrap_err().to_string();
+        assert!(error("veth0").contains("af_packet:eth0"));
+        assert!(error("afpacket:veth0").contains("af_packet, tap"), "{}", error("afpacket:x"));
+        assert!(error("pcap:").contains("pcap:FILE"));
+        assert!(error("pcap:f?lop=true").contains("loop=true|false"));
+        assert!(error("null:?x=1").contains("it has none"));
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let spec: PortSpec = "memory:x?slots=many&end=a".parse().unwrap();
+        let error = spec.number("slots", 1..=8, 4).unwrap_err().to_string();
+        assert!(error.contains("a number from 1 to 8"), "{error}");
+        assert!(spec.flag("end", true).is_err());
+        assert_eq!(spec.number("frame_max", 1..=8, 4), Ok(4));
+    }
+}

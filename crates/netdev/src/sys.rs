@@ -1,0 +1,4 @@
+//! The Linux facts around ports: everything here talks to the kernel, and all unsafe code of the
+//! workspace's I/O lives here behind safe functions. Nothing above this module may call `libc`.
+
+pub mod event;
