@@ -1,4 +1,9 @@
 //! The Linux facts around ports: everything here talks to the kernel, and all unsafe code of the
 //! workspace's I/O lives here behind safe functions. Nothing above this module may call `libc`.
 
+pub mod affinity;
+pub mod cpu;
 pub mod event;
+pub mod netns;
+pub mod spawn;
+mod unshare;

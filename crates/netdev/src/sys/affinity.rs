@@ -1,0 +1,65 @@
+//! Which CPUs a thread may use.
+//!
+//! Pinning is advice to the scheduler for this machine; nothing may depend on it for being right.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// When the machine (or the container) does not offer that CPU.
+pub fn pin_thread(cpu: usize) -> io::Result<()> {
+    if let Some(set) = cpu_set(&[cpu])? {
+        sched_setaffinity(None, &set)?;
+    }
+    Ok(())
+}
+
+/// The CPUs that the calling thread may use, ascending.
+///
+/// # Errors
+/// What `sched_getaffinity(2)` says.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// How many CPUs the calling thread may use; at least 1.
+#[must_use]
+pub fn cpu_count() -> usize {
+    allowed_cpus().map_or(1, |cpus| cpus.len().max(1))
+}
+
+/// The set of `cpus`; `None` for an empty list, which stands for no wish.
+pub(super) fn cpu_set(cpus: &[usize]) -> io::Result<Option<CpuSet>> {
+    if cpus.is_empty() {
+        return Ok(None);
+    }
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no CPU {cpu}")));
+        }
+        set.set(cpu);
+    }
+    Ok(Some(set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_has_one_cpu() {
+        std::thread::spawn(|| {
+            let first = allowed_cpus().unwrap()[0];
+            pin_thread(first).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [first]);
+            assert!(pin_thread(1_000_000).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}
