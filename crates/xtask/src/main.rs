@@ -1,4 +1,66 @@
 //! The project's own tasks, in Rust, so that nothing but cargo is needed to run them.
+//!
+//! `cargo xtask tidy` checks the house rules, `cargo xtask graph` draws the crates. It imports no
+//! crate of the house: it must still run when they do not compile.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod graph;
+mod shell;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check the house rules that a program can check; draws the crate graph
+    Tidy,
+    /// Draw the crate graph as it is in the manifests
+    Graph {
+        /// For graphviz instead of as text
+        #[arg(long)]
+        dot: bool,
+        /// As the table in ARCHITECTURE.md
+        #[arg(long, conflicts_with = "dot")]
+        markdown: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let root = workspace_root();
+    let done = match Cli::parse().task {
+        Task::Tidy => tidy::run(&root),
+        Task::Graph { dot: true, .. } => draw(&root, graph::dot),
+        Task::Graph { markdown: true, .. } => draw(&root, graph::markdown),
+        Task::Graph { .. } => draw(&root, graph::text),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn draw(root: &Path, form: fn(&graph::Graph) -> String) -> anyhow::Result<()> {
+    let graph = graph::Graph::from_metadata(&tidy::metadata(root)?)?;
+    print!("{}", form(&graph));
+    Ok(())
+}
+
+/// The folder above `crates/xtask`, where this program was compiled.
+fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or_else(|| here.to_path_buf(), Path::to_path_buf)
+}

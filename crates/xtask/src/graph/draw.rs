@@ -1,0 +1,134 @@
+//! Drawings of the crate graph: text for the terminal, a table for ARCHITECTURE.md, DOT for
+//! graphviz.
+//!
+//! An arrow that is implied by a longer way is drawn faint (in brackets), so that the eye finds the
+//! shape. It must never draw from the plan what the manifests do not contain.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::{Graph, Kind, ROOMS, Unsafe};
+
+/// The graph as lines of text, highest level first.
+pub(crate) fn text(graph: &Graph) -> String {
+    let width = graph.crates.iter().map(String::len).max().unwrap_or(0);
+    let mut out = String::new();
+    for room in ROOMS.iter().filter(|room| graph.crates.contains(room.name)) {
+        let (shown, implied) = arrows_of(graph, room.name);
+        let mut arrows = shown.join("  ");
+        if !implied.is_empty() {
+            let _ = write!(arrows, "  ({})", implied.join(" "));
+        }
+        let arrows = if arrows.is_empty() { String::new() } else { format!("──►  {arrows}") };
+        let _ = writeln!(out, "{}  {:width$}  {arrows}", room.level, room.name);
+    }
+    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The crates as a table for people: what each is, what it imports, where it may be unsafe.
+pub(crate) fn markdown(graph: &Graph) -> String {
+    let mut out =
+        String::from("| level | crate | is | imports | unsafe |\n|---|---|---|---|---|\n");
+    for room in ROOMS.iter().filter(|room| graph.crates.contains(room.name)) {
+        let (mut imports, implied) = arrows_of(graph, room.name);
+        imports.extend(implied);
+        let place = match room.unsafe_code {
+            Unsafe::Forbid => "forbidden".to_owned(),
+            Unsafe::Only([]) => "none so far".to_owned(),
+            Unsafe::Only(places) => format!("`{}` only", places.join("`, `")),
+        };
+        let imports = imports.join(", ");
+        let _ = writeln!(
+            out,
+            "| {} | `{}` | {} | {imports} | {place} |",
+            room.level, room.name, room.is
+        );
+    }
+    out
+}
+
+/// The graph for graphviz: one rank for each level, tests' arrows dashed.
+pub(crate) fn dot(graph: &Graph) -> String {
+    let mut out = String::from("digraph weir {\n    rankdir = TB;\n    node [shape = box];\n");
+    let levels: BTreeSet<u8> = ROOMS.iter().map(|room| room.level).collect();
+    for level in levels.iter().rev() {
+        let at_level =
+            |room: &&super::Room| room.level == *level && graph.crates.contains(room.name);
+        let names: Vec<&str> = ROOMS.iter().filter(at_level).map(|room| room.name).collect();
+        let _ = writeln!(out, "    {{ rank = same; {}; }}", names.join("; "));
+    }
+    for arrow in &graph.arrows {
+        let style = match arrow.kind {
+            Kind::Normal => "",
+            Kind::Dev => " [style = dashed]",
+        };
+        let _ = writeln!(out, "    {} -> {}{style};", arrow.from, arrow.to);
+    }
+    out + "}\n"
+}
+
+/// Direct arrows of a crate: those that no longer way implies, and the rest.
+fn arrows_of<'g>(graph: &'g Graph, from: &str) -> (Vec<&'g str>, Vec<&'g str>) {
+    let direct: Vec<&str> = graph
+        .arrows
+        .iter()
+        .filter(|arrow| arrow.from == from && arrow.kind == Kind::Normal)
+        .map(|arrow| arrow.to.as_str())
+        .collect();
+    let implied = |to: &str| direct.iter().any(|via| *via != to && reaches(graph, via, to));
+    direct.iter().partition(|to| !implied(to))
+}
+
+fn reaches(graph: &Graph, from: &str, to: &str) -> bool {
+    graph.imports(from, to)
+        || graph
+            .arrows
+            .iter()
+            .filter(|arrow| arrow.from == from && arrow.kind == Kind::Normal)
+            .any(|arrow| arrow.to != from && reaches(graph, &arrow.to, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Graph, Kind, dot, markdown, text};
+    use crate::graph::Arrow;
+
+    fn graph() -> Graph {
+        let mut graph = Graph::default();
+        for name in ["openflow", "wire", "channel"] {
+            graph.crates.insert(name.into());
+        }
+        let arrows = [
+            ("wire", "openflow", Kind::Normal),
+            ("channel", "wire", Kind::Normal),
+            ("channel", "openflow", Kind::Normal),
+            ("wire", "testkit", Kind::Dev),
+        ];
+        for (from, to, kind) in arrows {
+            let manifest = String::new();
+            graph.arrows.insert(Arrow { from: from.into(), to: to.into(), kind, manifest });
+        }
+        graph
+    }
+
+    #[test]
+    fn text_puts_implied_arrows_in_brackets() {
+        let expected = "2  channel   ──►  wire  (openflow)\n1  wire      ──►  openflow\n\
+                        0  openflow\n";
+        assert_eq!(text(&graph()), expected);
+    }
+
+    #[test]
+    fn the_table_says_what_a_crate_is() {
+        let row = "| 1 | `wire` | codec: frame to message and back | openflow | forbidden |";
+        assert!(markdown(&graph()).contains(row), "{}", markdown(&graph()));
+    }
+
+    #[test]
+    fn dot_dashes_the_arrows_of_tests() {
+        let dot = dot(&graph());
+        assert!(dot.contains("channel -> wire;"), "{dot}");
+        assert!(dot.contains("wire -> testkit [style = dashed];"), "{dot}");
+    }
+}

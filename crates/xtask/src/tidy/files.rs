@@ -1,0 +1,68 @@
+//! The files that git tracks or would track, with their text.
+//!
+//! Checks take a [`SourceFile`], so tests make one from a string. Files that git ignores are never
+//! looked at.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// A file of the workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    /// Path relative to the workspace, with `/`.
+    pub(crate) path: String,
+    /// Size in bytes.
+    pub(crate) size_bytes: u64,
+    /// The text; none when it is not UTF-8.
+    pub(crate) text: Option<String>,
+}
+
+impl SourceFile {
+    /// A file with this text.
+    #[cfg(test)]
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        Self { path: path.into(), size_bytes: text.len() as u64, text: Some(text.into()) }
+    }
+
+    /// Whether the name ends in `.extension`.
+    pub(crate) fn is(&self, extension: &str) -> bool {
+        Path::new(&self.path).extension().is_some_and(|e| e == extension)
+    }
+
+    /// The crate it belongs to: the folder under `crates/`, and the path inside it.
+    pub(crate) fn in_crate(&self) -> Option<(&str, &str)> {
+        self.path.strip_prefix("crates/")?.split_once('/')
+    }
+}
+
+/// All files of the workspace that git tracks or does not ignore.
+///
+/// # Errors
+/// When git does not answer or a file cannot be read.
+pub(crate) fn tracked(root: &Path) -> Result<Vec<SourceFile>> {
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let listed = shell::capture(Command::new("git").current_dir(root).args(arguments))?;
+    let mut paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let mut files = Vec::new();
+    for path in paths {
+        let full = root.join(path);
+        // A tracked file may be deleted in the work tree; then there is nothing to check.
+        if !full.is_file() {
+            continue;
+        }
+        let bytes = std::fs::read(&full).with_context(|| format!("reading {path}"))?;
+        let size_bytes = bytes.len() as u64;
+        files.push(SourceFile {
+            path: path.into(),
+            size_bytes,
+            text: String::from_utf8(bytes).ok(),
+        });
+    }
+    Ok(files)
+}
