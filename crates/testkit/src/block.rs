@@ -1,7 +1,8 @@
 //! The syntax that vectors and cases share: blocks of `key: value` lines.
 //!
 //! One reader for both, so that comments, continuation lines and error messages are the same
-//! everywhere. It must never drop a line silently: what is not understood is an error with its place.
+//! everywhere. It must never drop a line silently: what is not understood is an error with its
+//! place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Formats of test vectors and cases, and where they lie in the workspace.
 //!
-//! Bytes in tests come from other programs and from the specification; they are kept as text so that
-//! people can read and review them (`vectors/README.md` describes both formats). This crate only
-//! reads those files. It imports nothing, so every crate may use it in its tests, and it never
+//! Bytes in tests come from other programs and from the specification; they are kept as text so
+//! that people can read and review them (`vectors/README.md` describes both formats). This crate
+//! only reads those files. It imports nothing, so every crate may use it in its tests, and it never
 //! decides what the bytes mean.
 #![forbid(unsafe_code)]
 

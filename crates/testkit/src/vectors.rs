@@ -69,7 +69,8 @@ pub fn load(file: &Path) -> Result<Vec<Vector>, Error> {
 /// The vectors of every `*.vec` below `dir`, in the order of their paths.
 ///
 /// # Errors
-/// As [`load`]; also when `dir` does not exist, so that a renamed folder cannot pass for an empty one.
+/// As [`load`]; also when `dir` does not exist, so that a renamed folder cannot pass for an empty
+/// one.
 pub fn load_dir(dir: &Path) -> Result<Vec<Vector>, Error> {
     let mut all = Vec::new();
     for file in block::files(dir, "vec")? {
