@@ -4,6 +4,9 @@
 pub mod affinity;
 pub mod cpu;
 pub mod event;
+pub mod link;
+mod netlink;
 pub mod netns;
+pub mod qdisc;
 pub mod spawn;
 mod unshare;
