@@ -1,0 +1,322 @@
+//! The match fields: one row each (clause 7.2.3 of OpenFlow 1.3).
+//!
+//! A row is all that a field is: its name and number, its width, whether a mask is allowed, what
+//! the packet must be for it to exist, whether set-field may write it, and where it lies in a
+//! packet. Codec, checks, text, table features, the flow key and the reference page are derived
+//! from these rows. Behaviour never goes in here.
+
+/// The class of the basic match fields, `OFPXMC_OPENFLOW_BASIC`.
+pub const OXM_CLASS_BASIC: u16 = 0x8000;
+
+/// In `VLAN_VID`: a tag is present (`OFPVID_PRESENT`). A value of zero means that there is none.
+pub const VID_PRESENT: u128 = 0x1000;
+
+/// Header that holds a field, for the row-driven reader and the reference page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Destination, source and EtherType of the frame.
+    Ethernet,
+    /// The outermost VLAN tag, from its TCI on.
+    Vlan,
+    /// The outermost MPLS label stack entry.
+    Mpls,
+    /// The PBB I-TAG, from its flags on.
+    Pbb,
+    /// ARP for IPv4 over Ethernet.
+    Arp,
+    /// IPv4.
+    Ipv4,
+    /// IPv6, the fixed header.
+    Ipv6,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP.
+    Icmpv4,
+    /// ICMPv6.
+    Icmpv6,
+}
+
+/// Where a field's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Not in the packet: given by the port or written by the pipeline.
+    Meta,
+    /// At a fixed bit offset in one of these headers, whichever the packet has.
+    At(&'static [(Header, u16)]),
+    /// Found by parsing: behind a chain of headers or options, or computed from several bits.
+    Parsed,
+}
+
+/// What a match must also hold for the field to be allowed (clause 7.2.3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prereq {
+    /// Nothing.
+    None,
+    /// The field itself, with any value.
+    Present(Field),
+    /// `VLAN_VID` with a value other than "no tag".
+    VlanTag,
+    /// The field, unmasked, with one of these values.
+    OneOf(Field, &'static [u128]),
+}
+
+/// One match field's row.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldRow {
+    /// The field.
+    pub field: Field,
+    /// The specification's name in lower case, as Ryu and os-ken use it: `ipv4_src`.
+    pub name: &'static str,
+    /// The name that `ovs-ofctl` prints: `nw_src`.
+    pub text: &'static str,
+    /// Further names that the parser takes.
+    pub aliases: &'static [&'static str],
+    /// OXM number within class `0x8000`.
+    pub oxm: u8,
+    /// Width of the value in bits.
+    pub bits: u16,
+    /// Whether a mask is allowed.
+    pub maskable: bool,
+    /// What the match must also hold.
+    pub prereq: Prereq,
+    /// Whether set-field may write it.
+    pub settable: bool,
+    /// Whether 1.0's twelve-tuple can say it.
+    pub in_v1_0: bool,
+    /// Where the value lies in a packet.
+    pub place: Place,
+}
+
+macro_rules! fields {
+    ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal [$($alias:literal)*]
+        oxm $oxm:literal, $bits:literal bits, mask $mask:literal, needs $prereq:expr,
+        set $set:literal, v1_0 $v10:literal, $place:expr;)+) => {
+        /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Field {
+            $($(#[doc = $doc])* $field,)+
+        }
+
+        /// Every row, in the order of [`Field`].
+        pub const FIELDS: &[FieldRow] = &[$(FieldRow {
+            field: Field::$field,
+            name: $name,
+            text: $text,
+            aliases: &[$($alias),*],
+            oxm: $oxm,
+            bits: $bits,
+            maskable: $mask,
+            prereq: $prereq,
+            settable: $set,
+            in_v1_0: $v10,
+            place: $place,
+        },)+];
+    };
+}
+
+const IP: Prereq = Prereq::OneOf(Field::EthType, &[0x0800, 0x86dd]);
+const IPV4: Prereq = Prereq::OneOf(Field::EthType, &[0x0800]);
+const IPV6: Prereq = Prereq::OneOf(Field::EthType, &[0x86dd]);
+const ARP: Prereq = Prereq::OneOf(Field::EthType, &[0x0806]);
+const MPLS: Prereq = Prereq::OneOf(Field::EthType, &[0x8847, 0x8848]);
+const PBB: Prereq = Prereq::OneOf(Field::EthType, &[0x88e7]);
+const TCP: Prereq = Prereq::OneOf(Field::IpProto, &[6]);
+const UDP: Prereq = Prereq::OneOf(Field::IpProto, &[17]);
+const SCTP: Prereq = Prereq::OneOf(Field::IpProto, &[132]);
+const ICMPV4: Prereq = Prereq::OneOf(Field::IpProto, &[1]);
+const ICMPV6: Prereq = Prereq::OneOf(Field::IpProto, &[58]);
+const ND: Prereq = Prereq::OneOf(Field::Icmpv6Type, &[135, 136]);
+const ND_SOLICIT: Prereq = Prereq::OneOf(Field::Icmpv6Type, &[135]);
+const ND_ADVERT: Prereq = Prereq::OneOf(Field::Icmpv6Type, &[136]);
+
+fields! {
+    /// Port that the packet came in by: physical, logical or `LOCAL`/`CONTROLLER`.
+    InPort "in_port" "in_port" [] oxm 0, 32 bits, mask false, needs Prereq::None,
+        set false, v1_0 true, Place::Meta;
+    /// Physical port below a logical ingress port.
+    InPhyPort "in_phy_port" "in_phy_port" [] oxm 1, 32 bits, mask false,
+        needs Prereq::Present(Field::InPort), set false, v1_0 false, Place::Meta;
+    /// Metadata passed from table to table.
+    Metadata "metadata" "metadata" [] oxm 2, 64 bits, mask true, needs Prereq::None,
+        set false, v1_0 false, Place::Meta;
+    /// Ethernet destination address.
+    EthDst "eth_dst" "dl_dst" [] oxm 3, 48 bits, mask true, needs Prereq::None,
+        set true, v1_0 true, Place::At(&[(Header::Ethernet, 0)]);
+    /// Ethernet source address.
+    EthSrc "eth_src" "dl_src" [] oxm 4, 48 bits, mask true, needs Prereq::None,
+        set true, v1_0 true, Place::At(&[(Header::Ethernet, 48)]);
+    /// EtherType behind the VLAN tags.
+    EthType "eth_type" "dl_type" [] oxm 5, 16 bits, mask false, needs Prereq::None,
+        set true, v1_0 true, Place::Parsed;
+    /// VLAN id of the outermost tag, with `OFPVID_PRESENT`; zero when there is no tag.
+    VlanVid "vlan_vid" "vlan_vid" [] oxm 6, 13 bits, mask true, needs Prereq::None,
+        set true, v1_0 true, Place::Parsed;
+    /// Priority of the outermost VLAN tag.
+    VlanPcp "vlan_pcp" "vlan_pcp" ["dl_vlan_pcp"] oxm 7, 3 bits, mask false,
+        needs Prereq::VlanTag, set true, v1_0 true, Place::At(&[(Header::Vlan, 0)]);
+    /// Differentiated services code point.
+    IpDscp "ip_dscp" "ip_dscp" [] oxm 8, 6 bits, mask false, needs IP,
+        set true, v1_0 true, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]);
+    /// Explicit congestion notification bits.
+    IpEcn "ip_ecn" "nw_ecn" [] oxm 9, 2 bits, mask false, needs IP,
+        set true, v1_0 false, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
+    /// IPv4 protocol, or the IPv6 upper-layer header behind the extension headers.
+    IpProto "ip_proto" "nw_proto" [] oxm 10, 8 bits, mask false, needs IP,
+        set true, v1_0 true, Place::Parsed;
+    /// IPv4 source address.
+    Ipv4Src "ipv4_src" "nw_src" ["ip_src"] oxm 11, 32 bits, mask true, needs IPV4,
+        set true, v1_0 true, Place::At(&[(Header::Ipv4, 96)]);
+    /// IPv4 destination address.
+    Ipv4Dst "ipv4_dst" "nw_dst" ["ip_dst"] oxm 12, 32 bits, mask true, needs IPV4,
+        set true, v1_0 true, Place::At(&[(Header::Ipv4, 128)]);
+    /// TCP source port.
+    TcpSrc "tcp_src" "tcp_src" [] oxm 13, 16 bits, mask false, needs TCP,
+        set true, v1_0 true, Place::At(&[(Header::Tcp, 0)]);
+    /// TCP destination port.
+    TcpDst "tcp_dst" "tcp_dst" [] oxm 14, 16 bits, mask false, needs TCP,
+        set true, v1_0 true, Place::At(&[(Header::Tcp, 16)]);
+    /// UDP source port.
+    UdpSrc "udp_src" "udp_src" [] oxm 15, 16 bits, mask false, needs UDP,
+        set true, v1_0 true, Place::At(&[(Header::Udp, 0)]);
+    /// UDP destination port.
+    UdpDst "udp_dst" "udp_dst" [] oxm 16, 16 bits, mask false, needs UDP,
+        set true, v1_0 true, Place::At(&[(Header::Udp, 16)]);
+    /// SCTP source port.
+    SctpSrc "sctp_src" "sctp_src" [] oxm 17, 16 bits, mask false, needs SCTP,
+        set true, v1_0 true, Place::At(&[(Header::Sctp, 0)]);
+    /// SCTP destination port.
+    SctpDst "sctp_dst" "sctp_dst" [] oxm 18, 16 bits, mask false, needs SCTP,
+        set true, v1_0 true, Place::At(&[(Header::Sctp, 16)]);
+    /// ICMP type.
+    Icmpv4Type "icmpv4_type" "icmp_type" [] oxm 19, 8 bits, mask false, needs ICMPV4,
+        set true, v1_0 true, Place::At(&[(Header::Icmpv4, 0)]);
+    /// ICMP code.
+    Icmpv4Code "icmpv4_code" "icmp_code" [] oxm 20, 8 bits, mask false, needs ICMPV4,
+        set true, v1_0 true, Place::At(&[(Header::Icmpv4, 8)]);
+    /// ARP opcode.
+    ArpOp "arp_op" "arp_op" [] oxm 21, 16 bits, mask false, needs ARP,
+        set true, v1_0 true, Place::At(&[(Header::Arp, 48)]);
+    /// ARP sender's IPv4 address.
+    ArpSpa "arp_spa" "arp_spa" [] oxm 22, 32 bits, mask true, needs ARP,
+        set true, v1_0 true, Place::At(&[(Header::Arp, 112)]);
+    /// ARP target's IPv4 address.
+    ArpTpa "arp_tpa" "arp_tpa" [] oxm 23, 32 bits, mask true, needs ARP,
+        set true, v1_0 true, Place::At(&[(Header::Arp, 192)]);
+    /// ARP sender's Ethernet address.
+    ArpSha "arp_sha" "arp_sha" [] oxm 24, 48 bits, mask true, needs ARP,
+        set true, v1_0 false, Place::At(&[(Header::Arp, 64)]);
+    /// ARP target's Ethernet address.
+    ArpTha "arp_tha" "arp_tha" [] oxm 25, 48 bits, mask true, needs ARP,
+        set true, v1_0 false, Place::At(&[(Header::Arp, 144)]);
+    /// IPv6 source address.
+    Ipv6Src "ipv6_src" "ipv6_src" [] oxm 26, 128 bits, mask true, needs IPV6,
+        set true, v1_0 false, Place::At(&[(Header::Ipv6, 64)]);
+    /// IPv6 destination address.
+    Ipv6Dst "ipv6_dst" "ipv6_dst" [] oxm 27, 128 bits, mask true, needs IPV6,
+        set true, v1_0 false, Place::At(&[(Header::Ipv6, 192)]);
+    /// IPv6 flow label.
+    Ipv6Flabel "ipv6_flabel" "ipv6_label" [] oxm 28, 20 bits, mask true, needs IPV6,
+        set true, v1_0 false, Place::At(&[(Header::Ipv6, 12)]);
+    /// ICMPv6 type.
+    Icmpv6Type "icmpv6_type" "icmpv6_type" [] oxm 29, 8 bits, mask false, needs ICMPV6,
+        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 0)]);
+    /// ICMPv6 code.
+    Icmpv6Code "icmpv6_code" "icmpv6_code" [] oxm 30, 8 bits, mask false, needs ICMPV6,
+        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 8)]);
+    /// Target address of a neighbour solicitation or advertisement.
+    Ipv6NdTarget "ipv6_nd_target" "nd_target" [] oxm 31, 128 bits, mask false, needs ND,
+        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 64)]);
+    /// Source link-layer address option of a neighbour solicitation.
+    Ipv6NdSll "ipv6_nd_sll" "nd_sll" [] oxm 32, 48 bits, mask false, needs ND_SOLICIT,
+        set true, v1_0 false, Place::Parsed;
+    /// Target link-layer address option of a neighbour advertisement.
+    Ipv6NdTll "ipv6_nd_tll" "nd_tll" [] oxm 33, 48 bits, mask false, needs ND_ADVERT,
+        set true, v1_0 false, Place::Parsed;
+    /// Label of the outermost MPLS entry.
+    MplsLabel "mpls_label" "mpls_label" [] oxm 34, 20 bits, mask false, needs MPLS,
+        set true, v1_0 false, Place::At(&[(Header::Mpls, 0)]);
+    /// Traffic class of the outermost MPLS entry.
+    MplsTc "mpls_tc" "mpls_tc" [] oxm 35, 3 bits, mask false, needs MPLS,
+        set true, v1_0 false, Place::At(&[(Header::Mpls, 20)]);
+    /// Bottom-of-stack bit of the outermost MPLS entry.
+    MplsBos "mpls_bos" "mpls_bos" [] oxm 36, 1 bits, mask false, needs MPLS,
+        set true, v1_0 false, Place::At(&[(Header::Mpls, 23)]);
+    /// PBB service instance.
+    PbbIsid "pbb_isid" "pbb_isid" [] oxm 37, 24 bits, mask true, needs PBB,
+        set true, v1_0 false, Place::At(&[(Header::Pbb, 8)]);
+    /// Metadata of a logical port's tunnel.
+    TunnelId "tunnel_id" "tun_id" [] oxm 38, 64 bits, mask true, needs Prereq::None,
+        set true, v1_0 false, Place::Meta;
+    /// Which IPv6 extension headers there are, and in which order (`OFPIEH_*` bits).
+    Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" [] oxm 39, 9 bits, mask true, needs IPV6,
+        set false, v1_0 false, Place::Parsed;
+}
+
+impl Field {
+    /// The field's row.
+    #[must_use]
+    pub const fn row(self) -> &'static FieldRow {
+        &FIELDS[self as usize]
+    }
+
+    /// The field of an OXM number in the basic class.
+    #[must_use]
+    pub fn from_oxm(number: u8) -> Option<Self> {
+        FIELDS.iter().find(|row| row.oxm == number).map(|row| row.field)
+    }
+
+    /// The field of one of its names: the specification's, `ovs-ofctl`'s, or an alias.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        FIELDS
+            .iter()
+            .find(|row| row.name == name || row.text == name || row.aliases.contains(&name))
+            .map(|row| row.field)
+    }
+
+    /// All bits of the field set: the mask of an exact match.
+    #[must_use]
+    pub const fn full_mask(self) -> u128 {
+        u128::MAX >> (128 - self.row().bits)
+    }
+
+    /// Bytes of the value on the wire.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        (self.row().bits as usize).div_ceil(8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIELDS, Field};
+    use std::collections::HashSet;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_enum_and_of_the_numbers() {
+        assert_eq!(FIELDS.len(), 40);
+        for (index, row) in FIELDS.iter().enumerate() {
+            assert_eq!(row.field as usize, index);
+            assert_eq!(usize::from(row.oxm), index);
+            assert_eq!(Field::from_oxm(row.oxm), Some(row.field));
+        }
+    }
+
+    #[test]
+    fn every_name_leads_to_one_field() {
+        let mut seen = HashSet::new();
+        for row in FIELDS {
+            let names: HashSet<&str> =
+                [row.name, row.text].into_iter().chain(row.aliases.iter().copied()).collect();
+            for name in names {
+                assert!(seen.insert(name), "{name} names two fields");
+                assert_eq!(Field::from_name(name), Some(row.field));
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Flow entries as messages speak of them: flow-mod, flow-removed, flow statistics
+//! (clauses 7.3.4.1, 7.4.2 and 7.3.5.2).
+
+use crate::id::{BufferId, Cookie, GroupId, PortNo, TableId};
+use crate::instruction::Instruction;
+use crate::matching::Match;
+use crate::numbered::numbered;
+
+numbered! {
+    /// What a flow-mod does.
+    pub enum FlowModCommand: u8 {
+        /// Add a flow entry, replacing one of equal match and priority.
+        Add = 0 => "ADD",
+        /// Change the instructions of all entries that the match covers.
+        Modify = 1 => "MOD",
+        /// Change the instructions of the entry of equal match and priority.
+        ModifyStrict = 2 => "MOD_STRICT",
+        /// Delete all entries that the match covers.
+        Delete = 3 => "DEL",
+        /// Delete the entry of equal match and priority.
+        DeleteStrict = 4 => "DEL_STRICT",
+    }
+}
+
+numbered! {
+    /// Why a flow entry is gone.
+    pub enum FlowRemovedReason: u8 {
+        /// Not used for the idle timeout.
+        IdleTimeout = 0 => "idle",
+        /// The hard timeout has passed.
+        HardTimeout = 1 => "hard",
+        /// Deleted by a flow-mod.
+        Delete = 2 => "delete",
+        /// Deleted because a group it used was.
+        GroupDelete = 3 => "group_delete",
+    }
+}
+
+bitflags::bitflags! {
+    /// Flags of a flow-mod (`OFPFF_*`), which the flow entry keeps.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct FlowModFlags: u16 {
+        /// Send a flow-removed message when the entry goes.
+        const SEND_FLOW_REM = 1;
+        /// Refuse an entry that overlaps one of equal priority.
+        const CHECK_OVERLAP = 1 << 1;
+        /// Reset the counters of an entry that is replaced or modified. 1.0 has `EMERG` here.
+        const RESET_COUNTS = 1 << 2;
+        /// Keep no packet count.
+        const NO_PKT_COUNTS = 1 << 3;
+        /// Keep no byte count.
+        const NO_BYT_COUNTS = 1 << 4;
+        /// 1.0 only: an emergency entry. Weir refuses it.
+        const EMERG = 1 << 15;
+        const _ = !0;
+    }
+}
+
+/// A command on flow entries. In 1.0 the action list is one `ApplyActions` instruction (none when
+/// the list is empty) and the table is 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod {
+    /// What to do.
+    pub command: FlowModCommand,
+    /// In which table; [`TableId::ALL`] for deletes only.
+    pub table_id: TableId,
+    /// Kept with the entry; a filter together with the mask.
+    pub cookie: Cookie,
+    /// Which cookie bits filter a modify or delete.
+    pub cookie_mask: u64,
+    /// Seconds without a packet until the entry expires; 0 for never.
+    pub idle_timeout_s: u16,
+    /// Seconds until the entry expires; 0 for never.
+    pub hard_timeout_s: u16,
+    /// Higher wins.
+    pub priority: u16,
+    /// A buffered packet to process by the new entry.
+    pub buffer_id: Option<BufferId>,
+    /// Deletes only: entries that output there; [`PortNo::ANY`] for no restriction.
+    pub out_port: PortNo,
+    /// Deletes only: entries that use the group; [`GroupId::ANY`] for no restriction.
+    pub out_group: GroupId,
+    /// Flags.
+    pub flags: FlowModFlags,
+    /// What packets must show.
+    pub matching: Match,
+    /// What happens to them.
+    pub instructions: Vec<Instruction>,
+}
+
+impl FlowMod {
+    /// A flow-mod with everything at its neutral value: priority 32,768, table 0, no restriction.
+    #[must_use]
+    pub fn new(command: FlowModCommand) -> Self {
+        Self {
+            command,
+            table_id: TableId(0),
+            cookie: Cookie(0),
+            cookie_mask: 0,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            priority: 0x8000,
+            buffer_id: None,
+            out_port: PortNo::ANY,
+            out_group: GroupId::ANY,
+            flags: FlowModFlags::empty(),
+            matching: Match::any(),
+            instructions: Vec::new(),
+        }
+    }
+}
+
+/// A flow entry is gone. In 1.0 the table is 0 and there is no hard timeout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRemoved {
+    /// The entry's cookie.
+    pub cookie: Cookie,
+    /// The entry's priority.
+    pub priority: u16,
+    /// Why.
+    pub reason: FlowRemovedReason,
+    /// From which table.
+    pub table_id: TableId,
+    /// Whole seconds that it lived.
+    pub duration_s: u32,
+    /// Nanoseconds beyond the whole seconds.
+    pub duration_ns: u32,
+    /// Its idle timeout.
+    pub idle_timeout_s: u16,
+    /// Its hard timeout.
+    pub hard_timeout_s: u16,
+    /// Packets; all ones where not counted.
+    pub packet_count: u64,
+    /// Bytes of frames without FCS; all ones where not counted.
+    pub byte_count: u64,
+    /// Its match.
+    pub matching: Match,
+}
+
+/// Which flow entries a statistics request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStatsRequest {
+    /// In which table; [`TableId::ALL`] for all.
+    pub table_id: TableId,
+    /// Only those that output there; [`PortNo::ANY`] for no restriction.
+    pub out_port: PortNo,
+    /// Only those that use the group; [`GroupId::ANY`] for no restriction.
+    pub out_group: GroupId,
+    /// Cookie bits wanted.
+    pub cookie: Cookie,
+    /// Which cookie bits are compared.
+    pub cookie_mask: u64,
+    /// Only those that the match covers.
+    pub matching: Match,
+}
+
+impl FlowStatsRequest {
+    /// All entries of all tables.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            table_id: TableId::ALL,
+            out_port: PortNo::ANY,
+            out_group: GroupId::ANY,
+            cookie: Cookie(0),
+            cookie_mask: 0,
+            matching: Match::any(),
+        }
+    }
+}
+
+/// One flow entry in a statistics reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStats {
+    /// Its table.
+    pub table_id: TableId,
+    /// Whole seconds that it has lived.
+    pub duration_s: u32,
+    /// Nanoseconds beyond the whole seconds.
+    pub duration_ns: u32,
+    /// Its priority.
+    pub priority: u16,
+    /// Its idle timeout.
+    pub idle_timeout_s: u16,
+    /// Its hard timeout.
+    pub hard_timeout_s: u16,
+    /// Its flags; 1.0 does not carry them.
+    pub flags: FlowModFlags,
+    /// Its cookie.
+    pub cookie: Cookie,
+    /// Packets; all ones where not counted.
+    pub packet_count: u64,
+    /// Bytes of frames without FCS; all ones where not counted.
+    pub byte_count: u64,
+    /// Its match.
+    pub matching: Match,
+    /// Its instructions.
+    pub instructions: Vec<Instruction>,
+}
+
+/// Sums over flow entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AggregateStats {
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+    /// Entries.
+    pub flow_count: u32,
+}

@@ -1,0 +1,126 @@
+//! Groups as messages speak of them (clauses 7.3.4.3, 7.3.5.7 to 7.3.5.9).
+
+use crate::action::Action;
+use crate::id::{GroupId, PortNo};
+use crate::numbered::numbered;
+
+numbered! {
+    /// What a group-mod does.
+    pub enum GroupModCommand: u16 {
+        /// Add a group.
+        Add = 0 => "ADD",
+        /// Replace a group's type and buckets.
+        Modify = 1 => "MOD",
+        /// Delete a group, or all of them.
+        Delete = 2 => "DEL",
+    }
+}
+
+numbered! {
+    /// How a group uses its buckets.
+    pub enum GroupType: u8 {
+        /// Every bucket gets a copy.
+        All = 0 => "all",
+        /// One bucket by weight.
+        Select = 1 => "select",
+        /// The only bucket.
+        Indirect = 2 => "indirect",
+        /// The first live bucket.
+        FastFailover = 3 => "fast_failover",
+    }
+}
+
+bitflags::bitflags! {
+    /// What a switch's groups can do (`OFPGFC_*`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct GroupCapabilities: u32 {
+        /// Weights of select groups.
+        const SELECT_WEIGHT = 1;
+        /// Liveness in select groups.
+        const SELECT_LIVENESS = 1 << 1;
+        /// Groups in buckets.
+        const CHAINING = 1 << 2;
+        /// Loops are refused.
+        const CHAINING_CHECKS = 1 << 3;
+        const _ = !0;
+    }
+}
+
+/// A bucket: actions that run as an action set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Share in a select group.
+    pub weight: u16,
+    /// Port that decides the bucket's liveness; [`PortNo::ANY`] for none.
+    pub watch_port: PortNo,
+    /// Group that decides the bucket's liveness; [`GroupId::ANY`] for none.
+    pub watch_group: GroupId,
+    /// The actions.
+    pub actions: Vec<Action>,
+}
+
+/// A command on a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMod {
+    /// What to do.
+    pub command: GroupModCommand,
+    /// The type that the group gets.
+    pub group_type: GroupType,
+    /// Which group; [`GroupId::ALL`] for deletes only.
+    pub group_id: GroupId,
+    /// The buckets that it gets.
+    pub buckets: Vec<Bucket>,
+}
+
+/// One group's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDesc {
+    /// Its type.
+    pub group_type: GroupType,
+    /// Which group.
+    pub group_id: GroupId,
+    /// Its buckets.
+    pub buckets: Vec<Bucket>,
+}
+
+/// One group's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Which group.
+    pub group_id: GroupId,
+    /// Flow entries and groups that use it directly.
+    pub ref_count: u32,
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+    /// Whole seconds that it has lived.
+    pub duration_s: u32,
+    /// Nanoseconds beyond the whole seconds.
+    pub duration_ns: u32,
+    /// Packets and bytes of each bucket.
+    pub buckets: Vec<BucketCounter>,
+}
+
+/// One bucket's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketCounter {
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+}
+
+/// What a switch's groups can do; the arrays stand in the order all, select, indirect, fast
+/// failover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupFeatures {
+    /// Bit n: type n is supported.
+    pub types: u32,
+    /// Capabilities.
+    pub capabilities: GroupCapabilities,
+    /// Most groups of each type.
+    pub max_groups: [u32; 4],
+    /// Bit n: action type n may stand in a bucket.
+    pub actions: [u32; 4],
+}

@@ -1,0 +1,546 @@
+//! The messages: one row each, and their version-neutral bodies (clauses 7.1, 7.3, 7.4, 7.5).
+//!
+//! A [`Message`] says what both versions mean; what a version cannot say is an error when it is
+//! encoded, never a silent drop.
+
+use crate::action::Action;
+use crate::error::Error;
+use crate::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use crate::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use crate::id::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
+use crate::matching::Match;
+use crate::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
+use crate::numbered::numbered;
+use crate::port::{PacketQueue, PortDesc, PortMod, PortStats, PortStatus, QueueStats};
+use crate::table::{TableFeatures, TableMod, TableStats};
+use crate::version::{Version, VersionBitmap};
+
+/// Who may send a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// Either side.
+    Both,
+    /// The controller.
+    Controller,
+    /// The switch.
+    Switch,
+}
+
+/// One message's row.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageRow {
+    /// The message.
+    pub kind: MessageKind,
+    /// The name as `ovs-ofctl` prints it: `OFPT_FLOW_MOD`.
+    pub name: &'static str,
+    /// Type number in 1.0.
+    pub v1_0: Option<u8>,
+    /// Type number in 1.3.
+    pub v1_3: Option<u8>,
+    /// Who may send it.
+    pub sender: Sender,
+    /// The message that answers it.
+    pub reply: Option<MessageKind>,
+}
+
+macro_rules! messages {
+    ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )? $name:literal
+        v1_0 $n10:expr, v1_3 $n13:expr, $sender:ident, $reply:expr;)+) => {
+        /// A message without its header's version and xid.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Message {
+            $($(#[doc = $doc])* $variant $( ($arg) )?,)+
+        }
+
+        /// A message without its body: the row's key.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum MessageKind {
+            $($(#[doc = $doc])* $variant,)+
+        }
+
+        /// Every row, in the order of [`MessageKind`].
+        pub const MESSAGES: &[MessageRow] = &[$(MessageRow {
+            kind: MessageKind::$variant,
+            name: $name,
+            v1_0: $n10,
+            v1_3: $n13,
+            sender: Sender::$sender,
+            reply: $reply,
+        },)+];
+
+        impl Message {
+            /// The message's row key.
+            #[must_use]
+            pub fn kind(&self) -> MessageKind {
+                match self {
+                    $(Self::$variant { .. } => MessageKind::$variant,)+
+                }
+            }
+        }
+    };
+}
+
+messages! {
+    /// First message of both sides.
+    Hello(Hello) "OFPT_HELLO" v1_0 Some(0), v1_3 Some(0), Both, None;
+    /// Something went wrong with a message.
+    Error(ErrorMessage) "OFPT_ERROR" v1_0 Some(1), v1_3 Some(1), Both, None;
+    /// Are you there; the body comes back.
+    EchoRequest(Vec<u8>) "OFPT_ECHO_REQUEST" v1_0 Some(2), v1_3 Some(2), Both,
+        Some(MessageKind::EchoReply);
+    /// I am.
+    EchoReply(Vec<u8>) "OFPT_ECHO_REPLY" v1_0 Some(3), v1_3 Some(3), Both, None;
+    /// A message of somebody's own (`OFPT_VENDOR` in 1.0).
+    Experimenter(Experimenter) "OFPT_EXPERIMENTER" v1_0 Some(4), v1_3 Some(4), Both, None;
+    /// What can you do.
+    FeaturesRequest "OFPT_FEATURES_REQUEST" v1_0 Some(5), v1_3 Some(5), Controller,
+        Some(MessageKind::FeaturesReply);
+    /// What the switch can do.
+    FeaturesReply(Features) "OFPT_FEATURES_REPLY" v1_0 Some(6), v1_3 Some(6), Switch, None;
+    /// How are you set.
+    GetConfigRequest "OFPT_GET_CONFIG_REQUEST" v1_0 Some(7), v1_3 Some(7), Controller,
+        Some(MessageKind::GetConfigReply);
+    /// How the switch is set.
+    GetConfigReply(SwitchConfig) "OFPT_GET_CONFIG_REPLY" v1_0 Some(8), v1_3 Some(8), Switch, None;
+    /// Set the switch.
+    SetConfig(SwitchConfig) "OFPT_SET_CONFIG" v1_0 Some(9), v1_3 Some(9), Controller, None;
+    /// A packet for the controller.
+    PacketIn(PacketIn) "OFPT_PACKET_IN" v1_0 Some(10), v1_3 Some(10), Switch, None;
+    /// A flow entry is gone.
+    FlowRemoved(FlowRemoved) "OFPT_FLOW_REMOVED" v1_0 Some(11), v1_3 Some(11), Switch, None;
+    /// A port has come, gone or changed.
+    PortStatus(PortStatus) "OFPT_PORT_STATUS" v1_0 Some(12), v1_3 Some(12), Switch, None;
+    /// Send a packet.
+    PacketOut(PacketOut) "OFPT_PACKET_OUT" v1_0 Some(13), v1_3 Some(13), Controller, None;
+    /// Change flow entries.
+    FlowMod(FlowMod) "OFPT_FLOW_MOD" v1_0 Some(14), v1_3 Some(14), Controller, None;
+    /// Change a group.
+    GroupMod(GroupMod) "OFPT_GROUP_MOD" v1_0 None, v1_3 Some(15), Controller, None;
+    /// Change a port's settings.
+    PortMod(PortMod) "OFPT_PORT_MOD" v1_0 Some(15), v1_3 Some(16), Controller, None;
+    /// Change a table's settings.
+    TableMod(TableMod) "OFPT_TABLE_MOD" v1_0 None, v1_3 Some(17), Controller, None;
+    /// Ask for statistics or descriptions (`OFPT_STATS_REQUEST` in 1.0).
+    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" v1_0 Some(16), v1_3 Some(18),
+        Controller, Some(MessageKind::MultipartReply);
+    /// A part of the answer.
+    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" v1_0 Some(17), v1_3 Some(19), Switch,
+        None;
+    /// Finish what came before.
+    BarrierRequest "OFPT_BARRIER_REQUEST" v1_0 Some(18), v1_3 Some(20), Controller,
+        Some(MessageKind::BarrierReply);
+    /// It is finished.
+    BarrierReply "OFPT_BARRIER_REPLY" v1_0 Some(19), v1_3 Some(21), Switch, None;
+    /// Which queues has a port.
+    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" v1_0 Some(20), v1_3 Some(22),
+        Controller, Some(MessageKind::QueueGetConfigReply);
+    /// The queues of a port.
+    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" v1_0 Some(21), v1_3 Some(23),
+        Switch, None;
+    /// Ask for a role.
+    RoleRequest(Role) "OFPT_ROLE_REQUEST" v1_0 None, v1_3 Some(24), Controller,
+        Some(MessageKind::RoleReply);
+    /// The role that the controller has.
+    RoleReply(Role) "OFPT_ROLE_REPLY" v1_0 None, v1_3 Some(25), Switch, None;
+    /// Which asynchronous messages do I get.
+    GetAsyncRequest "OFPT_GET_ASYNC_REQUEST" v1_0 None, v1_3 Some(26), Controller,
+        Some(MessageKind::GetAsyncReply);
+    /// Those that the controller gets.
+    GetAsyncReply(AsyncConfig) "OFPT_GET_ASYNC_REPLY" v1_0 None, v1_3 Some(27), Switch, None;
+    /// Choose asynchronous messages.
+    SetAsync(AsyncConfig) "OFPT_SET_ASYNC" v1_0 None, v1_3 Some(28), Controller, None;
+    /// Change a meter.
+    MeterMod(MeterMod) "OFPT_METER_MOD" v1_0 None, v1_3 Some(29), Controller, None;
+}
+
+impl MessageKind {
+    /// The message's row.
+    #[must_use]
+    pub const fn row(self) -> &'static MessageRow {
+        &MESSAGES[self as usize]
+    }
+
+    /// The type number on the wire, if the version has the message.
+    #[must_use]
+    pub const fn number(self, version: Version) -> Option<u8> {
+        match version {
+            Version::V1_0 => self.row().v1_0,
+            Version::V1_3 => self.row().v1_3,
+        }
+    }
+
+    /// The message of a type number.
+    #[must_use]
+    pub fn from_number(version: Version, number: u8) -> Option<Self> {
+        MESSAGES.iter().map(|row| row.kind).find(|kind| kind.number(version) == Some(number))
+    }
+}
+
+/// The body of a hello.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// The versions in the bitmap element; `None` when there is no such element.
+    pub versions: Option<VersionBitmap>,
+}
+
+/// The body of an error message. Numbers stay as they came, so that unknown ones survive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorMessage {
+    /// Type number.
+    pub error_type: u16,
+    /// Code number; an experimenter error's own type.
+    pub code: u16,
+    /// Experimenter errors only: whose.
+    pub experimenter: Option<u32>,
+    /// The beginning of the message that was wrong, or a text.
+    pub data: Vec<u8>,
+}
+
+impl ErrorMessage {
+    /// The error message for `error` about the message that `data` begins.
+    #[must_use]
+    pub fn new(version: Version, error: Error, data: Vec<u8>) -> Self {
+        let (error_type, code) = error.numbers(version);
+        Self { error_type, code, experimenter: None, data }
+    }
+
+    /// The row of the numbers, if there is one.
+    #[must_use]
+    pub fn error(&self, version: Version) -> Option<Error> {
+        Error::from_numbers(version, self.error_type, self.code)
+    }
+}
+
+/// The body of an experimenter (vendor) message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experimenter {
+    /// Whose.
+    pub experimenter: u32,
+    /// Its type; 1.0 has none, there it is zero and the body begins behind the vendor id.
+    pub exp_type: u32,
+    /// The body.
+    pub data: Vec<u8>,
+}
+
+/// What a switch can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Who it is.
+    pub datapath_id: DatapathId,
+    /// Packets that it can buffer.
+    pub n_buffers: u32,
+    /// Flow tables.
+    pub n_tables: u8,
+    /// Zero for the main connection; 1.0 has none.
+    pub auxiliary_id: u8,
+    /// Capabilities.
+    pub capabilities: Capabilities,
+    /// 1.0: bit n says that action type n is supported.
+    pub actions: u32,
+    /// 1.0: the ports; 1.3 asks for them by a multipart request.
+    pub ports: Vec<PortDesc>,
+}
+
+bitflags::bitflags! {
+    /// Capabilities of a switch (`OFPC_*`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Capabilities: u32 {
+        /// Flow statistics.
+        const FLOW_STATS = 1;
+        /// Table statistics.
+        const TABLE_STATS = 1 << 1;
+        /// Port statistics.
+        const PORT_STATS = 1 << 2;
+        /// Group statistics; 1.0 has spanning tree here.
+        const GROUP_STATS = 1 << 3;
+        /// Reassembles IP fragments.
+        const IP_REASM = 1 << 5;
+        /// Queue statistics.
+        const QUEUE_STATS = 1 << 6;
+        /// 1.0: matches the IP addresses in ARP packets.
+        const ARP_MATCH_IP = 1 << 7;
+        /// Blocks ports to prevent loops.
+        const PORT_BLOCKED = 1 << 8;
+        const _ = !0;
+    }
+}
+
+/// How a switch treats fragments and how much of a packet it sends up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// 0 normal, 1 drop, 2 reassemble.
+    pub flags: u16,
+    /// Bytes of a buffered packet in a packet-in that no action asked for.
+    pub miss_send_len: u16,
+}
+
+numbered! {
+    /// Why a packet-in is sent.
+    pub enum PacketInReason: u8 {
+        /// The table-miss entry sent it, or in 1.0 no entry matched.
+        NoMatch = 0 => "no_match",
+        /// An action sent it.
+        Action = 1 => "action",
+        /// Its TTL was not valid.
+        InvalidTtl = 2 => "invalid_ttl",
+    }
+}
+
+/// A packet for the controller. In 1.0 the match holds `in_port` alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Where the switch keeps the packet, if it does.
+    pub buffer_id: Option<BufferId>,
+    /// Length of the whole packet.
+    pub total_len: u16,
+    /// Why.
+    pub reason: PacketInReason,
+    /// Table of the entry that sent it.
+    pub table_id: TableId,
+    /// Cookie of that entry; all ones when there is none.
+    pub cookie: Cookie,
+    /// `in_port` and other fields that the packet does not show.
+    pub matching: Match,
+    /// The packet, or its beginning.
+    pub data: Vec<u8>,
+}
+
+impl PacketIn {
+    /// The port that the packet came in by.
+    #[must_use]
+    pub fn in_port(&self) -> Option<PortNo> {
+        let value = self.matching.exact(crate::field::Field::InPort)?;
+        u32::try_from(value).ok().map(PortNo)
+    }
+}
+
+/// A packet to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketOut {
+    /// The packet that the switch keeps; `data` is empty then.
+    pub buffer_id: Option<BufferId>,
+    /// Where it came in, or [`PortNo::CONTROLLER`].
+    pub in_port: PortNo,
+    /// What to do with it.
+    pub actions: Vec<Action>,
+    /// The packet.
+    pub data: Vec<u8>,
+}
+
+/// A request for statistics or descriptions, one part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartRequest {
+    /// More parts follow (`OFPMPF_REQ_MORE`).
+    pub more: bool,
+    /// What is asked.
+    pub body: MultipartRequestBody,
+}
+
+/// What a multipart request asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MultipartRequestBody {
+    /// The switch's description.
+    Desc,
+    /// Flow entries.
+    Flow(FlowStatsRequest),
+    /// Sums over flow entries.
+    Aggregate(FlowStatsRequest),
+    /// Tables' counters.
+    Table,
+    /// Counters of a port, or of all ([`PortNo::ANY`]).
+    PortStats(PortNo),
+    /// Counters of queues.
+    Queue {
+        /// Which port, or [`PortNo::ANY`].
+        port: PortNo,
+        /// Which queue, or [`QueueId::ALL`].
+        queue: QueueId,
+    },
+    /// Counters of a group, or of all ([`GroupId::ALL`]).
+    Group(GroupId),
+    /// All groups' descriptions.
+    GroupDesc,
+    /// What groups can do.
+    GroupFeatures,
+    /// Counters of a meter, or of all ([`MeterId::ALL`]).
+    Meter(MeterId),
+    /// Configuration of a meter, or of all ([`MeterId::ALL`]).
+    MeterConfig(MeterId),
+    /// What meters can do.
+    MeterFeatures,
+    /// What tables can do; with a body, what they are to do.
+    TableFeatures(Vec<TableFeatures>),
+    /// All ports' descriptions.
+    PortDesc,
+    /// Somebody's own.
+    Experimenter(Experimenter),
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartReply {
+    /// More parts follow (`OFPMPF_REPLY_MORE`).
+    pub more: bool,
+    /// The answer.
+    pub body: MultipartReplyBody,
+}
+
+/// What a multipart reply answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MultipartReplyBody {
+    /// The switch's description.
+    Desc(SwitchDesc),
+    /// Flow entries.
+    Flow(Vec<FlowStats>),
+    /// Sums over flow entries.
+    Aggregate(AggregateStats),
+    /// Tables' counters.
+    Table(Vec<TableStats>),
+    /// Ports' counters.
+    PortStats(Vec<PortStats>),
+    /// Queues' counters.
+    Queue(Vec<QueueStats>),
+    /// Groups' counters.
+    Group(Vec<GroupStats>),
+    /// Groups' descriptions.
+    GroupDesc(Vec<GroupDesc>),
+    /// What groups can do.
+    GroupFeatures(GroupFeatures),
+    /// Meters' counters.
+    Meter(Vec<MeterStats>),
+    /// Meters' configurations.
+    MeterConfig(Vec<MeterConfig>),
+    /// What meters can do.
+    MeterFeatures(MeterFeatures),
+    /// What tables can do.
+    TableFeatures(Vec<TableFeatures>),
+    /// Ports' descriptions.
+    PortDesc(Vec<PortDesc>),
+    /// Somebody's own.
+    Experimenter(Experimenter),
+}
+
+numbered! {
+    /// Type of a multipart message (`OFPMP_*`; 1.0's `OFPST_*` have the same numbers to 5).
+    pub enum MultipartType: u16 {
+        /// Description.
+        Desc = 0 => "OFPMP_DESC",
+        /// Flow entries.
+        Flow = 1 => "OFPMP_FLOW",
+        /// Sums over flow entries.
+        Aggregate = 2 => "OFPMP_AGGREGATE",
+        /// Tables' counters.
+        Table = 3 => "OFPMP_TABLE",
+        /// Ports' counters.
+        PortStats = 4 => "OFPMP_PORT_STATS",
+        /// Queues' counters.
+        Queue = 5 => "OFPMP_QUEUE",
+        /// Groups' counters.
+        Group = 6 => "OFPMP_GROUP",
+        /// Groups' descriptions.
+        GroupDesc = 7 => "OFPMP_GROUP_DESC",
+        /// What groups can do.
+        GroupFeatures = 8 => "OFPMP_GROUP_FEATURES",
+        /// Meters' counters.
+        Meter = 9 => "OFPMP_METER",
+        /// Meters' configurations.
+        MeterConfig = 10 => "OFPMP_METER_CONFIG",
+        /// What meters can do.
+        MeterFeatures = 11 => "OFPMP_METER_FEATURES",
+        /// What tables can do.
+        TableFeatures = 12 => "OFPMP_TABLE_FEATURES",
+        /// Ports' descriptions.
+        PortDesc = 13 => "OFPMP_PORT_DESC",
+        /// Somebody's own.
+        Experimenter = 0xffff => "OFPMP_EXPERIMENTER",
+    }
+}
+
+/// A switch's description; each text is cut to its field on the wire (256 bytes, 32 for the serial
+/// number).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchDesc {
+    /// Manufacturer.
+    pub mfr_desc: String,
+    /// Hardware.
+    pub hw_desc: String,
+    /// Software.
+    pub sw_desc: String,
+    /// Serial number.
+    pub serial_num: String,
+    /// The datapath, for people.
+    pub dp_desc: String,
+}
+
+/// The queues of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// Which port.
+    pub port: PortNo,
+    /// Its queues.
+    pub queues: Vec<PacketQueue>,
+}
+
+numbered! {
+    /// A controller's role (`OFPCR_ROLE_*`).
+    pub enum ControllerRole: u32 {
+        /// Ask only.
+        NoChange = 0 => "nochange",
+        /// Full access, beside others.
+        Equal = 1 => "equal",
+        /// Full access, at most one.
+        Master = 2 => "primary",
+        /// Read only.
+        Slave = 3 => "secondary",
+    }
+}
+
+/// A role request or reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The role.
+    pub role: ControllerRole,
+    /// The election's number; all ones in a reply before there was any.
+    pub generation_id: u64,
+}
+
+/// Which asynchronous messages a controller gets: bit n of a mask is reason n. The first mask of
+/// each pair counts for master and equal, the second for slave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsyncConfig {
+    /// Packet-in.
+    pub packet_in: [u32; 2],
+    /// Port status.
+    pub port_status: [u32; 2],
+    /// Flow removed.
+    pub flow_removed: [u32; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MESSAGES, MessageKind};
+    use crate::version::Version;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_enum_and_numbers_lead_back() {
+        for (index, row) in MESSAGES.iter().enumerate() {
+            assert_eq!(row.kind as usize, index);
+            for &version in Version::ALL {
+                if let Some(number) = row.kind.number(version) {
+                    assert_eq!(MessageKind::from_number(version, number), Some(row.kind));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_versions_number_their_messages_without_a_gap() {
+        for (version, last) in [(Version::V1_0, 21), (Version::V1_3, 29)] {
+            for number in 0..=last {
+                assert!(MessageKind::from_number(version, number).is_some(), "{version} {number}");
+            }
+            assert_eq!(MessageKind::from_number(version, last + 1), None);
+        }
+    }
+}

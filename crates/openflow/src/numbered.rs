@@ -1,0 +1,53 @@
+//! One macro for the numbered constants of the protocol: an enum that keeps unknown numbers.
+//!
+//! A decoder must not lose a number that it does not know (a later version may define it), so every
+//! such enum has an `Unknown` arm and converts both ways without loss.
+
+/// Defines an enum over an integer with the specification's numbers and the text that tools print.
+macro_rules! numbered {
+    ($(#[$meta:meta])* pub enum $name:ident : $int:ty {
+        $($(#[$vmeta:meta])* $variant:ident = $number:literal => $text:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$vmeta])* $variant,)+
+            /// A number that this version of the table does not know.
+            Unknown($int),
+        }
+
+        impl $name {
+            /// Every known value, in the order of the specification.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The number on the wire.
+            #[must_use]
+            pub fn number(self) -> $int {
+                match self {
+                    $(Self::$variant => $number,)+
+                    Self::Unknown(number) => number,
+                }
+            }
+
+            /// The value for a number on the wire; never fails.
+            #[must_use]
+            pub fn from_number(number: $int) -> Self {
+                match number {
+                    $($number => Self::$variant,)+
+                    other => Self::Unknown(other),
+                }
+            }
+
+            /// The text that `ovs-ofctl` prints and takes.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                    Self::Unknown(_) => "unknown",
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use numbered;
