@@ -1,2 +1,13 @@
-//! Measures any OpenFlow switch: switches under test, testbeds, scenarios, methods, statistics, reports.
+//! Measures any OpenFlow switch: switches under test, testbeds, scenarios, methods, statistics,
+//! reports.
+//!
+//! Every switch and controller, Weir's own included, is a process that is started and measured
+//! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
+
+pub mod cancel;
+pub mod ceilings;
+pub mod process;
+pub mod rate;
+pub mod stats;
+pub mod tools;

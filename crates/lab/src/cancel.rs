@@ -1,0 +1,152 @@
+//! Cancellation and the time budget: one token that every wait of the lab asks.
+//!
+//! A signal sets the token; the code that runs then unwinds by returning [`Stopped`], and every
+//! namespace, link and child goes with the value that owns it. A second signal ends the process at
+//! once; the kernel then takes the children (parent-death signal) and namespaces (descriptors).
+//! Nothing in the lab may wait longer than a few tens of milliseconds without asking.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Exit code after a signal, as shells report SIGINT.
+pub const EXIT_INTERRUPTED: u8 = 130;
+
+/// How often waits look at the token.
+const STEP: Duration = Duration::from_millis(20);
+
+/// The run was interrupted by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Stopped;
+
+/// A flag that all parts of a run share. Copies are the same flag.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+}
+
+impl Cancel {
+    /// A token that SIGINT, SIGTERM and SIGHUP set.
+    ///
+    /// # Errors
+    /// When the signals cannot be caught or no thread can be started.
+    pub fn on_signals() -> io::Result<Self> {
+        let cancel = Self::default();
+        let flag = Arc::clone(&cancel.flag);
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let seen = AtomicI32::new(0);
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            for _ in signals.forever() {
+                if seen.fetch_add(1, Ordering::SeqCst) > 0 {
+                    std::process::exit(i32::from(EXIT_INTERRUPTED));
+                }
+                flag.store(true, Ordering::SeqCst);
+                eprintln!("\ninterrupted: taking everything down (again to end at once)");
+            }
+        })?;
+        Ok(cancel)
+    }
+
+    /// Sets the token.
+    pub fn stop(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+    }
+
+    /// The flag itself, for loops that take one.
+    #[must_use]
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    /// Goes on unless the token is set.
+    ///
+    /// # Errors
+    /// [`Stopped`] when it is.
+    pub fn check(&self) -> Result<(), Stopped> {
+        if self.flag.load(Ordering::SeqCst) { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Sleeps for `duration` unless the token is set in the meantime.
+    ///
+    /// # Errors
+    /// [`Stopped`] when it was.
+    pub fn sleep(&self, duration: Duration) -> Result<(), Stopped> {
+        self.poll(duration, || false).map(|_| ())
+    }
+
+    /// Asks `done` every few milliseconds until it says yes; `false` when `limit` passed first.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the token was set.
+    pub fn poll(&self, limit: Duration, mut done: impl FnMut() -> bool) -> Result<bool, Stopped> {
+        let start = Instant::now();
+        loop {
+            self.check()?;
+            if done() {
+                return Ok(true);
+            }
+            let left = limit.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+    }
+}
+
+/// The time that a run may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    start: Instant,
+    limit: Option<Duration>,
+}
+
+impl Budget {
+    /// Starts now; `None` is no limit.
+    #[must_use]
+    pub fn start(limit: Option<Duration>) -> Self {
+        Self { start: Instant::now(), limit }
+    }
+
+    /// Whether something that takes `cost` still fits.
+    #[must_use]
+    pub fn allows(&self, cost: Duration) -> bool {
+        self.limit.is_none_or(|limit| self.start.elapsed() + cost <= limit)
+    }
+
+    /// Time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, Cancel, Stopped};
+    use std::time::Duration;
+
+    #[test]
+    fn a_set_token_ends_every_wait() {
+        let cancel = Cancel::default();
+        assert_eq!(cancel.sleep(Duration::from_millis(1)), Ok(()));
+        assert_eq!(cancel.poll(Duration::ZERO, || true), Ok(true));
+        assert_eq!(cancel.poll(Duration::ZERO, || false), Ok(false));
+        cancel.clone().stop();
+        assert_eq!(cancel.sleep(Duration::from_secs(3600)), Err(Stopped));
+        assert_eq!(cancel.poll(Duration::from_secs(3600), || true), Err(Stopped));
+    }
+
+    #[test]
+    fn a_budget_counts_what_is_to_come() {
+        assert!(Budget::start(None).allows(Duration::from_secs(1 << 40)));
+        let budget = Budget::start(Some(Duration::from_secs(100)));
+        assert!(budget.allows(Duration::from_secs(10)));
+        assert!(!budget.allows(Duration::from_secs(101)));
+    }
+}

@@ -1,0 +1,146 @@
+//! The arithmetic of payload ceilings: what a link can carry at most, before anything is measured.
+//!
+//! Ethernet adds to every frame 4 bytes of FCS, 8 of preamble and 12 of gap. A UDP datagram of
+//! 1,470 bytes is a frame of 1,512 and takes 1,536 byte times of the line; a TCP segment of 1,448
+//! (timestamps on) takes 1,538. Where every packet goes through the controller, the whole frame
+//! crosses the control link twice, once as packet-in and once as packet-out, inside a TCP stream
+//! that takes 1,538 byte times for every 1,448. It must never be fitted to a measurement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rate::OfVersion;
+
+/// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
+pub const LINE_OVERHEAD: u64 = 24;
+
+/// The shortest line time of a frame in bytes: 64, preamble and gap.
+pub const LINE_MINIMUM: u64 = 84;
+
+/// Payload of E1's UDP datagrams in bytes.
+pub const UDP_PAYLOAD: u64 = 1470;
+
+/// Payload of a full TCP segment with timestamps in bytes.
+pub const TCP_PAYLOAD: u64 = 1448;
+
+/// Headers that Linux counts around a UDP payload: Ethernet, IPv4, UDP.
+const UDP_HEADERS: u64 = 14 + 20 + 8;
+
+/// Headers that Linux counts around a TCP payload: Ethernet, IPv4, TCP with timestamps.
+const TCP_HEADERS: u64 = 14 + 20 + 32;
+
+/// Bytes of line time that `packets` frames with `bytes` bytes (without FCS) take at least.
+#[must_use]
+pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
+    (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
+}
+
+/// Bytes that a packet-in adds to the frame that it carries.
+/// OpenFlow 1.0 clause 5.4.1; 1.3 clause 7.4.1 with the match field `in_port` only.
+#[must_use]
+pub fn packet_in_overhead(version: OfVersion) -> u64 {
+    match version {
+        OfVersion::V10 => 18,
+        // Header 8, buffer, length, reason, table and cookie 16, match 16, pad 2.
+        OfVersion::V13 => 42,
+    }
+}
+
+/// Bytes that a packet-out with one output action adds to its frame.
+/// OpenFlow 1.0 clause 5.3.6; 1.3 clause 7.3.7.
+#[must_use]
+pub fn packet_out_overhead(version: OfVersion) -> u64 {
+    match version {
+        OfVersion::V10 => 16 + 8,
+        OfVersion::V13 => 24 + 16,
+    }
+}
+
+/// The most payload that the links allow, bit/s; `None` where the link is not shaped.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// UDP payload by the port rate.
+    pub port_udp_bps: Option<f64>,
+    /// TCP payload by the port rate.
+    pub port_tcp_bps: Option<f64>,
+    /// UDP payload by the control link's rate, when every packet goes through the controller.
+    pub control_udp_bps: Option<f64>,
+    /// TCP payload by the control link's rate, with one acknowledgement for two segments.
+    pub control_tcp_bps: Option<f64>,
+    /// The smallest frames a second by the port rate.
+    pub port_small_pps: Option<f64>,
+    /// The smallest frames a second by the control link's rate, packed densely into its stream.
+    pub control_small_pps: Option<f64>,
+}
+
+impl Ceilings {
+    /// The ceilings of a port and a control link of these rates in bit/s. With
+    /// `through_controller` false the control link carries no packets and limits nothing.
+    #[must_use]
+    pub fn new(
+        port_bps: Option<u64>,
+        control_bps: Option<u64>,
+        version: OfVersion,
+        through_controller: bool,
+    ) -> Self {
+        let share = |rate: Option<u64>, payload: u64, line: u64| {
+            rate.map(|rate| rate as f64 * payload as f64 / line as f64)
+        };
+        let control = control_bps.filter(|_| through_controller);
+        // What a byte of the control connection costs on the line.
+        let stretch = (TCP_PAYLOAD + TCP_HEADERS + LINE_OVERHEAD) as f64 / TCP_PAYLOAD as f64;
+        let added = packet_in_overhead(version).max(packet_out_overhead(version));
+        let stream = |bytes: u64, payload: f64| {
+            control.map(|rate| rate as f64 * payload / (bytes as f64 * stretch))
+        };
+        let segment = TCP_PAYLOAD + TCP_HEADERS + added;
+        let acknowledgement = TCP_HEADERS + added;
+        Self {
+            port_udp_bps: share(port_bps, UDP_PAYLOAD, UDP_PAYLOAD + UDP_HEADERS + LINE_OVERHEAD),
+            port_tcp_bps: share(port_bps, TCP_PAYLOAD, TCP_PAYLOAD + TCP_HEADERS + LINE_OVERHEAD),
+            control_udp_bps: stream(UDP_PAYLOAD + UDP_HEADERS + added, UDP_PAYLOAD as f64),
+            control_tcp_bps: stream(2 * segment + acknowledgement, 2.0 * TCP_PAYLOAD as f64),
+            port_small_pps: share(port_bps, 1, 8 * LINE_MINIMUM),
+            control_small_pps: stream(8 * (60 + added), 1.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ceilings, line_bytes, packet_in_overhead, packet_out_overhead};
+    use crate::rate::OfVersion;
+
+    fn mbps(value: Option<f64>) -> f64 {
+        (value.unwrap() / 1e4).round() / 100.0
+    }
+
+    #[test]
+    fn the_arithmetic_of_e1() {
+        let rate = Some(100_000_000);
+        let ceilings = Ceilings::new(rate, rate, OfVersion::V10, true);
+        assert_eq!(mbps(ceilings.port_udp_bps), 95.70);
+        assert_eq!(mbps(ceilings.port_tcp_bps), 94.15);
+        assert_eq!(mbps(ceilings.control_udp_bps), 90.10);
+        assert!((85.0..87.0).contains(&mbps(ceilings.control_tcp_bps)));
+        assert_eq!(ceilings.port_small_pps.unwrap().round(), 148_810.0);
+        assert_eq!(
+            (packet_in_overhead(OfVersion::V10), packet_out_overhead(OfVersion::V10)),
+            (18, 24)
+        );
+    }
+
+    #[test]
+    fn unshaped_links_and_installed_entries_have_no_ceiling() {
+        let free = Ceilings::new(None, None, OfVersion::V13, true);
+        assert_eq!((free.port_udp_bps, free.control_udp_bps), (None, None));
+        let installed = Ceilings::new(Some(1), Some(100_000_000), OfVersion::V10, false);
+        assert_eq!((installed.control_tcp_bps, installed.control_small_pps), (None, None));
+    }
+
+    #[test]
+    fn short_frames_take_the_minimum_line_time() {
+        assert_eq!(line_bytes(60, 1), 84);
+        assert_eq!(line_bytes(42, 1), 84);
+        assert_eq!(line_bytes(1512 * 3, 3), 1536 * 3);
+    }
+}

@@ -1,0 +1,371 @@
+//! A program that the lab runs: started in its namespace, its output in a log, ended with its owner.
+//!
+//! Dropping a [`Process`] ends it: SIGTERM, a few seconds to obey, then SIGKILL. The kernel kills
+//! it too when the lab itself dies. A program must never outlive the value that owns it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use netdev::sys::netns::Namespace;
+use netdev::sys::spawn::{Spawn, kill_group};
+
+use crate::cancel::{Cancel, Stopped};
+
+/// How long a program has after SIGTERM.
+const TERM_WAIT: Duration = Duration::from_secs(3);
+
+/// How much of a log an error quotes.
+const TAIL_LINES: usize = 12;
+
+/// What can go wrong with a program.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be started.
+    #[error("cannot start `{command}`: {source}")]
+    Start {
+        /// The command line.
+        command: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It ended by itself.
+    #[error("`{name}` ended early ({status}); its last lines:\n{tail}")]
+    Ended {
+        /// Which program.
+        name: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of its log.
+        tail: String,
+    },
+    /// It did not do what was waited for.
+    #[error("`{name}` did not {what} within {limit_s} s; its last lines:\n{tail}")]
+    Late {
+        /// Which program.
+        name: String,
+        /// What was waited for.
+        what: String,
+        /// For how long, seconds.
+        limit_s: u64,
+        /// The end of its log.
+        tail: String,
+    },
+    /// The run was interrupted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The system refused something about it.
+    #[error("`{name}`: {source}")]
+    System {
+        /// Which program.
+        name: String,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// A running program.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    command: String,
+    child: Child,
+    log: PathBuf,
+}
+
+/// The command line as a shell would take it, for reports.
+#[must_use]
+pub fn command_line(command: &Command) -> String {
+    let quote = |word: &OsStr| {
+        let word = word.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    let words: Vec<String> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(quote).collect();
+    words.join(" ")
+}
+
+impl Process {
+    /// Starts `command` as `name`, its output in `dir/name.log`, inside `namespace` if given.
+    ///
+    /// # Errors
+    /// [`Error::Start`].
+    pub fn start(
+        name: &str,
+        mut command: Command,
+        namespace: Option<&Namespace>,
+        dir: &Path,
+    ) -> Result<Self, Error> {
+        let line = command_line(&command);
+        let log = dir.join(format!("{name}.log"));
+        let start = || -> io::Result<Child> {
+            let out = File::create(&log)?;
+            let err = out.try_clone()?;
+            command.stdin(Stdio::null()).stdout(out).stderr(err);
+            let spawn = Spawn::new(command).own_group();
+            match namespace {
+                Some(namespace) => spawn.in_namespace(namespace)?.spawn(),
+                None => spawn.spawn(),
+            }
+        };
+        let child = start().map_err(|source| Error::Start { command: line.clone(), source })?;
+        Ok(Self { name: name.to_owned(), command: line, child, log })
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The name that it was started with.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The command line.
+    #[must_use]
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Everything that it has written so far.
+    #[must_use]
+    pub fn output(&self) -> String {
+        std::fs::read(&self.log)
+            .map(|b| String::from_utf8_lossy(&b).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// The last lines of its output.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        let text = self.output();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// Fails if the program has ended.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] with the end of its log.
+    pub fn check(&mut self) -> Result<(), Error> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                Err(Error::Ended { name: self.name.clone(), status, tail: self.tail() })
+            }
+            Err(source) => Err(Error::System { name: self.name.clone(), source }),
+        }
+    }
+
+    /// Waits until `done` says yes; fails if the program ends before, or after `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Ended`], [`Error::Late`], [`Error::Stopped`].
+    pub fn wait_until(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        cancel: &Cancel,
+        mut done: impl FnMut(&Self) -> bool,
+    ) -> Result<(), Error> {
+        let mut ended = Ok(());
+        let reached = cancel.poll(limit, || {
+            if done(self) {
+                return true;
+            }
+            ended = self.check();
+            ended.is_err()
+        })?;
+        ended?;
+        if reached {
+            return Ok(());
+        }
+        let (name, what) = (self.name.clone(), what.to_owned());
+        Err(Error::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
+    }
+
+    /// Waits until its output holds `text`.
+    ///
+    /// # Errors
+    /// As [`Process::wait_until`].
+    pub fn wait_for_text(
+        &mut self,
+        text: &str,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let what = format!("say {text:?}");
+        self.wait_until(&what, limit, cancel, |process| process.output().contains(text))
+    }
+
+    /// Waits until the program ends by itself.
+    ///
+    /// # Errors
+    /// [`Error::Late`] after `limit`, [`Error::Stopped`].
+    pub fn wait_for_end(&mut self, limit: Duration, cancel: &Cancel) -> Result<ExitStatus, Error> {
+        let mut status = None;
+        cancel.poll(limit, || {
+            status = self.child.try_wait().transpose();
+            status.is_some()
+        })?;
+        let name = self.name.clone();
+        match status {
+            Some(Ok(status)) => Ok(status),
+            Some(Err(source)) => Err(Error::System { name, source }),
+            None => {
+                let what = "end".to_owned();
+                Err(Error::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // A process that has just ended makes this fail, and then there is nothing to do.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let start = Instant::now();
+        while start.elapsed() < TERM_WAIT {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if let Err(error) = kill_group(&self.child) {
+            tracing::warn!(name = self.name, %error, "cannot kill");
+        }
+        if let Err(error) = self.child.wait() {
+            tracing::warn!(name = self.name, %error, "cannot wait");
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a program printed before it ended.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Whether it exited with 0.
+    pub success: bool,
+    /// Standard output and standard error, in the order of writing.
+    pub text: String,
+}
+
+/// Runs `command` to its end.
+///
+/// # Errors
+/// [`Error::Start`], [`Error::Late`], [`Error::Stopped`]; a failing exit code is no error here.
+pub fn run(
+    name: &str,
+    command: Command,
+    namespace: Option<&Namespace>,
+    dir: &Path,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<Output, Error> {
+    let mut process = Process::start(name, command, namespace, dir)?;
+    let status = process.wait_for_end(limit, cancel)?;
+    Ok(Output { success: status.success(), text: process.output() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, Process, command_line, run};
+    use crate::cancel::Cancel;
+    use std::process::Command;
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_is_kept_and_readiness_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = Cancel::default();
+        let script = shell("echo is ready >&2; exec sleep 600");
+        let mut process = Process::start("p", script, None, dir.path()).unwrap();
+        process.wait_for_text("ready", LONG, &cancel).unwrap();
+        process.check().unwrap();
+        assert_eq!(process.tail(), "is ready");
+        let pid = process.pid();
+        drop(process);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn an_early_end_quotes_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process =
+            Process::start("p", shell("echo no such bridge; exit 3"), None, dir.path()).unwrap();
+        let error = process.wait_for_text("ready", LONG, &Cancel::default()).unwrap_err();
+        assert!(matches!(error, Error::Ended { .. }));
+        assert!(error.to_string().contains("no such bridge"), "{error}");
+    }
+
+    #[test]
+    fn waiting_has_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process = Process::start("p", shell("exec sleep 600"), None, dir.path()).unwrap();
+        let limit = Duration::from_millis(30);
+        let late = process.wait_for_text("ready", limit, &Cancel::default()).unwrap_err();
+        assert!(matches!(late, Error::Late { .. }));
+        let cancel = Cancel::default();
+        cancel.stop();
+        let stopped = process.wait_for_text("ready", LONG, &cancel).unwrap_err();
+        assert!(matches!(stopped, Error::Stopped(_)));
+    }
+
+    #[test]
+    fn a_program_that_ignores_sigterm_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = shell("trap '' TERM; echo deaf; while :; do sleep 1; done");
+        let mut process = Process::start("p", script, None, dir.path()).unwrap();
+        process.wait_for_text("deaf", LONG, &Cancel::default()).unwrap();
+        let pid = process.pid();
+        drop(process);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn runs_to_the_end_and_names_a_missing_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = Cancel::default();
+        let output = run("p", shell("echo a; echo b >&2; exit 1"), None, dir.path(), LONG, &cancel);
+        let output = output.unwrap();
+        assert_eq!((output.success, output.text.as_str()), (false, "a\nb\n"));
+        let missing = Command::new("no-such-program-here");
+        let error = run("p", missing, None, dir.path(), LONG, &cancel).unwrap_err();
+        assert!(error.to_string().contains("no-such-program-here"), "{error}");
+    }
+
+    #[test]
+    fn command_lines_are_quoted() {
+        let mut command = Command::new("a");
+        command.args(["--x=1", "two words", "it's", ""]);
+        assert_eq!(command_line(&command), r"a --x=1 'two words' 'it'\''s' ''");
+    }
+}

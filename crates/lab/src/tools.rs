@@ -1,0 +1,222 @@
+//! The programs of others that a run needs: where they are, which version, how to get them.
+//!
+//! A missing program is a fact with a remedy, not an error: rows say "not installed: ..." and the
+//! lab's own equivalents step in where it has them. It must never install anything by itself
+//! except the virtual environment that [`install_os_ken`] is asked for.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cancel::Cancel;
+use crate::process;
+
+/// The os-ken release that the lab is tried with.
+pub const OS_KEN_VERSION: &str = "4.2.2";
+
+/// A program of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// `ping` of iputils.
+    Ping,
+    /// `iperf3`.
+    Iperf3,
+    /// `iperf`, version 2.
+    Iperf2,
+    /// Open vSwitch's daemon.
+    Vswitchd,
+    /// Open vSwitch's database server.
+    OvsdbServer,
+    /// Makes the database.
+    OvsdbTool,
+    /// Configures the switch.
+    OvsVsctl,
+    /// Open vSwitch's small controller.
+    OvsTestcontroller,
+}
+
+impl Tool {
+    const fn row(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::Ping => ("ping", "iputils-ping", &["-V"]),
+            Self::Iperf3 => ("iperf3", "iperf3", &["--version"]),
+            Self::Iperf2 => ("iperf", "iperf", &["--version"]),
+            Self::Vswitchd => ("ovs-vswitchd", "openvswitch-switch", &["--version"]),
+            Self::OvsdbServer => ("ovsdb-server", "openvswitch-switch", &["--version"]),
+            Self::OvsdbTool => ("ovsdb-tool", "openvswitch-switch", &["--version"]),
+            Self::OvsVsctl => ("ovs-vsctl", "openvswitch-switch", &["--version"]),
+            Self::OvsTestcontroller => {
+                ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
+            }
+        }
+    }
+
+    /// The command's name.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Where the program is, or how to get it.
+    ///
+    /// # Errors
+    /// [`Missing`] with Debian's package.
+    pub fn find(self) -> Result<PathBuf, Missing> {
+        let (command, package, _) = self.row();
+        which(command)
+            .ok_or_else(|| Missing(format!("{command} not installed: apt-get install {package}")))
+    }
+
+    /// The program with the first line that it says about its version.
+    ///
+    /// # Errors
+    /// [`Missing`] when it is not installed.
+    pub fn program(self) -> Result<Program, Missing> {
+        let path = self.find()?;
+        Ok(Program::ask(self.command(), &path, self.row().2))
+    }
+}
+
+/// Something is not installed: what, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// A program as the report names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// What it says about its version, first line.
+    pub version: String,
+    /// Where it is.
+    pub path: String,
+}
+
+impl Program {
+    /// Asks the program at `path` for its version.
+    #[must_use]
+    pub fn ask(name: &str, path: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(path);
+        command.args(args);
+        let version = first_line(command).unwrap_or_else(|| "unknown".to_owned());
+        Self { name: name.to_owned(), version, path: path.display().to_string() }
+    }
+}
+
+fn first_line(command: Command) -> Option<String> {
+    let dir = tempfile::tempdir().ok()?;
+    let limit = Duration::from_secs(20);
+    let output = process::run("version", command, None, dir.path(), limit, &Cancel::default());
+    let text = output.ok()?.text;
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Looks `command` up in `PATH`, and in the system's administration folders, which are not in
+/// everyone's `PATH`.
+fn which(command: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(system)
+        .map(|folder| folder.join(command))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Where os-ken's virtual environment is looked for when no other place is given.
+#[must_use]
+pub fn os_ken_default_dir() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("weir").join(format!("os-ken-{OS_KEN_VERSION}"))
+}
+
+/// os-ken in the virtual environment `dir`: its interpreter and version.
+///
+/// # Errors
+/// [`Missing`] when the environment is not there or does not hold os-ken.
+pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
+    let python = dir.join("bin/python3");
+    if !is_executable(&python) {
+        return Err(Missing(format!(
+            "os-ken not installed (no virtual environment at {}): run with --install-peers",
+            dir.display()
+        )));
+    }
+    let ask = "import importlib.metadata as m, platform; \
+               print('os-ken', m.version('os-ken'), 'on Python', platform.python_version())";
+    let program = Program::ask("os-ken", &python, &["-c", ask]);
+    if !program.version.starts_with("os-ken ") {
+        return Err(Missing(format!(
+            "os-ken not installed in {}: run with --install-peers",
+            dir.display()
+        )));
+    }
+    Ok((python, program))
+}
+
+/// Makes the virtual environment `dir` with os-ken in it, with the system's `python3`.
+///
+/// # Errors
+/// With the end of what `venv` or `pip` said.
+pub fn install_os_ken(dir: &Path, cancel: &Cancel) -> anyhow::Result<()> {
+    if os_ken(dir).is_ok() {
+        return Ok(());
+    }
+    let python = which("python3").ok_or_else(|| {
+        Missing("python3 not installed: apt-get install python3 python3-venv".into())
+    })?;
+    let logs = tempfile::tempdir()?;
+    let step = |name: &str, mut command: Command, args: &[&str]| -> anyhow::Result<()> {
+        command.args(args);
+        let limit = Duration::from_secs(600);
+        let output = process::run(name, command, None, logs.path(), limit, cancel)?;
+        anyhow::ensure!(output.success, "{name} failed: {}", output.text.trim_end());
+        Ok(())
+    };
+    let mut venv = Command::new(python);
+    venv.args(["-m", "venv"]).arg(dir);
+    step("venv", venv, &[])?;
+    let package = format!("os-ken=={OS_KEN_VERSION}");
+    let pip = Command::new(dir.join("bin/python3"));
+    step("pip", pip, &["-m", "pip", "install", "--quiet", &package])?;
+    os_ken(dir)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Program, os_ken, which};
+    use std::path::Path;
+
+    #[test]
+    fn programs_are_found_in_the_path_only_when_executable() {
+        assert!(which("sh").is_some());
+        assert_eq!(which("no-such-program-here"), None);
+    }
+
+    #[test]
+    fn a_missing_environment_says_what_to_do() {
+        let error = os_ken(Path::new("/nonexistent/venv")).unwrap_err().to_string();
+        assert!(
+            error.contains("--install-peers") && error.contains("/nonexistent/venv"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_version_is_the_first_line() {
+        let program = Program::ask("sh", Path::new("/bin/sh"), &["-c", "echo; echo v 1; echo x"]);
+        assert_eq!(program.version, "v 1");
+        let silent = Program::ask("sh", Path::new("/bin/sh"), &["-c", "true"]);
+        assert_eq!(silent.version, "unknown");
+    }
+}
