@@ -7,6 +7,8 @@
 
 pub mod cancel;
 pub mod ceilings;
+pub mod limit;
+pub mod load;
 pub mod process;
 pub mod rate;
 pub mod stats;

@@ -1,0 +1,207 @@
+//! Which part limited a measurement, by one rule from measured utilisations.
+//!
+//! The rule is [`RULE`], printed in every report. It must never be bent to a result: where no part
+//! was saturated it says so.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Load, Role};
+
+/// A shaped link is saturated from this share of its rate on.
+pub const LINK_FULL: f64 = 0.95;
+
+/// A program is saturated from this share of a core on.
+pub const CORE_FULL: f64 = 0.90;
+
+/// The machine is saturated from this share of all its cores on.
+pub const MACHINE_FULL: f64 = 0.95;
+
+/// Offered load counts as carried from this share on.
+pub const OFFER_MET: f64 = 0.995;
+
+/// The rule in words.
+pub const RULE: &str = "All utilisations are those of the busiest whole second of the \
+measurement. (1) A shaped port or control link that carried at least 95 % of its rate (FCS, \
+preamble and gap counted) limits. (2) Else the controller or the switch limits if its busiest \
+thread took at least 90 % of a core (a program that can use only one core, such as Python under \
+its lock, is judged by all its threads together). (3) Else, if all cores together were at least \
+95 % busy, the machine limits: hosts, switch and controller share it. (4) Else, if at least \
+99.5 % of a fixed offered load arrived, the offered load is the limit. (5) Else no part was \
+saturated: delay on the path or the sending host limits. Where (1) or (2) holds and all cores \
+were busy too, that is said. Round-trip times are taken at low load and have no limiting part.";
+
+/// The part that limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// A port of the switch, or the host's side of it.
+    Port,
+    /// The link between switch and controller.
+    ControlLink,
+    /// The controller's CPU.
+    Controller,
+    /// The switch's CPU.
+    Switch,
+    /// All cores of the shared machine.
+    Machine,
+    /// Nothing: what was offered arrived.
+    OfferedLoad,
+    /// No saturated part.
+    None,
+}
+
+impl Part {
+    /// A word or two for tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Port => "port",
+            Self::ControlLink => "control link",
+            Self::Controller => "controller",
+            Self::Switch => "switch",
+            Self::Machine => "machine CPU",
+            Self::OfferedLoad => "offered load",
+            Self::None => "none (host)",
+        }
+    }
+}
+
+/// The limiting part with the figures that make it so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Which part.
+    pub part: Part,
+    /// The figures in words.
+    pub why: String,
+    /// Whether all cores of the machine were busy besides.
+    pub machine_full: bool,
+}
+
+/// Applies [`RULE`]. `carried` is the share of a fixed offered load that arrived; `None` for
+/// methods that offer as much as goes.
+#[must_use]
+pub fn limiting(load: &Load, carried: Option<f64>) -> Limit {
+    let machine_full = load.machine >= MACHINE_FULL;
+    let (part, why) = link(load)
+        .or_else(|| program(load))
+        .or_else(|| machine_full.then(|| (Part::Machine, shares(load))))
+        .or_else(|| {
+            let share = carried.filter(|share| *share >= OFFER_MET)?;
+            Some((Part::OfferedLoad, format!("{:.1} % of the offered load arrived", share * 100.0)))
+        })
+        .unwrap_or_else(|| (Part::None, format!("nothing saturated: {}", shares(load))));
+    Limit { part, why, machine_full }
+}
+
+fn link(load: &Load) -> Option<(Part, String)> {
+    let full = |control: bool| {
+        let link = load.busiest_link(control)?;
+        let share = link.utilisation.filter(|share| *share >= LINK_FULL)?;
+        let part = if control { Part::ControlLink } else { Part::Port };
+        let why = format!("{} at {:.1} % of its rate", link.id.label(), share * 100.0);
+        Some((share, part, why))
+    };
+    let (_, part, why) =
+        [full(false), full(true)].into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((part, why))
+}
+
+fn program(load: &Load) -> Option<(Part, String)> {
+    let process = load
+        .processes
+        .iter()
+        .filter(|process| process.saturation >= CORE_FULL)
+        .max_by(|a, b| a.saturation.total_cmp(&b.saturation))?;
+    let part = match process.role {
+        Role::Switch => Part::Switch,
+        Role::Controller => Part::Controller,
+    };
+    let why = format!(
+        "{} used {:.0} % of a core (busiest thread {} {:.0} %)",
+        process.name,
+        process.cpu_cores * 100.0,
+        process.thread,
+        process.thread_cores * 100.0
+    );
+    Some((part, why))
+}
+
+/// Who used the machine, in percent of one core.
+fn shares(load: &Load) -> String {
+    let mut words: Vec<String> = load
+        .processes
+        .iter()
+        .map(|process| format!("{} {:.0} %", process.name, process.cpu_cores * 100.0))
+        .collect();
+    words.push(format!("hosts and the rest {:.0} %", load.rest_cores() * 100.0));
+    format!("{} of a core each; all cores {:.0} % busy", words.join(", "), load.machine * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, limiting};
+    use crate::load::{LinkId, LinkLoad, Load, ProcessLoad, Role};
+
+    fn link(id: LinkId, utilisation: Option<f64>) -> LinkLoad {
+        let rate_bps = utilisation.map(|_| 100_000_000);
+        let used_bps = utilisation.unwrap_or(9.0) * 1e8;
+        LinkLoad { id, rate_bps, used_bps, utilisation, packets_ps: 0.0, drops: 0 }
+    }
+
+    fn process(role: Role, cpu_cores: f64, saturation: f64) -> ProcessLoad {
+        let name = format!("{role:?}");
+        ProcessLoad {
+            role,
+            name,
+            cpu_cores,
+            thread_cores: saturation,
+            thread: "t".into(),
+            saturation,
+        }
+    }
+
+    fn load(port: Option<f64>, control: Option<f64>, cpu: (f64, f64), machine: f64) -> Load {
+        Load {
+            window_s: 1.0,
+            links: vec![
+                link(LinkId::Port1In, port.map(|p| p / 2.0)),
+                link(LinkId::Port2Out, port),
+                link(LinkId::ControlUp, control),
+            ],
+            processes: vec![
+                process(Role::Switch, cpu.0, cpu.0),
+                process(Role::Controller, cpu.1, cpu.1),
+            ],
+            machine,
+            cores: 2,
+        }
+    }
+
+    #[test]
+    fn each_part_is_named_by_the_rule() {
+        let cases = [
+            (load(Some(0.99), Some(0.90), (0.3, 0.3), 0.5), None, Part::Port),
+            (load(Some(0.93), Some(0.97), (0.3, 0.3), 0.5), None, Part::ControlLink),
+            (load(Some(0.96), Some(0.99), (0.3, 0.3), 0.5), None, Part::ControlLink),
+            (load(Some(0.20), None, (0.5, 0.98), 0.8), None, Part::Controller),
+            (load(None, None, (0.99, 0.95), 0.9), None, Part::Switch),
+            (load(None, None, (0.7, 0.6), 0.99), None, Part::Machine),
+            (load(None, None, (0.2, 0.2), 0.3), Some(1.0), Part::OfferedLoad),
+            (load(None, None, (0.2, 0.2), 0.3), Some(0.9), Part::None),
+            (load(Some(0.5), Some(0.5), (0.2, 0.2), 0.3), None, Part::None),
+        ];
+        for (load, carried, part) in cases {
+            let limit = limiting(&load, carried);
+            assert_eq!(limit.part, part, "{}", limit.why);
+            assert!(!limit.why.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_full_machine_is_said_beside_a_full_part() {
+        let limit = limiting(&load(None, None, (0.5, 0.95), 0.99), None);
+        assert!(limit.machine_full && limit.part == Part::Controller);
+        let shared = limiting(&load(None, None, (0.7, 0.6), 1.0), None);
+        assert!(shared.why.contains("hosts and the rest 70 %"), "{}", shared.why);
+    }
+}
