@@ -3,7 +3,9 @@
 
 pub mod affinity;
 pub mod cpu;
+pub mod ethtool;
 pub mod event;
+mod ifreq;
 pub mod link;
 mod netlink;
 pub mod netns;

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{Rtnl, VethEnd, VethPair, disable_ipv6, quiet_ipv6};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
@@ -147,4 +148,24 @@ fn a_device_without_ipv6_says_nothing_by_itself() {
     until("carrier", || rtnl.link("x1").unwrap().carrier);
     let addresses = a.enter(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6"));
     assert_eq!(addresses.unwrap().unwrap_or_default(), "");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn offloads_are_read_and_switched() {
+    let pair = pair();
+    let ethtool = Ethtool::open_in(&pair.a).unwrap();
+    let on = |name: &str| {
+        ethtool.features("va").unwrap().into_iter().find(|f| f.name == name).unwrap().active
+    };
+    assert!(on("tx-tcp-segmentation") && on("tx-checksum-ip-generic"));
+    let changed = ethtool.switch_off_offloads("va").unwrap();
+    assert!(changed.iter().any(|name| name == "tx-checksum-ip-generic"), "{changed:?}");
+    assert!(!on("tx-tcp-segmentation") && !on("tx-checksum-ip-generic"));
+    ethtool.set_features("va", &[("tx-checksum-ip-generic", true)]).unwrap();
+    assert!(on("tx-checksum-ip-generic"));
+    assert!(ethtool.set_features("va", &[("tx-no-such-thing", true)]).is_err());
+    assert!(ethtool.features("nothere").unwrap_err().to_string().contains("nothere"));
+    let settings = ethtool.link_settings("va").unwrap();
+    assert_eq!((settings.speed_bps, settings.full_duplex), (10_000_000_000, Some(true)));
 }
