@@ -51,6 +51,23 @@ pub enum Place {
     Parsed,
 }
 
+/// How `ovs-ofctl` writes a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A decimal number.
+    Dec,
+    /// A hexadecimal number with `0x`.
+    Hex,
+    /// A port number or a reserved port's name.
+    Port,
+    /// An Ethernet address.
+    Mac,
+    /// An IPv4 address; a mask as prefix length or as an address.
+    Ipv4,
+    /// An IPv6 address; a mask as prefix length or as an address.
+    Ipv6,
+}
+
 /// What a match must also hold for the field to be allowed (clause 7.2.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prereq {
@@ -71,8 +88,13 @@ pub struct FieldRow {
     pub field: Field,
     /// The specification's name in lower case, as Ryu and os-ken use it: `ipv4_src`.
     pub name: &'static str,
-    /// The name that `ovs-ofctl` prints: `nw_src`.
+    /// The name that `ovs-ofctl` prints in a match: `nw_src`. `tp_src`, `icmp_type` and the like
+    /// name several fields there: the protocol beside them says which.
     pub text: &'static str,
+    /// The name that `ovs-ofctl` prints in a set-field action: `ip_src`.
+    pub set_text: &'static str,
+    /// How a value is written.
+    pub format: Format,
     /// Further names that the parser takes.
     pub aliases: &'static [&'static str],
     /// OXM number within class `0x8000`.
@@ -92,8 +114,8 @@ pub struct FieldRow {
 }
 
 macro_rules! fields {
-    ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal [$($alias:literal)*]
-        oxm $oxm:literal, $bits:literal bits, mask $mask:literal, needs $prereq:expr,
+    ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
+        [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal, needs $prereq:expr,
         set $set:literal, v1_0 $v10:literal, $place:expr;)+) => {
         /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,6 +129,8 @@ macro_rules! fields {
             field: Field::$field,
             name: $name,
             text: $text,
+            set_text: $set_text,
+            format: Format::$format,
             aliases: &[$($alias),*],
             oxm: $oxm,
             bits: $bits,
@@ -136,124 +160,124 @@ const ND_ADVERT: Prereq = Prereq::OneOf(Field::Icmpv6Type, &[136]);
 
 fields! {
     /// Port that the packet came in by: physical, logical or `LOCAL`/`CONTROLLER`.
-    InPort "in_port" "in_port" [] oxm 0, 32 bits, mask false, needs Prereq::None,
+    InPort "in_port" "in_port" "in_port" [] Port oxm 0, 32 bits, mask false, needs Prereq::None,
         set false, v1_0 true, Place::Meta;
     /// Physical port below a logical ingress port.
-    InPhyPort "in_phy_port" "in_phy_port" [] oxm 1, 32 bits, mask false,
+    InPhyPort "in_phy_port" "in_phy_port" "in_phy_port" [] Port oxm 1, 32 bits, mask false,
         needs Prereq::Present(Field::InPort), set false, v1_0 false, Place::Meta;
     /// Metadata passed from table to table.
-    Metadata "metadata" "metadata" [] oxm 2, 64 bits, mask true, needs Prereq::None,
+    Metadata "metadata" "metadata" "metadata" [] Hex oxm 2, 64 bits, mask true, needs Prereq::None,
         set false, v1_0 false, Place::Meta;
     /// Ethernet destination address.
-    EthDst "eth_dst" "dl_dst" [] oxm 3, 48 bits, mask true, needs Prereq::None,
+    EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
         set true, v1_0 true, Place::At(&[(Header::Ethernet, 0)]);
     /// Ethernet source address.
-    EthSrc "eth_src" "dl_src" [] oxm 4, 48 bits, mask true, needs Prereq::None,
+    EthSrc "eth_src" "dl_src" "eth_src" [] Mac oxm 4, 48 bits, mask true, needs Prereq::None,
         set true, v1_0 true, Place::At(&[(Header::Ethernet, 48)]);
     /// EtherType behind the VLAN tags.
-    EthType "eth_type" "dl_type" [] oxm 5, 16 bits, mask false, needs Prereq::None,
+    EthType "eth_type" "dl_type" "eth_type" [] Hex oxm 5, 16 bits, mask false, needs Prereq::None,
         set true, v1_0 true, Place::Parsed;
     /// VLAN id of the outermost tag, with `OFPVID_PRESENT`; zero when there is no tag.
-    VlanVid "vlan_vid" "vlan_vid" [] oxm 6, 13 bits, mask true, needs Prereq::None,
+    VlanVid "vlan_vid" "vlan_vid" "vlan_vid" [] Dec oxm 6, 13 bits, mask true, needs Prereq::None,
         set true, v1_0 true, Place::Parsed;
     /// Priority of the outermost VLAN tag.
-    VlanPcp "vlan_pcp" "vlan_pcp" ["dl_vlan_pcp"] oxm 7, 3 bits, mask false,
+    VlanPcp "vlan_pcp" "dl_vlan_pcp" "vlan_pcp" [] Dec oxm 7, 3 bits, mask false,
         needs Prereq::VlanTag, set true, v1_0 true, Place::At(&[(Header::Vlan, 0)]);
     /// Differentiated services code point.
-    IpDscp "ip_dscp" "ip_dscp" [] oxm 8, 6 bits, mask false, needs IP,
+    IpDscp "ip_dscp" "ip_dscp" "ip_dscp" [] Dec oxm 8, 6 bits, mask false, needs IP,
         set true, v1_0 true, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]);
     /// Explicit congestion notification bits.
-    IpEcn "ip_ecn" "nw_ecn" [] oxm 9, 2 bits, mask false, needs IP,
+    IpEcn "ip_ecn" "nw_ecn" "nw_ecn" [] Dec oxm 9, 2 bits, mask false, needs IP,
         set true, v1_0 false, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
     /// IPv4 protocol, or the IPv6 upper-layer header behind the extension headers.
-    IpProto "ip_proto" "nw_proto" [] oxm 10, 8 bits, mask false, needs IP,
+    IpProto "ip_proto" "nw_proto" "nw_proto" [] Dec oxm 10, 8 bits, mask false, needs IP,
         set true, v1_0 true, Place::Parsed;
     /// IPv4 source address.
-    Ipv4Src "ipv4_src" "nw_src" ["ip_src"] oxm 11, 32 bits, mask true, needs IPV4,
+    Ipv4Src "ipv4_src" "nw_src" "ip_src" [] Ipv4 oxm 11, 32 bits, mask true, needs IPV4,
         set true, v1_0 true, Place::At(&[(Header::Ipv4, 96)]);
     /// IPv4 destination address.
-    Ipv4Dst "ipv4_dst" "nw_dst" ["ip_dst"] oxm 12, 32 bits, mask true, needs IPV4,
+    Ipv4Dst "ipv4_dst" "nw_dst" "ip_dst" [] Ipv4 oxm 12, 32 bits, mask true, needs IPV4,
         set true, v1_0 true, Place::At(&[(Header::Ipv4, 128)]);
     /// TCP source port.
-    TcpSrc "tcp_src" "tcp_src" [] oxm 13, 16 bits, mask false, needs TCP,
+    TcpSrc "tcp_src" "tp_src" "tcp_src" [] Dec oxm 13, 16 bits, mask false, needs TCP,
         set true, v1_0 true, Place::At(&[(Header::Tcp, 0)]);
     /// TCP destination port.
-    TcpDst "tcp_dst" "tcp_dst" [] oxm 14, 16 bits, mask false, needs TCP,
+    TcpDst "tcp_dst" "tp_dst" "tcp_dst" [] Dec oxm 14, 16 bits, mask false, needs TCP,
         set true, v1_0 true, Place::At(&[(Header::Tcp, 16)]);
     /// UDP source port.
-    UdpSrc "udp_src" "udp_src" [] oxm 15, 16 bits, mask false, needs UDP,
+    UdpSrc "udp_src" "tp_src" "udp_src" [] Dec oxm 15, 16 bits, mask false, needs UDP,
         set true, v1_0 true, Place::At(&[(Header::Udp, 0)]);
     /// UDP destination port.
-    UdpDst "udp_dst" "udp_dst" [] oxm 16, 16 bits, mask false, needs UDP,
+    UdpDst "udp_dst" "tp_dst" "udp_dst" [] Dec oxm 16, 16 bits, mask false, needs UDP,
         set true, v1_0 true, Place::At(&[(Header::Udp, 16)]);
     /// SCTP source port.
-    SctpSrc "sctp_src" "sctp_src" [] oxm 17, 16 bits, mask false, needs SCTP,
+    SctpSrc "sctp_src" "tp_src" "sctp_src" [] Dec oxm 17, 16 bits, mask false, needs SCTP,
         set true, v1_0 true, Place::At(&[(Header::Sctp, 0)]);
     /// SCTP destination port.
-    SctpDst "sctp_dst" "sctp_dst" [] oxm 18, 16 bits, mask false, needs SCTP,
+    SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask false, needs SCTP,
         set true, v1_0 true, Place::At(&[(Header::Sctp, 16)]);
     /// ICMP type.
-    Icmpv4Type "icmpv4_type" "icmp_type" [] oxm 19, 8 bits, mask false, needs ICMPV4,
+    Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false, needs ICMPV4,
         set true, v1_0 true, Place::At(&[(Header::Icmpv4, 0)]);
     /// ICMP code.
-    Icmpv4Code "icmpv4_code" "icmp_code" [] oxm 20, 8 bits, mask false, needs ICMPV4,
+    Icmpv4Code "icmpv4_code" "icmp_code" "icmp_code" [] Dec oxm 20, 8 bits, mask false, needs ICMPV4,
         set true, v1_0 true, Place::At(&[(Header::Icmpv4, 8)]);
     /// ARP opcode.
-    ArpOp "arp_op" "arp_op" [] oxm 21, 16 bits, mask false, needs ARP,
+    ArpOp "arp_op" "arp_op" "arp_op" [] Dec oxm 21, 16 bits, mask false, needs ARP,
         set true, v1_0 true, Place::At(&[(Header::Arp, 48)]);
     /// ARP sender's IPv4 address.
-    ArpSpa "arp_spa" "arp_spa" [] oxm 22, 32 bits, mask true, needs ARP,
+    ArpSpa "arp_spa" "arp_spa" "arp_spa" [] Ipv4 oxm 22, 32 bits, mask true, needs ARP,
         set true, v1_0 true, Place::At(&[(Header::Arp, 112)]);
     /// ARP target's IPv4 address.
-    ArpTpa "arp_tpa" "arp_tpa" [] oxm 23, 32 bits, mask true, needs ARP,
+    ArpTpa "arp_tpa" "arp_tpa" "arp_tpa" [] Ipv4 oxm 23, 32 bits, mask true, needs ARP,
         set true, v1_0 true, Place::At(&[(Header::Arp, 192)]);
     /// ARP sender's Ethernet address.
-    ArpSha "arp_sha" "arp_sha" [] oxm 24, 48 bits, mask true, needs ARP,
+    ArpSha "arp_sha" "arp_sha" "arp_sha" [] Mac oxm 24, 48 bits, mask true, needs ARP,
         set true, v1_0 false, Place::At(&[(Header::Arp, 64)]);
     /// ARP target's Ethernet address.
-    ArpTha "arp_tha" "arp_tha" [] oxm 25, 48 bits, mask true, needs ARP,
+    ArpTha "arp_tha" "arp_tha" "arp_tha" [] Mac oxm 25, 48 bits, mask true, needs ARP,
         set true, v1_0 false, Place::At(&[(Header::Arp, 144)]);
     /// IPv6 source address.
-    Ipv6Src "ipv6_src" "ipv6_src" [] oxm 26, 128 bits, mask true, needs IPV6,
+    Ipv6Src "ipv6_src" "ipv6_src" "ipv6_src" [] Ipv6 oxm 26, 128 bits, mask true, needs IPV6,
         set true, v1_0 false, Place::At(&[(Header::Ipv6, 64)]);
     /// IPv6 destination address.
-    Ipv6Dst "ipv6_dst" "ipv6_dst" [] oxm 27, 128 bits, mask true, needs IPV6,
+    Ipv6Dst "ipv6_dst" "ipv6_dst" "ipv6_dst" [] Ipv6 oxm 27, 128 bits, mask true, needs IPV6,
         set true, v1_0 false, Place::At(&[(Header::Ipv6, 192)]);
     /// IPv6 flow label.
-    Ipv6Flabel "ipv6_flabel" "ipv6_label" [] oxm 28, 20 bits, mask true, needs IPV6,
+    Ipv6Flabel "ipv6_flabel" "ipv6_label" "ipv6_label" [] Hex oxm 28, 20 bits, mask true, needs IPV6,
         set true, v1_0 false, Place::At(&[(Header::Ipv6, 12)]);
     /// ICMPv6 type.
-    Icmpv6Type "icmpv6_type" "icmpv6_type" [] oxm 29, 8 bits, mask false, needs ICMPV6,
+    Icmpv6Type "icmpv6_type" "icmp_type" "icmpv6_type" [] Dec oxm 29, 8 bits, mask false, needs ICMPV6,
         set true, v1_0 false, Place::At(&[(Header::Icmpv6, 0)]);
     /// ICMPv6 code.
-    Icmpv6Code "icmpv6_code" "icmpv6_code" [] oxm 30, 8 bits, mask false, needs ICMPV6,
+    Icmpv6Code "icmpv6_code" "icmp_code" "icmpv6_code" [] Dec oxm 30, 8 bits, mask false, needs ICMPV6,
         set true, v1_0 false, Place::At(&[(Header::Icmpv6, 8)]);
     /// Target address of a neighbour solicitation or advertisement.
-    Ipv6NdTarget "ipv6_nd_target" "nd_target" [] oxm 31, 128 bits, mask false, needs ND,
+    Ipv6NdTarget "ipv6_nd_target" "nd_target" "nd_target" [] Ipv6 oxm 31, 128 bits, mask false, needs ND,
         set true, v1_0 false, Place::At(&[(Header::Icmpv6, 64)]);
     /// Source link-layer address option of a neighbour solicitation.
-    Ipv6NdSll "ipv6_nd_sll" "nd_sll" [] oxm 32, 48 bits, mask false, needs ND_SOLICIT,
+    Ipv6NdSll "ipv6_nd_sll" "nd_sll" "nd_sll" [] Mac oxm 32, 48 bits, mask false, needs ND_SOLICIT,
         set true, v1_0 false, Place::Parsed;
     /// Target link-layer address option of a neighbour advertisement.
-    Ipv6NdTll "ipv6_nd_tll" "nd_tll" [] oxm 33, 48 bits, mask false, needs ND_ADVERT,
+    Ipv6NdTll "ipv6_nd_tll" "nd_tll" "nd_tll" [] Mac oxm 33, 48 bits, mask false, needs ND_ADVERT,
         set true, v1_0 false, Place::Parsed;
     /// Label of the outermost MPLS entry.
-    MplsLabel "mpls_label" "mpls_label" [] oxm 34, 20 bits, mask false, needs MPLS,
+    MplsLabel "mpls_label" "mpls_label" "mpls_label" [] Dec oxm 34, 20 bits, mask false, needs MPLS,
         set true, v1_0 false, Place::At(&[(Header::Mpls, 0)]);
     /// Traffic class of the outermost MPLS entry.
-    MplsTc "mpls_tc" "mpls_tc" [] oxm 35, 3 bits, mask false, needs MPLS,
+    MplsTc "mpls_tc" "mpls_tc" "mpls_tc" [] Dec oxm 35, 3 bits, mask false, needs MPLS,
         set true, v1_0 false, Place::At(&[(Header::Mpls, 20)]);
     /// Bottom-of-stack bit of the outermost MPLS entry.
-    MplsBos "mpls_bos" "mpls_bos" [] oxm 36, 1 bits, mask false, needs MPLS,
+    MplsBos "mpls_bos" "mpls_bos" "mpls_bos" [] Dec oxm 36, 1 bits, mask false, needs MPLS,
         set true, v1_0 false, Place::At(&[(Header::Mpls, 23)]);
     /// PBB service instance.
-    PbbIsid "pbb_isid" "pbb_isid" [] oxm 37, 24 bits, mask true, needs PBB,
+    PbbIsid "pbb_isid" "pbb_isid" "pbb_isid" [] Hex oxm 37, 24 bits, mask true, needs PBB,
         set true, v1_0 false, Place::At(&[(Header::Pbb, 8)]);
     /// Metadata of a logical port's tunnel.
-    TunnelId "tunnel_id" "tun_id" [] oxm 38, 64 bits, mask true, needs Prereq::None,
+    TunnelId "tunnel_id" "tun_id" "tun_id" [] Hex oxm 38, 64 bits, mask true, needs Prereq::None,
         set true, v1_0 false, Place::Meta;
     /// Which IPv6 extension headers there are, and in which order (`OFPIEH_*` bits).
-    Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" [] oxm 39, 9 bits, mask true, needs IPV6,
+    Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true, needs IPV6,
         set false, v1_0 false, Place::Parsed;
 }
 
@@ -270,13 +294,19 @@ impl Field {
         FIELDS.iter().find(|row| row.oxm == number).map(|row| row.field)
     }
 
-    /// The field of one of its names: the specification's, `ovs-ofctl`'s, or an alias.
+    /// The field of one of its names: the specification's, `ovs-ofctl`'s, or an alias. A name that
+    /// several fields share leads to none of them, but for `icmp_type` and `icmp_code`, which
+    /// name ICMP's own (as they do in `ovs-ofctl`).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        FIELDS
-            .iter()
-            .find(|row| row.name == name || row.text == name || row.aliases.contains(&name))
-            .map(|row| row.field)
+        let own = |row: &&FieldRow| {
+            row.name == name || row.set_text == name || row.aliases.contains(&name)
+        };
+        if let Some(row) = FIELDS.iter().find(own) {
+            return Some(row.field);
+        }
+        let mut shared = FIELDS.iter().filter(|row| row.text == name);
+        shared.next().filter(|_| shared.next().is_none()).map(|row| row.field)
     }
 
     /// All bits of the field set: the mask of an exact match.
@@ -312,11 +342,13 @@ mod tests {
         let mut seen = HashSet::new();
         for row in FIELDS {
             let names: HashSet<&str> =
-                [row.name, row.text].into_iter().chain(row.aliases.iter().copied()).collect();
+                [row.name, row.set_text].into_iter().chain(row.aliases.iter().copied()).collect();
             for name in names {
                 assert!(seen.insert(name), "{name} names two fields");
                 assert_eq!(Field::from_name(name), Some(row.field));
             }
         }
+        assert_eq!(Field::from_name("dl_src"), Some(Field::EthSrc));
+        assert_eq!(Field::from_name("tp_src"), None);
     }
 }
