@@ -57,6 +57,18 @@ const fn option(name: &'static str, values: &'static str, help: &'static str) ->
 /// Every kind.
 pub const KINDS: &[KindRow] = &[
     KindRow {
+        kind: PortKind::Memory,
+        word: "memory",
+        name_hint: "NAME, or /a/path to join two processes",
+        help: "a wire in shared memory, between two ports of one process or of two",
+        options: &[
+            option("end", "a|b", "which end of the wire this port is"),
+            option("slots", "1024", "frames that a direction holds; 1 to 65536"),
+            option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
+        ],
+        open: kinds::memory::open,
+    },
+    KindRow {
         kind: PortKind::Null,
         word: "null",
         name_hint: "",

@@ -1,3 +1,4 @@
 //! The kinds of port, one file each; `kind.rs` holds their table.
 
+pub mod memory;
 pub mod null;

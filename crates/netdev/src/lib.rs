@@ -4,6 +4,7 @@ pub mod error;
 pub mod kind;
 pub mod kinds;
 pub mod port;
+pub mod ring;
 pub mod spec;
 pub mod sys;
 

@@ -99,16 +99,15 @@ impl PortSpec {
         }
     }
 
-    /// A number option within `range`, or `default`.
+    /// A number option within `range`, where it was given.
     pub(crate) fn number(
         &self,
         option: &str,
         range: std::ops::RangeInclusive<u32>,
-        default: u32,
-    ) -> Result<u32, SpecError> {
-        let Some(text) = self.option(option) else { return Ok(default) };
+    ) -> Result<Option<u32>, SpecError> {
+        let Some(text) = self.option(option) else { return Ok(None) };
         match text.parse() {
-            Ok(value) if range.contains(&value) => Ok(value),
+            Ok(value) if range.contains(&value) => Ok(Some(value)),
             _ => {
                 let allowed = format!("a number from {} to {}", range.start(), range.end());
                 Err(self.bad_value(option, &allowed))
@@ -210,9 +209,9 @@ mod tests {
     #[test]
     fn values_are_checked() {
         let spec: PortSpec = "memory:x?slots=many&end=a".parse().unwrap();
-        let error = spec.number("slots", 1..=8, 4).unwrap_err().to_string();
+        let error = spec.number("slots", 1..=8).unwrap_err().to_string();
         assert!(error.contains("a number from 1 to 8"), "{error}");
         assert!(spec.flag("end", true).is_err());
-        assert_eq!(spec.number("frame_max", 1..=8, 4), Ok(4));
+        assert_eq!(spec.number("frame_max", 1..=8), Ok(None));
     }
 }

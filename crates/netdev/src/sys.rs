@@ -10,5 +10,6 @@ pub mod link;
 mod netlink;
 pub mod netns;
 pub mod qdisc;
+pub(crate) mod shm;
 pub mod spawn;
 mod unshare;

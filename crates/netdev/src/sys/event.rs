@@ -5,9 +5,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat};
 use rustix::io::Errno;
 
 /// An event that one thread rings and another sleeps on.
@@ -25,6 +27,24 @@ impl Event {
         Ok(Self { fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
     }
 
+    /// The event of a FIFO in the file system, which is made where it is missing: the same for two
+    /// processes. Never blocks, whoever else has it open.
+    ///
+    /// # Errors
+    /// When `path` is something else than a FIFO, or cannot be made or opened.
+    pub fn fifo(path: &Path) -> io::Result<Self> {
+        match mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Fifo {
+            return Err(io::Error::other(format!("{} is not a FIFO", path.display())));
+        }
+        Ok(Self { fd })
+    }
+
     /// Rings: the descriptor polls readable until [`Event::drain`].
     pub fn ring(&self) {
         // The only failure is a counter that is full, and then the event is rung already.
@@ -33,7 +53,9 @@ impl Event {
 
     /// Takes back all rings; true when there was one.
     pub fn drain(&self) -> bool {
-        rustix::io::read(&self.fd, &mut [0_u8; 8]).is_ok()
+        // An eventfd gives 8 bytes and is then at rest; a FIFO gives 8 bytes per ring, and one ring
+        // is the rule.
+        rustix::io::read(&self.fd, &mut [0_u8; 64]).is_ok()
     }
 
     /// The descriptor to poll for readability.
