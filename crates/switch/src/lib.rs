@@ -1,2 +1,6 @@
 //! The OpenFlow switch: agent, workers, configuration, control socket.
 #![forbid(unsafe_code)]
+
+pub mod config;
+pub mod control;
+pub mod counters;

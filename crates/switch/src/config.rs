@@ -1,0 +1,157 @@
+//! The switch's configuration: one struct that is the flags, the file's keys and their help at once.
+//!
+//! A doc comment here is what `--help` prints, a field is a flag and a key of the TOML file. What
+//! is wrong in a file is told with file, line, column, key and what is allowed. Reading a
+//! configuration opens nothing: [`parse_config`] takes text and gives a value or an error.
+
+mod file;
+mod resolve;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use netdev::PortSpec;
+use openflow::Version;
+use serde::Deserialize;
+
+pub use file::{ConfigError, parse_config};
+pub use resolve::{Config, PortConfig, default_control};
+pub use values::{Dpid, Endpoint, FailMode, PortArg};
+
+/// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
+/// with the same name; flags win over the file.
+#[derive(Args, Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SwitchArgs {
+    /// Datapath id, up to 16 hex digits [default: the first port's Ethernet address]
+    #[arg(long, value_name = "HEX16")]
+    pub dpid: Option<Dpid>,
+
+    /// A port, for example 1=af_packet:eth1; without N= it gets the lowest free number. Repeatable
+    #[arg(long, value_name = "[N=]KIND:NAME[?OPTION=VALUE&..]")]
+    pub port: Vec<PortArg>,
+
+    /// The LOCAL port, for example tap:br0 [default: none]
+    #[arg(long, value_name = "KIND:NAME", value_parser = values::spec)]
+    #[serde(deserialize_with = "values::optional_spec")]
+    pub local: Option<PortSpec>,
+
+    /// A controller to connect to, tcp:HOST[:PORT] or unix:PATH. Repeatable
+    #[arg(long, value_name = "ENDPOINT")]
+    pub controller: Vec<Endpoint>,
+
+    /// Where controllers may connect to, ptcp:[PORT][:HOST] or punix:PATH. Repeatable
+    #[arg(long, value_name = "ENDPOINT")]
+    pub listen: Vec<Endpoint>,
+
+    /// OpenFlow versions to speak [default: OpenFlow10,OpenFlow13]
+    #[arg(long, value_name = "VERSION,..", value_delimiter = ',', value_parser = values::version)]
+    #[serde(deserialize_with = "values::versions")]
+    pub protocols: Vec<Version>,
+
+    /// What happens without a controller: secure (flow entries stay and expire) [default: secure]
+    #[arg(long, value_name = "MODE")]
+    pub fail_mode: Option<FailMode>,
+
+    /// The control socket for `weir ctl`, or none [default: /run/weir/switch.sock for root, else
+    /// $XDG_RUNTIME_DIR/weir/switch.sock]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+
+    /// Flow tables, 1 to 254 [default: 254]
+    #[arg(long, value_name = "N")]
+    pub tables: Option<u8>,
+
+    /// Most flow entries in one table, at least 1 [default: 1000000]
+    #[arg(long, value_name = "N")]
+    pub max_entries: Option<u32>,
+
+    /// Seconds of silence until a controller is probed by an echo request, and again until the
+    /// connection is given up; 0 for never [default: 5]
+    #[arg(long, value_name = "SECONDS")]
+    pub inactivity_probe: Option<u32>,
+
+    /// Most seconds between two attempts to reach a controller, at least 1 [default: 8]
+    #[arg(long, value_name = "SECONDS")]
+    pub max_backoff: Option<u32>,
+
+    /// Most packets that wait for the controllers; more are dropped and counted [default: 8192]
+    #[arg(long, value_name = "PACKETS")]
+    pub packet_in_queue: Option<u32>,
+
+    /// Description: manufacturer
+    #[arg(long, value_name = "TEXT")]
+    pub mfr_desc: Option<String>,
+
+    /// Description: hardware
+    #[arg(long, value_name = "TEXT")]
+    pub hw_desc: Option<String>,
+
+    /// Description: software
+    #[arg(long, value_name = "TEXT")]
+    pub sw_desc: Option<String>,
+
+    /// Description: serial number
+    #[arg(long, value_name = "TEXT")]
+    pub serial_num: Option<String>,
+
+    /// Description: the datapath, for people
+    #[arg(long, value_name = "TEXT")]
+    pub dp_desc: Option<String>,
+
+    /// A TOML file with the same keys; flags win
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Check the configuration and end
+    #[arg(long)]
+    #[serde(skip)]
+    pub check_config: bool,
+}
+
+impl SwitchArgs {
+    /// Reads the file of `--config`, if there is one, and lays the flags over it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is wrong: then with file, line, column and key.
+    pub fn with_file(self) -> Result<Self, ConfigError> {
+        let Some(path) = self.config.clone() else { return Ok(self) };
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            ConfigError::plain(None, format!("cannot be read: {error}")).in_file(&path)
+        })?;
+        let file = parse_config(&text).map_err(|error| error.in_file(Path::new(&path)))?;
+        Ok(self.over(file))
+    }
+
+    /// These flags, and where one is not given what `file` says.
+    fn over(self, file: Self) -> Self {
+        Self {
+            dpid: self.dpid.or(file.dpid),
+            port: either(self.port, file.port),
+            local: self.local.or(file.local),
+            controller: either(self.controller, file.controller),
+            listen: either(self.listen, file.listen),
+            protocols: either(self.protocols, file.protocols),
+            fail_mode: self.fail_mode.or(file.fail_mode),
+            control: self.control.or(file.control),
+            tables: self.tables.or(file.tables),
+            max_entries: self.max_entries.or(file.max_entries),
+            inactivity_probe: self.inactivity_probe.or(file.inactivity_probe),
+            max_backoff: self.max_backoff.or(file.max_backoff),
+            packet_in_queue: self.packet_in_queue.or(file.packet_in_queue),
+            mfr_desc: self.mfr_desc.or(file.mfr_desc),
+            hw_desc: self.hw_desc.or(file.hw_desc),
+            sw_desc: self.sw_desc.or(file.sw_desc),
+            serial_num: self.serial_num.or(file.serial_num),
+            dp_desc: self.dp_desc.or(file.dp_desc),
+            config: self.config,
+            check_config: self.check_config,
+        }
+    }
+}
+
+fn either<T>(flags: Vec<T>, file: Vec<T>) -> Vec<T> {
+    if flags.is_empty() { file } else { flags }
+}

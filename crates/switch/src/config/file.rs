@@ -1,0 +1,286 @@
+//! Reading the TOML file, and telling what is wrong in it: file, line, column, key, what is allowed.
+//!
+//! The keys and what they take are those of the flags; nothing is listed here a second time.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command};
+use toml::de::{DeTable, DeValue};
+
+use super::SwitchArgs;
+
+/// What is wrong in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file, when it was one.
+    pub file: Option<PathBuf>,
+    /// Line and column, from 1, when the text has the fault.
+    pub place: Option<(usize, usize)>,
+    /// The key or flag, when one is at fault.
+    pub key: Option<String>,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+impl ConfigError {
+    pub(super) fn plain(key: Option<&str>, message: String) -> Self {
+        Self { file: None, place: None, key: key.map(str::to_owned), message }
+    }
+
+    pub(super) fn in_file(mut self, file: &Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}:", file.display())?;
+        }
+        if let Some((line, column)) = self.place {
+            write!(f, "{line}:{column}:")?;
+        }
+        if self.file.is_some() || self.place.is_some() {
+            f.write_str(" ")?;
+        }
+        match &self.key {
+            Some(key) => write!(f, "{key}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Reads the text of a configuration file. Does no input or output.
+///
+/// # Errors
+/// What is wrong, with line, column and key; the file's name is added by the caller.
+pub fn parse_config(text: &str) -> Result<SwitchArgs, ConfigError> {
+    let document = match DeTable::parse(text) {
+        Ok(document) => document.into_inner(),
+        Err(error) => {
+            let place = error.span().map(|span| line_column(text, span.start));
+            return Err(ConfigError { place, ..ConfigError::plain(None, one_line(error.message())) });
+        }
+    };
+    unknown_key(text, &document)?;
+    let args: SwitchArgs = toml::from_str(text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        let key = key_at(&document, &span);
+        let mut message = one_line(error.message());
+        if let Some(allowed) = key.and_then(allowed) {
+            message = format!("{message}; {allowed}");
+        }
+        let start = key.and_then(|key| wrong_entry(text, &document, key)).unwrap_or(span.start);
+        ConfigError { place: Some(line_column(text, start)), ..ConfigError::plain(key, message) }
+    })?;
+    args.check().map_err(|problem| {
+        let place = place_of(&document, problem.key, problem.index);
+        ConfigError {
+            place: place.map(|at| line_column(text, at)),
+            ..ConfigError::plain(Some(problem.key), problem.message)
+        }
+    })?;
+    Ok(args)
+}
+
+/// The flags as `clap` knows them: the one list of keys.
+fn flags() -> Command {
+    SwitchArgs::augment_args(Command::new("weir"))
+}
+
+fn keys() -> Vec<String> {
+    let not_keys = ["config", "check-config"];
+    flags()
+        .get_arguments()
+        .filter_map(|arg| arg.get_long())
+        .filter(|long| !not_keys.contains(long))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What a key takes, from its flag's help.
+fn allowed(key: &str) -> Option<String> {
+    let command = flags();
+    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(key))?;
+    let value = arg.get_value_names()?.first()?;
+    Some(format!("{key} takes {value}: {}", arg.get_help()?))
+}
+
+fn unknown_key(text: &str, document: &DeTable<'_>) -> Result<(), ConfigError> {
+    let keys = keys();
+    for key in document.keys() {
+        let name: &str = key.get_ref();
+        if keys.iter().any(|known| known == name) {
+            continue;
+        }
+        let nearest = keys.iter().min_by_key(|known| distance(known, name));
+        let hint = match nearest {
+            Some(nearest) if distance(nearest, name) <= 3 => format!("did you mean {nearest}? "),
+            _ => String::new(),
+        };
+        let message = format!("unknown key; {hint}allowed are: {}", keys.join(", "));
+        let place = Some(line_column(text, key.span().start));
+        return Err(ConfigError { place, ..ConfigError::plain(Some(name), message) });
+    }
+    Ok(())
+}
+
+/// The key whose name or value the span touches.
+fn key_at<'a>(document: &'a DeTable<'_>, span: &Range<usize>) -> Option<&'a str> {
+    document
+        .iter()
+        .find(|(key, value)| {
+            let whole = key.span().start.min(value.span().start)..value.span().end;
+            whole.start <= span.start && span.start < whole.end.max(whole.start + 1)
+        })
+        .map(|(key, _)| -> &str { key.get_ref() })
+}
+
+/// Where the value of a key, or one entry of its list, begins.
+fn place_of(document: &DeTable<'_>, key: &str, index: Option<usize>) -> Option<usize> {
+    let (_, value) = document.iter().find(|(held, _)| held.get_ref() == key)?;
+    match (value.get_ref(), index) {
+        (DeValue::Array(entries), Some(index)) => {
+            entries.iter().nth(index).map(|entry| entry.span().start)
+        }
+        _ => Some(value.span().start),
+    }
+}
+
+/// Where the first wrong entry of a key's list begins: the first that is wrong when it is alone.
+/// (An error of a list's entry carries the span of the whole list.)
+fn wrong_entry(text: &str, document: &DeTable<'_>, key: &str) -> Option<usize> {
+    let (_, value) = document.iter().find(|(held, _)| held.get_ref() == key)?;
+    let DeValue::Array(entries) = value.get_ref() else { return None };
+    entries
+        .iter()
+        .find(|entry| {
+            let alone = text.get(entry.span()).unwrap_or("");
+            toml::from_str::<SwitchArgs>(&format!("{key} = [{alone}]")).is_err()
+        })
+        .map(|entry| entry.span().start)
+}
+
+/// Line and column of a byte, both from 1; columns count characters.
+fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+fn one_line(message: &str) -> String {
+    message.trim().replace('\n', ", ")
+}
+
+/// How many letters must change to make one word the other (Levenshtein). Long words are not
+/// compared: nobody meant them.
+fn distance(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 64;
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let best = (before + usize::from(x != y)).min(left + 1).min(*cell + 1);
+            before = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allowed, distance, keys, parse_config};
+
+    #[test]
+    fn distances_count_changed_letters() {
+        assert_eq!(distance("port", "port"), 0);
+        assert_eq!(distance("port", "prot"), 2);
+        assert_eq!(distance("ports", "port"), 1);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn every_key_says_what_it_takes() {
+        for key in keys() {
+            assert!(allowed(&key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_full_file_is_read() {
+        let text = r#"
+            dpid = "00000000000000a1"
+            port = ["1=null:a", "null:b"]
+            controller = ["tcp:127.0.0.1:6653"]
+            listen = ["ptcp:6634:127.0.0.1"]
+            protocols = ["OpenFlow13"]
+            fail-mode = "secure"
+            control = "/tmp/x.sock"
+            tables = 10
+            max-entries = 5
+            inactivity-probe = 0
+            max-backoff = 1
+            mfr-desc = "me"
+        "#;
+        let args = parse_config(text).unwrap();
+        let config = args.resolve().unwrap();
+        assert_eq!(config.ports.len(), 2);
+        assert_eq!(config.ports[1].number.0, 2);
+        assert_eq!(config.tables, 10);
+        assert_eq!(config.inactivity_probe_s, 0);
+    }
+
+    #[test]
+    fn errors_say_line_column_key_and_what_is_allowed() {
+        let cases: &[(&str, &[&str])] = &[
+            ("prot = []\n", &["1:1: prot: unknown key", "did you mean port?", "allowed are: dpid"]),
+            ("dpid = 5\n", &["1:8: dpid: ", "integer", "HEX16"]),
+            ("\ndpid = \"xyz\"\n", &["2:8: dpid: ", "1 to 16 hex digits"]),
+            ("port = [\"1=null:a\", \"1=null:b\"]\n", &["1:21: port: ", "number 1 is given twice"]),
+            ("port = [\"0=null:a\"]\n", &["1:9: port: port number", "must be 1 to"]),
+            ("port = [\"1=nul:a\"]\n", &["1:9: port: ", "unknown port kind \"nul\"", "null"]),
+            ("port = [\"1=null:a?x=1\"]\n", &["port: ", "no option \"x\""]),
+            ("port = \"1=null:a\"\n", &["1:8: port: ", "expected a sequence"]),
+            ("port = [\"70000=null:a\"]\n", &["1:9: port: ", "OpenFlow10"]),
+            ("tables = 0\n", &["1:10: tables: ", "1 to 254"]),
+            ("tables = 300\n", &["1:10: tables: ", "1 to 254"]),
+            ("tables = \"x\"\n", &["1:10: tables: ", "invalid type"]),
+            ("max-entries = 0\n", &["1:15: max-entries: ", "at least 1"]),
+            ("max-backoff = 0\n", &["1:15: max-backoff: ", "at least 1"]),
+            ("protocols = [\"OpenFlow15\"]\n", &["1:14: protocols: ", "OpenFlow10, OpenFlow13"]),
+            ("port = [\n \"null:a\",\n \"nul:b\"\n]\n", &["3:2: port: ", "nul"]),
+            ("protocols = []\n", &[]),
+            ("fail-mode = \"standalone\"\n", &["1:13: fail-mode: ", "not there yet"]),
+            ("fail-mode = \"open\"\n", &["1:13: fail-mode: ", "use secure"]),
+            ("dpid = \"1\"\ndpid = \"2\"\n", &["2:1: ", "duplicate key"]),
+            ("dpid = \n", &["1:"]),
+            ("[switch]\ndpid = \"1\"\n", &["1:2: switch: unknown key"]),
+        ];
+        for (text, parts) in cases {
+            match parse_config(text) {
+                Ok(_) => assert!(parts.is_empty(), "{text:?} was taken"),
+                Err(error) => {
+                    let told = error.to_string();
+                    assert!(!parts.is_empty(), "{text:?}: {told}");
+                    for part in *parts {
+                        assert!(told.contains(part), "{text:?} gives {told:?}, without {part:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! From what was given to what holds: defaults filled in, ports numbered, contradictions refused.
+
+use std::path::{Path, PathBuf};
+
+use netdev::PortSpec;
+use openflow::message::SwitchDesc;
+use openflow::{DatapathId, PortNo, Version};
+
+use super::{ConfigError, Endpoint, FailMode, SwitchArgs};
+
+/// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
+const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
+
+/// A configuration without gaps.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Datapath id; `None` for one made from the first port's address.
+    pub dpid: Option<DatapathId>,
+    /// The ports, by number; `LOCAL` is last when there is one.
+    pub ports: Vec<PortConfig>,
+    /// Controllers to connect to.
+    pub controllers: Vec<Endpoint>,
+    /// Where controllers may connect to.
+    pub listeners: Vec<Endpoint>,
+    /// Versions to speak; never empty.
+    pub versions: Vec<Version>,
+    /// What happens without a controller.
+    pub fail_mode: FailMode,
+    /// The control socket; `None` for none.
+    pub control: Option<PathBuf>,
+    /// Flow tables.
+    pub tables: u8,
+    /// Most flow entries in one table.
+    pub max_entries: u32,
+    /// Seconds of silence until a probe; 0 for never.
+    pub inactivity_probe_s: u32,
+    /// Most seconds between attempts.
+    pub max_backoff_s: u32,
+    /// Most packets that wait for the controllers.
+    pub packet_in_queue: usize,
+    /// The description.
+    pub desc: SwitchDesc,
+}
+
+/// A port with its number.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Its number.
+    pub number: PortNo,
+    /// What to open.
+    pub spec: PortSpec,
+}
+
+/// What is wrong with a value that is fine by itself.
+pub(super) struct Problem {
+    pub(super) key: &'static str,
+    pub(super) index: Option<usize>,
+    pub(super) message: String,
+}
+
+impl Problem {
+    fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, index: None, message: message.into() }
+    }
+}
+
+impl SwitchArgs {
+    /// Checks what the types alone do not: ranges, and values against each other.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if self.tables.is_some_and(|tables| !(1..=254).contains(&tables)) {
+            return Err(Problem::new("tables", "must be 1 to 254"));
+        }
+        for (key, value) in [
+            ("max-entries", self.max_entries),
+            ("max-backoff", self.max_backoff),
+            ("packet-in-queue", self.packet_in_queue),
+        ] {
+            if value == Some(0) {
+                return Err(Problem::new(key, "must be at least 1"));
+            }
+        }
+        self.check_ports()
+    }
+
+    fn check_ports(&self) -> Result<(), Problem> {
+        let with_v1_0 = self.versions().contains(&Version::V1_0);
+        for (index, port) in self.port.iter().enumerate() {
+            let Some(number) = port.number else { continue };
+            let at = |message: String| Problem { key: "port", index: Some(index), message };
+            if self.port.iter().take(index).any(|earlier| earlier.number == Some(number)) {
+                return Err(at(format!("port number {number} is given twice")));
+            }
+            if with_v1_0 && number > V1_0_PORT_MAX {
+                let told = format!(
+                    "port number {number} is above {}, the highest that OpenFlow10 can say; \
+                     choose a lower one or protocols OpenFlow13",
+                    V1_0_PORT_MAX.0
+                );
+                return Err(at(told));
+            }
+        }
+        Ok(())
+    }
+
+    fn versions(&self) -> Vec<Version> {
+        if self.protocols.is_empty() { Version::ALL.to_vec() } else { self.protocols.clone() }
+    }
+
+    /// Fills in the defaults and numbers the ports.
+    ///
+    /// # Errors
+    /// Values that contradict each other.
+    pub fn resolve(&self) -> Result<Config, ConfigError> {
+        self.check().map_err(|problem| {
+            ConfigError::plain(Some(problem.key), problem.message)
+        })?;
+        let text = |given: &Option<String>, default: &str| {
+            given.clone().unwrap_or_else(|| default.to_owned())
+        };
+        let control = self.control.clone().unwrap_or_else(default_control);
+        Ok(Config {
+            dpid: self.dpid.map(|dpid| dpid.0),
+            ports: self.numbered_ports(),
+            controllers: self.controller.clone(),
+            listeners: self.listen.clone(),
+            versions: self.versions(),
+            fail_mode: self.fail_mode.unwrap_or_default(),
+            control: (control != Path::new("none")).then_some(control),
+            tables: self.tables.unwrap_or(254),
+            max_entries: self.max_entries.unwrap_or(1_000_000),
+            inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
+            max_backoff_s: self.max_backoff.unwrap_or(8),
+            packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,
+            desc: SwitchDesc {
+                mfr_desc: text(&self.mfr_desc, "Weir"),
+                hw_desc: text(&self.hw_desc, "user space"),
+                sw_desc: text(&self.sw_desc, concat!("weir ", env!("CARGO_PKG_VERSION"))),
+                serial_num: text(&self.serial_num, "none"),
+                dp_desc: text(&self.dp_desc, "none"),
+            },
+        })
+    }
+
+    fn numbered_ports(&self) -> Vec<PortConfig> {
+        let mut taken: Vec<PortNo> = self.port.iter().filter_map(|port| port.number).collect();
+        let mut next = 1;
+        let mut ports = Vec::new();
+        for port in &self.port {
+            let number = port.number.unwrap_or_else(|| {
+                while taken.contains(&PortNo(next)) {
+                    next += 1;
+                }
+                taken.push(PortNo(next));
+                PortNo(next)
+            });
+            ports.push(PortConfig { number, spec: port.spec.clone() });
+        }
+        ports.sort_by_key(|port| port.number);
+        ports.extend(
+            self.local.iter().map(|spec| PortConfig { number: PortNo::LOCAL, spec: spec.clone() }),
+        );
+        ports
+    }
+}
+
+/// The control socket that `weir switch` makes and `weir ctl` asks where none is named: under
+/// `/run/weir` for root, else under `$XDG_RUNTIME_DIR`, else under the temporary folder.
+#[must_use]
+pub fn default_control() -> PathBuf {
+    use std::os::unix::fs::MetadataExt;
+
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let folder = if root {
+        PathBuf::from("/run")
+    } else {
+        match std::env::var_os("XDG_RUNTIME_DIR") {
+            Some(folder) if !folder.is_empty() => PathBuf::from(folder),
+            _ => std::env::temp_dir(),
+        }
+    };
+    folder.join("weir").join("switch.sock")
+}

@@ -1,0 +1,137 @@
+//! The values of the configuration: each is read from text alike in a flag and in the file.
+//!
+//! A value that cannot be is refused here, with what is allowed; nothing is opened.
+
+use std::fmt;
+use std::str::FromStr;
+
+use netdev::PortSpec;
+use openflow::{DatapathId, PortNo, Version};
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+/// Makes a type that reads from text read from the file's strings too.
+macro_rules! from_text {
+    ($($name:ident),+) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )+};
+}
+
+from_text!(Dpid, PortArg, Endpoint, FailMode);
+
+/// A datapath id as hex digits, with or without `0x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dpid(pub DatapathId);
+
+impl FromStr for Dpid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        let hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u64::from_str_radix(digits, 16) {
+            Ok(0) => Err("datapath id 0 is not allowed; use 1 to 16 hex digits".to_owned()),
+            Ok(id) if hex => Ok(Self(DatapathId(id))),
+            _ => Err(format!("{text:?} is not a datapath id; use 1 to 16 hex digits")),
+        }
+    }
+}
+
+/// A port with its number, if it was given one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortArg {
+    /// The number before the equals sign.
+    pub number: Option<PortNo>,
+    /// What stands behind it.
+    pub spec: PortSpec,
+}
+
+impl FromStr for PortArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, rest) = match text.split_once('=') {
+            Some((digits, rest)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (Some(port_number(digits)?), rest)
+            }
+            _ => (None, text),
+        };
+        Ok(Self { number, spec: spec(rest)? })
+    }
+}
+
+fn port_number(digits: &str) -> Result<PortNo, String> {
+    match digits.parse().map(PortNo) {
+        Ok(port) if port.0 >= 1 && port <= PortNo::MAX => Ok(port),
+        _ => Err(format!("port number {digits:?} must be 1 to {}", PortNo::MAX.0)),
+    }
+}
+
+/// Reads a port's spec text.
+pub(super) fn spec(text: &str) -> Result<PortSpec, String> {
+    text.parse::<PortSpec>().map_err(|error| error.to_string())
+}
+
+pub(super) fn optional_spec<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PortSpec>, D::Error> {
+    spec(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
+}
+
+/// Reads a version's name.
+pub(super) fn version(text: &str) -> Result<Version, String> {
+    Version::from_name(text.trim()).ok_or_else(|| {
+        let names: Vec<&str> = Version::ALL.iter().map(|version| version.name()).collect();
+        format!("unknown version {text:?}; versions are: {}", names.join(", "))
+    })
+}
+
+pub(super) fn versions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Version>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    names.iter().map(|name| version(name).map_err(D::Error::custom)).collect()
+}
+
+/// Where a controller is, or where controllers may come to; the text is kept as it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(pub String);
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the switch does while no controller is connected (clause 6.3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailMode {
+    /// Flow entries stay and expire; packets for the controller are dropped.
+    #[default]
+    Secure,
+}
+
+impl FromStr for FailMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "secure" => Ok(Self::Secure),
+            "standalone" => Err("standalone is not there yet: it comes with the NORMAL port; \
+                                 use secure"
+                .to_owned()),
+            other => Err(format!("unknown fail mode {other:?}; use secure")),
+        }
+    }
+}

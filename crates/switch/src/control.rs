@@ -1,0 +1,14 @@
+//! The control socket: how people and scripts ask a running switch.
+//!
+//! JSON lines over a Unix socket that only its owner may open. The commands are one enum, which is
+//! the subcommands of `weir ctl` and the requests of the socket at once.
+
+mod client;
+mod command;
+mod protocol;
+mod socket;
+
+pub use client::{CtlArgs, run as ctl};
+pub use command::Command;
+pub(crate) use protocol::{Line, Request};
+pub(crate) use socket::ControlSocket;

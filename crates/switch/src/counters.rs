@@ -1,0 +1,131 @@
+//! The switch's own counters, one row each: what the agent, the workers and the sockets did, and
+//! why something was dropped outside of the pipeline (the pipeline's reasons are `datapath`'s).
+//!
+//! Nothing is lost without a row here. Counting is one relaxed addition; nothing waits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal;)+) => {
+        /// A counter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        /// Every row: the counter and its name.
+        pub const COUNTERS: &[(Counter, &str)] = &[$((Counter::$variant, $name),)+];
+    };
+}
+
+counters! {
+    /// Packet-ins written to a controller.
+    PacketIn "packet_in";
+    /// Dropped: as many packets wait for the controllers as may.
+    PacketInQueueFull "packet_in_drop_queue_full";
+    /// Dropped: no controller is connected that wants the packet.
+    PacketInNoController "packet_in_drop_no_controller";
+    /// Dropped: the controller does not read what it was sent.
+    PacketInControllerBusy "packet_in_drop_controller_busy";
+    /// Packet-outs executed.
+    PacketOut "packet_out";
+    /// Flow-mods executed, refused ones too.
+    FlowMod "flow_mod";
+    /// Group-mods executed, refused ones too.
+    GroupMod "group_mod";
+    /// Meter-mods executed, refused ones too.
+    MeterMod "meter_mod";
+    /// Port-mods executed, refused ones too.
+    PortMod "port_mod";
+    /// Table-mods executed, refused ones too.
+    TableMod "table_mod";
+    /// Multipart (statistics) requests.
+    Multipart "multipart";
+    /// Barriers answered.
+    Barrier "barrier";
+    /// Requests that were answered by an error message.
+    ErrorSent "error_sent";
+    /// Flow-removed messages made.
+    FlowRemoved "flow_removed";
+    /// Port-status messages made.
+    PortStatus "port_status";
+    /// Connections on which the version was agreed.
+    ChannelUp "channel_up";
+    /// Connections that ended after the version was agreed.
+    ChannelDown "channel_down";
+    /// Connections that ended before the version was agreed.
+    ChannelFailed "channel_failed";
+    /// Dropped: the port did not take the frame, its queue being full.
+    TxQueueFull "tx_drop_queue_full";
+    /// Dropped: the port's device is not there.
+    TxPortGone "tx_drop_port_gone";
+    /// Dropped: the port is set to `PORT_DOWN` or `NO_RECV`.
+    RxPortDown "rx_drop_port_down";
+    /// A port's device disappeared.
+    PortGone "port_gone";
+    /// A port's device came back and was opened.
+    PortReopened "port_reopened";
+    /// A port's receive or send call failed.
+    PortError "port_error";
+    /// Requests on the control socket.
+    Control "control_request";
+    /// Requests on the control socket that were refused.
+    ControlRefused "control_refused";
+}
+
+/// The values, shared by agent, workers and sockets.
+#[derive(Debug, Default)]
+pub struct Counters {
+    values: [AtomicU64; COUNTERS.len()],
+}
+
+impl Counters {
+    /// Adds `count`.
+    pub fn add(&self, counter: Counter, count: u64) {
+        if let Some(value) = self.values.get(counter as usize) {
+            value.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds one.
+    pub fn bump(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// The value now.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values.get(counter as usize).map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+
+    /// Every counter by name, in the order of the rows.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        COUNTERS.iter().map(|(counter, name)| (*name, self.get(*counter)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{COUNTERS, Counter, Counters};
+
+    #[test]
+    fn rows_stand_in_order_and_names_differ() {
+        let mut names = HashSet::new();
+        for (index, (counter, name)) in COUNTERS.iter().enumerate() {
+            assert_eq!(*counter as usize, index);
+            assert!(names.insert(name));
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_read() {
+        let counters = Counters::default();
+        counters.add(Counter::PacketOut, 3);
+        counters.bump(Counter::PacketOut);
+        assert_eq!(counters.get(Counter::PacketOut), 4);
+        assert_eq!(counters.all().map(|(_, value)| value).sum::<u64>(), 4);
+    }
+}
