@@ -7,9 +7,13 @@
 
 pub mod cancel;
 pub mod ceilings;
+pub mod controller;
+pub mod dut;
 pub mod limit;
 pub mod load;
 pub mod process;
 pub mod rate;
+pub mod service;
 pub mod stats;
+pub mod testbed;
 pub mod tools;

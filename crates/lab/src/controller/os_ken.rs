@@ -1,0 +1,48 @@
+//! os-ken (the maintained fork of Ryu) with a hub and a learning switch of the lab's own.
+
+use std::process::Command;
+
+use super::{Controller, ControllerPlan, wait_until_listening};
+use crate::load::Role;
+use crate::process::Process;
+use crate::service::{Error, Service, Settings};
+use crate::tools::{self, Missing, Program};
+
+/// The applications; the file's name is the module's name, which it needs to import itself.
+const SCRIPT: &str = include_str!("osken_app.py");
+const SCRIPT_NAME: &str = "weir_lab_osken.py";
+
+/// os-ken in its virtual environment.
+pub(super) struct OsKen;
+
+impl Controller for OsKen {
+    fn name(&self) -> &'static str {
+        "os-ken"
+    }
+
+    fn about(&self) -> &'static str {
+        "os-ken (Python), hub and learning switch as its users write them"
+    }
+
+    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
+        Ok(vec![tools::os_ken(&settings.os_ken_dir)?.1])
+    }
+
+    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, Error> {
+        let place = &plan.place;
+        let (python, _) = tools::os_ken(&place.settings.os_ken_dir)?;
+        let script = place.dir.join(SCRIPT_NAME);
+        std::fs::write(&script, SCRIPT)
+            .map_err(|source| Error::File { path: script.clone(), source })?;
+        let mut command = Command::new(python);
+        command.arg(&script).arg(plan.app.name()).arg(plan.address.to_string());
+        command.arg(plan.port.to_string()).arg(place.version.to_string());
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+        let mut process = Process::start("os-ken", command, place.namespace, place.dir)?;
+        wait_until_listening(&mut process, plan, place.cancel)?;
+        let mut service = Service::new();
+        // Threads under the interpreter's lock: one core at most, however many threads.
+        service.add(process, Some(Role::Controller), 1);
+        Ok(service)
+    }
+}

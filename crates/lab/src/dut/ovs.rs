@@ -1,0 +1,127 @@
+//! Open vSwitch as Debian ships it, user-space datapath, with a private database and daemon.
+//!
+//! Its run, log and database folders are the run's scratch folder; nothing of the system's own
+//! Open vSwitch is read or changed. Caches and threads are as they come.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Dut, DutPlan, PortName};
+use crate::load::Role;
+use crate::process::{self, Process, command_line};
+use crate::service::{Error, Place, Service, Settings};
+use crate::testbed::DPID;
+use crate::tools::{Missing, Program, Tool};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const BRIDGE: &str = "br0";
+
+/// Where packages and source installations put the database's schema.
+const SCHEMAS: [&str; 2] =
+    ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
+
+/// `ovs-vswitchd` with `datapath_type=netdev`.
+pub(super) struct Ovs;
+
+impl Dut for Ovs {
+    fn name(&self) -> &'static str {
+        "ovs"
+    }
+
+    fn about(&self) -> &'static str {
+        "Open vSwitch, user-space datapath, private daemon"
+    }
+
+    fn programs(&self, _settings: &Settings) -> Result<Vec<Program>, Missing> {
+        for tool in [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl] {
+            tool.find()?;
+        }
+        Ok(vec![Tool::Vswitchd.program()?])
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, Error> {
+        let place = &plan.place;
+        let database = place.dir.join("conf.db");
+        let socket = place.dir.join("db.sock");
+        let mut service = Service::new();
+        let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
+            Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
+        })?;
+        let mut create = ovs(place, Tool::OvsdbTool)?;
+        create.arg("create").arg(&database).arg(schema);
+        step(place, create, &mut service)?;
+
+        let mut server = ovs(place, Tool::OvsdbServer)?;
+        server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
+        server.arg(format!("--unixctl={}", place.dir.join("ovsdb.ctl").display()));
+        server.args(["--no-chdir", "-vsyslog:off"]);
+        let mut server = Process::start("ovsdb-server", server, place.namespace, place.dir)?;
+        server.wait_until("open its socket", START_LIMIT, place.cancel, |_| socket.exists())?;
+        service.add(server, None, 0);
+
+        let remote = format!("unix:{}", socket.display());
+        let vsctl = |words: &[&str]| -> Result<Command, Error> {
+            let mut command = ovs(place, Tool::OvsVsctl)?;
+            command.arg(format!("--db={remote}")).arg("--timeout=20").args(words);
+            Ok(command)
+        };
+        step(place, vsctl(&["--no-wait", "init"])?, &mut service)?;
+
+        let mut daemon = ovs(place, Tool::Vswitchd)?;
+        daemon.arg(&remote).arg(format!("--unixctl={}", place.dir.join("vswitchd.ctl").display()));
+        daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
+        let daemon = Process::start("ovs-vswitchd", daemon, place.namespace, place.dir)?;
+        service.add(daemon, Some(Role::Switch), 0);
+
+        let words = configuration(plan)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        step(place, vsctl(&words)?, &mut service)?;
+        service.check()?;
+        Ok(service)
+    }
+}
+
+fn ovs(place: &Place<'_>, tool: Tool) -> Result<Command, Error> {
+    let mut command = Command::new(tool.find()?);
+    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+        command.env(variable, place.dir);
+    }
+    Ok(command)
+}
+
+/// `ovs-vsctl`'s words for the bridge, its ports and its controller in one transaction.
+fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, Error> {
+    let mut text = format!(
+        "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure \
+         protocols={} other_config:datapath-id={DPID} other_config:disable-in-band=true",
+        plan.place.version.ovs_name()
+    );
+    for (index, port) in plan.ports.iter().enumerate() {
+        let PortName::Device(device) = port else {
+            return Err(Error::Unfit("Open vSwitch has no in-memory ports: run as root".into()));
+        };
+        let number = index + 1;
+        text += &format!(
+            " -- add-port {BRIDGE} {device} -- set interface {device} ofport_request={number}"
+        );
+    }
+    text += &format!(
+        " -- --id=@c create controller target=\"{}\" connection_mode=out-of-band \
+         max_backoff=1000 -- set bridge {BRIDGE} controller=@c",
+        plan.controller
+    );
+    Ok(text.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+fn step(place: &Place<'_>, command: Command, service: &mut Service) -> Result<(), Error> {
+    let line = command_line(&command);
+    let output =
+        process::run("ovs-step", command, place.namespace, place.dir, START_LIMIT, place.cancel)?;
+    if !output.success {
+        let output = output.text.trim_end().to_owned();
+        return Err(Error::Step { command: line, output });
+    }
+    service.note_command(line);
+    Ok(())
+}

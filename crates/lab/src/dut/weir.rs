@@ -1,0 +1,51 @@
+//! Weir's own switch, started as a process like every other.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Dut, DutPlan, PortName};
+use crate::load::Role;
+use crate::process::Process;
+use crate::service::{Error, Service, Settings};
+use crate::testbed::DPID;
+use crate::tools::{Missing, Program};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// `weir switch`.
+pub(super) struct Weir;
+
+impl Dut for Weir {
+    fn name(&self) -> &'static str {
+        "weir"
+    }
+
+    fn about(&self) -> &'static str {
+        "Weir's user-space switch, AF_PACKET ports"
+    }
+
+    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
+        Ok(vec![Program::ask("weir", &settings.weir, &["--version"])])
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, Error> {
+        let place = &plan.place;
+        let mut command = Command::new(&place.settings.weir);
+        command.args(["switch", "--dpid", DPID]);
+        for (index, port) in plan.ports.iter().enumerate() {
+            let text = match port {
+                PortName::Device(device) => format!("af_packet:{device}"),
+                PortName::Memory(text) => text.clone(),
+            };
+            command.arg("--port").arg(format!("{}={text}", index + 1));
+        }
+        command.args(["--controller", plan.controller, "--protocols"]);
+        command.arg(place.version.to_string()).args(["--fail-mode", "secure"]);
+        command.arg("--control").arg(place.dir.join("ctl.sock"));
+        let mut process = Process::start("weir-switch", command, place.namespace, place.dir)?;
+        process.wait_for_text("ready", START_LIMIT, place.cancel)?;
+        let mut service = Service::new();
+        service.add(process, Some(Role::Switch), 0);
+        Ok(service)
+    }
+}

@@ -1,0 +1,125 @@
+//! What is started for a run, a switch under test or a controller: its programs and their facts.
+//!
+//! Dropping a [`Service`] ends its programs, last started first.
+
+use std::path::{Path, PathBuf};
+
+use netdev::sys::netns::Namespace;
+
+use crate::cancel::Cancel;
+use crate::load::{Role, Watched};
+use crate::process::{self, Process};
+use crate::rate::OfVersion;
+
+/// Where the programs are that are not found in `PATH`.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The `weir` binary whose switch and controller are measured.
+    pub weir: PathBuf,
+    /// os-ken's virtual environment.
+    pub os_ken_dir: PathBuf,
+}
+
+/// What a service is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The namespace that it runs in; that of the lab when `None`.
+    pub namespace: Option<&'a Namespace>,
+    /// A scratch folder of its own, for sockets, databases and logs.
+    pub dir: &'a Path,
+    /// The OpenFlow version to speak, and no other.
+    pub version: OfVersion,
+    /// Paths.
+    pub settings: &'a Settings,
+    /// Ends every wait.
+    pub cancel: &'a Cancel,
+}
+
+/// Why a service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// One of its programs.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    /// A program of others is missing.
+    #[error(transparent)]
+    Missing(#[from] crate::tools::Missing),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A step of its configuration failed.
+    #[error("`{command}` failed: {output}")]
+    Step {
+        /// What was run.
+        command: String,
+        /// What it said.
+        output: String,
+    },
+    /// The testbed has no ports that this switch can use.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// Running programs.
+#[derive(Debug, Default)]
+pub struct Service {
+    programs: Vec<Process>,
+    watched: Vec<Watched>,
+    commands: Vec<String>,
+}
+
+impl Service {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a program; with a role its CPU time is watched. `cores_max` as in [`Watched`].
+    pub fn add(&mut self, process: Process, role: Option<Role>, cores_max: usize) {
+        self.note_command(process.command().to_owned());
+        if let Some(role) = role {
+            let name = process.name().to_owned();
+            self.watched.push(Watched { role, name, pid: process.pid(), cores_max });
+        }
+        self.programs.push(process);
+    }
+
+    /// Notes a command that was run to configure the service.
+    pub fn note_command(&mut self, command: String) {
+        self.commands.push(command);
+    }
+
+    /// The programs whose CPU time is watched.
+    #[must_use]
+    pub fn watched(&self) -> &[Watched] {
+        &self.watched
+    }
+
+    /// Every command that was run, in order.
+    #[must_use]
+    pub fn commands(&self) -> &[String] {
+        &self.commands
+    }
+
+    /// Fails if one of the programs has ended.
+    ///
+    /// # Errors
+    /// [`process::Error::Ended`] with the end of its log.
+    pub fn check(&mut self) -> Result<(), process::Error> {
+        self.programs.iter_mut().try_for_each(Process::check)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        while let Some(process) = self.programs.pop() {
+            drop(process);
+        }
+    }
+}
