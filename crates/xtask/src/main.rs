@@ -1,11 +1,15 @@
 //! The project's own tasks, in Rust, so that nothing but cargo is needed to run them.
 //!
-//! `cargo xtask tidy` checks the house rules, `cargo xtask graph` draws the crates. It imports no
-//! crate of the house: it must still run when they do not compile.
+//! `cargo xtask test` runs every test, `cargo xtask tidy` checks the house rules, and
+//! `cargo xtask fuzz` looks for inputs that nobody thought of. It imports no crate of the house: it
+//! must still run when they do not compile.
 #![forbid(unsafe_code)]
 
+mod example;
+mod fuzz;
 mod graph;
 mod shell;
+mod test;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +27,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Run every test of the project; as root it installs the peers they need
+    Test(test::Options),
+    /// Run the fuzz targets
+    Fuzz(fuzz::Options),
+    /// Prove that the example of CONTRIBUTING.md still applies, compiles and passes
+    Example,
     /// Check the house rules that a program can check; draws the crate graph
     Tidy,
     /// Draw the crate graph as it is in the manifests
@@ -39,6 +49,9 @@ enum Task {
 fn main() -> ExitCode {
     let root = workspace_root();
     let done = match Cli::parse().task {
+        Task::Test(options) => test::run(&root, &options),
+        Task::Fuzz(options) => fuzz::run(&root, &options),
+        Task::Example => example::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Graph { dot: true, .. } => draw(&root, graph::dot),
         Task::Graph { markdown: true, .. } => draw(&root, graph::markdown),

@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
 pub(crate) fn run(root: &Path) -> Result<()> {
     let metadata = metadata(root)?;
     let graph = Graph::from_metadata(&metadata)?;
-    let files = files::tracked(root)?;
+    let files = SourceFile::tracked(root)?;
     let problems = check(&metadata, &graph, &files)?;
     println!("{}", graph::text(&graph));
     for problem in &problems {

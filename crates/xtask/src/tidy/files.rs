@@ -37,32 +37,28 @@ impl SourceFile {
     pub(crate) fn in_crate(&self) -> Option<(&str, &str)> {
         self.path.strip_prefix("crates/")?.split_once('/')
     }
-}
 
-/// All files of the workspace that git tracks or does not ignore.
-///
-/// # Errors
-/// When git does not answer or a file cannot be read.
-pub(crate) fn tracked(root: &Path) -> Result<Vec<SourceFile>> {
-    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let listed = shell::capture(Command::new("git").current_dir(root).args(arguments))?;
-    let mut paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    let mut files = Vec::new();
-    for path in paths {
-        let full = root.join(path);
-        // A tracked file may be deleted in the work tree; then there is nothing to check.
-        if !full.is_file() {
-            continue;
+    /// All files of the workspace that git tracks or does not ignore.
+    ///
+    /// # Errors
+    /// When git does not answer or a file cannot be read.
+    pub(crate) fn tracked(root: &Path) -> Result<Vec<Self>> {
+        let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+        let listed = shell::capture(Command::new("git").current_dir(root).args(arguments))?;
+        let mut paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let mut files = Vec::new();
+        for path in paths {
+            let full = root.join(path);
+            // A tracked file may be deleted in the work tree; then there is nothing to check.
+            if !full.is_file() {
+                continue;
+            }
+            let bytes = std::fs::read(&full).with_context(|| format!("reading {path}"))?;
+            let size_bytes = bytes.len() as u64;
+            files.push(Self { path: path.into(), size_bytes, text: String::from_utf8(bytes).ok() });
         }
-        let bytes = std::fs::read(&full).with_context(|| format!("reading {path}"))?;
-        let size_bytes = bytes.len() as u64;
-        files.push(SourceFile {
-            path: path.into(),
-            size_bytes,
-            text: String::from_utf8(bytes).ok(),
-        });
+        Ok(files)
     }
-    Ok(files)
 }

@@ -1,0 +1,49 @@
+//! Writes the seeds of the fuzz targets: what the vectors hold, one file an input.
+//!
+//! usage: `seeds DIR` fills `DIR/<target>/`. A fuzz target that starts from real messages reaches
+//! deep code in its first second. Seeds are only ever derived from files of the workspace.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use testkit::vectors::{self, Vector};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: seeds DIR")?);
+    let all = vectors::load_dir(&testkit::vectors_dir(""))?;
+    for (number, vector) in all.iter().enumerate() {
+        let target = target_of(vector);
+        write(&dir.join(target), number, &vector.bytes)?;
+        if let Some(text) = &vector.text {
+            write(&dir.join("text"), number, text.as_bytes())?;
+        }
+    }
+    for (number, file) in files_in(&testkit::workspace_root().join("docs/examples"))?.enumerate() {
+        if file.extension().is_some_and(|e| e == "toml") {
+            write(&dir.join("config"), number, &std::fs::read(file)?)?;
+        }
+    }
+    for (number, file) in files_in(&testkit::vectors_dir(""))?.enumerate() {
+        if file.extension().is_some_and(|e| e == "vec") {
+            write(&dir.join("vectors"), number, &std::fs::read(file)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Frames of packets seed the parser of packets, everything else the decoder of messages.
+fn target_of(vector: &Vector) -> &'static str {
+    let in_packets = vector.file.components().any(|part| part.as_os_str() == "packet");
+    if in_packets { "packet" } else { "wire" }
+}
+
+fn files_in(dir: &Path) -> Result<impl Iterator<Item = PathBuf>, Box<dyn Error>> {
+    let entries = std::fs::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
+    Ok(entries.into_iter().map(|entry| entry.path()))
+}
+
+fn write(dir: &Path, number: usize, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(dir)?;
+    std::fs::write(dir.join(format!("seed-{number:04}")), bytes)?;
+    Ok(())
+}

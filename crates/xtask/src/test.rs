@@ -1,0 +1,281 @@
+//! `cargo xtask test`: every test of the project, in named steps, with one total.
+//!
+//! Each step is announced, timed and counted; a step that fails does not stop the ones after it, so
+//! one run tells everything. The last line is the total in a form that programs read. It must never
+//! leave a test out silently: what a run cannot do (without root, without a peer) is said loudly.
+
+mod cargo;
+mod leftovers;
+mod peers;
+mod suites;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::{example, fuzz, shell, tidy};
+
+/// Marks every process of a run, so that one that stays behind is known.
+const RUN_MARK: &str = "WEIR_TEST_RUN";
+
+/// Options of `cargo xtask test`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Run only these steps (repeat or separate by commas); see --list
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    only: Vec<String>,
+    /// List the steps and end
+    #[arg(long)]
+    list: bool,
+    /// Do not install packages, even as root
+    #[arg(long)]
+    no_install: bool,
+    /// Seconds for each fuzz target
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    fuzz_seconds: u32,
+}
+
+/// What the steps know.
+struct Context {
+    root: PathBuf,
+    is_root: bool,
+    install: bool,
+    fuzz_seconds: u32,
+    mark: String,
+}
+
+impl Context {
+    /// A program that runs in the workspace and carries the mark of this run.
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        self.marked(Command::new(program))
+    }
+
+    fn cargo(&self) -> Command {
+        self.marked(shell::cargo())
+    }
+
+    fn marked(&self, mut command: Command) -> Command {
+        command.current_dir(&self.root).env(RUN_MARK, &self.mark);
+        command.env("XDG_CACHE_HOME", self.cache());
+        command
+    }
+
+    /// Where cargo builds.
+    fn target(&self) -> PathBuf {
+        match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(dir) => self.root.join(dir),
+            None => self.root.join("target"),
+        }
+    }
+
+    /// What the run keeps for the next one, such as virtual environments of peers.
+    fn cache(&self) -> PathBuf {
+        self.target().join("peers")
+    }
+}
+
+/// How many checks of a step passed and failed, and what it could not do.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    left_out: Vec<String>,
+}
+
+impl Tally {
+    /// One check.
+    fn of(passed: bool) -> Self {
+        Self { passed: u64::from(passed), failed: u64::from(!passed), left_out: Vec::new() }
+    }
+
+    /// Nothing ran, for this reason.
+    fn left_out(why: impl Into<String>) -> Self {
+        Self { left_out: vec![why.into()], ..Self::default() }
+    }
+}
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Context) -> Result<Tally>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "peers", what: "the programs the tests run beside Weir", run: peers::install },
+    Step { name: "fmt", what: "formatting", run: cargo::fmt },
+    Step { name: "tidy", what: "house rules and crate graph", run: run_tidy },
+    Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
+    Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
+    Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
+    Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
+    Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
+    Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
+    Step { name: "demo", what: "the demo of the README, in short", run: suites::demo },
+    Step { name: "leftovers", what: "nothing stays behind", run: |_| bail!("runs last") },
+];
+
+/// Runs the steps that are asked for.
+///
+/// # Errors
+/// When a check failed, or `--only` names no step.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+    if options.list {
+        for step in STEPS {
+            println!("{:10} {}", step.name, step.what);
+        }
+        return Ok(());
+    }
+    for name in &options.only {
+        if !STEPS.iter().any(|step| step.name == name) {
+            let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+            bail!("no step `{name}`; there are {}", names.join(", "));
+        }
+    }
+    let context = Context {
+        root: root.to_path_buf(),
+        is_root: is_root(),
+        install: !options.no_install,
+        fuzz_seconds: options.fuzz_seconds,
+        mark: format!("{}-{}", std::process::id(), seconds_since_epoch()),
+    };
+    let before = leftovers::Snapshot::take();
+    let mut report = Report::default();
+    for step in STEPS {
+        if !options.only.is_empty() && !options.only.iter().any(|name| name == step.name) {
+            continue;
+        }
+        let began = Instant::now();
+        println!("\n==> {}: {}", step.name, step.what);
+        let tally = match step.name {
+            "leftovers" => leftovers::check(&before, &context.mark),
+            _ => (step.run)(&context),
+        };
+        report.add(step.name, tally, began.elapsed());
+    }
+    report.close()
+}
+
+#[derive(Default)]
+struct Report {
+    rows: Vec<(&'static str, Tally, Duration)>,
+}
+
+impl Report {
+    fn add(&mut self, name: &'static str, tally: Result<Tally>, took: Duration) {
+        let tally = tally.unwrap_or_else(|error| {
+            println!("{name}: {error:#}");
+            Tally::of(false)
+        });
+        println!(
+            "<== {name}: {} passed, {} failed in {:.1} s",
+            tally.passed,
+            tally.failed,
+            took.as_secs_f64()
+        );
+        self.rows.push((name, tally, took));
+    }
+
+    fn close(&self) -> Result<()> {
+        println!();
+        for (name, tally, took) in &self.rows {
+            let word = if tally.failed > 0 { "FAILED" } else { "" };
+            let (passed, failed) = (tally.passed, tally.failed);
+            let seconds = took.as_secs_f64();
+            println!("{name:10} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
+        }
+        let left_out: Vec<_> = self
+            .rows
+            .iter()
+            .flat_map(|(name, tally, _)| tally.left_out.iter().map(move |why| (name, why)))
+            .collect();
+        if !left_out.is_empty() {
+            println!("\nNOT RUN:");
+            for (name, why) in left_out {
+                println!("  {name}: {why}");
+            }
+        }
+        let passed: u64 = self.rows.iter().map(|(_, tally, _)| tally.passed).sum();
+        let failed: u64 = self.rows.iter().map(|(_, tally, _)| tally.failed).sum();
+        println!("\n{passed} passed, {failed} failed");
+        if failed > 0 {
+            bail!("{failed} checks failed");
+        }
+        Ok(())
+    }
+}
+
+fn run_tidy(context: &Context) -> Result<Tally> {
+    tidy::run(&context.root)?;
+    Ok(Tally::of(true))
+}
+
+fn run_example(context: &Context) -> Result<Tally> {
+    example::run(&context.root)?;
+    Ok(Tally::of(true))
+}
+
+fn run_fuzz(context: &Context) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let options = fuzz::Options { seconds: context.fuzz_seconds, ..fuzz::Options::default() };
+    for (target, outcome) in fuzz::run_all(&context.root, &options)? {
+        match outcome {
+            Ok(()) => tally.passed += 1,
+            Err(error) => {
+                println!("fuzz {target}: {error:#}");
+                tally.failed += 1;
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Whether we may make network namespaces: the effective user is root.
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
+}
+
+fn seconds_since_epoch() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, Report, STEPS, Tally, run};
+    use std::path::Path;
+    use std::time::Duration;
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_known_ones() {
+        let options = Options {
+            only: vec!["nonsense".into()],
+            list: false,
+            no_install: true,
+            fuzz_seconds: 1,
+        };
+        let error = run(Path::new("."), &options).unwrap_err().to_string();
+        assert!(error.contains("no step `nonsense`; there are peers, fmt"), "{error}");
+    }
+
+    #[test]
+    fn one_failure_fails_the_run() {
+        let mut report = Report::default();
+        report.add("a", Ok(Tally::of(true)), Duration::ZERO);
+        assert!(report.close().is_ok());
+        report.add("b", Err(anyhow::anyhow!("broken")), Duration::ZERO);
+        assert!(report.close().is_err());
+    }
+
+    #[test]
+    fn step_names_are_unique() {
+        let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEPS.len());
+    }
+}

@@ -1,0 +1,105 @@
+//! Suites of other people's programs, and the demo, as steps of the test command.
+//!
+//! Each check of a suite counts by itself. It must never accept a result that is worse than the
+//! expectation beside the suite, nor leave an expectation standing that has become too low.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::{Context, Tally};
+use crate::shell;
+
+/// `contrib/peers/ofctl` for OpenFlow 1.0 and 1.3 against `weir switch`.
+pub(super) fn ofctl(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let out = context.target().join("ofctl");
+    let suite = context.root.join("contrib/peers/ofctl");
+    let mut command = context.command(suite.join("run.sh"));
+    command.arg("-o").arg(&out).args(["-v", "10 13"]);
+    command.arg(context.root.join("contrib/peers/weir-dut.sh"));
+    command.env("WEIR", context.target().join("release/weir"));
+    shell::run(&mut command)?;
+    let read = |path: std::path::PathBuf| {
+        std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+    };
+    let results = read(out.join("results.jsonl"))?;
+    let expected = read(suite.join("expected-failures.txt"))?;
+    compare(&results, &expected)
+}
+
+/// Counts results; `expected` names the checks that may fail, one a line.
+fn compare(results: &str, expected: &str) -> Result<Tally> {
+    let is_name = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let mut may_fail: BTreeSet<&str> = expected.lines().map(str::trim).filter(is_name).collect();
+    let mut tally = Tally::default();
+    for line in results.lines() {
+        let result: Value = serde_json::from_str(line).context("reading a result")?;
+        let id = result["id"].as_str().unwrap_or_default();
+        let passed = result["result"].as_str() == Some("OK");
+        match (passed, may_fail.remove(id)) {
+            (true, false) => tally.passed += 1,
+            (false, true) => tally.left_out.push(format!("{id} fails, as expected")),
+            (true, true) => {
+                println!("{id} passes now: delete it from expected-failures.txt");
+                tally.failed += 1;
+            }
+            (false, false) => {
+                println!("{id} FAILED: {}", result["detail"].as_str().unwrap_or_default());
+                tally.failed += 1;
+            }
+        }
+    }
+    for id in may_fail {
+        println!("{id} stands in expected-failures.txt but did not run");
+        tally.failed += 1;
+    }
+    if tally.passed == 0 {
+        tally.failed += 1;
+    }
+    Ok(tally)
+}
+
+/// The demo with its shortest settings, reports below the target folder.
+pub(super) fn demo(context: &Context) -> Result<Tally> {
+    let out = context.target().join("demo");
+    std::fs::create_dir_all(&out)?;
+    let mut command = context.cargo();
+    command.args(["run", "--release", "--quiet", "--bin", "weir", "--", "demo", "--smoke"]);
+    command.arg("--out").arg(&out);
+    shell::run(&mut command)?;
+    let written = ["report.html", "report.json"].iter().all(|name| out.join(name).is_file());
+    Ok(Tally::of(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare;
+
+    const RESULTS: &str = "{\"id\":\"a\",\"result\":\"OK\"}\n{\"id\":\"b\",\"result\":\"FAIL\"}\n";
+
+    #[test]
+    fn results_are_held_against_expectations() {
+        let tally = compare(RESULTS, "# known\nb\n").unwrap();
+        assert_eq!((tally.passed, tally.failed, tally.left_out.len()), (1, 0, 1));
+        let tally = compare(RESULTS, "").unwrap();
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+    }
+
+    #[test]
+    fn expectations_that_became_too_low_fail() {
+        let tally = compare(RESULTS, "a\nb\n").unwrap();
+        assert_eq!((tally.passed, tally.failed), (0, 2));
+        let tally = compare(RESULTS, "b\ngone\n").unwrap();
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+    }
+
+    #[test]
+    fn an_empty_run_is_no_success() {
+        assert_eq!(compare("", "").unwrap().failed, 1);
+    }
+}
