@@ -1,6 +1,16 @@
-//! Packets: buffers, header views, extraction to a flow key, rewriting with incremental checksums
-//! and building. This crate knows no controller and no port.
+//! Packets: where headers lie, extraction to a flow key, rewriting with incremental checksums,
+//! building and buffers.
+//!
+//! Everything takes any bytes: a header that is not whole is not there. This crate knows no
+//! controller and no port.
 
 mod buf;
+mod extract;
+pub mod header;
+mod key;
+mod layout;
 
 pub use buf::{Batch, FRAME_CAPACITY, HEADROOM, PacketBuf};
+pub use extract::{Meta, extract};
+pub use key::{FlowKey, Slot, WORDS};
+pub use layout::{Layout, Network, Transport};

@@ -1,0 +1,156 @@
+//! From a frame to its flow key.
+//!
+//! One line per match field; the row-driven test `extract_rows` fails, naming the field, when a
+//! line is missing or reads other bits than the row says. Any bytes give a key: what is cut off or
+//! malformed is absent from it.
+
+use crate::header::{arp, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls, number, pbb};
+use crate::header::{sctp, tcp, udp, vlan};
+use crate::key::FlowKey;
+use crate::layout::{Layout, Network, Transport};
+use openflow::field::VID_PRESENT;
+use openflow::{Field, PortNo};
+
+/// What the packet's bytes do not say: where it came from and what the pipeline wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Port that the packet came in by.
+    pub in_port: PortNo,
+    /// Physical port below it; the same port unless that is a logical one.
+    pub in_phy_port: PortNo,
+    /// Metadata passed between tables.
+    pub metadata: u64,
+    /// Metadata of a logical port's tunnel; zero without one.
+    pub tunnel_id: u64,
+}
+
+impl Meta {
+    /// Of a packet that came in by a physical port.
+    #[must_use]
+    pub const fn port(in_port: PortNo) -> Self {
+        Self { in_port, in_phy_port: in_port, metadata: 0, tunnel_id: 0 }
+    }
+}
+
+/// The flow key of a frame.
+///
+/// The VLAN fields are those of the outermost tag and `ETH_TYPE` is the one behind all tags; MPLS
+/// fields are those of the outermost entry. Behind MPLS and PBB nothing is read. A later fragment
+/// has the fields of IP, with `IP_PROTO` from IPv4 or from the IPv6 fragment header, and none of
+/// the transport header. A frame shorter than an Ethernet header has only the fields of `meta`.
+#[must_use]
+pub fn extract(frame: &[u8], meta: &Meta) -> FlowKey {
+    let mut key = FlowKey::default();
+    key.set(Field::InPort, meta.in_port.0.into());
+    key.set(Field::InPhyPort, meta.in_phy_port.0.into());
+    key.set(Field::Metadata, meta.metadata.into());
+    key.set(Field::TunnelId, meta.tunnel_id.into());
+    if let Some(layout) = Layout::of(frame) {
+        ethernet(&mut key, frame, &layout);
+        network(&mut key, frame, &layout);
+        transport(&mut key, frame, &layout);
+    }
+    key
+}
+
+fn ethernet(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
+    let Some(fixed) = chunk::<{ ethernet::HEADER_LEN }>(frame, 0) else { return };
+    key.set(Field::EthDst, number(&fixed[ethernet::DST]));
+    key.set(Field::EthSrc, number(&fixed[ethernet::SRC]));
+    key.set(Field::EthType, layout.eth_type.into());
+    if layout.tags > 0
+        && let Some(tci) = chunk(frame, vlan::OUTERMOST_TCI)
+    {
+        let tci = u16::from_be_bytes(*tci);
+        key.set(Field::VlanVid, VID_PRESENT | u128::from(vlan::vid(tci)));
+        key.set(Field::VlanPcp, vlan::pcp(tci).into());
+    }
+}
+
+fn network(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
+    match layout.network {
+        Network::Other => {}
+        Network::Mpls => read(frame, layout.l3, |entry: &[u8; mpls::ENTRY_LEN]| {
+            let entry = u32::from_be_bytes(*entry);
+            key.set(Field::MplsLabel, mpls::label(entry).into());
+            key.set(Field::MplsTc, mpls::tc(entry).into());
+            key.set(Field::MplsBos, mpls::bos(entry).into());
+        }),
+        Network::Pbb => read(frame, layout.l3, |tag: &[u8; pbb::TAG_LEN]| {
+            key.set(Field::PbbIsid, number(&tag[pbb::ISID]));
+        }),
+        Network::Arp => read(frame, layout.l3, |packet: &[u8; arp::PACKET_LEN]| {
+            key.set(Field::ArpOp, number(&packet[arp::OP]));
+            key.set(Field::ArpSpa, number(&packet[arp::SPA]));
+            key.set(Field::ArpTpa, number(&packet[arp::TPA]));
+            key.set(Field::ArpSha, number(&packet[arp::SHA]));
+            key.set(Field::ArpTha, number(&packet[arp::THA]));
+        }),
+        Network::Ipv4 => read(frame, layout.l3, |header: &[u8; ipv4::HEADER_LEN]| {
+            key.set(Field::IpDscp, (header[ipv4::TOS] >> 2).into());
+            key.set(Field::IpEcn, (header[ipv4::TOS] & 3).into());
+            key.set(Field::Ipv4Src, number(&header[ipv4::SRC]));
+            key.set(Field::Ipv4Dst, number(&header[ipv4::DST]));
+        }),
+        Network::Ipv6 => read(frame, layout.l3, |header: &[u8; ipv6::HEADER_LEN]| {
+            let word = number(&header[..4]);
+            key.set(Field::IpDscp, word >> 22);
+            key.set(Field::IpEcn, word >> 20);
+            key.set(Field::Ipv6Flabel, word);
+            key.set(Field::Ipv6Src, number(&header[ipv6::SRC]));
+            key.set(Field::Ipv6Dst, number(&header[ipv6::DST]));
+            key.set(Field::Ipv6Exthdr, layout.exthdr.into());
+        }),
+    }
+    if let Some(proto) = layout.ip_proto {
+        key.set(Field::IpProto, proto.into());
+    }
+}
+
+fn transport(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
+    match layout.transport {
+        Transport::Other => {}
+        Transport::Tcp => read(frame, layout.l4, |header: &[u8; tcp::HEADER_LEN]| {
+            key.set(Field::TcpSrc, number(&header[tcp::SRC]));
+            key.set(Field::TcpDst, number(&header[tcp::DST]));
+        }),
+        Transport::Udp => read(frame, layout.l4, |header: &[u8; udp::HEADER_LEN]| {
+            key.set(Field::UdpSrc, number(&header[udp::SRC]));
+            key.set(Field::UdpDst, number(&header[udp::DST]));
+        }),
+        Transport::Sctp => read(frame, layout.l4, |header: &[u8; sctp::HEADER_LEN]| {
+            key.set(Field::SctpSrc, number(&header[sctp::SRC]));
+            key.set(Field::SctpDst, number(&header[sctp::DST]));
+        }),
+        Transport::Icmpv4 => read(frame, layout.l4, |header: &[u8; icmpv4::HEADER_LEN]| {
+            key.set(Field::Icmpv4Type, header[icmpv4::TYPE].into());
+            key.set(Field::Icmpv4Code, header[icmpv4::CODE].into());
+        }),
+        Transport::Icmpv6 => {
+            read(frame, layout.l4, |header: &[u8; icmpv6::HEADER_LEN]| {
+                key.set(Field::Icmpv6Type, header[icmpv6::TYPE].into());
+                key.set(Field::Icmpv6Code, header[icmpv6::CODE].into());
+            });
+            neighbour(key, frame, layout);
+        }
+    }
+}
+
+fn neighbour(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
+    let Some(at) = layout.nd_target_at(frame) else { return };
+    read(frame, at, |addr: &[u8; 16]| key.set(Field::Ipv6NdTarget, number(addr)));
+    if let Some(at) = layout.nd_sll_at(frame) {
+        read(frame, at, |addr: &[u8; 6]| key.set(Field::Ipv6NdSll, number(addr)));
+    }
+    if let Some(at) = layout.nd_tll_at(frame) {
+        read(frame, at, |addr: &[u8; 6]| key.set(Field::Ipv6NdTll, number(addr)));
+    }
+}
+
+/// Hands out a header of fixed length, so that offsets within it need no checks.
+#[inline]
+fn read<const N: usize>(frame: &[u8], at: usize, fields: impl FnOnce(&[u8; N])) {
+    if let Some(header) = chunk(frame, at) {
+        fields(header);
+    }
+}

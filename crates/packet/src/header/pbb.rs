@@ -1,0 +1,15 @@
+//! The I-TAG of a provider backbone bridge (IEEE 802.1Q clause 9.7): flags, service instance,
+//! then the customer's addresses.
+
+use std::ops::Range;
+
+/// Service instance (I-SID).
+pub const ISID: Range<usize> = 1..4;
+/// Customer destination address.
+pub const C_DST: Range<usize> = 4..10;
+/// Customer source address.
+pub const C_SRC: Range<usize> = 10..16;
+/// Bytes of the tag without the EtherType in front of it.
+pub const TAG_LEN: usize = 16;
+/// Bits of the priority in the first byte.
+pub const PCP_SHIFT: u32 = 5;

@@ -1,0 +1,12 @@
+//! TCP (RFC 9293).
+
+use std::ops::Range;
+
+/// Source port.
+pub const SRC: Range<usize> = 0..2;
+/// Destination port.
+pub const DST: Range<usize> = 2..4;
+/// Checksum, with a pseudo-header.
+pub const CHECKSUM: Range<usize> = 16..18;
+/// Bytes of the header without options.
+pub const HEADER_LEN: usize = 20;

@@ -1,0 +1,208 @@
+//! The flow key: every match field of one packet, and which of them the packet has.
+//!
+//! Slots are laid out at compile time from the rows of [`openflow::field`], so a new row gets its
+//! place without a line here. The key must never know how a field is found in a packet.
+
+use openflow::Field;
+use openflow::Match;
+use openflow::field::FIELDS;
+use std::fmt;
+
+const COUNT: usize = FIELDS.len();
+
+/// Where a field lies in [`FlowKey::words`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Index of the word; fields wider than 64 bits go on in the next word, higher bits there.
+    pub word: usize,
+    /// Position of the field's lowest bit in the word.
+    pub shift: u32,
+    /// Width in bits.
+    pub bits: u32,
+}
+
+const PLAN: ([Slot; COUNT], usize) = plan();
+const SLOTS: [Slot; COUNT] = PLAN.0;
+
+/// 64-bit words of a key's values.
+pub const WORDS: usize = PLAN.1;
+
+/// First fit in the order of the rows: no field of up to 64 bits lies across two words, wider ones
+/// have two words of their own.
+const fn plan() -> ([Slot; COUNT], usize) {
+    let mut slots = [Slot { word: 0, shift: 0, bits: 0 }; COUNT];
+    let mut used = [0; 2 * COUNT];
+    let mut words = 0;
+    let mut index = 0;
+    while index < COUNT {
+        let bits = FIELDS[index].bits as u32;
+        let mut word = 0;
+        if bits > 64 {
+            word = words;
+            used[word] = 64;
+            used[word + 1] = 64;
+        } else {
+            while used[word] + bits > 64 {
+                word += 1;
+            }
+        }
+        let wide = bits > 64;
+        slots[index] = Slot { word, shift: if wide { 0 } else { used[word] }, bits };
+        if !wide {
+            used[word] += bits;
+        }
+        let end = word + 1 + wide as usize;
+        words = if end > words { end } else { words };
+        index += 1;
+    }
+    (slots, words)
+}
+
+/// The match fields of one packet.
+///
+/// Two keys are equal when they have the same fields with the same values. The absence of a VLAN
+/// tag is the value 0 of `VLAN_VID` (`OFPVID_NONE`) and also the absence of the field.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    present: u64,
+    words: [u64; WORDS],
+}
+
+impl Default for FlowKey {
+    fn default() -> Self {
+        Self { present: 0, words: [0; WORDS] }
+    }
+}
+
+impl FlowKey {
+    /// The field's value, right-aligned; zero when the packet does not have it.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, field: Field) -> u128 {
+        let slot = SLOTS[field as usize];
+        let low = u128::from(self.words[slot.word] >> slot.shift);
+        let value =
+            if slot.bits > 64 { low | u128::from(self.words[slot.word + 1]) << 64 } else { low };
+        value & field.full_mask()
+    }
+
+    /// Writes a field, cut to its width; the packet then has it. `VLAN_VID` = 0 takes it away.
+    #[inline]
+    pub fn set(&mut self, field: Field, value: u128) {
+        let value = value & field.full_mask();
+        let slot = SLOTS[field as usize];
+        if slot.bits > 64 {
+            self.words[slot.word] = value as u64;
+            self.words[slot.word + 1] = (value >> 64) as u64;
+        } else {
+            let mask = field.full_mask() as u64;
+            let word = &mut self.words[slot.word];
+            *word = *word & !(mask << slot.shift) | (value as u64) << slot.shift;
+        }
+        let bit = 1 << field as u32;
+        if matches!(field, Field::VlanVid) && value == 0 {
+            self.present &= !bit;
+        } else {
+            self.present |= bit;
+        }
+    }
+
+    /// Takes a field away.
+    pub fn unset(&mut self, field: Field) {
+        self.set(field, 0);
+        self.present &= !(1 << field as u32);
+    }
+
+    /// Whether the packet has the field.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, field: Field) -> bool {
+        self.present >> field as u32 & 1 != 0
+    }
+
+    /// Whether the packet meets the match. A field that the packet does not have is never met,
+    /// except `VLAN_VID`, which counts as 0 there: `vlan_vid=0` matches untagged packets.
+    #[must_use]
+    pub fn meets(&self, wanted: &Match) -> bool {
+        wanted.fields().iter().all(|held| {
+            (self.has(held.field) || matches!(held.field, Field::VlanVid))
+                && self.get(held.field) & held.mask == held.value
+        })
+    }
+
+    /// The values, packed as [`FlowKey::slot`] says; absent fields are zero.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+
+    /// Which fields the packet has: bit `field as u32`.
+    #[inline]
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Where a field lies in [`FlowKey::words`].
+    #[must_use]
+    pub const fn slot(field: Field) -> Slot {
+        SLOTS[field as usize]
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = FIELDS.iter().filter(|row| self.has(row.field));
+        f.write_str("FlowKey ")?;
+        f.debug_map()
+            .entries(held.map(|row| (row.name, format!("{:#x}", self.get(row.field)))))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FlowKey, WORDS};
+    use openflow::field::FIELDS;
+    use openflow::{Field, Match};
+
+    #[test]
+    fn every_field_has_bits_of_its_own() {
+        let mut taken = [0_u64; WORDS];
+        for row in FIELDS {
+            let mut key = FlowKey::default();
+            key.set(row.field, u128::MAX);
+            assert_eq!(key.get(row.field), row.field.full_mask(), "{}", row.name);
+            for (mine, others) in key.words().iter().zip(&mut taken) {
+                assert_eq!(*mine & *others, 0, "{} lies on another field", row.name);
+                *others |= *mine;
+            }
+            let set: u32 = key.words().iter().map(|word| word.count_ones()).sum();
+            assert_eq!(set, u32::from(row.bits), "{}", row.name);
+            key.unset(row.field);
+            assert_eq!(key, FlowKey::default(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn absent_fields_are_not_met_but_an_absent_tag_is_zero() {
+        let untagged = FlowKey::default();
+        let mut tagged = FlowKey::default();
+        tagged.set(Field::VlanVid, 0x1064);
+        let none = Match::any().with(Field::VlanVid, 0);
+        let any_tag = Match::any().with_masked(Field::VlanVid, 0x1000, 0x1000);
+        assert!(untagged.meets(&none) && !untagged.meets(&any_tag));
+        assert!(!tagged.meets(&none) && tagged.meets(&any_tag));
+        assert!(!untagged.meets(&Match::any().with(Field::VlanPcp, 0)));
+        assert!(!untagged.meets(&Match::any().with(Field::TcpSrc, 0)));
+        assert!(untagged.meets(&Match::any()));
+    }
+
+    #[test]
+    fn debug_names_the_fields() {
+        let mut key = FlowKey::default();
+        key.set(Field::EthType, 0x0800);
+        assert_eq!(format!("{key:?}"), "FlowKey {\"eth_type\": \"0x800\"}");
+    }
+}
