@@ -19,6 +19,7 @@ pub mod meter;
 mod numbered;
 pub mod port;
 pub mod table;
+pub mod text;
 pub mod version;
 
 pub use action::{Action, ActionKind};

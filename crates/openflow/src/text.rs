@@ -1,0 +1,49 @@
+//! The text syntax of `ovs-ofctl`, both ways: flows, matches, actions, groups, meters and replies.
+//!
+//! People and tools know this syntax, so Weir has no other. What `ovs-ofctl` repairs with a warning
+//! (an address with a part over 255, a field whose prerequisite is missing) is an error here: a
+//! flow entry must never be broader than what was asked.
+
+mod action;
+mod flow;
+mod group;
+mod lex;
+mod matching;
+mod meter;
+mod reply;
+mod value;
+
+pub use action::{format_actions, format_instructions, parse_actions, parse_instructions};
+pub use flow::{
+    format_flow_mod, format_flow_removed, format_flow_stats, parse_flow_filter, parse_flow_mod,
+};
+pub use group::{format_group, parse_group_mod};
+pub use matching::{format_match, parse_match};
+pub use meter::{format_meter, parse_meter_mod};
+pub use reply::{format_port_desc, format_reply};
+pub use value::{format_field, format_value, parse_number, parse_port, parse_value};
+
+use std::fmt;
+
+/// A text that is not what it should be: what is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// Byte offset in the text.
+    pub at: usize,
+    /// What is wrong and, where it helps, what is allowed.
+    pub what: String,
+}
+
+impl TextError {
+    pub(crate) fn new(at: usize, what: impl Into<String>) -> Self {
+        Self { at, what: what.into() }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}: {}", self.at + 1, self.what)
+    }
+}
+
+impl std::error::Error for TextError {}

@@ -1,0 +1,239 @@
+//! Flow entries in text: what `add-flow` takes and `dump-flows` prints.
+
+use super::TextError;
+use super::action::{format_instructions, instructions};
+use super::lex::{Pair, Piece, pairs};
+use super::matching::{MatchBuilder, format_match, unknown};
+use super::value::{port, unsigned};
+use crate::flow::{
+    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
+};
+use crate::id::{Cookie, GroupId, PortNo, TableId};
+use crate::matching::Match;
+use std::fmt::Write;
+
+/// The flags' words, in the order in which `ovs-ofctl` prints them.
+const FLAGS: &[(&str, FlowModFlags)] = &[
+    ("send_flow_rem", FlowModFlags::SEND_FLOW_REM),
+    ("check_overlap", FlowModFlags::CHECK_OVERLAP),
+    ("reset_counts", FlowModFlags::RESET_COUNTS),
+    ("no_packet_counts", FlowModFlags::NO_PKT_COUNTS),
+    ("no_byte_counts", FlowModFlags::NO_BYT_COUNTS),
+];
+
+/// Words of a dumped flow that say what was counted; read over, so that a dump can be fed back.
+const COUNTED: &[&str] = &["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
+
+/// The priority of a flow whose text names none.
+const DEFAULT_PRIORITY: u16 = 0x8000;
+
+/// Reads a flow for a flow-mod: `table=1,priority=10,tcp,tp_dst=80,actions=output:3`.
+/// A line of `dump-flows` is such a text too. A cookie with a mask filters, one without is set by
+/// an add and a modify and filters a delete.
+///
+/// # Errors
+/// On an unknown word or a bad value, and when an add or modify has no `actions=`.
+pub fn parse_flow_mod(text: &str, command: FlowModCommand) -> Result<FlowMod, TextError> {
+    let whole = Piece::whole(text);
+    let split = ["actions=", "action="].iter().find_map(|word| whole.split_at_token(word));
+    let (left, right) = match split {
+        Some((left, right)) => (left, Some(right)),
+        None => (whole, None),
+    };
+    let mut flow = FlowMod::new(command);
+    let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+    if deletes {
+        flow.table_id = TableId::ALL;
+    }
+    let mut builder = MatchBuilder::default();
+    for pair in pairs(left) {
+        let pair = pair?;
+        if !entry_word(&mut flow, pair, deletes)? && !builder.take(pair)? {
+            return Err(unknown(pair.key));
+        }
+    }
+    flow.matching = builder.finish()?;
+    match right {
+        Some(piece) if deletes => return Err(piece.error("a delete takes no actions")),
+        Some(piece) => flow.instructions = instructions(piece)?,
+        None if deletes => {}
+        None => {
+            return Err(TextError::new(text.len(), "actions are missing: add `actions=...`"));
+        }
+    }
+    Ok(flow)
+}
+
+/// Takes a word that is not the match's; `false` when it is none of these.
+fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, deletes: bool) -> Result<bool, TextError> {
+    let word = pair.key.text;
+    if pair.value.is_none() {
+        let found = FLAGS.iter().find(|(text, _)| *text == word);
+        if let Some((_, flag)) = found {
+            flow.flags |= *flag;
+        }
+        return Ok(found.is_some());
+    }
+    let piece = pair.needed()?;
+    match word {
+        "table" if piece.text.eq_ignore_ascii_case("all") => flow.table_id = TableId::ALL,
+        "table" => flow.table_id = TableId(unsigned(piece)?),
+        "priority" => flow.priority = unsigned(piece)?,
+        "idle_timeout" => flow.idle_timeout_s = unsigned(piece)?,
+        "hard_timeout" => flow.hard_timeout_s = unsigned(piece)?,
+        "out_port" => flow.out_port = port(piece)?,
+        "out_group" => flow.out_group = GroupId(unsigned(piece)?),
+        "cookie" => match piece.split_once("/") {
+            Some((left, right)) => {
+                flow.cookie = Cookie(unsigned(left)?);
+                flow.cookie_mask = if right.text == "-1" { u64::MAX } else { unsigned(right)? };
+            }
+            None => {
+                flow.cookie = Cookie(unsigned(piece)?);
+                flow.cookie_mask = if deletes { u64::MAX } else { 0 };
+            }
+        },
+        other => return Ok(COUNTED.contains(&other)),
+    }
+    Ok(true)
+}
+
+/// Reads a filter for `dump-flows` or `dump-aggregate`: `table=0,ip,nw_dst=10.0.0.0/8`.
+///
+/// # Errors
+/// On an unknown word or a bad value, and on words that filter nothing.
+pub fn parse_flow_filter(text: &str) -> Result<FlowStatsRequest, TextError> {
+    let flow = parse_flow_mod(text, FlowModCommand::Delete)?;
+    for word in ["priority", "idle_timeout", "hard_timeout"] {
+        if let Some((left, _)) = Piece::whole(text).split_at_token(word) {
+            let at = left.text.len();
+            return Err(TextError::new(at, format!("`{word}` does not filter statistics")));
+        }
+    }
+    Ok(FlowStatsRequest {
+        table_id: flow.table_id,
+        out_port: flow.out_port,
+        out_group: flow.out_group,
+        cookie: flow.cookie,
+        cookie_mask: flow.cookie_mask,
+        matching: flow.matching,
+    })
+}
+
+/// Priority and match as they stand before ` actions=`.
+fn format_rule(priority: u16, matching: &Match) -> String {
+    let text = format_match(matching);
+    match (priority, text.is_empty()) {
+        (DEFAULT_PRIORITY, _) => text,
+        (_, true) => format!("priority={priority}"),
+        (_, false) => format!("priority={priority},{text}"),
+    }
+}
+
+fn format_flags(flags: FlowModFlags) -> String {
+    let words = FLAGS.iter().filter(|(_, flag)| flags.contains(*flag));
+    words.fold(String::new(), |text, (word, _)| text + word + " ")
+}
+
+/// A flow entry as `dump-flows` prints it, without the leading blank.
+#[must_use]
+pub fn format_flow_stats(flow: &FlowStats) -> String {
+    let mut out = format!(
+        "cookie={:#x}, duration={}s, table={}, n_packets={}, n_bytes={}, ",
+        flow.cookie.0,
+        format_duration(flow.duration_s, flow.duration_ns),
+        flow.table_id.0,
+        format_count(flow.packet_count),
+        format_count(flow.byte_count),
+    );
+    format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
+    out += &format_flags(flow.flags);
+    let rule = format_rule(flow.priority, &flow.matching);
+    if !rule.is_empty() {
+        out += &rule;
+        out.push(' ');
+    }
+    out + "actions=" + &format_instructions(&flow.instructions)
+}
+
+fn format_timeouts(out: &mut String, idle_s: u16, hard_s: u16) {
+    for (word, seconds) in [("idle_timeout", idle_s), ("hard_timeout", hard_s)] {
+        if seconds != 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{word}={seconds}, ");
+        }
+    }
+}
+
+/// Seconds with three decimals, as `ovs-ofctl` cuts them.
+pub(super) fn format_duration(duration_s: u32, duration_ns: u32) -> String {
+    format!("{duration_s}.{:03}", duration_ns / 1_000_000)
+}
+
+/// A counter; `-` where it is not kept (all ones).
+pub(super) fn format_count(count: u64) -> String {
+    if count == u64::MAX { "-".to_owned() } else { count.to_string() }
+}
+
+/// A flow-mod as a text that [`parse_flow_mod`] reads back, given the command.
+#[must_use]
+pub fn format_flow_mod(flow: &FlowMod) -> String {
+    let deletes = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+    let mut out = String::new();
+    let mut word = |text: String| {
+        let comma = if out.is_empty() { "" } else { "," };
+        out = format!("{out}{comma}{text}");
+    };
+    match (flow.table_id, deletes) {
+        (TableId::ALL, true) | (TableId(0), false) => {}
+        (TableId::ALL, false) => word("table=all".to_owned()),
+        (table, _) => word(format!("table={}", table.0)),
+    }
+    match (flow.cookie.0, flow.cookie_mask) {
+        (0, 0) => {}
+        (cookie, 0) if !deletes => word(format!("cookie={cookie:#x}")),
+        (cookie, u64::MAX) => word(format!("cookie={cookie:#x}/-1")),
+        (cookie, mask) => word(format!("cookie={cookie:#x}/{mask:#x}")),
+    }
+    for (name, seconds) in
+        [("idle_timeout", flow.idle_timeout_s), ("hard_timeout", flow.hard_timeout_s)]
+    {
+        if seconds != 0 {
+            word(format!("{name}={seconds}"));
+        }
+    }
+    if flow.out_port != PortNo::ANY {
+        word(format!("out_port={}", flow.out_port));
+    }
+    if flow.out_group != GroupId::ANY {
+        word(format!("out_group={}", flow.out_group.0));
+    }
+    for (name, _) in FLAGS.iter().filter(|(_, flag)| flow.flags.contains(*flag)) {
+        word((*name).to_owned());
+    }
+    let rule = format_rule(flow.priority, &flow.matching);
+    if !rule.is_empty() {
+        word(rule);
+    }
+    if !deletes {
+        word(format!("actions={}", format_instructions(&flow.instructions)));
+    }
+    out
+}
+
+/// A flow-removed message as `ovs-ofctl monitor` prints it.
+#[must_use]
+pub fn format_flow_removed(gone: &FlowRemoved) -> String {
+    let rule = format_rule(gone.priority, &gone.matching);
+    format!(
+        "{rule} reason={} table_id={} cookie={:#x} duration{}.{:03}s idle{} pkts{} bytes{}",
+        gone.reason.text(),
+        gone.table_id.0,
+        gone.cookie.0,
+        gone.duration_s,
+        gone.duration_ns / 1_000_000,
+        gone.idle_timeout_s,
+        format_count(gone.packet_count),
+        format_count(gone.byte_count),
+    )
+}

@@ -1,0 +1,200 @@
+//! Cuts a text into its keys and values, each with the place where it stands.
+//!
+//! A key ends at `=`, `:` or `(`; a value ends at a comma or blank outside of parentheses. Nothing
+//! here knows what a key means.
+
+use super::TextError;
+
+/// A piece of the text and its byte offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+impl<'a> Piece<'a> {
+    pub(super) fn whole(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) fn error(self, what: impl Into<String>) -> TextError {
+        TextError::new(self.at, what)
+    }
+
+    /// The two sides of the first `separator`, if there is one.
+    pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
+        let index = self.text.find(separator)?;
+        let (left, rest) = self.text.split_at(index);
+        let right = &rest[separator.len()..];
+        Some((
+            Self { text: left, at: self.at },
+            Self { text: right, at: self.at + index + separator.len() },
+        ))
+    }
+
+    /// What stands before and behind the first `word` that begins a token.
+    pub(super) fn split_at_token(self, word: &str) -> Option<(Self, Self)> {
+        let mut from = 0;
+        while let Some(found) = self.text[from..].find(word) {
+            let index = from + found;
+            if self.text[..index].chars().next_back().is_none_or(is_separator) {
+                let end = index + word.len();
+                return Some((
+                    Self { text: &self.text[..index], at: self.at },
+                    Self { text: &self.text[end..], at: self.at + end },
+                ));
+            }
+            from = index + word.len();
+        }
+        None
+    }
+}
+
+/// A key with its value; the value is `None` for a word that stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair<'a> {
+    pub(super) key: Piece<'a>,
+    pub(super) value: Option<Piece<'a>>,
+}
+
+impl<'a> Pair<'a> {
+    /// The value.
+    ///
+    /// # Errors
+    /// When the key stands alone.
+    pub(super) fn needed(self) -> Result<Piece<'a>, TextError> {
+        self.value.ok_or_else(|| {
+            self.key.error(format!("`{}` needs a value: `{}=...`", self.key.text, self.key.text))
+        })
+    }
+}
+
+fn is_separator(c: char) -> bool {
+    c == ',' || c.is_ascii_whitespace()
+}
+
+/// The pairs of a text.
+pub(super) fn pairs(piece: Piece<'_>) -> Pairs<'_> {
+    Pairs { rest: piece }
+}
+
+/// Iterates over the pairs of a text.
+pub(super) struct Pairs<'a> {
+    rest: Piece<'a>,
+}
+
+impl<'a> Pairs<'a> {
+    fn take(&mut self, len: usize) -> Piece<'a> {
+        let (head, tail) = self.rest.text.split_at(len);
+        let piece = Piece { text: head, at: self.rest.at };
+        self.rest = Piece { text: tail, at: self.rest.at + len };
+        piece
+    }
+
+    fn skip(&mut self, len: usize) {
+        let _ = self.take(len);
+    }
+
+    /// Length of the value that begins here: up to a separator outside of parentheses.
+    fn value_len(&self) -> Result<usize, TextError> {
+        let mut depth = 0usize;
+        for (index, c) in self.rest.text.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' if depth == 0 => {
+                    return Err(TextError::new(self.rest.at + index, "`)` without `(`"));
+                }
+                ')' => depth -= 1,
+                c if depth == 0 && is_separator(c) => return Ok(index),
+                _ => {}
+            }
+        }
+        if depth == 0 { Ok(self.rest.text.len()) } else { Err(self.rest.error("`(` without `)`")) }
+    }
+
+    fn pair(&mut self) -> Result<Pair<'a>, TextError> {
+        let text = self.rest.text;
+        let end = text.find(|c| is_separator(c) || "=:()".contains(c)).unwrap_or(text.len());
+        if end == 0 {
+            return Err(self.rest.error("a name was expected here"));
+        }
+        let key = self.take(end);
+        let value = match self.rest.text.chars().next() {
+            Some('=' | ':') => {
+                self.skip(1);
+                let len = self.value_len()?;
+                Some(self.take(len))
+            }
+            Some('(') => {
+                let len = self.value_len()?;
+                let whole = self.take(len);
+                let inner = whole.text.strip_prefix('(').and_then(|t| t.strip_suffix(')'));
+                let inner = inner.ok_or_else(|| whole.error("text behind the closing `)`"))?;
+                Some(Piece { text: inner, at: whole.at + 1 })
+            }
+            Some(')') => return Err(self.rest.error("`)` without `(`")),
+            Some(_) | None => None,
+        };
+        Ok(Pair { key, value })
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = Result<Pair<'a>, TextError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.rest.text;
+        let blank = text.len() - text.trim_start_matches(is_separator).len();
+        self.skip(blank);
+        if self.rest.text.is_empty() {
+            return None;
+        }
+        let pair = self.pair();
+        if pair.is_err() {
+            let all = self.rest.text.len();
+            self.skip(all);
+        }
+        Some(pair)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, pairs};
+
+    fn cut(text: &str) -> Vec<(String, Option<String>, usize)> {
+        pairs(Piece::whole(text))
+            .map(|pair| {
+                let pair = pair.unwrap();
+                (
+                    pair.key.text.to_owned(),
+                    pair.value.map(|value| value.text.to_owned()),
+                    pair.key.at,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn keys_and_values_are_cut_where_they_end() {
+        let found = cut("ip, dl_src=00:11:22:33:44:55,write_actions(output:1,group:2) x:1:2");
+        let text = |s: &str| Some(s.to_owned());
+        assert_eq!(
+            found,
+            vec![
+                ("ip".to_owned(), None, 0),
+                ("dl_src".to_owned(), text("00:11:22:33:44:55"), 4),
+                ("write_actions".to_owned(), text("output:1,group:2"), 29),
+                ("x".to_owned(), text("1:2"), 61),
+            ]
+        );
+    }
+
+    #[test]
+    fn bad_parentheses_are_errors_with_a_place() {
+        for (text, at) in [("a(b", 1), ("a)b", 1), ("a=b)", 3), (")", 0), ("a(b)c", 1), ("=", 0)] {
+            let error = pairs(Piece::whole(text)).find_map(Result::err).unwrap();
+            assert_eq!(error.at, at, "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Meters in text: what `add-meter` takes and `dump-meters` prints.
+
+use super::TextError;
+use super::lex::{Piece, pairs};
+use super::value::unsigned;
+use crate::id::MeterId;
+use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
+
+/// The flags' words, in the order in which `ovs-ofctl` prints them.
+const FLAGS: &[(&str, MeterFlags)] = &[
+    ("kbps", MeterFlags::KBPS),
+    ("pktps", MeterFlags::PKTPS),
+    ("burst", MeterFlags::BURST),
+    ("stats", MeterFlags::STATS),
+];
+
+/// Reads a meter: `meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=100`. A delete takes
+/// `meter=1`, or nothing for all meters.
+///
+/// # Errors
+/// On an unknown word or a bad value, and when the meter's number is missing.
+pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod, TextError> {
+    let whole = Piece::whole(text);
+    let mut flags = MeterFlags::empty();
+    let mut meter_id = None;
+    let (head, rest) = match split_band(whole) {
+        Some((head, rest)) => (head, Some(rest)),
+        None => (whole, None),
+    };
+    for pair in pairs(head) {
+        let pair = pair?;
+        match (pair.key.text, FLAGS.iter().find(|(word, _)| *word == pair.key.text)) {
+            ("meter", _) => meter_id = Some(parse_id(pair.needed()?)?),
+            (_, Some((_, flag))) => flags |= *flag,
+            (other, None) => {
+                return Err(pair.key.error(format!(
+                    "unknown word `{other}`: meter, kbps, pktps, burst, stats or band is possible"
+                )));
+            }
+        }
+    }
+    let bands = rest.map_or(Ok(Vec::new()), parse_bands)?;
+    let deletes = command == MeterModCommand::Delete;
+    if deletes && !bands.is_empty() {
+        return Err(whole.error("a delete takes meter only"));
+    }
+    let meter_id = match meter_id {
+        Some(id) => id,
+        None if deletes => MeterId::ALL,
+        None => return Err(whole.error("meter is missing: meter=1")),
+    };
+    if !deletes && !flags.intersects(MeterFlags::KBPS | MeterFlags::PKTPS) {
+        flags |= MeterFlags::KBPS;
+    }
+    Ok(MeterMod { command, flags, meter_id, bands })
+}
+
+fn split_band(piece: Piece<'_>) -> Option<(Piece<'_>, Piece<'_>)> {
+    piece.split_at_token("bands=").or_else(|| piece.split_at_token("band="))
+}
+
+fn parse_id(piece: Piece<'_>) -> Result<MeterId, TextError> {
+    if piece.text.eq_ignore_ascii_case("all") {
+        return Ok(MeterId::ALL);
+    }
+    Ok(MeterId(unsigned(piece)?))
+}
+
+/// A band of which not every word has been read.
+struct Unfinished<'a> {
+    kind: Piece<'a>,
+    rate: Option<u32>,
+    burst_size: u32,
+    prec_level: Option<u8>,
+}
+
+/// Bands one behind the other: each begins with `type=` (and may stand behind a `band=`).
+fn parse_bands(piece: Piece<'_>) -> Result<Vec<Band>, TextError> {
+    let mut bands = Vec::new();
+    let mut open: Option<Unfinished<'_>> = None;
+    let mut rest = Some(piece);
+    while let Some(piece) = rest {
+        let (one, next) = match split_band(piece) {
+            Some((one, next)) => (one, Some(next)),
+            None => (piece, None),
+        };
+        for pair in pairs(one) {
+            let pair = pair?;
+            let value = pair.needed()?;
+            match (pair.key.text, open.as_mut()) {
+                ("type", _) => {
+                    let band =
+                        Unfinished { kind: value, rate: None, burst_size: 0, prec_level: None };
+                    bands.extend(open.replace(band).map(finish_band).transpose()?);
+                }
+                ("rate", Some(band)) => band.rate = Some(unsigned(value)?),
+                ("burst_size", Some(band)) => band.burst_size = unsigned(value)?,
+                ("prec_level", Some(band)) => band.prec_level = Some(unsigned(value)?),
+                ("rate" | "burst_size" | "prec_level", None) => {
+                    return Err(pair.key.error("a band begins with its type: type=drop"));
+                }
+                (other, _) => {
+                    return Err(pair.key.error(format!(
+                        "unknown word `{other}`: type, rate, burst_size or prec_level is possible"
+                    )));
+                }
+            }
+        }
+        rest = next;
+    }
+    bands.extend(open.map(finish_band).transpose()?);
+    Ok(bands)
+}
+
+fn finish_band(band: Unfinished<'_>) -> Result<Band, TextError> {
+    let kind = match (band.kind.text, band.prec_level) {
+        ("drop", None) => BandKind::Drop,
+        ("drop", Some(_)) => return Err(band.kind.error("prec_level is for dscp_remark")),
+        ("dscp_remark", level) => BandKind::DscpRemark { prec_level: level.unwrap_or(0) },
+        (other, _) => return Err(band.kind.error(format!("`{other}`: drop or dscp_remark"))),
+    };
+    let missing = || band.kind.error("the band's rate is missing: rate=1000");
+    Ok(Band { kind, rate: band.rate.ok_or_else(missing)?, burst_size: band.burst_size })
+}
+
+/// A meter as `dump-meters` prints it: the bands on lines of their own.
+#[must_use]
+pub fn format_meter(meter: &MeterConfig) -> String {
+    let mut out = format!("meter={} ", meter.meter_id.0);
+    for (word, _) in FLAGS.iter().filter(|(_, flag)| meter.flags.contains(*flag)) {
+        out += &format!("{word} ");
+    }
+    out += "bands=";
+    for band in &meter.bands {
+        let kind = match band.kind {
+            BandKind::Drop => "drop".to_owned(),
+            BandKind::DscpRemark { .. } => "dscp_remark".to_owned(),
+            BandKind::Experimenter { experimenter } => format!("experimenter({experimenter:#x})"),
+        };
+        out += &format!("\ntype={kind} rate={}", band.rate);
+        if meter.flags.contains(MeterFlags::BURST) {
+            out += &format!(" burst_size={}", band.burst_size);
+        }
+        if let BandKind::DscpRemark { prec_level } = band.kind {
+            out += &format!(" prec_level={prec_level}");
+        }
+    }
+    out
+}

@@ -1,0 +1,447 @@
+//! Replies in text, as `ovs-ofctl` prints them: what `weir ctl` shows.
+
+use super::flow::{format_count, format_duration, format_flow_removed, format_flow_stats};
+use super::group::format_group;
+use super::meter::format_meter;
+use crate::action::ActionKind;
+use crate::group::{GroupFeatures, GroupStats};
+use crate::id::Xid;
+use crate::message::{
+    Features, Message, MultipartReply, MultipartReplyBody, MultipartType, SwitchConfig,
+};
+use crate::meter::{MeterFeatures, MeterFlags, MeterStats};
+use crate::port::{PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueStats};
+use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
+use crate::version::Version;
+
+/// A reply of a switch as `ovs-ofctl` prints it, without a line end. `None` for messages that are
+/// no replies to a question about the switch.
+#[must_use]
+pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<String> {
+    let title = |name: &str| match version {
+        Version::V1_0 => format!("{name} (xid={:#x}):", xid.0),
+        Version::V1_3 => format!("{name} (OF1.3) (xid={:#x}):", xid.0),
+    };
+    Some(match message {
+        Message::FeaturesReply(features) => {
+            title("OFPT_FEATURES_REPLY") + " " + &format_features(version, features)
+        }
+        Message::GetConfigReply(config) => {
+            title("OFPT_GET_CONFIG_REPLY") + " " + &format_config(config)
+        }
+        Message::FlowRemoved(gone) => title("OFPT_FLOW_REMOVED") + " " + &format_flow_removed(gone),
+        Message::MultipartReply(reply) => {
+            let name = reply_type(reply).text().replace("OFPMP_", "OFPST_");
+            let name = if name == "OFPST_PORT_STATS" { "OFPST_PORT" } else { &name };
+            title(&format!("{name} reply")) + &format_multipart(version, &reply.body)
+        }
+        _ => return None,
+    })
+}
+
+fn reply_type(reply: &MultipartReply) -> MultipartType {
+    match reply.body {
+        MultipartReplyBody::Desc(_) => MultipartType::Desc,
+        MultipartReplyBody::Flow(_) => MultipartType::Flow,
+        MultipartReplyBody::Aggregate(_) => MultipartType::Aggregate,
+        MultipartReplyBody::Table(_) => MultipartType::Table,
+        MultipartReplyBody::PortStats(_) => MultipartType::PortStats,
+        MultipartReplyBody::Queue(_) => MultipartType::Queue,
+        MultipartReplyBody::Group(_) => MultipartType::Group,
+        MultipartReplyBody::GroupDesc(_) => MultipartType::GroupDesc,
+        MultipartReplyBody::GroupFeatures(_) => MultipartType::GroupFeatures,
+        MultipartReplyBody::Meter(_) => MultipartType::Meter,
+        MultipartReplyBody::MeterConfig(_) => MultipartType::MeterConfig,
+        MultipartReplyBody::MeterFeatures(_) => MultipartType::MeterFeatures,
+        MultipartReplyBody::TableFeatures(_) => MultipartType::TableFeatures,
+        MultipartReplyBody::PortDesc(_) => MultipartType::PortDesc,
+        MultipartReplyBody::Experimenter(_) => MultipartType::Experimenter,
+    }
+}
+
+fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
+    match body {
+        MultipartReplyBody::Desc(desc) => format!(
+            "\nManufacturer: {}\nHardware: {}\nSoftware: {}\nSerial Num: {}\nDP Description: {}",
+            desc.mfr_desc, desc.hw_desc, desc.sw_desc, desc.serial_num, desc.dp_desc
+        ),
+        MultipartReplyBody::Flow(flows) => {
+            lines(flows, |flow| format!(" {}", format_flow_stats(flow)))
+        }
+        MultipartReplyBody::Aggregate(sums) => format!(
+            " packet_count={} byte_count={} flow_count={}",
+            format_count(sums.packet_count),
+            format_count(sums.byte_count),
+            sums.flow_count
+        ),
+        MultipartReplyBody::Table(tables) => lines(tables, |table| format_table(version, table)),
+        MultipartReplyBody::PortStats(ports) => {
+            format!(" {} ports", ports.len())
+                + &lines(ports, |port| format_port_stats(version, port))
+        }
+        MultipartReplyBody::Queue(queues) => {
+            format!(" {} queues", queues.len())
+                + &lines(queues, |queue| format_queue(version, queue))
+        }
+        MultipartReplyBody::Group(groups) => lines(groups, format_group_stats),
+        MultipartReplyBody::GroupDesc(groups) => {
+            lines(groups, |group| format!(" {}", format_group(group)))
+        }
+        MultipartReplyBody::GroupFeatures(features) => format_group_features(features),
+        MultipartReplyBody::Meter(meters) => {
+            paragraphs(meters.iter().map(format_meter_stats).collect())
+        }
+        MultipartReplyBody::MeterConfig(meters) => {
+            paragraphs(meters.iter().map(format_meter).collect())
+        }
+        MultipartReplyBody::MeterFeatures(features) => format_meter_features(features),
+        MultipartReplyBody::TableFeatures(tables) => lines(tables, format_table_features),
+        MultipartReplyBody::PortDesc(ports) => lines(ports, |port| format_port_desc(version, port)),
+        MultipartReplyBody::Experimenter(own) => {
+            format!(" experimenter={:#x} type={:#x}", own.experimenter, own.exp_type)
+        }
+    }
+}
+
+fn lines<T>(list: &[T], format: impl Fn(&T) -> String) -> String {
+    list.iter().fold(String::new(), |text, item| text + "\n" + &format(item))
+}
+
+fn paragraphs(list: Vec<String>) -> String {
+    if list.is_empty() { String::new() } else { "\n".to_owned() + &list.join("\n\n") }
+}
+
+/// The words of the set bits, blank separated; `0` when there are none.
+fn words(bits: u32, names: &[(u32, &str)]) -> String {
+    let found: Vec<&str> =
+        names.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name).collect();
+    if found.is_empty() { "0".to_owned() } else { found.join(" ") }
+}
+
+fn format_features(version: Version, features: &Features) -> String {
+    let group = if version == Version::V1_0 { "STP" } else { "GROUP_STATS" };
+    let capabilities = words(
+        features.capabilities.bits(),
+        &[
+            (1, "FLOW_STATS"),
+            (1 << 1, "TABLE_STATS"),
+            (1 << 2, "PORT_STATS"),
+            (1 << 3, group),
+            (1 << 5, "IP_REASM"),
+            (1 << 6, "QUEUE_STATS"),
+            (1 << 7, "ARP_MATCH_IP"),
+            (1 << 8, "PORT_BLOCKED"),
+        ],
+    );
+    let mut out = format!(
+        "dpid:{}\nn_tables:{}, n_buffers:{}",
+        features.datapath_id, features.n_tables, features.n_buffers
+    );
+    if features.auxiliary_id != 0 {
+        out += &format!(", auxiliary_id:{}", features.auxiliary_id);
+    }
+    out += &format!("\ncapabilities: {capabilities}");
+    if version == Version::V1_0 {
+        out += &format!("\nactions: {}", action_words(version, features.actions));
+        out += &lines(&features.ports, |port| format_port_desc(version, port));
+    }
+    out
+}
+
+/// The names of the actions whose type numbers are set in a bitmap.
+fn action_words(version: Version, bits: u32) -> String {
+    let known = |number: u16| match ActionKind::from_number(version, number) {
+        Some(ActionKind::SetVlanVid) => "set_vlan_vid".to_owned(),
+        Some(ActionKind::SetVlanPcp) => "set_vlan_pcp".to_owned(),
+        Some(kind) => kind.row().text.to_owned(),
+        None => format!("type{number}"),
+    };
+    let order = [0u16, 11];
+    let rest = (0..32u16).filter(|number| !order.contains(number));
+    let numbers = order.into_iter().chain(rest).filter(|number| bits & (1 << number) != 0);
+    numbers.map(known).collect::<Vec<_>>().join(" ")
+}
+
+fn format_config(config: &SwitchConfig) -> String {
+    let frags = match config.flags & 3 {
+        0 => "normal",
+        1 => "drop",
+        2 => "reassemble",
+        _ => "nx-match",
+    };
+    format!("frags={frags} miss_send_len={}", config.miss_send_len)
+}
+
+/// A port's description as `ovs-ofctl show` prints it: several lines.
+#[must_use]
+pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
+    let config = words(
+        port.config.bits(),
+        &[
+            (PortConfig::PORT_DOWN.bits(), "PORT_DOWN"),
+            (PortConfig::NO_STP.bits(), "NO_STP"),
+            (PortConfig::NO_RECV.bits(), "NO_RECV"),
+            (PortConfig::NO_RECV_STP.bits(), "NO_RECV_STP"),
+            (PortConfig::NO_FLOOD.bits(), "NO_FLOOD"),
+            (PortConfig::NO_FWD.bits(), "NO_FWD"),
+            (PortConfig::NO_PACKET_IN.bits(), "NO_PACKET_IN"),
+        ],
+    );
+    let mut states = vec![(PortState::LINK_DOWN.bits(), "LINK_DOWN")];
+    if version != Version::V1_0 {
+        states.push((PortState::BLOCKED.bits(), "BLOCKED"));
+        states.push((PortState::LIVE.bits(), "LIVE"));
+    }
+    let mut out = format!(" {}({}): addr:{}", port.port_no, port.name, port.hw_addr);
+    out += &format!("\n     config:     {config}");
+    out += &format!("\n     state:      {}", words(port.state.bits(), &states));
+    for (name, features) in [
+        ("current:    ", port.curr),
+        ("advertised: ", port.advertised),
+        ("supported:  ", port.supported),
+        ("peer:       ", port.peer),
+    ] {
+        if !features.is_empty() {
+            out += &format!("\n     {name}{}", feature_words(features));
+        }
+    }
+    out + &format!(
+        "\n     speed: {} Mbps now, {} Mbps max",
+        port.curr_speed_kbps / 1000,
+        port.max_speed_kbps / 1000
+    )
+}
+
+fn feature_words(features: PortFeatures) -> String {
+    words(
+        features.bits(),
+        &[
+            (1, "10MB-HD"),
+            (1 << 1, "10MB-FD"),
+            (1 << 2, "100MB-HD"),
+            (1 << 3, "100MB-FD"),
+            (1 << 4, "1GB-HD"),
+            (1 << 5, "1GB-FD"),
+            (1 << 6, "10GB-FD"),
+            (1 << 7, "40GB-FD"),
+            (1 << 8, "100GB-FD"),
+            (1 << 9, "1TB-FD"),
+            (1 << 10, "OTHER"),
+            (1 << 11, "COPPER"),
+            (1 << 12, "FIBER"),
+            (1 << 13, "AUTO_NEG"),
+            (1 << 14, "AUTO_PAUSE"),
+            (1 << 15, "AUTO_PAUSE_ASYM"),
+        ],
+    )
+}
+
+/// A counter; `?` where it is not kept (all ones).
+fn counter(value: u64) -> String {
+    if value == u64::MAX { "?".to_owned() } else { value.to_string() }
+}
+
+fn format_port_stats(version: Version, port: &PortStats) -> String {
+    let number = match port.port_no.reserved_name() {
+        Some(name) => name.to_owned(),
+        None => format!("{:2}", port.port_no.0),
+    };
+    let [rx, tx, rx_bytes, tx_bytes, rx_drop, tx_drop] = [
+        port.rx_packets,
+        port.tx_packets,
+        port.rx_bytes,
+        port.tx_bytes,
+        port.rx_dropped,
+        port.tx_dropped,
+    ]
+    .map(counter);
+    let [rx_errs, tx_errs, frame, over, crc, coll] = [
+        port.rx_errors,
+        port.tx_errors,
+        port.rx_frame_err,
+        port.rx_over_err,
+        port.rx_crc_err,
+        port.collisions,
+    ]
+    .map(counter);
+    let mut out = format!(
+        "  port {number}: rx pkts={rx}, bytes={rx_bytes}, drop={rx_drop}, errs={rx_errs}, \
+         frame={frame}, over={over}, crc={crc}\n           tx pkts={tx}, bytes={tx_bytes}, \
+         drop={tx_drop}, errs={tx_errs}, coll={coll}"
+    );
+    if version != Version::V1_0 {
+        let duration = format_duration(port.duration_s, port.duration_ns);
+        out += &format!("\n           duration={duration}s");
+    }
+    out
+}
+
+fn format_queue(version: Version, queue: &QueueStats) -> String {
+    let mut out = format!(
+        "  port {} queue {}: bytes={}, pkts={}, errors={}",
+        queue.port_no,
+        queue.queue_id.0,
+        counter(queue.tx_bytes),
+        counter(queue.tx_packets),
+        counter(queue.tx_errors)
+    );
+    if version != Version::V1_0 {
+        out += &format!(", duration={}s", format_duration(queue.duration_s, queue.duration_ns));
+    }
+    out
+}
+
+fn format_table(version: Version, table: &TableStats) -> String {
+    let name = if table.name.is_empty() { String::new() } else { format!(" ({:?})", table.name) };
+    let mut out = format!(
+        "  table {}{name}:\n    active={}, lookup={}, matched={}",
+        table.table_id.0,
+        table.active_count,
+        counter(table.lookup_count),
+        counter(table.matched_count)
+    );
+    if version == Version::V1_0 {
+        out += &format!("\n    max_entries={}", table.max_entries);
+    }
+    out
+}
+
+fn format_group_stats(group: &GroupStats) -> String {
+    let mut out = format!(
+        " group_id={},duration={}s,ref_count={},packet_count={},byte_count={}",
+        group.group_id.0,
+        format_duration(group.duration_s, group.duration_ns),
+        group.ref_count,
+        format_count(group.packet_count),
+        format_count(group.byte_count)
+    );
+    for (index, bucket) in group.buckets.iter().enumerate() {
+        out += &format!(
+            ",bucket{index}:packet_count={},byte_count={}",
+            format_count(bucket.packet_count),
+            format_count(bucket.byte_count)
+        );
+    }
+    out
+}
+
+fn format_group_features(features: &GroupFeatures) -> String {
+    let mut out = format!(
+        "\n Group table:\n    Types:  {:#x}\n    Capabilities:  {:#x}",
+        features.types,
+        features.capabilities.bits()
+    );
+    let names = ["all", "select", "indirect", "fast failover"];
+    for ((name, max), actions) in names.iter().zip(features.max_groups).zip(features.actions) {
+        out += &format!(
+            "\n    {name} group:\n       max_groups={max:#x}\n       actions: {}",
+            action_words(Version::V1_3, actions)
+        );
+    }
+    out
+}
+
+fn format_meter_stats(meter: &MeterStats) -> String {
+    let mut out = format!(
+        "meter:{} flow_count:{} packet_in_count:{} byte_in_count:{} duration:{}s bands:",
+        meter.meter_id.0,
+        meter.flow_count,
+        meter.packet_in_count,
+        meter.byte_in_count,
+        format_duration(meter.duration_s, meter.duration_ns)
+    );
+    for (index, band) in meter.bands.iter().enumerate() {
+        out += &format!(
+            "\n{index}: packet_count:{} byte_count:{}",
+            band.packet_count, band.byte_count
+        );
+    }
+    out
+}
+
+fn format_meter_features(features: &MeterFeatures) -> String {
+    let bands = words(features.band_types, &[(1 << 1, "drop"), (1 << 2, "dscp_remark")]);
+    let capabilities = words(
+        features.capabilities,
+        &[
+            (u32::from(MeterFlags::KBPS.bits()), "kbps"),
+            (u32::from(MeterFlags::PKTPS.bits()), "pktps"),
+            (u32::from(MeterFlags::BURST.bits()), "burst"),
+            (u32::from(MeterFlags::STATS.bits()), "stats"),
+        ],
+    );
+    format!(
+        "\nmax_meter:{} max_bands:{} max_color:{}\nband_types: {bands}\ncapabilities: {capabilities}",
+        features.max_meter, features.max_bands, features.max_color
+    )
+}
+
+fn format_table_features(table: &TableFeatures) -> String {
+    let name = if table.name.is_empty() { String::new() } else { format!(" ({:?})", table.name) };
+    let mut out = format!(
+        "  table {}{name}:\n    metadata: match={:#x} write={:#x}\n    max_entries={}",
+        table.table_id.0, table.metadata_match, table.metadata_write, table.max_entries
+    );
+    for property in &table.properties {
+        out += &format!("\n    {}", format_property(property));
+    }
+    out
+}
+
+fn format_property(property: &TableProperty) -> String {
+    let actions = |list: &[TypeId<ActionKind>]| type_words(list, |kind| kind.row().text);
+    match property {
+        TableProperty::Instructions(on, list) => {
+            let list = type_words(list, |kind| kind.row().text);
+            format!("instructions ({}): {list}", on_text(*on))
+        }
+        TableProperty::NextTables(on, list) => {
+            let ids: Vec<String> = list.iter().map(|table| table.0.to_string()).collect();
+            format!("next tables ({}): {}", on_text(*on), ids.join(","))
+        }
+        TableProperty::WriteActions(on, list) => {
+            format!("write actions ({}): {}", on_text(*on), actions(list))
+        }
+        TableProperty::ApplyActions(on, list) => {
+            format!("apply actions ({}): {}", on_text(*on), actions(list))
+        }
+        TableProperty::Match(list) => format!("match: {}", field_words(list)),
+        TableProperty::Wildcards(list) => format!("wildcards: {}", field_words(list)),
+        TableProperty::WriteSetField(on, list) => {
+            format!("write set-field ({}): {}", on_text(*on), field_words(list))
+        }
+        TableProperty::ApplySetField(on, list) => {
+            format!("apply set-field ({}): {}", on_text(*on), field_words(list))
+        }
+        TableProperty::Experimenter { on, experimenter, .. } => {
+            format!("experimenter ({}): {experimenter:#x}", on_text(*on))
+        }
+    }
+}
+
+fn on_text(on: OnPacket) -> &'static str {
+    match on {
+        OnPacket::Hit => "hit",
+        OnPacket::Miss => "miss",
+    }
+}
+
+fn type_words<Kind: Copy>(list: &[TypeId<Kind>], text: impl Fn(Kind) -> &'static str) -> String {
+    let word = |id: &TypeId<Kind>| match id {
+        TypeId::Known(kind) => text(*kind).to_owned(),
+        TypeId::Unknown(number) => format!("type{number}"),
+        TypeId::Experimenter(experimenter) => format!("experimenter({experimenter:#x})"),
+    };
+    list.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Names of fields; those that take a mask with `/m`.
+fn field_words(list: &[OxmId]) -> String {
+    let word = |id: &OxmId| match id {
+        OxmId::Basic { field, maskable: true } => format!("{}/m", field.row().name),
+        OxmId::Basic { field, maskable: false } => field.row().name.to_owned(),
+        OxmId::Unknown(header) => format!("oxm({header:#x})"),
+        OxmId::Experimenter { experimenter, .. } => format!("experimenter({experimenter:#x})"),
+    };
+    list.iter().map(word).collect::<Vec<_>>().join(" ")
+}

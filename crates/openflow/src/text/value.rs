@@ -1,0 +1,165 @@
+//! Values of fields in text: numbers, ports and addresses, with their masks.
+
+use super::TextError;
+use super::lex::Piece;
+use crate::field::{Field, Format};
+use crate::id::{MacAddr, PortNo};
+use crate::matching::MatchField;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A decimal number, or a hexadecimal one with `0x`, of at most `bits` bits.
+///
+/// # Errors
+/// When it is no number or too large.
+pub fn parse_number(text: &str, bits: u16) -> Result<u128, TextError> {
+    number(Piece::whole(text), bits)
+}
+
+pub(super) fn number(piece: Piece<'_>, bits: u16) -> Result<u128, TextError> {
+    let hex = piece.text.strip_prefix("0x").or_else(|| piece.text.strip_prefix("0X"));
+    let parsed = match hex {
+        Some(digits) if !digits.starts_with('+') => u128::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None if piece.text.starts_with('+') => None,
+        None => piece.text.parse::<u128>().ok(),
+    };
+    let value = parsed.ok_or_else(|| piece.error(format!("`{}` is not a number", piece.text)))?;
+    let max = u128::MAX >> (128 - bits);
+    if value > max {
+        return Err(piece.error(format!("{} is too large: at most {max} ({max:#x})", piece.text)));
+    }
+    Ok(value)
+}
+
+/// A number that the type can hold.
+pub(super) fn unsigned<T: TryFrom<u128>>(piece: Piece<'_>) -> Result<T, TextError> {
+    let bits = u16::try_from(size_of::<T>() * 8).unwrap_or(128);
+    let value = number(piece, bits)?;
+    T::try_from(value).map_err(|_| piece.error(format!("`{}` is too large", piece.text)))
+}
+
+/// A port: a number, or a reserved port's name. 16-bit numbers of 1.0's reserved ports lead to
+/// their names, as in `ovs-ofctl`.
+///
+/// # Errors
+/// When it is neither.
+pub fn parse_port(text: &str) -> Result<PortNo, TextError> {
+    port(Piece::whole(text))
+}
+
+pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, TextError> {
+    if let Some(port) = PortNo::from_reserved_name(piece.text) {
+        return Ok(port);
+    }
+    let Ok(value) = unsigned::<u32>(piece) else {
+        return Err(piece.error(format!(
+            "`{}` is not a port: a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, \
+             CONTROLLER, LOCAL, ANY",
+            piece.text
+        )));
+    };
+    Ok(PortNo(if (0xfff8..=0xffff).contains(&value) { value | 0xffff_0000 } else { value }))
+}
+
+/// A field's value and mask: `10.0.0.0/8`, `0x10/0xff`, `00:11:22:33:44:55`.
+///
+/// # Errors
+/// When the value does not have the field's form or width, or the field takes no mask.
+pub fn parse_value(field: Field, text: &str) -> Result<(u128, u128), TextError> {
+    value(field, Piece::whole(text))
+}
+
+pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<(u128, u128), TextError> {
+    let Some((left, right)) = piece.split_once("/") else {
+        return Ok((single(field, piece)?, field.full_mask()));
+    };
+    if !field.row().maskable {
+        return Err(right.error(format!("{} takes no mask", field.row().name)));
+    }
+    let mask = match field.row().format {
+        Format::Ipv4 | Format::Ipv6 => match right.text.parse::<u16>() {
+            Ok(prefix) if prefix <= field.row().bits => prefix_mask(field, prefix),
+            Ok(prefix) => return Err(right.error(format!("a prefix of {prefix} is too long"))),
+            Err(_) => single(field, right)?,
+        },
+        Format::Dec | Format::Hex | Format::Mac | Format::Port => single(field, right)?,
+    };
+    Ok((single(field, left)? & mask, mask))
+}
+
+fn single(field: Field, piece: Piece<'_>) -> Result<u128, TextError> {
+    match field.row().format {
+        Format::Dec | Format::Hex => number(piece, field.row().bits),
+        Format::Port => Ok(u128::from(port(piece)?.0)),
+        Format::Mac => {
+            let mac: MacAddr = piece
+                .text
+                .parse()
+                .map_err(|error| piece.error(format!("`{}` is {error}", piece.text)))?;
+            Ok(u128::from(mac.to_u64()))
+        }
+        Format::Ipv4 => {
+            let address: Ipv4Addr = piece
+                .text
+                .parse()
+                .map_err(|_| piece.error(format!("`{}` is not an IPv4 address", piece.text)))?;
+            Ok(u128::from(u32::from(address)))
+        }
+        Format::Ipv6 => {
+            let address: Ipv6Addr = piece
+                .text
+                .parse()
+                .map_err(|_| piece.error(format!("`{}` is not an IPv6 address", piece.text)))?;
+            Ok(u128::from(address))
+        }
+    }
+}
+
+fn prefix_mask(field: Field, prefix: u16) -> u128 {
+    let host_bits = u32::from(field.row().bits - prefix);
+    field.full_mask() & u128::MAX.checked_shl(host_bits).unwrap_or(0)
+}
+
+/// A value as `ovs-ofctl` prints it.
+#[must_use]
+pub fn format_value(field: Field, value: u128) -> String {
+    match field.row().format {
+        Format::Dec => value.to_string(),
+        Format::Hex if field == Field::EthType => format!("0x{value:04x}"),
+        Format::Hex => format!("{value:#x}"),
+        Format::Port => PortNo(low(value)).to_string(),
+        Format::Mac => {
+            MacAddr::from_u64(u64::try_from(value & field.full_mask()).unwrap_or(0)).to_string()
+        }
+        Format::Ipv4 => Ipv4Addr::from(low(value)).to_string(),
+        Format::Ipv6 => Ipv6Addr::from(value).to_string(),
+    }
+}
+
+/// The low 32 bits.
+fn low(value: u128) -> u32 {
+    u32::try_from(value & u128::from(u32::MAX)).unwrap_or(0)
+}
+
+/// A match field's value with its mask as `ovs-ofctl` prints it.
+#[must_use]
+pub fn format_field(held: &MatchField) -> String {
+    let value = format_value(held.field, held.value);
+    if held.is_exact() {
+        return value;
+    }
+    match held.field.row().format {
+        Format::Dec => format!("{:#x}/{:#x}", held.value, held.mask),
+        Format::Hex | Format::Port => format!("{value}/{:#x}", held.mask),
+        Format::Mac => format!("{value}/{}", format_value(held.field, held.mask)),
+        Format::Ipv4 | Format::Ipv6 => {
+            let bits = held.field.row().bits;
+            let prefix = u16::try_from(held.mask.count_ones()).unwrap_or(bits);
+            if prefix_mask(held.field, prefix) == held.mask {
+                format!("{value}/{prefix}")
+            } else {
+                format!("{value}/{}", format_value(held.field, held.mask))
+            }
+        }
+    }
+}
