@@ -20,7 +20,7 @@ pub enum PortError {
     NoSuchDevice {
         /// The name asked for.
         name: String,
-        /// The devices that exist, with those most alike first.
+        /// The devices that exist, in the kernel's order.
         present: Vec<String>,
     },
     /// The kernel refused for want of a right.

@@ -57,6 +57,17 @@ const fn option(name: &'static str, values: &'static str, help: &'static str) ->
 /// Every kind.
 pub const KINDS: &[KindRow] = &[
     KindRow {
+        kind: PortKind::AfPacket,
+        word: "af_packet",
+        name_hint: "DEVICE",
+        help: "a Linux network device, through packet sockets",
+        options: &[
+            option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
+            option("qdisc_bypass", "false|true", "send past the device's queueing discipline"),
+        ],
+        open: kinds::af_packet::open,
+    },
+    KindRow {
         kind: PortKind::Memory,
         word: "memory",
         name_hint: "NAME, or /a/path to join two processes",

@@ -1,4 +1,5 @@
 //! The kinds of port, one file each; `kind.rs` holds their table.
 
+pub mod af_packet;
 pub mod memory;
 pub mod null;

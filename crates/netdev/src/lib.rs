@@ -1,8 +1,11 @@
 //! Ports: memory, null, pcap, AF_PACKET and TAP behind one trait, and the Linux facts around them.
 
+mod checksum;
+mod device;
 pub mod error;
 pub mod kind;
 pub mod kinds;
+mod offload;
 pub mod port;
 pub mod ring;
 pub mod spec;

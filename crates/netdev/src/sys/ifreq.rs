@@ -56,16 +56,16 @@ impl ControlSocket {
         ioctl(self.fd(), libc::SIOCSIFFLAGS, request).map(drop)
     }
 
-    /// The Ethernet address.
-    pub(crate) fn mac(&self, name: &str) -> io::Result<[u8; 6]> {
+    /// The hardware type (`ARPHRD_*`) and address.
+    pub(crate) fn hardware(&self, name: &str) -> io::Result<(u16, [u8; 6])> {
         let request = ioctl(self.fd(), libc::SIOCGIFHWADDR, named(name)?)?;
         // SAFETY: SIOCGIFHWADDR has filled the address.
-        let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         let mut mac = [0; 6];
-        for (to, from) in mac.iter_mut().zip(data) {
+        for (to, from) in mac.iter_mut().zip(address.sa_data) {
             *to = from.cast_unsigned();
         }
-        Ok(mac)
+        Ok((address.sa_family, mac))
     }
 
     /// The MTU in bytes.

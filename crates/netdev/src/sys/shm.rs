@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -57,6 +57,16 @@ impl Mapping {
         // SAFETY: in bounds and aligned (the base is page aligned), and alive as long as `self`.
         // Other sides reach these bytes by atomics only; if not, the value is arbitrary, not more.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
+    /// The status word at `offset`, of 32 bits as in the ring of a packet socket.
+    ///
+    /// # Panics
+    /// When `offset` is outside or not a multiple of 4.
+    pub(crate) fn status(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset % 4 == 0 && self.holds(offset, 4), "a status outside the mapping");
+        // SAFETY: as in `number`.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
     /// Copies bytes out.

@@ -1,0 +1,269 @@
+//! `af_packet`: a Linux network device through packet sockets.
+//!
+//! Frames come out as they would stand on a wire, whatever the sender left to its network card: a
+//! VLAN tag that the kernel took out is put back, a partial checksum is completed, a GSO frame is
+//! cut. Nobody has to switch offloads off, which on a veth would be needed at the end that lies in
+//! another namespace. The kernel's own stack sees every frame too; give the device no address.
+
+use std::os::fd::BorrowedFd;
+
+use packet::{Batch, PacketBuf};
+
+use crate::device::{Device, is_gone};
+use crate::error::PortError;
+use crate::offload::{Segmenter, VNET_LEN, VnetHeader, complete};
+use crate::port::{Port, PortCounters, PortInfo};
+use crate::spec::PortSpec;
+use crate::sys::ethtool::Ethtool;
+use crate::sys::packet_socket::{Receiver, Sender, Slot, VlanTag};
+
+const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
+const SLOTS: u32 = 2_048;
+/// The longest frame that comes through the queue: a GSO frame of 64 KiB with its headers.
+const WHOLE_MAX: usize = 66 * 1_024;
+/// After so many empty calls of `rx` the socket is asked for errors, since it is only then that a
+/// missing frame can mean a missing device. A worker that sleeps is woken by the error.
+const EMPTY_CALLS: u32 = 32;
+
+/// A Linux network device.
+#[derive(Debug)]
+pub struct AfPacket {
+    device: Device,
+    receiver: Receiver,
+    sender: Sender,
+    /// A virtio-net header and a frame that is too long for a slot, or is being cut.
+    scratch: Vec<u8>,
+    cutting: Option<Cutting>,
+    counters: PortCounters,
+    empty_calls: u32,
+    notes: Vec<String>,
+}
+
+/// A GSO frame in `scratch` that is being cut.
+#[derive(Debug, Clone, Copy)]
+struct Cutting {
+    segmenter: Segmenter,
+    end: usize,
+    vlan: Option<VlanTag>,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+    let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
+    let bypass = spec.flag("qdisc_bypass", false)?;
+    let name = spec.name();
+    let device = Device::find("af_packet", name)?;
+    let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
+    let frame_len = device.mtu() as usize + 18;
+    let receiver = Receiver::open(device.index(), frame_len, slots as usize).map_err(failed)?;
+    let sender = Sender::open(device.index(), bypass).map_err(failed)?;
+    Ok(Box::new(AfPacket {
+        notes: switch_off_lro(name),
+        device,
+        receiver,
+        sender,
+        scratch: vec![0; VNET_LEN + WHOLE_MAX],
+        cutting: None,
+        counters: PortCounters::default(),
+        empty_calls: 0,
+    }))
+}
+
+/// LRO merges frames so that they cannot be taken apart again; no switch can work with it.
+fn switch_off_lro(name: &str) -> Vec<String> {
+    let Ok(ethtool) = Ethtool::open() else { return Vec::new() };
+    let features = ethtool.features(name).unwrap_or_default();
+    if !features.iter().any(|f| f.name == "rx-lro" && f.active && f.changeable) {
+        return Vec::new();
+    }
+    let note = match ethtool.set_features(name, &[("rx-lro", false)]) {
+        Ok(()) => "rx-lro was on and has been switched off".to_owned(),
+        Err(error) => format!("rx-lro is on and merges frames: {error}"),
+    };
+    tracing::info!(device = name, "{note}");
+    vec![note]
+}
+
+impl AfPacket {
+    /// Takes the frame of `slot` out of the ring: into the batch, or into `scratch` to be cut.
+    fn take(&mut self, slot: &Slot, batch: &mut Batch) {
+        if slot.copied {
+            self.take_whole(slot, batch);
+        } else if slot.held < slot.len {
+            // The kernel had no room to queue it whole.
+            self.counters.rx_drops += 1;
+        } else {
+            let vnet = VnetHeader::read(&self.receiver.read_vnet(slot));
+            if vnet.is_gso() && VNET_LEN + slot.held <= self.scratch.len() {
+                let end = VNET_LEN + slot.held;
+                self.receiver.read(slot, &mut self.scratch[VNET_LEN..end]);
+                self.start_cutting(end, &vnet, slot.vlan);
+            } else {
+                let mut frame = batch.take_spare();
+                self.receiver.read(slot, frame.prepare(slot.held));
+                self.deliver(frame, &vnet, slot.vlan, batch);
+            }
+        }
+    }
+
+    fn take_whole(&mut self, slot: &Slot, batch: &mut Batch) {
+        let mut read = self.receiver.read_whole(&mut self.scratch);
+        if read.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::WouldBlock) {
+            // An error of the device stands before the frame; it is told once.
+            self.empty_calls = EMPTY_CALLS;
+            read = self.receiver.read_whole(&mut self.scratch);
+        }
+        let Ok(end) = read else {
+            self.counters.rx_drops += 1;
+            return;
+        };
+        let Some((header, frame)) = self.scratch.get(..end).and_then(|b| b.split_first_chunk())
+        else {
+            self.counters.rx_errors += 1;
+            return;
+        };
+        let vnet = VnetHeader::read(header);
+        if vnet.is_gso() {
+            self.start_cutting(end, &vnet, slot.vlan);
+        } else {
+            let mut copy = batch.take_spare();
+            copy.assign(frame);
+            self.deliver(copy, &vnet, slot.vlan, batch);
+        }
+    }
+
+    fn start_cutting(&mut self, end: usize, vnet: &VnetHeader, vlan: Option<VlanTag>) {
+        match Segmenter::new(&self.scratch[VNET_LEN..end], vnet) {
+            Ok(segmenter) => self.cutting = Some(Cutting { segmenter, end, vlan }),
+            Err(_) => self.counters.rx_errors += 1,
+        }
+    }
+
+    /// Hands over the next segment of the frame in `scratch`, if one is being cut.
+    fn cut(&mut self, batch: &mut Batch) -> bool {
+        let Some(cutting) = &mut self.cutting else { return false };
+        let whole = &self.scratch[VNET_LEN..cutting.end];
+        let mut frame = batch.take_spare();
+        cutting.segmenter.cut(whole, &mut frame);
+        let vlan = cutting.vlan;
+        if cutting.segmenter.is_done(whole) {
+            self.cutting = None;
+        }
+        self.push(frame, vlan, batch);
+        true
+    }
+
+    fn deliver(
+        &mut self,
+        mut frame: PacketBuf,
+        vnet: &VnetHeader,
+        vlan: Option<VlanTag>,
+        batch: &mut Batch,
+    ) {
+        if vnet.is_gso() || complete(frame.bytes_mut(), vnet).is_err() {
+            self.counters.rx_errors += 1;
+            batch.give_spare(frame);
+            return;
+        }
+        self.push(frame, vlan, batch);
+    }
+
+    fn push(&mut self, mut frame: PacketBuf, vlan: Option<VlanTag>, batch: &mut Batch) {
+        if let Some(VlanTag { tpid, tci }) = vlan {
+            frame.insert(12, 4);
+            let tag = tpid.to_be_bytes().into_iter().chain(tci.to_be_bytes());
+            for (to, from) in frame.bytes_mut().iter_mut().skip(12).zip(tag) {
+                *to = from;
+            }
+        }
+        self.counters.count_rx(frame.len());
+        batch.push(frame);
+    }
+
+    /// After enough empty calls: has the socket an error to tell, and is the device still there?
+    fn check_device(&mut self) -> Result<(), PortError> {
+        self.empty_calls += 1;
+        if self.empty_calls < EMPTY_CALLS {
+            return Ok(());
+        }
+        self.empty_calls = 0;
+        match rustix::net::sockopt::socket_error(self.receiver.fd()) {
+            Ok(Ok(())) => Ok(()),
+            // "Network is down" comes for both a device set down and one that has gone.
+            Ok(Err(_)) | Err(_) => self.device.ask(),
+        }
+    }
+
+    /// What to do about a frame that could not be sent: `true` to go on after it.
+    fn send_failed(&mut self, error: &std::io::Error) -> Result<bool, PortError> {
+        match error.raw_os_error() {
+            // Longer than the MTU, or shorter than a header.
+            Some(libc::EMSGSIZE | libc::EINVAL) => {
+                self.counters.tx_errors += 1;
+                Ok(true)
+            }
+            // A full queue, or a device that is down: not taken.
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EINTR) => {
+                Ok(false)
+            }
+            _ if is_gone(error) => self.device.ask().map(|()| false),
+            code => {
+                let source = code.map_or_else(
+                    || std::io::Error::from(error.kind()),
+                    std::io::Error::from_raw_os_error,
+                );
+                let what = format!("sending on {}", self.device.name());
+                Err(PortError::from_io(what, FIX, source))
+            }
+        }
+    }
+}
+
+impl Port for AfPacket {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        self.device.check()?;
+        let before = batch.len();
+        while batch.len() - before < max {
+            if self.cut(batch) {
+                continue;
+            }
+            let Some(slot) = self.receiver.peek() else { break };
+            self.take(&slot, batch);
+            self.receiver.release();
+        }
+        let received = batch.len() - before;
+        if received == 0 {
+            self.check_device()?;
+        }
+        Ok(received)
+    }
+
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.device.check()?;
+        let mut taken = 0;
+        while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
+            match self.sender.send(rest) {
+                Ok(0) => break,
+                Ok(sent) => {
+                    rest.iter().take(sent).for_each(|f| self.counters.count_tx(f.len()));
+                    taken += sent;
+                }
+                Err(error) if self.send_failed(&error)? => taken += 1,
+                Err(_) => break,
+            }
+        }
+        Ok(taken)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.receiver.fd())
+    }
+
+    fn info(&mut self) -> PortInfo {
+        self.device.info(&self.notes)
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.counters.rx_drops += self.receiver.take_drops().unwrap_or_default();
+        self.counters
+    }
+}

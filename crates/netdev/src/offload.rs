@@ -1,0 +1,253 @@
+//! Doing what a sender left to its network card: completing checksums and segmenting frames that
+//! are longer than a wire carries.
+//!
+//! On a veth the sender is the kernel of the other namespace, whose offloads cannot be reached from
+//! here. What it left open stands in the virtio-net header (virtio 1.2, 5.1.6) that packet sockets
+//! and TAP devices put in front of each frame. Frames from outside are not trusted: whatever does
+//! not fit is refused, and never read or written outside the frame.
+
+use packet::PacketBuf;
+
+use crate::checksum::{add, crc32c, finish, finish_udp};
+
+/// Length of the virtio-net header in bytes.
+pub(crate) const VNET_LEN: usize = 10;
+
+const F_NEEDS_CSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
+const GSO_ECN: u8 = 0x80;
+
+const IPPROTO_TCP: u8 = 6;
+const IPPROTO_UDP: u8 = 17;
+const IPPROTO_SCTP: u8 = 132;
+const TCP_FIN_PSH: u8 = 0x09;
+const TCP_CWR: u8 = 0x80;
+
+/// What the sender left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VnetHeader {
+    flags: u8,
+    gso_type: u8,
+    gso_size: u16,
+    csum_start: u16,
+    csum_offset: u16,
+}
+
+impl VnetHeader {
+    /// Reads the header; its numbers are in the host's byte order.
+    pub(crate) fn read(bytes: &[u8; VNET_LEN]) -> Self {
+        let [flags, gso_type, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
+        Self {
+            flags,
+            gso_type,
+            gso_size: u16::from_ne_bytes([s0, s1]),
+            csum_start: u16::from_ne_bytes([c0, c1]),
+            csum_offset: u16::from_ne_bytes([o0, o1]),
+        }
+    }
+
+    /// Whether the frame stands for several.
+    pub(crate) fn is_gso(&self) -> bool {
+        self.gso_type & !GSO_ECN != GSO_NONE
+    }
+
+    /// Whether the frame is as it should be on a wire.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.flags & F_NEEDS_CSUM == 0 && !self.is_gso()
+    }
+}
+
+/// The frame cannot be made right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unfinishable;
+
+/// Completes the checksum of a frame that is not GSO. The field holds the sum of the pseudo header
+/// already, so that this works for any protocol above any number of tags.
+pub(crate) fn complete(frame: &mut [u8], header: &VnetHeader) -> Result<(), Unfinishable> {
+    if header.flags & F_NEEDS_CSUM == 0 {
+        return Ok(());
+    }
+    let start = usize::from(header.csum_start);
+    let offset = usize::from(header.csum_offset);
+    let protocol = locate(frame).filter(|ip| ip.l4 == start).map(|ip| ip.protocol);
+    let covered = frame.get_mut(start..).ok_or(Unfinishable)?;
+    if protocol == Some(IPPROTO_SCTP) && offset == 8 {
+        covered.get_mut(8..12).ok_or(Unfinishable)?.fill(0);
+        let crc = crc32c(covered).to_le_bytes();
+        covered[8..12].copy_from_slice(&crc);
+        return Ok(());
+    }
+    let sum = add(0, covered);
+    // Of all protocols only UDP has its checksum at 6, also inside a tunnel.
+    let sum = if offset == 6 { finish_udp(sum) } else { finish(sum) };
+    covered.get_mut(offset..offset + 2).ok_or(Unfinishable)?.copy_from_slice(&sum);
+    Ok(())
+}
+
+/// Where the headers of a frame stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ip {
+    v4: bool,
+    l3: usize,
+    l4: usize,
+    protocol: u8,
+}
+
+/// Finds the IP and transport headers behind any number of VLAN tags; `None` for anything else, a
+/// fragment, or a frame cut short.
+fn locate(frame: &[u8]) -> Option<Ip> {
+    let mut l3 = 14;
+    loop {
+        let ethertype = u16::from_be_bytes(frame.get(l3 - 2..l3)?.try_into().ok()?);
+        match ethertype {
+            0x8100 | 0x88a8 | 0x9100 => l3 += 4,
+            0x0800 => return locate_v4(frame, l3),
+            0x86dd => return locate_v6(frame, l3),
+            _ => return None,
+        }
+    }
+}
+
+fn locate_v4(frame: &[u8], l3: usize) -> Option<Ip> {
+    let header = frame.get(l3..l3 + 20)?;
+    let length = usize::from(header[0] & 0xf) * 4;
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
+    if header[0] >> 4 != 4 || length < 20 || fragment {
+        return None;
+    }
+    Some(Ip { v4: true, l3, l4: l3 + length, protocol: header[9] })
+}
+
+fn locate_v6(frame: &[u8], l3: usize) -> Option<Ip> {
+    let header = frame.get(l3..l3 + 40)?;
+    let (mut protocol, mut l4) = (header[6], l3 + 40);
+    // Hop-by-hop, routing and destination options (RFC 8200, 4.3, 4.4, 4.6).
+    while matches!(protocol, 0 | 43 | 60) {
+        let extension = frame.get(l4..l4 + 2)?;
+        protocol = extension[0];
+        l4 += (usize::from(extension[1]) + 1) * 8;
+    }
+    (header[0] >> 4 == 6).then_some(Ip { v4: false, l3, l4, protocol })
+}
+
+/// Cuts one GSO frame into the frames that it stands for. It holds offsets only; the frame is given
+/// anew to each call, so that the caller may pause between two segments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segmenter {
+    ip: Ip,
+    /// Where the payload starts: all before it is repeated in each segment.
+    payload: usize,
+    size: usize,
+    next: usize,
+}
+
+impl Segmenter {
+    /// Prepares to cut `frame`, which must be of TCP or UDP over IPv4 or IPv6 without a tunnel.
+    pub(crate) fn new(frame: &[u8], header: &VnetHeader) -> Result<Self, Unfinishable> {
+        let ip = locate(frame).ok_or(Unfinishable)?;
+        let (protocol, v4) = match header.gso_type & !GSO_ECN {
+            GSO_TCPV4 => (IPPROTO_TCP, true),
+            GSO_TCPV6 => (IPPROTO_TCP, false),
+            GSO_UDP_L4 => (IPPROTO_UDP, ip.v4),
+            _ => return Err(Unfinishable),
+        };
+        // Inside a tunnel the checksum starts further back than the outer headers end.
+        let plain = header.flags & F_NEEDS_CSUM == 0 || usize::from(header.csum_start) == ip.l4;
+        if ip.protocol != protocol || ip.v4 != v4 || !plain || header.gso_size == 0 {
+            return Err(Unfinishable);
+        }
+        let l4_len = if protocol == IPPROTO_TCP {
+            let offset = frame.get(ip.l4 + 12).ok_or(Unfinishable)?;
+            usize::from(offset >> 4) * 4
+        } else {
+            8
+        };
+        let payload = ip.l4 + l4_len;
+        let least = if protocol == IPPROTO_TCP { 20 } else { 8 };
+        // Each segment must be expressible in IP's 16-bit length.
+        let size = usize::from(header.gso_size);
+        let too_long = payload - ip.l3 + size > usize::from(u16::MAX);
+        if l4_len < least || payload > frame.len() || too_long {
+            return Err(Unfinishable);
+        }
+        Ok(Self { ip, payload, size, next: 0 })
+    }
+
+    /// Whether all of `frame` has been cut.
+    pub(crate) fn is_done(&self, frame: &[u8]) -> bool {
+        // A frame without payload is one segment.
+        self.next > 0 && self.payload + self.next >= frame.len()
+    }
+
+    /// Writes the next segment into `into`.
+    pub(crate) fn cut(&mut self, frame: &[u8], into: &mut PacketBuf) {
+        let from = self.payload + self.next;
+        let chunk = self.size.min(frame.len().saturating_sub(from));
+        let segment = into.prepare(self.payload + chunk);
+        let (headers, data) = segment.split_at_mut(self.payload);
+        headers.copy_from_slice(&frame[..self.payload]);
+        data.copy_from_slice(&frame[from..from + chunk]);
+        let first = self.next == 0;
+        let number = self.next / self.size;
+        let offset = self.next;
+        self.next += chunk.max(1);
+        let last = self.is_done(frame);
+        self.patch_ip(segment, number);
+        if self.ip.protocol == IPPROTO_TCP {
+            self.patch_tcp(segment, offset, first, last);
+        } else {
+            let length = clamp_u16(segment.len() - self.ip.l4);
+            segment[self.ip.l4 + 4..self.ip.l4 + 6].copy_from_slice(&length.to_be_bytes());
+        }
+        self.patch_checksum(segment);
+    }
+
+    fn patch_ip(&self, segment: &mut [u8], number: usize) {
+        let length = segment.len() - self.ip.l3;
+        let l3 = &mut segment[self.ip.l3..self.ip.l4];
+        if !self.ip.v4 {
+            l3[4..6].copy_from_slice(&clamp_u16(length - 40).to_be_bytes());
+            return;
+        }
+        l3[2..4].copy_from_slice(&clamp_u16(length).to_be_bytes());
+        let id = u16::from_be_bytes([l3[4], l3[5]]).wrapping_add(clamp_u16(number));
+        l3[4..6].copy_from_slice(&id.to_be_bytes());
+        l3[10..12].fill(0);
+        let sum = finish(add(0, l3));
+        l3[10..12].copy_from_slice(&sum);
+    }
+
+    fn patch_tcp(&self, segment: &mut [u8], offset: usize, first: bool, last: bool) {
+        let tcp = &mut segment[self.ip.l4..self.payload];
+        let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
+        // Below 2^32: a frame is not that long.
+        let sequence = sequence.wrapping_add(offset as u32);
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        if !last {
+            tcp[13] &= !TCP_FIN_PSH;
+        }
+        if !first {
+            tcp[13] &= !TCP_CWR;
+        }
+    }
+
+    fn patch_checksum(&self, segment: &mut [u8]) {
+        let Ip { v4, l3, l4, protocol } = self.ip;
+        let at = l4 + if protocol == IPPROTO_TCP { 16 } else { 6 };
+        segment[at..at + 2].fill(0);
+        let addresses = if v4 { l3 + 12..l3 + 20 } else { l3 + 8..l3 + 40 };
+        let length = clamp_u16(segment.len() - l4).to_be_bytes();
+        let sum = add(0, &segment[addresses]);
+        let sum = add(add(sum, &[length[0], length[1], 0, protocol]), &segment[l4..]);
+        let sum = if protocol == IPPROTO_UDP { finish_udp(sum) } else { finish(sum) };
+        segment[at..at + 2].copy_from_slice(&sum);
+    }
+}
+
+/// `Segmenter::new` has made sure that lengths fit; the counts of segments do as well.
+fn clamp_u16(value: usize) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}

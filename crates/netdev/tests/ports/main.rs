@@ -1,0 +1,6 @@
+//! The port kinds and the Linux facts around them, for real. What needs root makes its own network
+//! namespaces without a name, so that nothing is left however a test ends.
+
+mod af_packet;
+mod links;
+mod testbed;
