@@ -32,12 +32,14 @@ pub enum Shape {
 }
 
 macro_rules! actions {
-    ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )? $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty),+ } )?
+    ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )?
+        $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty),+ } )?
         $text:literal v1_0 $n10:expr, v1_3 $n13:expr, $shape:ident;)+) => {
         /// An action with its arguments.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Action {
-            $($(#[doc = $doc])* $variant $( ($arg) )? $( { $($(#[doc = $fdoc])* $fname: $fty),+ } )?,)+
+            $($(#[doc = $doc])* $variant $( ($arg) )?
+                $( { $($(#[doc = $fdoc])* $fname: $fty),+ } )?,)+
         }
 
         /// An action without its arguments: the row's key.

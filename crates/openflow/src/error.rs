@@ -8,7 +8,8 @@ use crate::version::Version;
 use std::fmt;
 
 macro_rules! errors {
-    ($($variant:ident $name:literal ($t10:literal, $c10:literal) ($t13:literal, $c13:literal);)+) => {
+    ($($variant:ident $name:literal ($t10:literal, $c10:literal)
+        ($t13:literal, $c13:literal);)+) => {
         /// An error of the protocol: a type and a code in each version.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Error {

@@ -115,7 +115,8 @@ pub struct FieldRow {
 
 macro_rules! fields {
     ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
-        [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal, needs $prereq:expr,
+        [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal,
+        needs $prereq:expr,
         set $set:literal, v1_0 $v10:literal, $place:expr;)+) => {
         /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -217,11 +218,11 @@ fields! {
     SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask false, needs SCTP,
         set true, v1_0 true, Place::At(&[(Header::Sctp, 16)]);
     /// ICMP type.
-    Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false, needs ICMPV4,
-        set true, v1_0 true, Place::At(&[(Header::Icmpv4, 0)]);
+    Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false,
+        needs ICMPV4, set true, v1_0 true, Place::At(&[(Header::Icmpv4, 0)]);
     /// ICMP code.
-    Icmpv4Code "icmpv4_code" "icmp_code" "icmp_code" [] Dec oxm 20, 8 bits, mask false, needs ICMPV4,
-        set true, v1_0 true, Place::At(&[(Header::Icmpv4, 8)]);
+    Icmpv4Code "icmpv4_code" "icmp_code" "icmp_code" [] Dec oxm 20, 8 bits, mask false,
+        needs ICMPV4, set true, v1_0 true, Place::At(&[(Header::Icmpv4, 8)]);
     /// ARP opcode.
     ArpOp "arp_op" "arp_op" "arp_op" [] Dec oxm 21, 16 bits, mask false, needs ARP,
         set true, v1_0 true, Place::At(&[(Header::Arp, 48)]);
@@ -244,17 +245,17 @@ fields! {
     Ipv6Dst "ipv6_dst" "ipv6_dst" "ipv6_dst" [] Ipv6 oxm 27, 128 bits, mask true, needs IPV6,
         set true, v1_0 false, Place::At(&[(Header::Ipv6, 192)]);
     /// IPv6 flow label.
-    Ipv6Flabel "ipv6_flabel" "ipv6_label" "ipv6_label" [] Hex oxm 28, 20 bits, mask true, needs IPV6,
-        set true, v1_0 false, Place::At(&[(Header::Ipv6, 12)]);
+    Ipv6Flabel "ipv6_flabel" "ipv6_label" "ipv6_label" [] Hex oxm 28, 20 bits, mask true,
+        needs IPV6, set true, v1_0 false, Place::At(&[(Header::Ipv6, 12)]);
     /// ICMPv6 type.
-    Icmpv6Type "icmpv6_type" "icmp_type" "icmpv6_type" [] Dec oxm 29, 8 bits, mask false, needs ICMPV6,
-        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 0)]);
+    Icmpv6Type "icmpv6_type" "icmp_type" "icmpv6_type" [] Dec oxm 29, 8 bits, mask false,
+        needs ICMPV6, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 0)]);
     /// ICMPv6 code.
-    Icmpv6Code "icmpv6_code" "icmp_code" "icmpv6_code" [] Dec oxm 30, 8 bits, mask false, needs ICMPV6,
-        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 8)]);
+    Icmpv6Code "icmpv6_code" "icmp_code" "icmpv6_code" [] Dec oxm 30, 8 bits, mask false,
+        needs ICMPV6, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 8)]);
     /// Target address of a neighbour solicitation or advertisement.
-    Ipv6NdTarget "ipv6_nd_target" "nd_target" "nd_target" [] Ipv6 oxm 31, 128 bits, mask false, needs ND,
-        set true, v1_0 false, Place::At(&[(Header::Icmpv6, 64)]);
+    Ipv6NdTarget "ipv6_nd_target" "nd_target" "nd_target" [] Ipv6 oxm 31, 128 bits, mask false,
+        needs ND, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 64)]);
     /// Source link-layer address option of a neighbour solicitation.
     Ipv6NdSll "ipv6_nd_sll" "nd_sll" "nd_sll" [] Mac oxm 32, 48 bits, mask false, needs ND_SOLICIT,
         set true, v1_0 false, Place::Parsed;
@@ -277,8 +278,8 @@ fields! {
     TunnelId "tunnel_id" "tun_id" "tun_id" [] Hex oxm 38, 64 bits, mask true, needs Prereq::None,
         set true, v1_0 false, Place::Meta;
     /// Which IPv6 extension headers there are, and in which order (`OFPIEH_*` bits).
-    Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true, needs IPV6,
-        set false, v1_0 false, Place::Parsed;
+    Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true,
+        needs IPV6, set false, v1_0 false, Place::Parsed;
 }
 
 impl Field {

@@ -1,7 +1,7 @@
 //! A match: the fields that a packet must show, each with a value and a mask.
 //!
-//! Values are integers, right-aligned in 128 bits (`ipv4_src` 10.0.0.1 is `0x0a00_0001`), so that no
-//! crate above needs to know a field's width to compare or to mask.
+//! Values are integers, right-aligned in 128 bits (`ipv4_src` 10.0.0.1 is `0x0a00_0001`), so that
+//! no crate above needs to know a field's width to compare or to mask.
 
 use crate::error::Error;
 use crate::field::{Field, Prereq, VID_PRESENT};

@@ -195,7 +195,7 @@ fn every_settable_field_has_a_set_field_text() {
     }
 }
 
-/// A match in which every field has its prerequisites: some fields of the list, with what they need.
+/// A match of some fields, each with its prerequisites.
 fn matches() -> impl Strategy<Value = Match> {
     let picks = proptest::collection::vec((0..FIELDS.len(), any::<u128>(), any::<u128>()), 0..6);
     picks.prop_map(|picks| {

@@ -371,7 +371,8 @@ fn format_meter_features(features: &MeterFeatures) -> String {
         ],
     );
     format!(
-        "\nmax_meter:{} max_bands:{} max_color:{}\nband_types: {bands}\ncapabilities: {capabilities}",
+        "\nmax_meter:{} max_bands:{} max_color:{}\nband_types: {bands}\n\
+         capabilities: {capabilities}",
         features.max_meter, features.max_bands, features.max_color
     )
 }
