@@ -1,2 +1,25 @@
 //! One OpenFlow connection as a state machine without I/O, and the transports that carry it.
+//!
+//! [`Connection`] is what switch, controller and the lab's probes share. [`Pending`] pairs requests
+//! with answers, [`Backoff`] says when to connect again, [`Endpoint`] names a place. `transport` and
+//! `driver` are the only files that touch sockets; [`memory`] joins two connections in virtual time.
 #![forbid(unsafe_code)]
+
+mod backoff;
+mod connection;
+mod endpoint;
+mod event;
+mod frame;
+mod negotiate;
+mod output;
+mod parts;
+mod pending;
+mod settings;
+
+pub use backoff::Backoff;
+pub use connection::Connection;
+pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
+pub use event::{Counters, DownReason, Event, SendError};
+pub use parts::{NotOneList, append_request};
+pub use pending::{CannotWait, Paired, Pending, Unanswered};
+pub use settings::{Role, Settings};

@@ -1,0 +1,522 @@
+//! One OpenFlow connection as a state machine: bytes in, events out; messages in, bytes out.
+//!
+//! Switch, controller and the lab's probes are three drivers of this one type. The clock is an
+//! argument of every call that needs it and there is no input or output here, so a simulation in
+//! virtual time runs the same code as the real thing. Bytes from the peer must never make it panic,
+//! grow without bound, or answer an error with an error.
+//!
+//! How to drive it: [`Connection::receive`] bytes, then [`Connection::poll_event`] until it is
+//! empty, then send what [`Connection::transmit`] holds; call [`Connection::handle_timeout`] when
+//! [`Connection::next_timeout`] has come. `driver` does this over real streams.
+
+use crate::event::{Counters, DownReason, Event, SendError};
+use crate::frame::{Input, Next};
+use crate::negotiate;
+use crate::output::{Class, Output};
+use crate::settings::{Role, Settings};
+use openflow::message::{ErrorMessage, Sender};
+use openflow::{Error, Message, MessageKind, Version, Xid};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::time::Instant;
+use wire::{EncodeError, HEADER_LEN, Header};
+
+/// `OFPET_HELLO_FAILED` in both versions.
+const HELLO_FAILED: u16 = 0;
+
+/// Bytes of a message that an error about it quotes (clause 7.4.4 asks for at least 64).
+const QUOTE_LEN: usize = 64;
+
+/// The connection's own xids begin here, so that an owner who numbers from 1 stays apart.
+const FIRST_XID: u32 = 0x8000_0000;
+
+/// The xid of every probe, which [`Connection::allocate_xid`] never gives.
+const PROBE_XID: Xid = Xid(u32::MAX);
+
+/// One connection; see the module.
+#[derive(Debug)]
+pub struct Connection {
+    settings: Settings,
+    state: State,
+    input: Input,
+    output: Output,
+    /// The latest time that the owner has told.
+    now: Instant,
+    opened: Instant,
+    last_received: Instant,
+    partial_since: Option<Instant>,
+    probe_sent: Option<Instant>,
+    next_xid: u32,
+    /// The frame of the message that the owner has been given last.
+    last_frame: Range<usize>,
+    down: Option<DownReason>,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    HelloAwaited,
+    Up(Version),
+    Over,
+}
+
+impl Connection {
+    /// A connection whose stream has just been opened. Our hello waits to be sent at once.
+    ///
+    /// # Panics
+    /// When `settings.versions` holds no version that Weir speaks.
+    #[must_use]
+    pub fn new(settings: Settings, now: Instant) -> Self {
+        let highest = negotiate::highest(settings.versions).expect("a connection has a version");
+        let hello = Message::Hello(negotiate::hello(settings.versions));
+        let mut connection = Self {
+            settings,
+            state: State::HelloAwaited,
+            input: Input::default(),
+            output: Output::default(),
+            now,
+            opened: now,
+            last_received: now,
+            partial_since: None,
+            probe_sent: None,
+            next_xid: FIRST_XID,
+            last_frame: 0..0,
+            down: None,
+            counters: Counters::default(),
+        };
+        let xid = connection.allocate_xid();
+        connection.push(Class::Must, highest, xid, &hello).expect("every version has a hello");
+        connection
+    }
+
+    /// The version agreed on; `None` before and after.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        match self.state {
+            State::Up(version) => Some(version),
+            State::HelloAwaited | State::Over => None,
+        }
+    }
+
+    /// Whether the connection is over: no more is received, only the rest of the output is sent.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Which side we are.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.settings.role
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes bytes of the peer. Poll events until there are none before giving more.
+    pub fn receive(&mut self, bytes: &[u8], now: Instant) {
+        self.now = now;
+        if self.is_over() || bytes.is_empty() {
+            return;
+        }
+        self.last_received = now;
+        self.probe_sent = None;
+        self.last_frame = 0..0;
+        self.counters.bytes_received += bytes.len() as u64;
+        self.input.push(bytes);
+    }
+
+    /// The next thing that has happened. [`Event::Down`] is the last.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(reason) = self.down.take() {
+                return Some(Event::Down(reason));
+            }
+            match self.input.next() {
+                Next::Empty => {
+                    self.partial_since = None;
+                    return None;
+                }
+                Next::Partial(header) => {
+                    self.partial_since.get_or_insert(self.now);
+                    if !header.is_some_and(|header| self.judge_partial(header)) {
+                        return None;
+                    }
+                }
+                Next::Frame(header, at) => {
+                    self.partial_since = None;
+                    self.input.use_up(at.end);
+                    self.last_frame = at;
+                    self.counters.messages_received += 1;
+                    if let Some(event) = self.take_frame(header) {
+                        return Some(event);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the connection where the header of an unfinished message already says that it is wrong.
+    fn judge_partial(&mut self, header: Header) -> bool {
+        let is_error = is_kind(header, MessageKind::Error);
+        let is_hello = is_kind(header, MessageKind::Hello);
+        if self.state == State::HelloAwaited && !is_hello && !is_error {
+            self.refuse_first(header);
+            return true;
+        }
+        if usize::from(header.length) < HEADER_LEN {
+            self.counters.refused += 1;
+            if !is_error {
+                let quote = quote_of(self.input.rest());
+                self.answer(header, Error::BadRequestBadLen, &quote);
+            }
+            self.fail(DownReason::BadLength(header.length));
+            return true;
+        }
+        false
+    }
+
+    fn take_frame(&mut self, header: Header) -> Option<Event> {
+        match self.state {
+            State::HelloAwaited => self.take_first(header),
+            State::Up(version) if header.version == version.number() => self.take(version, header),
+            State::Up(_) => self.take_other_version(header),
+            State::Over => None,
+        }
+    }
+
+    /// The first message of the peer.
+    fn take_first(&mut self, header: Header) -> Option<Event> {
+        let frame = self.input.frame(self.last_frame.clone());
+        if is_kind(header, MessageKind::Error) {
+            let text = match wire::decode(frame) {
+                Ok((version, _, Message::Error(error))) => error_text(version, &error),
+                Ok(_) | Err(_) => "with an error that is not readable".into(),
+            };
+            self.fail(DownReason::RefusedByPeer(text));
+            return None;
+        }
+        let Ok((_, hello)) = wire::decode_hello(frame) else {
+            self.refuse_first(header);
+            return None;
+        };
+        match negotiate::agree(self.settings.versions, header.version, hello.versions) {
+            Ok(version) => {
+                self.state = State::Up(version);
+                Some(Event::Up { version })
+            }
+            Err(text) => {
+                self.answer(header, Error::HelloIncompatible, text.as_bytes());
+                self.fail(DownReason::NoCommonVersion(text));
+                None
+            }
+        }
+    }
+
+    /// Ends the connection whose first message is no hello.
+    fn refuse_first(&mut self, header: Header) {
+        self.counters.refused += 1;
+        let first = self.input.frame(self.last_frame.clone());
+        let quote = quote_of(if first.is_empty() { self.input.rest() } else { first });
+        self.answer(header, Error::BadRequestBadVersion, &quote);
+        let kind = header.message_type;
+        self.fail(DownReason::NotHello { version: header.version, kind });
+    }
+
+    /// A message in the agreed version.
+    fn take(&mut self, version: Version, header: Header) -> Option<Event> {
+        let at = self.last_frame.clone();
+        match MessageKind::from_number(version, header.message_type) {
+            Some(MessageKind::Hello) => return None,
+            Some(MessageKind::EchoRequest) => {
+                self.answer_echo(version, at);
+                return None;
+            }
+            Some(_) | None => {}
+        }
+        let (xid, message) = match wire::decode(self.input.frame(at)) {
+            Ok((_, xid, message)) => (xid, message),
+            Err(wrong) => {
+                tracing::debug!(%wrong, "message refused");
+                return Some(self.refuse_received(header, wrong.error));
+            }
+        };
+        match &message {
+            Message::Error(error) if error.error_type == HELLO_FAILED => {
+                self.fail(DownReason::RefusedByPeer(error_text(version, error)));
+                None
+            }
+            message if !self.peer_may_send(message.kind()) => {
+                Some(self.refuse_received(header, Error::BadRequestBadType))
+            }
+            Message::EchoReply(_) if xid == PROBE_XID => None,
+            _ => Some(Event::Message { xid, message }),
+        }
+    }
+
+    fn peer_may_send(&self, kind: MessageKind) -> bool {
+        match (kind.row().sender, self.settings.role) {
+            (Sender::Both, _)
+            | (Sender::Controller, Role::Switch)
+            | (Sender::Switch, Role::Controller) => true,
+            (Sender::Controller, Role::Controller) | (Sender::Switch, Role::Switch) => false,
+        }
+    }
+
+    /// A message in another version than the agreed one: hellos and errors are let pass.
+    fn take_other_version(&mut self, header: Header) -> Option<Event> {
+        if is_kind(header, MessageKind::Hello) {
+            return None;
+        }
+        Some(self.refuse_received(header, Error::BadRequestBadVersion))
+    }
+
+    /// Counts and answers the wrong message received last; an error is not answered.
+    fn refuse_received(&mut self, header: Header, error: Error) -> Event {
+        self.counters.refused += 1;
+        if !is_kind(header, MessageKind::Error) {
+            let quote = quote_of(self.quote());
+            self.answer(header, error, &quote);
+        }
+        Event::Refused { xid: header.xid, error }
+    }
+
+    /// The first 64 bytes of the message that [`Connection::poll_event`] gave last, for an error
+    /// about it; empty once further bytes have come.
+    #[must_use]
+    pub fn quote(&self) -> &[u8] {
+        let frame = self.input.frame(self.last_frame.clone());
+        frame.get(..QUOTE_LEN).unwrap_or(frame)
+    }
+
+    /// An xid for a message of the owner's; it goes round after two thousand million.
+    pub fn allocate_xid(&mut self) -> Xid {
+        let xid = self.next_xid;
+        self.next_xid = if xid + 1 == PROBE_XID.0 { FIRST_XID } else { xid + 1 };
+        Xid(xid)
+    }
+
+    /// Sends a message under a new xid, which is returned.
+    ///
+    /// # Errors
+    /// When the connection is not up or the version cannot say the message; nothing is sent then.
+    pub fn send(&mut self, message: &Message) -> Result<Xid, SendError> {
+        let xid = self.allocate_xid();
+        self.send_as(xid, message)?;
+        Ok(xid)
+    }
+
+    /// Sends a message under the given xid: a reply under its request's, an asynchronous message
+    /// under 0.
+    ///
+    /// # Errors
+    /// As [`Connection::send`].
+    pub fn send_as(&mut self, xid: Xid, message: &Message) -> Result<(), SendError> {
+        let State::Up(version) = self.state else { return Err(SendError::NotUp) };
+        Ok(self.push(Class::Must, version, xid, message)?)
+    }
+
+    /// Sends a message that may be lost, a packet-in, unless the output is full. Whether it was
+    /// sent; what was not is counted in [`Counters::offers_dropped`].
+    ///
+    /// # Errors
+    /// As [`Connection::send`].
+    pub fn offer(&mut self, xid: Xid, message: &Message) -> Result<bool, SendError> {
+        let State::Up(version) = self.state else { return Err(SendError::NotUp) };
+        if self.is_full() {
+            self.counters.offers_dropped += 1;
+            return Ok(false);
+        }
+        self.push(Class::Offer, version, xid, message)?;
+        Ok(true)
+    }
+
+    /// Refuses the message that [`Connection::poll_event`] gave last, quoting it.
+    ///
+    /// # Errors
+    /// As [`Connection::send`].
+    pub fn refuse(&mut self, xid: Xid, error: Error) -> Result<(), SendError> {
+        let quote = quote_of(self.quote());
+        self.send_error(xid, error, &quote)
+    }
+
+    /// Refuses an earlier message of this xid, with what [`Connection::quote`] said then.
+    ///
+    /// # Errors
+    /// As [`Connection::send`].
+    pub fn send_error(&mut self, xid: Xid, error: Error, quote: &[u8]) -> Result<(), SendError> {
+        let State::Up(version) = self.state else { return Err(SendError::NotUp) };
+        let body = ErrorMessage::new(version, error, quote.to_vec());
+        self.send_as(xid, &Message::Error(body))
+    }
+
+    /// What waits for the peer.
+    #[must_use]
+    pub fn transmit(&self) -> &[u8] {
+        self.output.waiting()
+    }
+
+    /// The first `count` bytes of [`Connection::transmit`] have been taken by the stream.
+    pub fn transmitted(&mut self, count: usize) {
+        self.counters.bytes_sent += count as u64;
+        self.output.sent(count);
+    }
+
+    /// Whether so much waits for the peer that [`Connection::offer`] drops.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.output.waiting().len() >= self.settings.output_limit_bytes
+    }
+
+    /// Whether more bytes should be read. A switch takes no further requests while replies fill its
+    /// output, which is the flow control of clause 6.3.2; packet-ins do not count, since the
+    /// packet-outs that follow them are what empties the peer. A controller reads always, or the
+    /// two would wait for each other; it sheds load by ignoring packet-ins while it is full.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        match self.settings.role {
+            Role::Switch => self.output.must_bytes() < self.settings.output_limit_bytes,
+            Role::Controller => true,
+        }
+    }
+
+    /// When [`Connection::handle_timeout`] is due, if ever.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let settings = &self.settings;
+        let of_state = match self.state {
+            State::Over => return None,
+            State::HelloAwaited => Some(self.opened + settings.hello_deadline),
+            State::Up(_) => match self.probe_sent {
+                Some(sent) => Some(sent + settings.probe_deadline),
+                None => settings.probe_after.map(|after| self.last_received + after),
+            },
+        };
+        let of_frame = self.partial_since.map(|since| since + settings.frame_deadline);
+        of_state.into_iter().chain(of_frame).min()
+    }
+
+    /// Does what is due at `now`: sends a probe or gives the peer up.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        let due = |since: Instant, after| now >= since + after;
+        match self.state {
+            State::Over => return,
+            State::HelloAwaited if due(self.opened, self.settings.hello_deadline) => {
+                return self.fail(DownReason::NoHello);
+            }
+            State::HelloAwaited | State::Up(_) => {}
+        }
+        if self.partial_since.is_some_and(|since| due(since, self.settings.frame_deadline)) {
+            return self.fail(DownReason::HalfMessage);
+        }
+        let State::Up(version) = self.state else { return };
+        match (self.probe_sent, self.settings.probe_after) {
+            (Some(sent), _) if due(sent, self.settings.probe_deadline) => {
+                self.fail(DownReason::NoEchoReply);
+            }
+            (None, Some(after)) if due(self.last_received, after) => {
+                self.probe_sent = Some(now);
+                let probe = Message::EchoRequest(Vec::new());
+                let sent = self.push(Class::Must, version, PROBE_XID, &probe);
+                debug_assert!(sent.is_ok(), "an empty echo request can be said in every version");
+            }
+            (Some(_), _) | (None, _) => {}
+        }
+    }
+
+    /// Ends the connection on our side.
+    pub fn close(&mut self) {
+        self.end(DownReason::Closed);
+    }
+
+    /// The stream has ended: the reason is [`DownReason::PeerClosed`] or [`DownReason::Stream`].
+    pub fn stream_ended(&mut self, reason: DownReason) {
+        self.end(reason);
+    }
+
+    fn end(&mut self, reason: DownReason) {
+        if !self.is_over() {
+            self.fail(reason);
+        }
+    }
+
+    fn fail(&mut self, reason: DownReason) {
+        self.state = State::Over;
+        self.input.clear();
+        self.last_frame = 0..0;
+        self.partial_since = None;
+        self.down = Some(reason);
+    }
+
+    /// Answers a message with an error in the agreed version, before that in one the peer may know.
+    fn answer(&mut self, header: Header, error: Error, data: &[u8]) {
+        let version = self
+            .version()
+            .unwrap_or_else(|| negotiate::answer_version(self.settings.versions, header.version));
+        let body = ErrorMessage::new(version, error, data.to_vec());
+        let sent = self.push(Class::Must, version, header.xid, &Message::Error(body));
+        debug_assert!(sent.is_ok(), "a short error can be said in every version");
+    }
+
+    /// Sends the received echo request back as its reply, without decoding it.
+    fn answer_echo(&mut self, version: Version, at: Range<usize>) {
+        let number = MessageKind::EchoReply.number(version).unwrap_or_default();
+        let frame = self.input.frame(at);
+        let written = self.output.push(Class::Must, |out| {
+            if let [first, _, rest @ ..] = frame {
+                out.extend([*first, number]);
+                out.extend_from_slice(rest);
+            }
+            Ok::<_, Infallible>(())
+        });
+        written.unwrap_or_else(|never| match never {});
+        self.pushed();
+    }
+
+    fn push(
+        &mut self,
+        class: Class,
+        version: Version,
+        xid: Xid,
+        message: &Message,
+    ) -> Result<(), EncodeError> {
+        self.output.push(class, |out| wire::encode_into(out, version, xid, message))?;
+        self.pushed();
+        Ok(())
+    }
+
+    fn pushed(&mut self) {
+        self.counters.messages_sent += 1;
+        let waiting = self.output.waiting().len();
+        if waiting > self.settings.output_max_bytes && !self.is_over() {
+            self.fail(DownReason::NotReading(waiting));
+        }
+    }
+}
+
+fn is_kind(header: Header, kind: MessageKind) -> bool {
+    // Hello and error have the same numbers in every version.
+    kind.number(Version::V1_3) == Some(header.message_type)
+}
+
+fn quote_of(frame: &[u8]) -> Vec<u8> {
+    frame.get(..QUOTE_LEN).unwrap_or(frame).to_vec()
+}
+
+/// An error of the peer for people: its name if it has one, and its text if it is one.
+fn error_text(version: Version, error: &ErrorMessage) -> String {
+    let name = match error.error(version) {
+        Some(known) => known.name().to_owned(),
+        None => format!("error type {} code {}", error.error_type, error.code),
+    };
+    match std::str::from_utf8(&error.data) {
+        Ok(text) if !text.is_empty() && !text.chars().any(char::is_control) => {
+            format!("{name}: {text}")
+        }
+        Ok(_) | Err(_) => name,
+    }
+}

@@ -1,0 +1,239 @@
+//! Pairing of requests and answers by xid, with the parts of a multipart answer put together
+//! (clauses 6.2 and 7.3.5).
+//!
+//! Both the number of open requests and the entries of one answer have bounds, since the peer
+//! chooses how much it sends. It must never keep an answer that nobody asked for.
+
+use crate::parts;
+use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};
+use openflow::{Message, MessageKind, Xid};
+use std::collections::HashMap;
+
+/// Requests that wait for their answers, each with a value of the owner's.
+#[derive(Debug)]
+pub struct Pending<T> {
+    waiting: HashMap<Xid, Waiting<T>>,
+    requests_max: usize,
+    entries_max: usize,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    reply: MessageKind,
+    context: T,
+    parts: Option<MultipartReplyBody>,
+}
+
+/// What a message was for [`Pending::pair`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Paired<T> {
+    /// No answer to a request that waits: the message, back.
+    Other(Message),
+    /// A part of an answer; more follow.
+    Part,
+    /// The answer is complete.
+    Done {
+        /// The value that was given with the request.
+        context: T,
+        /// The answer; a multipart answer is one message with all its entries.
+        answer: Result<Message, Unanswered>,
+    },
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// The peer answered with an error.
+    #[error("the peer answered with error type {}, code {}", .0.error_type, .0.code)]
+    Error(ErrorMessage),
+    /// The parts of a multipart answer are not of one type.
+    #[error("the parts of the answer do not fit together")]
+    Mismatch,
+    /// The answer has more entries than allowed.
+    #[error("the answer has more than {0} entries")]
+    TooLong(usize),
+}
+
+/// Why a request cannot wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotWait {
+    /// The message is none that gets an answer.
+    #[error("the message gets no answer")]
+    NoReply,
+    /// As many requests wait as are allowed.
+    #[error("{0} requests wait already")]
+    Full(usize),
+    /// A request of this xid waits.
+    #[error("a request with this xid waits already")]
+    XidInUse,
+}
+
+impl<T> Default for Pending<T> {
+    /// At most 1,024 requests, at most 4,000,000 entries in an answer.
+    fn default() -> Self {
+        Self::new(1024, 4_000_000)
+    }
+}
+
+impl<T> Pending<T> {
+    /// At most `requests_max` requests at a time, at most `entries_max` entries in an answer.
+    #[must_use]
+    pub fn new(requests_max: usize, entries_max: usize) -> Self {
+        Self { waiting: HashMap::new(), requests_max, entries_max }
+    }
+
+    /// Waits for the answer to `request`, which is sent with `xid`.
+    ///
+    /// # Errors
+    /// When the request gets no answer, its xid is in use, or too many wait.
+    pub fn expect(&mut self, xid: Xid, request: &Message, context: T) -> Result<(), CannotWait> {
+        let reply = request.kind().row().reply.ok_or(CannotWait::NoReply)?;
+        if self.waiting.len() >= self.requests_max {
+            return Err(CannotWait::Full(self.requests_max));
+        }
+        if self.waiting.contains_key(&xid) {
+            return Err(CannotWait::XidInUse);
+        }
+        self.waiting.insert(xid, Waiting { reply, context, parts: None });
+        Ok(())
+    }
+
+    /// Takes a message of the peer.
+    pub fn pair(&mut self, xid: Xid, message: Message) -> Paired<T> {
+        let Some(waiting) = self.waiting.get_mut(&xid) else { return Paired::Other(message) };
+        let answer = match message {
+            Message::Error(error) => Err(Unanswered::Error(error)),
+            Message::MultipartReply(part) if waiting.reply == MessageKind::MultipartReply => {
+                match waiting.take_part(part, self.entries_max) {
+                    Some(answer) => answer,
+                    None => return Paired::Part,
+                }
+            }
+            message if message.kind() == waiting.reply => Ok(message),
+            message => return Paired::Other(message),
+        };
+        match self.waiting.remove(&xid) {
+            Some(waiting) => Paired::Done { context: waiting.context, answer },
+            None => Paired::Part,
+        }
+    }
+
+    /// How many requests wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether no request waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Gives up waiting for one answer.
+    pub fn cancel(&mut self, xid: Xid) -> Option<T> {
+        self.waiting.remove(&xid).map(|waiting| waiting.context)
+    }
+
+    /// Gives up waiting, for a connection that is over: the values of all that waited.
+    pub fn cancel_all(&mut self) -> Vec<(Xid, T)> {
+        self.waiting.drain().map(|(xid, waiting)| (xid, waiting.context)).collect()
+    }
+}
+
+impl<T> Waiting<T> {
+    /// Adds a part; the whole answer once no more follow.
+    fn take_part(
+        &mut self,
+        part: MultipartReply,
+        entries_max: usize,
+    ) -> Option<Result<Message, Unanswered>> {
+        let whole = match self.parts.take() {
+            None => part.body,
+            Some(mut whole) => {
+                if parts::append(&mut whole, part.body).is_err() {
+                    return Some(Err(Unanswered::Mismatch));
+                }
+                whole
+            }
+        };
+        if parts::entries(&whole) > entries_max {
+            return Some(Err(Unanswered::TooLong(entries_max)));
+        }
+        if part.more {
+            self.parts = Some(whole);
+            return None;
+        }
+        Some(Ok(Message::MultipartReply(MultipartReply { more: false, body: whole })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CannotWait, Paired, Pending, Unanswered};
+    use openflow::message::{
+        ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    };
+    use openflow::port::PortDesc;
+    use openflow::{Error, Message, PortNo, Version, Xid};
+
+    fn request() -> Message {
+        let body = MultipartRequestBody::PortDesc;
+        Message::MultipartRequest(MultipartRequest { more: false, body })
+    }
+
+    fn part(more: bool, ports: std::ops::Range<u32>) -> Message {
+        let ports = ports.map(|n| PortDesc { port_no: PortNo(n), ..PortDesc::default() }).collect();
+        Message::MultipartReply(MultipartReply { more, body: MultipartReplyBody::PortDesc(ports) })
+    }
+
+    #[test]
+    fn parts_become_one_answer() {
+        let mut pending = Pending::default();
+        pending.expect(Xid(7), &request(), "ports").unwrap();
+        assert_eq!(pending.pair(Xid(7), part(true, 1..3)), Paired::Part);
+        assert_eq!(pending.pair(Xid(8), part(true, 9..10)), Paired::Other(part(true, 9..10)));
+        assert_eq!(pending.pair(Xid(7), part(true, 3..3)), Paired::Part);
+        let done = pending.pair(Xid(7), part(false, 3..6));
+        assert_eq!(done, Paired::Done { context: "ports", answer: Ok(part(false, 1..6)) });
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn an_error_is_an_answer_and_a_stranger_is_not() {
+        let mut pending = Pending::default();
+        pending.expect(Xid(1), &Message::BarrierRequest, ()).unwrap();
+        let stranger = Message::EchoReply(vec![]);
+        assert_eq!(pending.pair(Xid(1), stranger.clone()), Paired::Other(stranger));
+        let error = ErrorMessage::new(Version::V1_3, Error::BadRequestEperm, vec![]);
+        let answer = Err(Unanswered::Error(error.clone()));
+        let done = pending.pair(Xid(1), Message::Error(error));
+        assert_eq!(done, Paired::Done { context: (), answer });
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let mut pending = Pending::new(1, 3);
+        assert_eq!(
+            pending.expect(Xid(1), &Message::BarrierReply, ()),
+            Err(CannotWait::NoReply),
+            "a reply gets no reply"
+        );
+        pending.expect(Xid(1), &request(), ()).unwrap();
+        assert_eq!(pending.expect(Xid(2), &request(), ()), Err(CannotWait::Full(1)));
+        assert_eq!(pending.pair(Xid(1), part(true, 1..4)), Paired::Part);
+        let done = pending.pair(Xid(1), part(true, 4..5));
+        assert_eq!(done, Paired::Done { context: (), answer: Err(Unanswered::TooLong(3)) });
+    }
+
+    #[test]
+    fn parts_of_two_types_do_not_mix() {
+        let mut pending = Pending::default();
+        pending.expect(Xid(1), &request(), ()).unwrap();
+        assert_eq!(pending.pair(Xid(1), part(true, 1..4)), Paired::Part);
+        let body = MultipartReplyBody::Table(vec![]);
+        let other = Message::MultipartReply(MultipartReply { more: false, body });
+        let done = pending.pair(Xid(1), other);
+        assert_eq!(done, Paired::Done { context: (), answer: Err(Unanswered::Mismatch) });
+    }
+}
