@@ -179,6 +179,11 @@ impl Batch {
         self.frames.push(buf);
     }
 
+    /// Takes the frames out, in order. A buffer comes back by [`Batch::give_spare`].
+    pub fn drain(&mut self) -> std::vec::Drain<'_, PacketBuf> {
+        self.frames.drain(..)
+    }
+
     /// Drops the first `count` frames, whose buffers become spare.
     pub fn recycle_front(&mut self, count: usize) {
         let count = count.min(self.frames.len());

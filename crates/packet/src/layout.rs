@@ -72,6 +72,10 @@ pub struct Layout {
     pub exthdr: u16,
     /// Whether the packet is a fragment, the first one included.
     pub fragment: bool,
+    /// Whether it is a fragment other than the first.
+    pub later_fragment: bool,
+    /// Whether the frame ends before the length that IP states.
+    pub truncated: bool,
     /// Whether an IPv6 routing header has segments left, so that checksums are made over another
     /// destination than the one in the fixed header.
     pub routed: bool,
@@ -151,18 +155,21 @@ impl Layout {
         let Some(fixed) = chunk::<{ ipv4::HEADER_LEN }>(frame, self.l3) else { return };
         let Some(header_len) = ipv4::header_len(fixed[ipv4::VERSION_IHL]) else { return };
         let total_len = number(&fixed[ipv4::TOTAL_LEN]) as usize;
-        let end = self.end.min(self.l3 + total_len);
+        let stated = self.l3 + total_len;
+        let end = self.end.min(stated);
         if total_len < header_len || end < self.l3 + header_len {
             return;
         }
         let fragment = number(&fixed[ipv4::FRAGMENT]) as u16;
+        self.truncated = end < stated;
         self.end = end;
         self.network = Network::Ipv4;
         self.ip_proto = Some(fixed[ipv4::PROTO]);
         self.ip_proto_at = self.l3 + ipv4::PROTO;
         self.fragment = fragment & (ipv4::OFFSET_MASK | ipv4::MORE_FRAGMENTS) != 0;
+        self.later_fragment = fragment & ipv4::OFFSET_MASK != 0;
         self.l4 = self.l3 + header_len;
-        if fragment & ipv4::OFFSET_MASK == 0 {
+        if !self.later_fragment {
             self.transport(fixed[ipv4::PROTO], ipv4::PROTO_ICMP, Transport::Icmpv4);
         }
     }

@@ -5,10 +5,12 @@
 //! controller and no port.
 
 mod buf;
+pub mod checksum;
 mod extract;
 pub mod header;
 mod key;
 mod layout;
+pub mod rewrite;
 
 pub use buf::{Batch, FRAME_CAPACITY, HEADROOM, PacketBuf};
 pub use extract::{Meta, extract};

@@ -17,7 +17,9 @@ impl Layout {
         let next = fixed[ipv6::NEXT_HEADER];
         // A length of zero before hop-by-hop options is a jumbogram's (RFC 2675).
         if payload_len != 0 || next != ipv6::HOP {
-            self.end = self.end.min(self.l3 + ipv6::HEADER_LEN + payload_len);
+            let stated = self.l3 + ipv6::HEADER_LEN + payload_len;
+            self.truncated = self.end < stated;
+            self.end = self.end.min(stated);
         }
         self.network = Network::Ipv6;
         self.ip_proto_at = self.l3 + ipv6::NEXT_HEADER;
@@ -53,6 +55,7 @@ impl Layout {
                         self.fragment = true;
                         let at = start + ipv6::FRAGMENT_OFFSET.start;
                         if crate::header::be16(body, at)? & ipv6::OFFSET_MASK != 0 {
+                            self.later_fragment = true;
                             return Some(following);
                         }
                     }
