@@ -1,4 +1,4 @@
-//! Writes the seeds of the fuzz targets: what the vectors hold, one file an input.
+//! Writes the seeds of the fuzz targets: what vectors, suites and examples hold, one file an input.
 //!
 //! usage: `seeds DIR` fills `DIR/<target>/`. A fuzz target that starts from real messages reaches
 //! deep code in its first second. Seeds are only ever derived from files of the workspace.
@@ -18,7 +18,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             write(&dir.join("text"), number, text.as_bytes())?;
         }
     }
-    for (number, file) in files_in(&testkit::workspace_root().join("docs/examples"))?.enumerate() {
+    let root = testkit::workspace_root();
+    let checks = std::fs::read_to_string(root.join("contrib/peers/ofctl/checks.tsv"))?;
+    for (number, line) in checks.lines().enumerate() {
+        // The last word of an ovs-ofctl command is a flow, a group or a meter.
+        let command = line.split('\t').nth(3).unwrap_or_default();
+        let text = command.rsplit(' ').next().unwrap_or_default();
+        write(&dir.join("text"), all.len() + number, text.as_bytes())?;
+    }
+    for (number, file) in files_in(&root.join("docs/examples"))?.enumerate() {
         if file.extension().is_some_and(|e| e == "toml") {
             write(&dir.join("config"), number, &std::fs::read(file)?)?;
         }
