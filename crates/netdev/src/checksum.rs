@@ -36,9 +36,9 @@ pub(crate) fn finish_udp(sum: u64) -> [u8; 2] {
 /// CRC32c (Castagnoli) of `bytes`, bit by bit: SCTP over a veth is rare, a table not worth it.
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
-    let crc = bytes.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc))
-    });
+    let crc = bytes
+        .iter()
+        .fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)));
     !crc
 }
 

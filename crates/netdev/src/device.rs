@@ -58,10 +58,6 @@ impl Device {
         self.mtu
     }
 
-    pub(crate) fn control(&self) -> &ControlSocket {
-        &self.control
-    }
-
     /// [`PortError::Gone`] if the device was found to be gone before.
     pub(crate) fn check(&self) -> Result<(), PortError> {
         if self.gone { Err(PortError::Gone(self.name.clone())) } else { Ok(()) }

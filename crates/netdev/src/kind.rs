@@ -68,6 +68,17 @@ pub const KINDS: &[KindRow] = &[
         open: kinds::af_packet::open,
     },
     KindRow {
+        kind: PortKind::Tap,
+        word: "tap",
+        name_hint: "DEVICE",
+        help: "a TAP device that is made, brought up and removed again",
+        options: &[
+            option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
+            option("vnet_hdr", "false|true", "take unsegmented frames and segment them here"),
+        ],
+        open: kinds::tap::open,
+    },
+    KindRow {
         kind: PortKind::Memory,
         word: "memory",
         name_hint: "NAME, or /a/path to join two processes",
@@ -78,6 +89,17 @@ pub const KINDS: &[KindRow] = &[
             option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
         ],
         open: kinds::memory::open,
+    },
+    KindRow {
+        kind: PortKind::Pcap,
+        word: "pcap",
+        name_hint: "FILE",
+        help: "a capture file: received once, or in a loop, or written",
+        options: &[
+            option("loop", "false|true", "start again at the file's end"),
+            option("write", "false|true", "write what is sent instead of receiving"),
+        ],
+        open: kinds::pcap::open,
     },
     KindRow {
         kind: PortKind::Null,

@@ -3,3 +3,5 @@
 pub mod af_packet;
 pub mod memory;
 pub mod null;
+pub mod pcap;
+pub mod tap;

@@ -53,11 +53,6 @@ impl VnetHeader {
     pub(crate) fn is_gso(&self) -> bool {
         self.gso_type & !GSO_ECN != GSO_NONE
     }
-
-    /// Whether the frame is as it should be on a wire.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.flags & F_NEEDS_CSUM == 0 && !self.is_gso()
-    }
 }
 
 /// The frame cannot be made right.

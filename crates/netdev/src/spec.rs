@@ -202,7 +202,7 @@ mod tests {
         assert!(error("veth0").contains("af_packet:eth0"));
         assert!(error("afpacket:veth0").contains("af_packet, tap"), "{}", error("afpacket:x"));
         assert!(error("pcap:").contains("pcap:FILE"));
-        assert!(error("pcap:f?lop=true").contains("loop=true|false"));
+        assert!(error("pcap:f?lop=true").contains("loop=false|true"));
         assert!(error("null:?x=1").contains("it has none"));
     }
 

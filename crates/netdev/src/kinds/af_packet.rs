@@ -5,22 +5,22 @@
 //! cut. Nobody has to switch offloads off, which on a veth would be needed at the end that lies in
 //! another namespace. The kernel's own stack sees every frame too; give the device no address.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 
 use packet::{Batch, PacketBuf};
 
 use crate::device::{Device, is_gone};
 use crate::error::PortError;
-use crate::offload::{Segmenter, VNET_LEN, VnetHeader, complete};
+use crate::intake::{Intake, deliver};
+use crate::offload::{VNET_LEN, VnetHeader};
 use crate::port::{Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
-use crate::sys::packet_socket::{Receiver, Sender, Slot, VlanTag};
+use crate::sys::packet_socket::{Receiver, Sender, Slot};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
-/// The longest frame that comes through the queue: a GSO frame of 64 KiB with its headers.
-const WHOLE_MAX: usize = 66 * 1_024;
 /// After so many empty calls of `rx` the socket is asked for errors, since it is only then that a
 /// missing frame can mean a missing device. A worker that sleeps is woken by the error.
 const EMPTY_CALLS: u32 = 32;
@@ -31,20 +31,10 @@ pub struct AfPacket {
     device: Device,
     receiver: Receiver,
     sender: Sender,
-    /// A virtio-net header and a frame that is too long for a slot, or is being cut.
-    scratch: Vec<u8>,
-    cutting: Option<Cutting>,
+    intake: Intake,
     counters: PortCounters,
     empty_calls: u32,
     notes: Vec<String>,
-}
-
-/// A GSO frame in `scratch` that is being cut.
-#[derive(Debug, Clone, Copy)]
-struct Cutting {
-    segmenter: Segmenter,
-    end: usize,
-    vlan: Option<VlanTag>,
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
@@ -61,8 +51,7 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         device,
         receiver,
         sender,
-        scratch: vec![0; VNET_LEN + WHOLE_MAX],
-        cutting: None,
+        intake: Intake::new(),
         counters: PortCounters::default(),
         empty_calls: 0,
     }))
@@ -84,99 +73,46 @@ fn switch_off_lro(name: &str) -> Vec<String> {
 }
 
 impl AfPacket {
-    /// Takes the frame of `slot` out of the ring: into the batch, or into `scratch` to be cut.
+    /// Takes the frame of `slot` out of the ring: into the batch, or into the intake to be cut.
     fn take(&mut self, slot: &Slot, batch: &mut Batch) {
         if slot.copied {
             self.take_whole(slot, batch);
-        } else if slot.held < slot.len {
+            return;
+        }
+        if slot.held < slot.len {
             // The kernel had no room to queue it whole.
             self.counters.rx_drops += 1;
+            return;
+        }
+        let header = self.receiver.read_vnet(slot);
+        let vnet = VnetHeader::read(&header);
+        if vnet.is_gso() {
+            let end = VNET_LEN + slot.held;
+            let Some(buffer) = self.intake.buffer().get_mut(..end) else {
+                self.counters.rx_errors += 1;
+                return;
+            };
+            buffer[..VNET_LEN].copy_from_slice(&header);
+            self.receiver.read(slot, &mut buffer[VNET_LEN..]);
+            self.intake.accept(end, slot.vlan, batch, &mut self.counters);
         } else {
-            let vnet = VnetHeader::read(&self.receiver.read_vnet(slot));
-            if vnet.is_gso() && VNET_LEN + slot.held <= self.scratch.len() {
-                let end = VNET_LEN + slot.held;
-                self.receiver.read(slot, &mut self.scratch[VNET_LEN..end]);
-                self.start_cutting(end, &vnet, slot.vlan);
-            } else {
-                let mut frame = batch.take_spare();
-                self.receiver.read(slot, frame.prepare(slot.held));
-                self.deliver(frame, &vnet, slot.vlan, batch);
-            }
+            let mut frame = batch.take_spare();
+            self.receiver.read(slot, frame.prepare(slot.held));
+            deliver(frame, &vnet, slot.vlan, batch, &mut self.counters);
         }
     }
 
     fn take_whole(&mut self, slot: &Slot, batch: &mut Batch) {
-        let mut read = self.receiver.read_whole(&mut self.scratch);
-        if read.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::WouldBlock) {
+        let mut read = self.receiver.read_whole(self.intake.buffer());
+        if read.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
             // An error of the device stands before the frame; it is told once.
             self.empty_calls = EMPTY_CALLS;
-            read = self.receiver.read_whole(&mut self.scratch);
+            read = self.receiver.read_whole(self.intake.buffer());
         }
-        let Ok(end) = read else {
-            self.counters.rx_drops += 1;
-            return;
-        };
-        let Some((header, frame)) = self.scratch.get(..end).and_then(|b| b.split_first_chunk())
-        else {
-            self.counters.rx_errors += 1;
-            return;
-        };
-        let vnet = VnetHeader::read(header);
-        if vnet.is_gso() {
-            self.start_cutting(end, &vnet, slot.vlan);
-        } else {
-            let mut copy = batch.take_spare();
-            copy.assign(frame);
-            self.deliver(copy, &vnet, slot.vlan, batch);
+        match read {
+            Ok(end) => self.intake.accept(end, slot.vlan, batch, &mut self.counters),
+            Err(_) => self.counters.rx_drops += 1,
         }
-    }
-
-    fn start_cutting(&mut self, end: usize, vnet: &VnetHeader, vlan: Option<VlanTag>) {
-        match Segmenter::new(&self.scratch[VNET_LEN..end], vnet) {
-            Ok(segmenter) => self.cutting = Some(Cutting { segmenter, end, vlan }),
-            Err(_) => self.counters.rx_errors += 1,
-        }
-    }
-
-    /// Hands over the next segment of the frame in `scratch`, if one is being cut.
-    fn cut(&mut self, batch: &mut Batch) -> bool {
-        let Some(cutting) = &mut self.cutting else { return false };
-        let whole = &self.scratch[VNET_LEN..cutting.end];
-        let mut frame = batch.take_spare();
-        cutting.segmenter.cut(whole, &mut frame);
-        let vlan = cutting.vlan;
-        if cutting.segmenter.is_done(whole) {
-            self.cutting = None;
-        }
-        self.push(frame, vlan, batch);
-        true
-    }
-
-    fn deliver(
-        &mut self,
-        mut frame: PacketBuf,
-        vnet: &VnetHeader,
-        vlan: Option<VlanTag>,
-        batch: &mut Batch,
-    ) {
-        if vnet.is_gso() || complete(frame.bytes_mut(), vnet).is_err() {
-            self.counters.rx_errors += 1;
-            batch.give_spare(frame);
-            return;
-        }
-        self.push(frame, vlan, batch);
-    }
-
-    fn push(&mut self, mut frame: PacketBuf, vlan: Option<VlanTag>, batch: &mut Batch) {
-        if let Some(VlanTag { tpid, tci }) = vlan {
-            frame.insert(12, 4);
-            let tag = tpid.to_be_bytes().into_iter().chain(tci.to_be_bytes());
-            for (to, from) in frame.bytes_mut().iter_mut().skip(12).zip(tag) {
-                *to = from;
-            }
-        }
-        self.counters.count_rx(frame.len());
-        batch.push(frame);
     }
 
     /// After enough empty calls: has the socket an error to tell, and is the device still there?
@@ -194,7 +130,7 @@ impl AfPacket {
     }
 
     /// What to do about a frame that could not be sent: `true` to go on after it.
-    fn send_failed(&mut self, error: &std::io::Error) -> Result<bool, PortError> {
+    fn send_failed(&mut self, error: &io::Error) -> Result<bool, PortError> {
         match error.raw_os_error() {
             // Longer than the MTU, or shorter than a header.
             Some(libc::EMSGSIZE | libc::EINVAL) => {
@@ -207,10 +143,8 @@ impl AfPacket {
             }
             _ if is_gone(error) => self.device.ask().map(|()| false),
             code => {
-                let source = code.map_or_else(
-                    || std::io::Error::from(error.kind()),
-                    std::io::Error::from_raw_os_error,
-                );
+                let source = code
+                    .map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error);
                 let what = format!("sending on {}", self.device.name());
                 Err(PortError::from_io(what, FIX, source))
             }
@@ -223,7 +157,7 @@ impl Port for AfPacket {
         self.device.check()?;
         let before = batch.len();
         while batch.len() - before < max {
-            if self.cut(batch) {
+            if self.intake.cut(batch, &mut self.counters) {
                 continue;
             }
             let Some(slot) = self.receiver.peek() else { break };

@@ -350,9 +350,7 @@ impl Memory {
     /// Whether somebody sits at the other end.
     fn peer_lives(&self) -> bool {
         match &self.seat {
-            Seat::Wire(seat) => {
-                seat.wire.taken[self.end.other().number()].load(Ordering::Acquire)
-            }
+            Seat::Wire(seat) => seat.wire.taken[self.end.other().number()].load(Ordering::Acquire),
             // Somebody comes or goes right now: then the answer is as good as either.
             Seat::File(seat) => match seat.main.try_lock() {
                 Ok(()) => {
@@ -378,7 +376,7 @@ impl Port for Memory {
         let Self { name, consumer, counters, own_bell, .. } = self;
         let mut receive = || {
             let received = consumer.receive(batch, max, counters)?;
-            if received > 0 || !consumer.want(|| drop(own_bell.drain()))? {
+            if received > 0 || !consumer.want(|| _ = own_bell.drain())? {
                 return Ok(received);
             }
             consumer.receive(batch, max, counters)

@@ -99,11 +99,8 @@ impl Ethtool {
             block >> (n % 32) & 1 == 1
         };
         // Words of a block: available, requested, active, never changed.
-        let feature = |(n, name)| Feature {
-            name,
-            active: bit(2, n),
-            changeable: bit(0, n) && !bit(3, n),
-        };
+        let feature =
+            |(n, name)| Feature { name, active: bit(2, n), changeable: bit(0, n) && !bit(3, n) };
         Ok(names.into_iter().enumerate().map(feature).collect())
     }
 

@@ -16,8 +16,7 @@ pub(crate) struct ControlSocket {
 impl ControlSocket {
     /// A socket in the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        let open =
-            |family| socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+        let open = |family| socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         let fd = open(AddressFamily::INET).or_else(|_| open(AddressFamily::UNIX))?;
         Ok(Self { fd })
     }
@@ -91,8 +90,7 @@ impl ControlSocket {
         let mut request = named(name)?;
         request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
         // SAFETY: the pointer is valid and writable for the whole command during the call.
-        let done =
-            unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+        let done = unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
     }
 }

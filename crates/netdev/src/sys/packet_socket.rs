@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 use packet::PacketBuf;
 
 use super::shm::Mapping;
+use crate::intake::VlanTag;
 use crate::offload::VNET_LEN;
 
 const TPACKET_V2: c_int = 1;
@@ -30,13 +31,6 @@ const ETHERTYPE_VLAN: u16 = 0x8100;
 const MESSAGES: usize = 64;
 /// Room for frames that wait for their slot's turn in the queue, and for a burst on its way out.
 const SOCKET_BUFFER_LEN: c_int = 8 * 1024 * 1024;
-
-/// A VLAN tag that the kernel took out of the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VlanTag {
-    pub(crate) tpid: u16,
-    pub(crate) tci: u16,
-}
 
 /// What stands in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,10 +178,6 @@ impl Sender {
         let _ = set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SOCKET_BUFFER_LEN);
         bind(&fd, index, 0)?;
         Ok(Self { fd })
-    }
-
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 
     /// Sends a prefix of at most 64 `frames` without waiting; returns how many went out. An error

@@ -95,8 +95,7 @@ fn a_device_without_ipv6_says_nothing_by_itself() {
     let a = namespace();
     let rtnl = Rtnl::open_in(&a).unwrap();
     a.enter(|| disable_ipv6("default")).unwrap().unwrap();
-    let veth =
-        VethPair { here: VethEnd::new("x0"), there: VethEnd::new("x1"), there_in: None };
+    let veth = VethPair { here: VethEnd::new("x0"), there: VethEnd::new("x1"), there_in: None };
     rtnl.add_veth(&veth).unwrap();
     rtnl.set_up("x0", true).unwrap();
     rtnl.set_up("x1", true).unwrap();

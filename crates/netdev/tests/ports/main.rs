@@ -3,4 +3,5 @@
 
 mod af_packet;
 mod links;
+mod monitor;
 mod testbed;

@@ -1,0 +1,194 @@
+//! `pcap`: a capture file, received frame by frame once or in a loop, or written.
+//!
+//! A port that reads takes what is sent to it and counts it as dropped; a port that writes receives
+//! nothing. Times in the file are not waited for: frames come as fast as they are asked for.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use packet::{Batch, PacketBuf};
+
+use crate::error::PortError;
+use crate::pcap::{Capture, append_record, file_header};
+use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
+use crate::spec::PortSpec;
+use crate::sys::event::Event;
+
+const FIX: &str = "choose a file that you may open";
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+    let write = spec.flag("write", false)?;
+    let repeat = spec.flag("loop", false)?;
+    if write && repeat {
+        return Err(spec.bad_value("loop", "loop=true or write=true, not both").into());
+    }
+    let name = spec.name();
+    let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
+    let quiet = Event::new().map_err(failed)?;
+    if write {
+        let mut file = File::create(name).map_err(failed)?;
+        file.write_all(&file_header()).map_err(failed)?;
+        let good_len = file_header().len() as u64;
+        let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
+        return Ok(Box::new(PcapWriter { facts, file, good_len, buffer: Vec::new() }));
+    }
+    let bytes = std::fs::read(name).map_err(failed)?;
+    let capture = Capture::parse(bytes).map_err(|error| PortError::Format {
+        name: name.to_owned(),
+        offset: error.offset as u64,
+        reason: error.reason,
+    })?;
+    let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
+    Ok(Box::new(PcapReader { facts, capture, next: 0, repeat }))
+}
+
+/// What both directions have.
+#[derive(Debug)]
+struct Facts {
+    name: String,
+    /// Never rung: to sleep on when there is nothing to be received any more.
+    quiet: Event,
+    counters: PortCounters,
+}
+
+impl Facts {
+    fn info(&self, link_up: bool, notes: Vec<String>) -> PortInfo {
+        PortInfo {
+            name: self.name.clone(),
+            kind: "pcap",
+            mac: made_up_mac(&self.name),
+            mtu: u16::MAX.into(),
+            link_up,
+            speed_bps: 0,
+            full_duplex: Some(true),
+            exists: true,
+            notes,
+        }
+    }
+}
+
+/// A capture file that is received.
+#[derive(Debug)]
+struct PcapReader {
+    facts: Facts,
+    capture: Capture,
+    next: usize,
+    repeat: bool,
+}
+
+impl PcapReader {
+    fn is_at_end(&self) -> bool {
+        self.next >= self.capture.len()
+    }
+}
+
+impl Port for PcapReader {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        let mut received = 0;
+        // A bound for files in which no frame is whole.
+        for _ in 0..max.max(self.capture.len()) {
+            if self.repeat && self.is_at_end() {
+                self.next = 0;
+            }
+            let Some(record) = self.capture.record(self.next).filter(|_| received < max) else {
+                break;
+            };
+            self.next += 1;
+            // A frame that was cut when captured is not the frame that was on the wire.
+            if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
+                self.facts.counters.rx_errors += 1;
+                continue;
+            }
+            batch.push_slice(record.frame);
+            self.facts.counters.count_rx(record.frame.len());
+            received += 1;
+        }
+        Ok(received)
+    }
+
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.facts.counters.tx_drops += frames.len() as u64;
+        Ok(frames.len())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        let ready = !self.capture.is_empty() && (self.repeat || !self.is_at_end());
+        if ready { None } else { Some(self.facts.quiet.fd()) }
+    }
+
+    fn info(&mut self) -> PortInfo {
+        let cut = self.facts.counters.rx_errors;
+        let note = format!("{cut} records were cut when captured, and skipped");
+        self.facts.info(true, if cut > 0 { vec![note] } else { Vec::new() })
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.facts.counters
+    }
+}
+
+/// A capture file that is written, whole records at a time.
+#[derive(Debug)]
+struct PcapWriter {
+    facts: Facts,
+    file: File,
+    /// Bytes of the file up to the end of the last whole record.
+    good_len: u64,
+    buffer: Vec<u8>,
+}
+
+impl PcapWriter {
+    /// A disk that is full must not leave half a record, which would spoil the file.
+    fn write(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.buffer);
+        if let Err(error) = written {
+            self.file.set_len(self.good_len)?;
+            self.file.seek(SeekFrom::Start(self.good_len))?;
+            return Err(error);
+        }
+        self.good_len += self.buffer.len() as u64;
+        Ok(())
+    }
+}
+
+impl Port for PcapWriter {
+    fn rx(&mut self, _batch: &mut Batch, _max: usize) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        // A clock before 1970 gives 0.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        self.buffer.clear();
+        let mut sent = PortCounters::default();
+        for frame in frames {
+            if append_record(&mut self.buffer, now, frame.bytes()) {
+                sent.count_tx(frame.len());
+            } else {
+                sent.tx_errors += 1;
+            }
+        }
+        self.write().map_err(|source| {
+            PortError::from_io(format!("writing pcap:{}", self.facts.name), FIX, source)
+        })?;
+        let counters = &mut self.facts.counters;
+        counters.tx_packets += sent.tx_packets;
+        counters.tx_bytes += sent.tx_bytes;
+        counters.tx_errors += sent.tx_errors;
+        Ok(frames.len())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.facts.quiet.fd())
+    }
+
+    fn info(&mut self) -> PortInfo {
+        self.facts.info(true, Vec::new())
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.facts.counters
+    }
+}

@@ -1,0 +1,85 @@
+//! TAP devices: making one, and reading and writing its frames.
+//!
+//! The device lives as long as the descriptor, unless somebody made it persistent before; nothing
+//! is left behind.
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::ifreq::named;
+use crate::offload::VNET_LEN;
+
+/// The frames that stand behind a TAP device.
+#[derive(Debug)]
+pub(crate) struct Tun {
+    fd: OwnedFd,
+    vnet: bool,
+}
+
+impl Tun {
+    /// Makes the TAP device `name` (`%d` in it becomes a free number) in the calling thread's
+    /// namespace and returns its true name. With `vnet` the kernel leaves checksums and
+    /// segmentation to us; without, each frame comes complete.
+    pub(crate) fn open(name: &str, vnet: bool) -> io::Result<(Self, String)> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+        let mut request = named(name)?;
+        let vnet_flag = if vnet { libc::IFF_VNET_HDR } else { 0 };
+        // All three flags are below 2^15.
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | vnet_flag) as i16;
+        // SAFETY: TUNSETIFF reads and writes one `ifreq`, valid for the call.
+        let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let bytes: Vec<u8> = request.ifr_name.iter().map(|c| c.cast_unsigned()).collect();
+        let tun = Self { fd, vnet };
+        if vnet {
+            tun.leave_offloads_open()?;
+        }
+        Ok((tun, super::netlink::read_text(&bytes)))
+    }
+
+    fn leave_offloads_open(&self) -> io::Result<()> {
+        let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+        let set = |flags: libc::c_uint| {
+            // SAFETY: TUNSETOFFLOAD takes a number.
+            unsafe {
+                libc::ioctl(self.fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(flags))
+            }
+        };
+        // UDP segmentation came with Linux 6.2 and is refused as a whole before.
+        if set(tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6) < 0 && set(tcp) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Reads a virtio-net header (zero when the device has none) and a frame; returns the length of
+    /// both together.
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        if self.vnet {
+            return Ok(rustix::io::read(&self.fd, into)?);
+        }
+        let Some((header, frame)) = into.split_first_chunk_mut::<VNET_LEN>() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        *header = [0; VNET_LEN];
+        Ok(VNET_LEN + rustix::io::readv(&self.fd, &mut [IoSliceMut::new(frame)])?)
+    }
+
+    /// Writes one complete frame.
+    pub(crate) fn write(&self, frame: &[u8]) -> io::Result<()> {
+        let header = [0; VNET_LEN];
+        let parts = [IoSlice::new(&header), IoSlice::new(frame)];
+        let parts = if self.vnet { &parts[..] } else { &parts[1..] };
+        Ok(rustix::io::writev(&self.fd, parts).map(drop)?)
+    }
+}
