@@ -7,19 +7,24 @@
 
 mod backoff;
 mod connection;
+pub mod driver;
 mod endpoint;
 mod event;
 mod frame;
+pub mod memory;
 mod negotiate;
 mod output;
 mod parts;
 mod pending;
 mod settings;
+pub mod transport;
 
 pub use backoff::Backoff;
 pub use connection::Connection;
+pub use driver::Link;
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
 pub use event::{Counters, DownReason, Event, SendError};
 pub use parts::{NotOneList, append_request};
 pub use pending::{CannotWait, Paired, Pending, Unanswered};
 pub use settings::{Role, Settings};
+pub use transport::{Listener, Stream, TransportError};

@@ -1,0 +1,239 @@
+//! Two connections joined in memory and in virtual time, with faults from a seed.
+//!
+//! For simulation: hours of waiting pass at once, and a seed that fails fails again. The faults are
+//! those of real peers and links: bytes in odd fragments, delay, a stream that is cut or falls
+//! silent in the middle of a message, and bytes that arrive changed.
+
+use crate::connection::Connection;
+use crate::event::{DownReason, Event};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Somebody with a connection who can be joined to another.
+pub trait Peer {
+    /// Its connection.
+    fn connection(&mut self) -> &mut Connection;
+    /// Takes an event of its connection.
+    fn take_event(&mut self, event: Event, now: Instant);
+    /// When it wants to be woken.
+    fn next_timeout(&mut self) -> Option<Instant> {
+        self.connection().next_timeout()
+    }
+    /// Does what is due.
+    fn handle_timeout(&mut self, now: Instant) {
+        self.connection().handle_timeout(now);
+    }
+}
+
+/// Which of the two joined peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+/// What happens to the bytes that one side sends after it has sent some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// They vanish, and the stream stays open.
+    Silence,
+    /// The stream ends.
+    Close,
+    /// This one byte is inverted, the others arrive.
+    Invert,
+}
+
+/// What is wrong with the link.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// Each piece takes from nothing to this long.
+    pub latency_max: Duration,
+    /// Pieces have from one byte to this many.
+    pub fragment_max_bytes: usize,
+    /// The side whose bytes are cut, behind how many of its bytes, and how.
+    pub cut: Option<(Side, u64, Cut)>,
+}
+
+impl Faults {
+    /// A link with odd fragments and delays of up to 10 ms, and no loss.
+    #[must_use]
+    pub fn fragments(seed: u64) -> Self {
+        Self { seed, latency_max: Duration::from_millis(10), fragment_max_bytes: 100, cut: None }
+    }
+}
+
+/// Two joined peers.
+#[derive(Debug)]
+pub struct Pair<A, B> {
+    /// The first peer.
+    pub a: A,
+    /// The second peer.
+    pub b: B,
+    now: Instant,
+    faults: Faults,
+    chance: Chance,
+    to_a: Pipe,
+    to_b: Pipe,
+}
+
+/// The bytes on their way to one side.
+#[derive(Debug, Default)]
+struct Pipe {
+    pieces: VecDeque<(Instant, Piece)>,
+    entered_bytes: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Bytes(Vec<u8>),
+    End,
+}
+
+impl<A: Peer, B: Peer> Pair<A, B> {
+    /// Joins two peers at the time `now`.
+    #[must_use]
+    pub fn new(a: A, b: B, faults: Faults, now: Instant) -> Self {
+        let chance = Chance(faults.seed);
+        let (to_a, to_b) = (Pipe::default(), Pipe::default());
+        Self { a, b, now, faults, chance, to_a, to_b }
+    }
+
+    /// The virtual time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets virtual time pass, with everything that happens in it.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.collect(Side::A);
+            self.collect(Side::B);
+            let due =
+                [self.to_a.next(), self.to_b.next(), self.a.next_timeout(), self.b.next_timeout()];
+            let Some(next) = due.into_iter().flatten().min().filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            step(&mut self.a, &mut self.to_a, self.now);
+            step(&mut self.b, &mut self.to_b, self.now);
+        }
+        self.now = end;
+    }
+
+    /// Moves what `side` sends onto the link.
+    fn collect(&mut self, side: Side) {
+        let (connection, pipe) = match side {
+            Side::A => (self.a.connection(), &mut self.to_b),
+            Side::B => (self.b.connection(), &mut self.to_a),
+        };
+        let mut bytes = connection.transmit().to_vec();
+        connection.transmitted(bytes.len());
+        let is_over = connection.is_over();
+        let mut end_now = is_over;
+        if let Some((cut_side, at, cut)) = self.faults.cut
+            && cut_side == side
+        {
+            let room = usize::try_from(at.saturating_sub(pipe.entered_bytes)).unwrap_or(usize::MAX);
+            pipe.entered_bytes += bytes.len() as u64;
+            match cut {
+                Cut::Invert => {
+                    let is_past = pipe.entered_bytes - bytes.len() as u64 > at;
+                    if let Some(byte) = bytes.get_mut(room).filter(|_| !is_past) {
+                        *byte = !*byte;
+                    }
+                }
+                Cut::Silence => {
+                    bytes.truncate(room);
+                    end_now = is_over && pipe.entered_bytes <= at;
+                }
+                Cut::Close => {
+                    end_now |= bytes.len() > room;
+                    bytes.truncate(room);
+                }
+            }
+        }
+        if !pipe.closed {
+            pipe.enter(&bytes, end_now, self.now, &self.faults, &mut self.chance);
+        }
+    }
+}
+
+impl Pipe {
+    fn next(&self) -> Option<Instant> {
+        self.pieces.front().map(|(at, _)| *at)
+    }
+
+    fn enter(
+        &mut self,
+        mut bytes: &[u8],
+        end: bool,
+        now: Instant,
+        faults: &Faults,
+        chance: &mut Chance,
+    ) {
+        let mut at = self.pieces.back().map_or(now, |(at, _)| *at).max(now);
+        while !bytes.is_empty() {
+            let length = 1 + chance.below(faults.fragment_max_bytes as u64);
+            let (piece, rest) = bytes.split_at((length as usize).min(bytes.len()));
+            at = at.max(now + faults.latency_max.mul_f64(chance.fraction()));
+            self.pieces.push_back((at, Piece::Bytes(piece.to_vec())));
+            bytes = rest;
+        }
+        if end {
+            self.closed = true;
+            self.pieces.push_back((at, Piece::End));
+        }
+    }
+}
+
+/// Gives `peer` what has arrived and what is due, and all its events.
+fn step(peer: &mut impl Peer, pipe: &mut Pipe, now: Instant) {
+    while pipe.next().is_some_and(|at| at <= now)
+        && let Some((_, piece)) = pipe.pieces.pop_front()
+    {
+        match piece {
+            Piece::Bytes(bytes) => peer.connection().receive(&bytes, now),
+            Piece::End => peer.connection().stream_ended(DownReason::PeerClosed),
+        }
+        drain(peer, now);
+    }
+    if peer.next_timeout().is_some_and(|at| at <= now) {
+        peer.handle_timeout(now);
+    }
+    drain(peer, now);
+}
+
+fn drain(peer: &mut impl Peer, now: Instant) {
+    while let Some(event) = peer.connection().poll_event() {
+        peer.take_event(event, now);
+    }
+}
+
+/// Numbers from a seed (the SplitMix64 sequence).
+#[derive(Debug)]
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
