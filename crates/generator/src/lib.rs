@@ -9,7 +9,9 @@
 
 pub mod clock;
 pub mod endpoint;
+pub mod frame;
 pub mod pacing;
+pub mod port_endpoint;
 pub mod probe;
 pub mod receiver;
 pub mod run;

@@ -27,7 +27,6 @@ pub struct Receiver {
     highest: Option<u32>,
     last_transit_ns: Option<i64>,
     jitter_ns: f64,
-    first_ns: u64,
     last_ns: u64,
     delays: Histogram<u64>,
 }
@@ -53,8 +52,8 @@ pub struct Account {
     pub foreign: u64,
     /// RFC 3550 interarrival jitter at the end, nanoseconds.
     pub jitter_ns: f64,
-    /// Time between first and last arrival within the deadline, nanoseconds.
-    pub span_ns: u64,
+    /// When the last frame within the deadline arrived, nanoseconds of the run's clock.
+    pub last_ns: u64,
     /// Delays of all frames that arrived, nanoseconds, three significant digits.
     pub delays: Histogram<u64>,
 }
@@ -98,7 +97,6 @@ impl Receiver {
             highest: None,
             last_transit_ns: None,
             jitter_ns: 0.0,
-            first_ns: 0,
             last_ns: 0,
             // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
             // documents for three digits.
@@ -128,9 +126,6 @@ impl Receiver {
 
     fn account(&mut self, probe: &Probe, now_ns: u64) {
         if now_ns <= self.deadline_ns {
-            if self.in_time == 0 {
-                self.first_ns = now_ns;
-            }
             self.in_time += 1;
             self.last_ns = now_ns;
         } else {
@@ -168,7 +163,7 @@ impl Receiver {
             reordered: self.reordered,
             foreign: self.foreign,
             jitter_ns: self.jitter_ns,
-            span_ns: self.last_ns - self.first_ns,
+            last_ns: self.last_ns,
             delays: self.delays,
         }
     }
@@ -203,7 +198,7 @@ mod tests {
             (6, 4, 3, 1, 2)
         );
         assert_eq!((account.duplicates, account.reordered, account.foreign), (1, 1, 3));
-        assert_eq!(account.span_ns, 210);
+        assert_eq!(account.last_ns, 310);
         assert!((account.loss_ratio() - 0.5).abs() < 1e-9);
     }
 

@@ -47,6 +47,8 @@ pub struct Patience {
 /// The result of one trial.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// When the first frame was due, nanoseconds of the run's clock.
+    pub start_ns: u64,
     /// The sender's side.
     pub sent: SendReport,
     /// The receiver's side.
@@ -156,7 +158,7 @@ pub fn trial(
         let received = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         received.and(sent)
     })?;
-    Ok(Outcome { sent, account: receiver.finish() })
+    Ok(Outcome { start_ns: schedule.start_ns(), sent, account: receiver.finish() })
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 //! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
 
+pub mod bed;
 pub mod cancel;
 pub mod ceilings;
 pub mod controller;
 pub mod dut;
 pub mod limit;
 pub mod load;
+pub mod method;
 pub mod process;
 pub mod rate;
 pub mod service;

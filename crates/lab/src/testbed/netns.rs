@@ -158,6 +158,12 @@ impl NetnsBed {
         Ok(())
     }
 
+    /// The rates.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
     /// The namespace of the switch.
     #[must_use]
     pub fn switch(&self) -> &Namespace {

@@ -1,0 +1,246 @@
+//! Methods of measurement: what one is, and the list of them.
+//!
+//! A new method is one file under `method/` and one line in [`ALL`]. A method measures once; the
+//! run repeats it. It must say which program produced its figures, and must never call its own
+//! equivalent by the name of the program that it stands in for.
+
+mod blast;
+mod echo;
+mod iperf2;
+mod iperf3;
+#[cfg(test)]
+mod mock;
+mod ping;
+mod pps;
+mod probe;
+mod search;
+mod tcp;
+mod udp;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bed::Bed;
+use crate::cancel::{Cancel, Stopped};
+use crate::load::{Load, Observer, Watched};
+use crate::process;
+use crate::tools::Missing;
+
+/// Which way a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// A figure that a method yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its key in the JSON report.
+    pub id: &'static str,
+    /// Its name in tables.
+    pub label: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Which way it is good.
+    pub better: Better,
+    /// Decimals that are printed.
+    pub decimals: usize,
+}
+
+/// How long and how often the methods of one run measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Echo requests of `ping`.
+    pub ping_count: u32,
+    /// Time between them, milliseconds.
+    pub ping_interval_ms: u32,
+    /// Probes a second of the open-loop probe.
+    pub probe_pps: f64,
+    /// Its duration, seconds.
+    pub probe_s: f64,
+    /// Duration of the TCP and UDP runs, seconds.
+    pub load_s: u32,
+    /// Offered load of the UDP runs in bit/s of payload; E1 writes 100M with M = 2^20.
+    pub udp_bps: u64,
+    /// Duration of one trial of the packet-rate search, seconds.
+    pub trial_s: f64,
+    /// Size of the small frames, FCS counted.
+    pub small_frame: usize,
+}
+
+impl Timing {
+    /// For tables that are to be quoted.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            ping_count: 100,
+            ping_interval_ms: 10,
+            probe_pps: 250.0,
+            probe_s: 2.0,
+            load_s: 5,
+            udp_bps: 100 << 20,
+            trial_s: 1.0,
+            small_frame: 64,
+        }
+    }
+
+    /// For a look: a fifth of the time.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self { ping_count: 40, probe_s: 0.8, load_s: 2, trial_s: 0.4, ..Self::full() }
+    }
+}
+
+/// What a method measures with.
+pub struct Bench<'a> {
+    /// The testbed, with switch and controller running in it.
+    pub bed: &'a Bed,
+    /// The programs whose CPU is watched.
+    pub watched: &'a [Watched],
+    /// Durations and rates.
+    pub timing: Timing,
+    /// A scratch folder.
+    pub dir: &'a Path,
+    /// Ends every wait.
+    pub cancel: &'a Cancel,
+}
+
+impl Bench<'_> {
+    /// Runs the part of a measurement whose load counts.
+    pub fn observe<T>(&self, work: impl FnOnce() -> T) -> (T, Option<Load>) {
+        let links = || self.bed.links();
+        Observer { links: &links, watched: self.watched.to_vec() }.measure(work)
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The metrics' values.
+    pub values: Vec<(&'static str, f64)>,
+    /// The program that measured, as the report names it.
+    pub tool: String,
+    /// The commands that were run, if any.
+    pub commands: Vec<String>,
+    /// The load of every part meanwhile.
+    pub load: Option<Load>,
+    /// Share of a fixed offered load that arrived.
+    pub carried: Option<f64>,
+    /// What else the program said, for the raw data.
+    pub raw: serde_json::Value,
+}
+
+/// Why a measurement yields nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run was interrupted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A program that was to measure failed.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    /// It ran, but what it said is no result.
+    #[error("{program}: {what}")]
+    Output {
+        /// Which program.
+        program: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The testbed cannot carry this method.
+    #[error("{0}")]
+    Unfit(&'static str),
+    /// Of a socket or a port.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A program is missing.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+}
+
+impl Error {
+    /// Whether the whole run is to end.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped(_) | Self::Process(process::Error::Stopped(_)))
+    }
+}
+
+/// A way to measure.
+pub trait Method: Sync {
+    /// Its key on the command line and in the JSON report.
+    fn id(&self) -> &'static str;
+
+    /// Its name in tables.
+    fn label(&self) -> &'static str;
+
+    /// One sentence about it.
+    fn about(&self) -> &'static str;
+
+    /// The figures that it yields; the first is the headline.
+    fn metrics(&self) -> &'static [Metric];
+
+    /// Whether it loads the path, so that its rows have a limiting part.
+    fn saturates(&self) -> bool;
+
+    /// About how long one measurement takes, for progress and budget.
+    fn cost(&self, timing: &Timing) -> Duration;
+
+    /// Whether it can measure on this testbed.
+    ///
+    /// # Errors
+    /// The reason why not, for the report.
+    fn fits(&self, bed: &Bed) -> Result<(), &'static str>;
+
+    /// Measures once.
+    ///
+    /// # Errors
+    /// [`Error`]; one that [`Error::is_stop`] ends the run, others this measurement.
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error>;
+}
+
+/// Every method, in the order in which a run applies them.
+pub const ALL: &[&dyn Method] =
+    &[&ping::Ping, &probe::Probe, &tcp::Tcp, &udp::Iperf3, &udp::Iperf2, &pps::PacketRate];
+
+/// The method of that key.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static dyn Method> {
+    ALL.iter().copied().find(|method| method.id() == id)
+}
+
+/// The metric of that key, with the method that yields it.
+#[must_use]
+pub fn metric(id: &str) -> Option<&'static Metric> {
+    ALL.iter().flat_map(|method| method.metrics()).find(|metric| metric.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, find, metric};
+    use std::collections::HashSet;
+
+    #[test]
+    fn keys_are_unique_and_found() {
+        let mut seen = HashSet::new();
+        for method in ALL {
+            assert_eq!(find(method.id()).unwrap().label(), method.label());
+            for figure in method.metrics() {
+                assert!(seen.insert(figure.id), "{} twice", figure.id);
+                assert_eq!(metric(figure.id), Some(figure));
+            }
+        }
+        assert!(find("nothing").is_none());
+    }
+}

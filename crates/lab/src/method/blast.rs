@@ -1,0 +1,123 @@
+//! TCP from host 1 to host 2 over real kernel sockets, for where `iperf3` is not installed.
+//!
+//! As iperf3 counts it: payload that the receiver has read, over the time of the run.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::{Bench, Error};
+use crate::cancel::Cancel;
+use crate::testbed::HOSTS;
+
+const PORT: u16 = 5202;
+const CHUNK: usize = 128 << 10;
+const WAIT: Duration = Duration::from_millis(100);
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the receiver saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Received {
+    /// Payload bytes.
+    pub(super) bytes: u64,
+    /// From the first byte to the last, seconds.
+    pub(super) seconds: f64,
+}
+
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { what, source }
+}
+
+/// Sends for as long as the bench's timing says.
+pub(super) fn tcp(bench: &Bench<'_>) -> Result<Received, Error> {
+    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+    let address = SocketAddrV4::new(HOSTS[1].ip, PORT);
+    let listener = bed
+        .host(1)
+        .enter(|| TcpListener::bind(address))
+        .and_then(|listener| listener)
+        .map_err(io("listening at host 2"))?;
+    let stream = bed
+        .host(0)
+        .enter(|| TcpStream::connect_timeout(&address.into(), CONNECT_LIMIT))
+        .and_then(|stream| stream)
+        .map_err(io("connecting host 1 to host 2"))?;
+    let (peer, _) = listener.accept().map_err(io("accepting at host 2"))?;
+    let duration = Duration::from_secs(u64::from(bench.timing.load_s));
+    transfer(stream, peer, duration, bench.cancel)
+}
+
+/// Blasts from `stream` to `peer` for `duration`.
+fn transfer(
+    stream: TcpStream,
+    peer: TcpStream,
+    duration: Duration,
+    cancel: &Cancel,
+) -> Result<Received, Error> {
+    stream.set_write_timeout(Some(WAIT)).map_err(io("a write time-out"))?;
+    peer.set_read_timeout(Some(WAIT)).map_err(io("a read time-out"))?;
+    let received = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(peer, duration, cancel));
+        let sent = send(stream, duration, cancel);
+        let received = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent.and(received)
+    });
+    let received = received.map_err(io("TCP between the hosts"))?;
+    cancel.check()?;
+    Ok(received)
+}
+
+fn waits(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn send(mut stream: TcpStream, duration: Duration, cancel: &Cancel) -> std::io::Result<()> {
+    let chunk = vec![0x57; CHUNK];
+    let start = Instant::now();
+    while start.elapsed() < duration && cancel.check().is_ok() {
+        match stream.write(&chunk) {
+            Ok(_) => {}
+            Err(error) if waits(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn receive(mut peer: TcpStream, duration: Duration, cancel: &Cancel) -> std::io::Result<Received> {
+    let mut buffer = vec![0; CHUNK];
+    let (mut bytes, mut first, mut last) = (0_u64, None, Instant::now());
+    let end = Instant::now() + duration;
+    while Instant::now() < end && cancel.check().is_ok() {
+        match peer.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => {
+                last = Instant::now();
+                first.get_or_insert(last);
+                bytes += length as u64;
+            }
+            Err(error) if waits(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let seconds = first.map_or(0.0, |first| (last - first).as_secs_f64());
+    Ok(Received { bytes, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::transfer;
+    use crate::cancel::Cancel;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    #[test]
+    fn bytes_cross_the_loopback() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let duration = Duration::from_millis(300);
+        let received = transfer(stream, peer, duration, &Cancel::default()).unwrap();
+        assert!(received.bytes > 0 && received.seconds > 0.0);
+    }
+}

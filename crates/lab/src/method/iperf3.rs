@@ -1,0 +1,142 @@
+//! Running `iperf3` between the hosts and reading its JSON.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Bench, Error};
+use crate::load::Load;
+use crate::process::{self, Process, command_line};
+use crate::testbed::HOSTS;
+use crate::tools::Tool;
+
+/// A start on a busy machine, and the exchange of results at the end through a jammed path.
+const SLACK: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Deserialize)]
+struct Document {
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    end: End,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct End {
+    sum_sent: Option<Sum>,
+    sum_received: Option<Sum>,
+    sum: Option<Sum>,
+}
+
+/// One of the sums at the end of iperf3's document.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Sum {
+    /// Length of the run, seconds.
+    pub(super) seconds: f64,
+    /// Payload bytes.
+    pub(super) bytes: f64,
+    /// Payload bit/s.
+    pub(super) bits_per_second: f64,
+    /// TCP segments sent again; only in the sender's sum.
+    #[serde(default)]
+    pub(super) retransmits: f64,
+    /// UDP datagrams.
+    #[serde(default)]
+    pub(super) packets: f64,
+    /// UDP datagrams that did not arrive.
+    #[serde(default)]
+    pub(super) lost_packets: f64,
+    /// RFC 3550 jitter, ms.
+    #[serde(default)]
+    pub(super) jitter_ms: f64,
+}
+
+/// The sums that the methods use.
+#[derive(Clone, Debug)]
+pub(super) struct Sums {
+    /// What the sender counted.
+    pub(super) sent: Sum,
+    /// What the receiver counted.
+    pub(super) received: Sum,
+    /// UDP: the receiver's loss and jitter.
+    pub(super) both: Option<Sum>,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) sums: Sums,
+    pub(super) commands: Vec<String>,
+    pub(super) load: Option<Load>,
+}
+
+/// Runs a server at host 2 and a client at host 1 with `arguments`.
+pub(super) fn run(bench: &Bench<'_>, arguments: &[&str]) -> Result<Done, Error> {
+    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+    let path = Tool::Iperf3.find()?;
+    let mut server = Command::new(&path);
+    server.args(["-s", "-1", "--forceflush"]);
+    let server_line = command_line(&server);
+    let mut server = Process::start("iperf3-server", server, Some(bed.host(1)), bench.dir)?;
+    server.wait_for_text("Server listening", SLACK, bench.cancel)?;
+    let mut client = Command::new(&path);
+    client.args(["-c", &HOSTS[1].ip.to_string(), "-J", "--connect-timeout", "5000"]);
+    client.args(["-t", &bench.timing.load_s.to_string()]).args(arguments);
+    let commands = vec![server_line, command_line(&client)];
+    let limit = Duration::from_secs(u64::from(bench.timing.load_s)) + SLACK;
+    let host = Some(bed.host(0));
+    let (output, load) =
+        bench.observe(|| process::run("iperf3", client, host, bench.dir, limit, bench.cancel));
+    Ok(Done { sums: parse(&output?.text)?, commands, load })
+}
+
+/// Reads iperf3's document; warnings may stand before or behind it.
+fn parse(text: &str) -> Result<Sums, Error> {
+    let wrong = |what: String| Error::Output { program: "iperf3", what };
+    let json = text
+        .find('{')
+        .zip(text.rfind('}'))
+        .and_then(|(start, end)| text.get(start..=end))
+        .ok_or_else(|| wrong(format!("no JSON: {}", text.trim_end())))?;
+    let document: Document =
+        serde_json::from_str(json).map_err(|error| wrong(format!("unreadable JSON: {error}")))?;
+    if let Some(error) = document.error {
+        return Err(wrong(error));
+    }
+    let End { sum_sent, sum_received, sum } = document.end;
+    let sent = sum_sent.ok_or_else(|| wrong("no sum_sent".into()))?;
+    let received = sum_received.ok_or_else(|| wrong("no sum_received".into()))?;
+    Ok(Sums { sent, received, both: sum })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_recorded_tcp_run_is_read() {
+        let sums = parse(include_str!("../../tests/data/iperf3-tcp.json")).unwrap();
+        assert!((sums.received.bits_per_second - 76_468_852.69).abs() < 0.1);
+        assert!((sums.sent.retransmits - 21.0).abs() < 1e-9);
+        assert!(sums.received.seconds > 1.0 && sums.received.bytes > 9e6);
+    }
+
+    #[test]
+    fn a_recorded_udp_run_is_read() {
+        let text = include_str!("../../tests/data/iperf3-udp.json");
+        let sums = parse(&format!("warning: something\n{text}\nwarning: more\n")).unwrap();
+        let both = sums.both.unwrap();
+        assert_eq!((both.packets, both.lost_packets), (6592.0, 0.0));
+        assert!((both.jitter_ms - 0.0233).abs() < 1e-3);
+    }
+
+    #[test]
+    fn an_error_of_iperf3_is_passed_on() {
+        let error = parse(include_str!("../../tests/data/iperf3-err.json")).unwrap_err();
+        assert!(error.to_string().contains("No route to host"), "{error}");
+        for text in ["", "no json", "{}", "{\"end\": 3}", "} {"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Round-trip time by the real `ping`, or by ICMP echo of our own where it is not installed.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Bench, Better, Error, Method, Metric, Timing, Trial, echo};
+use crate::bed::Bed;
+use crate::process::{self, command_line};
+use crate::stats::{Summary, summarise};
+use crate::testbed::HOSTS;
+use crate::tools::Tool;
+
+/// The method.
+pub(super) struct Ping;
+
+const METRICS: &[Metric] = &[
+    figure("ping_avg_ms", "ping avg", "ms", 3),
+    figure("ping_min_ms", "ping min", "ms", 3),
+    figure("ping_max_ms", "ping max", "ms", 3),
+    figure("ping_mdev_ms", "ping mdev", "ms", 3),
+    figure("ping_loss_pct", "ping loss", "%", 1),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better: Better::Lower, decimals }
+}
+
+/// What one run of echo requests came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Echoes {
+    /// Requests sent.
+    pub(super) sent: u32,
+    /// Round-trip times of those that were answered, milliseconds.
+    pub(super) rtt_ms: Vec<f64>,
+}
+
+impl Method for Ping {
+    fn id(&self) -> &'static str {
+        "ping"
+    }
+
+    fn label(&self) -> &'static str {
+        "RTT by ping"
+    }
+
+    fn about(&self) -> &'static str {
+        "ICMP echo between the hosts, one after the other, at low rate"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        let millis = u64::from(timing.ping_count) * u64::from(timing.ping_interval_ms);
+        Duration::from_millis(300 + millis)
+    }
+
+    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel hosts to ping")
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        let target = HOSTS[1].ip;
+        let (tool, commands, echoes, load) = match Tool::Ping.find() {
+            Ok(path) => {
+                let command = command(&path, target, &bench.timing);
+                let line = command_line(&command);
+                let (text, load) = bench.observe(|| real(bench, command));
+                let echoes = parse(&text?)?;
+                ("ping".to_owned(), vec![line], echoes, load)
+            }
+            Err(missing) => {
+                let (echoes, load) = bench.observe(|| echo::run(bench, target));
+                (format!("Weir's own ICMP echo ({missing})"), Vec::new(), echoes?, load)
+            }
+        };
+        let summary = summarise(&echoes.rtt_ms).ok_or_else(|| Error::Output {
+            program: "ping",
+            what: format!("none of {} echo requests was answered", echoes.sent),
+        })?;
+        Ok(Trial {
+            values: values(&echoes, &summary),
+            tool,
+            commands,
+            load,
+            carried: None,
+            raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
+        })
+    }
+}
+
+fn values(echoes: &Echoes, summary: &Summary) -> Vec<(&'static str, f64)> {
+    let answered = echoes.rtt_ms.len() as f64;
+    vec![
+        ("ping_avg_ms", summary.mean),
+        ("ping_min_ms", summary.min),
+        ("ping_max_ms", summary.max),
+        ("ping_mdev_ms", summary.mdev),
+        ("ping_loss_pct", 100.0 * (1.0 - answered / f64::from(echoes.sent))),
+    ]
+}
+
+fn command(path: &std::path::Path, target: Ipv4Addr, timing: &Timing) -> Command {
+    let mut command = Command::new(path);
+    command.args(["-n", "-c", &timing.ping_count.to_string()]);
+    command.args(["-i", &format!("{:.3}", f64::from(timing.ping_interval_ms) / 1e3)]);
+    command.args(["-W", "2", &target.to_string()]);
+    command
+}
+
+fn real(bench: &Bench<'_>, command: Command) -> Result<String, Error> {
+    let limit = Ping.cost(&bench.timing) * 3 + Duration::from_secs(10);
+    let host = bench.bed.kernel().map(|bed| bed.host(0));
+    // The exit code is 1 when an answer is missing, which is a result.
+    Ok(process::run("ping", command, host, bench.dir, limit, bench.cancel)?.text)
+}
+
+/// Reads the output of iputils' `ping`. Its own summary is not used: the samples are all there.
+fn parse(text: &str) -> Result<Echoes, Error> {
+    let no_result = |what: &str| Error::Output {
+        program: "ping",
+        what: format!("{what}: {}", text.trim_end()),
+    };
+    let rtt_ms = text
+        .lines()
+        .filter(|line| !line.contains("DUP!"))
+        .filter_map(|line| line.split_once(" time=")?.1.split_ascii_whitespace().next())
+        .map(|word| word.parse::<f64>().map_err(|_| no_result("unreadable time")))
+        .collect::<Result<Vec<f64>, Error>>()?;
+    let sent = text
+        .lines()
+        .find_map(|line| line.split_once(" packets transmitted")?.0.parse().ok())
+        .ok_or_else(|| no_result("no summary"))?;
+    Ok(Echoes { sent, rtt_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METRICS, parse, values};
+    use crate::stats::summarise;
+
+    #[test]
+    fn a_recorded_output_is_read() {
+        let echoes = parse(include_str!("../../tests/data/ping.txt")).unwrap();
+        assert_eq!(echoes.sent, 5);
+        assert_eq!(echoes.rtt_ms, [0.853, 0.064, 0.063, 0.061, 0.061]);
+        let values = values(&echoes, &summarise(&echoes.rtt_ms).unwrap());
+        let ids: Vec<&str> = values.iter().map(|value| value.0).collect();
+        assert_eq!(ids, METRICS.iter().map(|metric| metric.id).collect::<Vec<_>>());
+        assert!(values[4].1.abs() < 1e-9);
+    }
+
+    #[test]
+    fn silence_is_a_result_and_an_error_text_is_none() {
+        let lost = parse(include_str!("../../tests/data/ping-lost.txt")).unwrap();
+        assert_eq!((lost.sent, lost.rtt_ms.len()), (3, 0));
+        let error = parse("ping: connect: Network is unreachable\n").unwrap_err();
+        assert!(error.to_string().contains("unreachable"), "{error}");
+        assert!(parse("x time=fast\n").is_err());
+    }
+}

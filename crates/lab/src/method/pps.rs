@@ -1,0 +1,141 @@
+//! Packets per second through the path: small frames at offered load, searched for the highest
+//! rate without loss, then offered beyond it for what arrives at saturation.
+
+use std::time::Duration;
+
+use generator::receiver::Account;
+
+use super::search::{Attempt, Path, Range, search};
+use super::{Bench, Better, Error, Method, Metric, Timing, Trial};
+use crate::bed::{Bed, Traffic};
+use crate::ceilings::LINE_MINIMUM;
+
+/// The method.
+pub(super) struct PacketRate;
+
+const METRICS: &[Metric] = &[
+    figure("pps_saturated", "packets/s at saturation"),
+    figure("pps_carried", "packets/s carried (loss up to 0.1 %)"),
+];
+
+const fn figure(id: &'static str, label: &'static str) -> Metric {
+    Metric { id, label, unit: "packets/s", better: Better::Higher, decimals: 0 }
+}
+
+/// Where the search starts, frames a second.
+const START_PPS: f64 = 500.0;
+
+/// The most that is offered, frames a second: beyond it the sender takes a core for itself.
+const MAX_PPS: f64 = 250_000.0;
+
+/// Frames that arrive this long after the end of the schedule are in time.
+const GRACE_S: f64 = 0.05;
+
+/// How long a trial waits for what is still queued, so that the next one starts on an empty path.
+const DRAIN_S: f64 = 12.0;
+
+/// The saturating trial offers so many times what the search saw arrive.
+const OVERLOAD: f64 = 1.3;
+
+impl Method for PacketRate {
+    fn id(&self) -> &'static str {
+        "pps"
+    }
+
+    fn label(&self) -> &'static str {
+        "Packet rate"
+    }
+
+    fn about(&self) -> &'static str {
+        "Small UDP frames from host 1 to host 2 at offered load, searched for the loss-free rate"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        Duration::from_secs_f64(14.0 * (timing.trial_s + 0.2))
+    }
+
+    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        let line = bench.bed.port_rate().map_or(f64::MAX, |bps| {
+            bps as f64 / (8 * LINE_MINIMUM.max(bench.timing.small_frame as u64 + 20)) as f64
+        });
+        let max_pps = MAX_PPS.min(line);
+        let mut path = RealPath { bench, last: None };
+        let range = Range { start_pps: START_PPS, max_pps };
+        let found = search(&mut path, range)?;
+        // With the port rate as the most, 2 % more than the line carries still saturates it.
+        let offered = (found.most_received_pps * OVERLOAD).clamp(START_PPS, max_pps * 1.02);
+        let (attempt, load) = bench.observe(|| path.trial(offered));
+        let attempt = attempt?;
+        Ok(Trial {
+            values: vec![
+                ("pps_saturated", found.most_received_pps.max(attempt.received_pps)),
+                ("pps_carried", found.carried_pps),
+            ],
+            tool: "Weir's open-loop generator".into(),
+            commands: Vec::new(),
+            load,
+            carried: Some(1.0 - attempt.loss),
+            raw: serde_json::json!({
+                "frame_bytes": bench.timing.small_frame,
+                "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+                "saturation": json(&attempt),
+                "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
+            }),
+        })
+    }
+}
+
+fn json(attempt: &Attempt) -> serde_json::Value {
+    serde_json::json!({
+        "offered_pps": attempt.offered_pps,
+        "received_pps": attempt.received_pps,
+        "loss": attempt.loss,
+    })
+}
+
+/// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
+/// longer: what a queue delivers after the end of the schedule is no faster for it.
+pub(super) fn received_pps(account: &Account, start_ns: u64, duration_s: f64) -> f64 {
+    let until_last_s = account.last_ns.saturating_sub(start_ns) as f64 / 1e9;
+    account.in_time as f64 / duration_s.max(until_last_s)
+}
+
+struct RealPath<'a, 'b> {
+    bench: &'a Bench<'b>,
+    last: Option<Account>,
+}
+
+impl Path for RealPath<'_, '_> {
+    type Error = Error;
+
+    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Error> {
+        let timing = &self.bench.timing;
+        let traffic = Traffic {
+            frame_size: timing.small_frame,
+            rate_pps: offered_pps,
+            duration_s: timing.trial_s,
+            grace_s: GRACE_S,
+            drain_s: DRAIN_S,
+        };
+        let outcome = self.bench.bed.one_way(&traffic, self.bench.cancel)?;
+        let attempt = Attempt {
+            offered_pps,
+            received_pps: received_pps(&outcome.account, outcome.start_ns, timing.trial_s),
+            loss: outcome.account.loss_ratio(),
+        };
+        self.last = Some(outcome.account);
+        Ok(attempt)
+    }
+}

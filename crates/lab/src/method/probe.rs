@@ -1,0 +1,104 @@
+//! Round-trip time by the generator's open-loop probe: sent by the clock, measured from the time
+//! at which each probe was due, so that a stall counts once for every probe that it delayed.
+
+use std::time::Duration;
+
+use super::{Bench, Better, Error, Method, Metric, Timing, Trial};
+use crate::bed::{Bed, Traffic};
+
+/// The method.
+pub(super) struct Probe;
+
+const METRICS: &[Metric] = &[
+    figure("probe_p50_us", "probe p50", "µs", 0),
+    figure("probe_p99_us", "probe p99", "µs", 0),
+    figure("probe_max_us", "probe max", "µs", 0),
+    figure("probe_mean_us", "probe mean", "µs", 0),
+    figure("probe_loss_pct", "probe loss", "%", 2),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better: Better::Lower, decimals }
+}
+
+/// Points of the distribution that the raw data keep.
+const QUANTILES: [f64; 16] =
+    [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0];
+
+impl Method for Probe {
+    fn id(&self) -> &'static str {
+        "probe"
+    }
+
+    fn label(&self) -> &'static str {
+        "RTT by open-loop probe"
+    }
+
+    fn about(&self) -> &'static str {
+        "Small UDP frames at a fixed schedule, reflected by host 2; delay from the due time"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        Duration::from_secs_f64(timing.probe_s + 0.3)
+    }
+
+    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        let traffic = Traffic {
+            frame_size: bench.timing.small_frame,
+            rate_pps: bench.timing.probe_pps,
+            duration_s: bench.timing.probe_s,
+            // Late answers count: the histogram shows how late.
+            grace_s: 3.0,
+            drain_s: 3.0,
+        };
+        let (outcome, load) = bench.observe(|| bench.bed.round_trip(&traffic, bench.cancel));
+        let outcome = outcome?;
+        let account = &outcome.account;
+        let at = |quantile: f64| account.delay_us(quantile);
+        let (Some(p50), Some(p99), Some(max), Some(mean)) =
+            (at(0.5), at(0.99), at(1.0), account.delay_us_mean())
+        else {
+            let what = format!("none of {} probes came back", account.expected);
+            return Err(Error::Output { program: "probe", what });
+        };
+        let quantiles: Vec<(f64, f64)> =
+            QUANTILES.iter().filter_map(|quantile| Some((*quantile, at(*quantile)?))).collect();
+        Ok(Trial {
+            values: vec![
+                ("probe_p50_us", p50),
+                ("probe_p99_us", p99),
+                ("probe_max_us", max),
+                ("probe_mean_us", mean),
+                ("probe_loss_pct", 100.0 * account.loss_ratio()),
+            ],
+            tool: "Weir's open-loop probe".into(),
+            commands: Vec::new(),
+            load,
+            carried: None,
+            raw: serde_json::json!({
+                "sent": outcome.sent.sent,
+                "received": account.received,
+                "refused": outcome.sent.refused,
+                "latest_send_us": outcome.sent.late_ns_max as f64 / 1e3,
+                "quantiles_us": quantiles,
+            }),
+        })
+    }
+}

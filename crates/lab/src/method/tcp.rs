@@ -1,0 +1,93 @@
+//! TCP throughput from host 1 to host 2, counted at the receiver.
+
+use std::time::Duration;
+
+use super::{Bench, Better, Error, Method, Metric, Timing, Trial, blast, iperf3};
+use crate::bed::Bed;
+use crate::tools::Tool;
+
+/// The method.
+pub(super) struct Tcp;
+
+const METRICS: &[Metric] = &[
+    Metric { id: "tcp_mbps", label: "TCP", unit: "Mb/s", better: Better::Higher, decimals: 2 },
+    Metric {
+        id: "tcp_retransmits",
+        label: "TCP retransmits",
+        unit: "segments",
+        better: Better::Lower,
+        decimals: 0,
+    },
+];
+
+impl Method for Tcp {
+    fn id(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn label(&self) -> &'static str {
+        "TCP"
+    }
+
+    fn about(&self) -> &'static str {
+        "One TCP stream from host 1 to host 2, payload counted at the receiver"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
+    }
+
+    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel TCP")
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        if let Err(missing) = Tool::Iperf3.find() {
+            return own(bench, &missing.0);
+        }
+        let done = iperf3::run(bench, &[])?;
+        let received = &done.sums.received;
+        Ok(Trial {
+            values: vec![
+                ("tcp_mbps", received.bits_per_second / 1e6),
+                ("tcp_retransmits", done.sums.sent.retransmits),
+            ],
+            tool: "iperf3".into(),
+            commands: done.commands,
+            load: done.load,
+            carried: None,
+            raw: serde_json::json!({
+                "received_bytes": received.bytes,
+                "received_s": received.seconds,
+                "sent_bps": done.sums.sent.bits_per_second,
+            }),
+        })
+    }
+}
+
+fn own(bench: &Bench<'_>, missing: &str) -> Result<Trial, Error> {
+    let (received, load) = bench.observe(|| blast::tcp(bench));
+    let received = received?;
+    if received.bytes == 0 || received.seconds <= 0.0 {
+        return Err(Error::Output { program: "TCP", what: "no payload arrived".into() });
+    }
+    Ok(Trial {
+        values: vec![("tcp_mbps", received.bytes as f64 * 8.0 / received.seconds / 1e6)],
+        tool: format!("Weir's own TCP sender ({missing})"),
+        commands: Vec::new(),
+        load,
+        carried: None,
+        raw: serde_json::json!({
+            "received_bytes": received.bytes,
+            "received_s": received.seconds,
+        }),
+    })
+}

@@ -1,0 +1,225 @@
+//! UDP from host 1 to host 2 at a fixed offered load, twice: by `iperf3` and, as E1 did it, by
+//! `iperf` 2. Datagrams of 1,470 bytes; what arrives, loss, and RFC 3550 jitter at the receiver.
+
+use std::time::Duration;
+
+use generator::run::Outcome;
+
+use super::{Bench, Better, Error, Method, Metric, Timing, Trial, iperf2, iperf3};
+use crate::bed::{Bed, Traffic};
+use crate::ceilings::UDP_PAYLOAD;
+use crate::tools::{Missing, Tool};
+
+/// By `iperf3`.
+pub(super) struct Iperf3;
+
+/// By `iperf` 2.
+pub(super) struct Iperf2;
+
+const IPERF3: &[Metric] = &[
+    figure("udp_mbps", "UDP", "Mb/s", Better::Higher, 2),
+    figure("udp_loss_pct", "UDP loss", "%", Better::Lower, 2),
+    figure("udp_jitter_ms", "UDP jitter", "ms", Better::Lower, 3),
+];
+
+const IPERF2: &[Metric] = &[
+    figure("udp2_mbps", "UDP (iperf 2)", "Mb/s", Better::Higher, 2),
+    figure("udp2_loss_pct", "UDP loss (iperf 2)", "%", Better::Lower, 2),
+    figure("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", Better::Lower, 3),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    better: Better,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better, decimals }
+}
+
+/// Frame of a datagram of 1,470 bytes, FCS counted.
+const FRAME: usize = UDP_PAYLOAD as usize + 46;
+
+impl Method for Iperf3 {
+    fn id(&self) -> &'static str {
+        "udp"
+    }
+
+    fn label(&self) -> &'static str {
+        "UDP"
+    }
+
+    fn about(&self) -> &'static str {
+        "UDP by iperf3 at a fixed offered load, 1,470-byte datagrams"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        IPERF3
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
+    }
+
+    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        if let Some(why) = stand_in(bench, Tool::Iperf3.find().err()) {
+            return own(bench, &why, IPERF3);
+        }
+        let rate = bench.timing.udp_bps.to_string();
+        let done = iperf3::run(bench, &["-u", "-b", &rate, "-l", "1470"])?;
+        let received = &done.sums.received;
+        let both = done.sums.both.as_ref().unwrap_or(received);
+        // What the sender sent and the receiver did not get, also at the end of the run, where
+        // the receiver's own count of losses has a gap.
+        let arrived = received.packets.min(done.sums.sent.packets);
+        let share = arrived / done.sums.sent.packets.max(1.0);
+        Ok(Trial {
+            values: vec![
+                ("udp_mbps", received.bits_per_second / 1e6),
+                ("udp_loss_pct", 100.0 * (1.0 - share)),
+                ("udp_jitter_ms", both.jitter_ms),
+            ],
+            tool: "iperf3".into(),
+            commands: done.commands,
+            load: done.load,
+            carried: Some(share * done.sums.sent.bits_per_second / bench.timing.udp_bps as f64),
+            raw: serde_json::json!({
+                "sent_datagrams": done.sums.sent.packets,
+                "received_datagrams": received.packets,
+                "lost_by_receiver": both.lost_packets,
+                "sent_bps": done.sums.sent.bits_per_second,
+            }),
+        })
+    }
+}
+
+impl Method for Iperf2 {
+    fn id(&self) -> &'static str {
+        "udp2"
+    }
+
+    fn label(&self) -> &'static str {
+        "UDP (iperf 2)"
+    }
+
+    fn about(&self) -> &'static str {
+        "UDP by iperf 2 as in E1: -u -b 100M (M is 2^20), 1,470-byte datagrams"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        IPERF2
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, timing: &Timing) -> Duration {
+        Duration::from_secs_f64(f64::from(timing.load_s) + 1.0)
+    }
+
+    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+        // On in-memory ports it would only repeat the other UDP method.
+        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel UDP")
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+        if let Some(why) = stand_in(bench, Tool::Iperf2.find().err()) {
+            return own(bench, &why, IPERF2);
+        }
+        // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
+        let done = iperf2::run(bench, &bench.timing.udp_bps.to_string())?;
+        let report = done.report;
+        let share = 1.0 - report.lost / report.total.max(1.0);
+        let offered = report.total * (UDP_PAYLOAD * 8) as f64;
+        let wanted = bench.timing.udp_bps as f64 * f64::from(bench.timing.load_s);
+        Ok(Trial {
+            values: vec![
+                ("udp2_mbps", report.bps / 1e6),
+                ("udp2_loss_pct", 100.0 * (1.0 - share)),
+                ("udp2_jitter_ms", report.jitter_ms),
+            ],
+            tool: "iperf 2".into(),
+            commands: done.commands,
+            load: done.load,
+            carried: Some(share * offered / wanted),
+            raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
+        })
+    }
+}
+
+/// Why our own sender has to stand in, if it has to.
+fn stand_in(bench: &Bench<'_>, missing: Option<Missing>) -> Option<String> {
+    match bench.bed.kernel() {
+        None => Some("in-memory ports".into()),
+        Some(_) => missing.map(|missing| missing.0),
+    }
+}
+
+fn own(bench: &Bench<'_>, why: &str, metrics: &'static [Metric]) -> Result<Trial, Error> {
+    let wanted_pps = bench.timing.udp_bps as f64 / (UDP_PAYLOAD * 8) as f64;
+    let traffic = Traffic {
+        frame_size: FRAME,
+        rate_pps: wanted_pps,
+        duration_s: f64::from(bench.timing.load_s),
+        grace_s: 0.05,
+        drain_s: 12.0,
+    };
+    let (outcome, load) = bench.observe(|| bench.bed.one_way(&traffic, bench.cancel));
+    let outcome = outcome?;
+    let [mbps, loss_pct, jitter_ms] = figures(&outcome, traffic.duration_s);
+    Ok(Trial {
+        values: metrics.iter().map(|m| m.id).zip([mbps, loss_pct, jitter_ms]).collect(),
+        tool: format!("Weir's own UDP sender ({why})"),
+        commands: Vec::new(),
+        load,
+        carried: Some(1.0 - outcome.account.loss_ratio()),
+        raw: serde_json::json!({
+            "sent_datagrams": outcome.sent.sent,
+            "refused_by_the_port": outcome.sent.refused,
+            "received_datagrams": outcome.account.received,
+        }),
+    })
+}
+
+/// Mb/s of payload, loss in percent of what left the host, jitter in ms.
+fn figures(outcome: &Outcome, duration_s: f64) -> [f64; 3] {
+    let account = &outcome.account;
+    let rate = super::pps::received_pps(account, outcome.start_ns, duration_s);
+    let lost = 1.0 - account.in_time as f64 / outcome.sent.sent.max(1) as f64;
+    [rate * (UDP_PAYLOAD * 8) as f64 / 1e6, 100.0 * lost.max(0.0), account.jitter_ns / 1e6]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FRAME, figures};
+    use crate::method::mock::MockPath;
+    use generator::run::{Outcome, SendReport};
+    use generator::stream::Stream;
+
+    #[test]
+    fn a_frame_holds_a_datagram_of_1470_bytes() {
+        let stream = Stream::new(generator::probe::StreamId(1), FRAME).unwrap();
+        assert_eq!(stream.payload_len(), 1470);
+    }
+
+    #[test]
+    fn known_loss_is_found() {
+        let path = MockPath { lose_every: 14, ..MockPath::perfect() };
+        let account = path.carry(8_000.0, 1.0, 0.05);
+        let sent = SendReport { sent: account.expected, ..SendReport::default() };
+        let [mbps, loss_pct, jitter_ms] = figures(&Outcome { start_ns: 0, sent, account }, 1.0);
+        assert!((loss_pct - 100.0 / 14.0).abs() < 0.1, "{loss_pct}");
+        assert!((mbps - 8_000.0 * 1470.0 * 8.0 / 1e6 * 13.0 / 14.0).abs() < 0.5, "{mbps}");
+        assert!(jitter_ms < 0.01);
+    }
+}
