@@ -5,6 +5,7 @@
 //! must still run when they do not compile.
 #![forbid(unsafe_code)]
 
+mod docs;
 mod example;
 mod fuzz;
 mod graph;
@@ -31,6 +32,8 @@ enum Task {
     Test(test::Options),
     /// Run the fuzz targets
     Fuzz(fuzz::Options),
+    /// Renew the parts of the documentation that programs print
+    Docs(docs::Options),
     /// Prove that the example of CONTRIBUTING.md still applies, compiles and passes
     Example,
     /// Check the house rules that a program can check; draws the crate graph
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => test::run(&root, &options),
         Task::Fuzz(options) => fuzz::run(&root, &options),
+        Task::Docs(options) => docs::run(&root, &options),
         Task::Example => example::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Graph { dot: true, .. } => draw(&root, graph::dot),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{example, fuzz, shell, tidy};
+use crate::{docs, example, fuzz, shell, tidy};
 
 /// Marks every process of a run, so that one that stays behind is known.
 const RUN_MARK: &str = "WEIR_TEST_RUN";
@@ -110,6 +110,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
     Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
     Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
+    Step { name: "docs", what: "the documentation's printed parts", run: run_docs },
     Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
     Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
@@ -209,6 +210,11 @@ impl Report {
 
 fn run_tidy(context: &Context) -> Result<Tally> {
     tidy::run(&context.root)?;
+    Ok(Tally::of(true))
+}
+
+fn run_docs(context: &Context) -> Result<Tally> {
+    docs::run(&context.root, &docs::Options { check: true })?;
     Ok(Tally::of(true))
 }
 

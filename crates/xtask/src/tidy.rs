@@ -121,8 +121,7 @@ fn drawing(graph: &Graph, files: &[SourceFile]) -> Option<Problem> {
     if text.contains(&graph::text(graph)) && text.contains(&graph::markdown(graph)) {
         return None;
     }
-    let what = "the crate graph is out of date; paste the output of `cargo xtask graph` and of \
-                `cargo xtask graph --markdown`";
+    let what = "the crate graph is out of date; run `cargo xtask docs`";
     Some(Problem::error(&file.path, 0, what))
 }
 
