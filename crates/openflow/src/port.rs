@@ -193,6 +193,13 @@ pub enum QueueProperty {
         /// The body.
         data: Vec<u8>,
     },
+    /// A property that Weir does not know.
+    Unknown {
+        /// Its type number.
+        property: u16,
+        /// What stands behind its header.
+        data: Vec<u8>,
+    },
 }
 
 /// A queue's configuration. In 1.0 the port stands in the reply's header only.

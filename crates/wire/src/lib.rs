@@ -1,2 +1,40 @@
-//! Codec of OpenFlow messages: decode a frame to a message, encode a message to a frame.
+//! Codec of OpenFlow 1.0 and 1.3 messages: decode a frame to a message, encode a message to a frame.
+//!
+//! Both versions stand side by side in one file per concept (a flow-mod, an action, a port), because
+//! what they say alike is most of it; what 1.0 says in words of its own is translated in [`compat`].
+//! A decode error *is* one of the protocol's errors, so a bad message becomes its `OFPT_ERROR`
+//! without translation. The crate has no state, no input and output, and no clock; bytes from
+//! outside must never make it panic or allocate more than they justify.
 #![forbid(unsafe_code)]
+
+mod action;
+mod compat;
+mod error;
+mod error_message;
+mod experimenter;
+mod flow;
+mod group;
+mod header;
+mod hello;
+mod instruction;
+mod matching;
+mod message;
+mod meter;
+mod multipart;
+mod oxm;
+mod packet;
+mod port;
+mod queue;
+mod reader;
+mod role;
+mod split;
+mod switch;
+mod table;
+mod table_features;
+mod writer;
+
+pub use error::{DecodeError, EncodeError};
+pub use header::{Frame, HEADER_LEN, Header, MAX_FRAME_LEN, frame_len};
+pub use hello::decode_hello;
+pub use message::{decode, encode, encode_into};
+pub use split::{Parts, encode_multipart, encode_multipart_request, encode_sayable_multipart};

@@ -1,0 +1,296 @@
+//! Actions made under one version and said in the other: a flow entry added over 1.0 and dumped over
+//! 1.3, or the other way round.
+//!
+//! It follows Open vSwitch, so that a dump looks the same on both:
+//! - 1.0's `set_vlan_vid` and `set_vlan_pcp` push a tag where there is none. In 1.3 that is a
+//!   push-vlan before the set-field, unless the match or an earlier action makes sure of a tag.
+//! - 1.0 has no push-vlan; one that a set of the id or priority follows is said by that set.
+//! - 1.0's `set_tp_src` is a set-field of the protocol that the match asks for.
+//! - `enqueue` is set-queue and output. In 1.0, outputs behind a set-queue are enqueues, but for
+//!   outputs to the reserved ports that enqueue may not name.
+//!
+//! What has no counterpart is an error: it must never be left out of a list.
+
+use std::borrow::Cow;
+use std::net::Ipv4Addr;
+
+use openflow::field::{Prereq, VID_PRESENT};
+use openflow::{Action, Field, MacAddr, Match, PortNo, QueueId, Version};
+
+/// EtherType of a customer VLAN tag, the one that 1.0's actions push.
+const ETH_TYPE_VLAN: u16 = 0x8100;
+
+/// What is known of the packets that a list of actions will see.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Context {
+    /// They have a VLAN tag for certain.
+    tagged: bool,
+    /// The fields that a transport port is, source and destination.
+    ports: Option<(Field, Field)>,
+}
+
+impl Context {
+    /// The packets that meet the match.
+    pub(crate) fn of(matching: &Match) -> Self {
+        let ports = [
+            (Field::TcpSrc, Field::TcpDst),
+            (Field::UdpSrc, Field::UdpDst),
+            (Field::SctpSrc, Field::SctpDst),
+        ];
+        Self {
+            tagged: matching.meets(Prereq::VlanTag),
+            ports: ports.into_iter().find(|(src, _)| matching.meets(src.row().prereq)),
+        }
+    }
+
+    fn after(&mut self, action: &Action) {
+        if pushes_vlan(action) {
+            self.tagged = true;
+        } else if matches!(action, Action::PopVlan | Action::StripVlan) {
+            self.tagged = false;
+        }
+    }
+}
+
+fn pushes_vlan(action: &Action) -> bool {
+    matches!(action, Action::PushVlan(_) | Action::SetVlanVid(_) | Action::SetVlanPcp(_))
+}
+
+/// The actions that say the same in `version`; `Err` names the action that it cannot say.
+pub(crate) fn translate(
+    version: Version,
+    actions: &[Action],
+    mut context: Context,
+) -> Result<Cow<'_, [Action]>, &'static str> {
+    if actions.iter().all(|action| action.kind().number(version).is_some()) {
+        return Ok(Cow::Borrowed(actions));
+    }
+    let mut out = Vec::with_capacity(actions.len() + 2);
+    let mut queue = None;
+    let mut following = actions.iter();
+    while let Some(action) = following.next() {
+        let sayable = match version {
+            Version::V1_0 => to_v1_0(action, following.as_slice(), &mut queue, &mut out),
+            Version::V1_3 => to_v1_3(action, context, &mut out),
+        };
+        sayable.ok_or(action.kind().row().text)?;
+        context.after(action);
+    }
+    Ok(Cow::Owned(out))
+}
+
+fn to_v1_3(action: &Action, context: Context, out: &mut Vec<Action>) -> Option<()> {
+    let push = (!context.tagged).then_some(Action::PushVlan(ETH_TYPE_VLAN));
+    let set = Action::set_field;
+    let said = match action {
+        Action::SetVlanVid(vid) => {
+            out.extend(push);
+            set(Field::VlanVid, u128::from(*vid) & 0xfff | VID_PRESENT)
+        }
+        Action::SetVlanPcp(pcp) => {
+            out.extend(push);
+            set(Field::VlanPcp, u128::from(*pcp) & 7)
+        }
+        Action::StripVlan => Action::PopVlan,
+        Action::SetDlSrc(mac) => set(Field::EthSrc, mac.to_u64().into()),
+        Action::SetDlDst(mac) => set(Field::EthDst, mac.to_u64().into()),
+        Action::SetNwSrc(address) => set(Field::Ipv4Src, address.to_bits().into()),
+        Action::SetNwDst(address) => set(Field::Ipv4Dst, address.to_bits().into()),
+        Action::SetNwTos(tos) => set(Field::IpDscp, (*tos >> 2).into()),
+        Action::SetTpSrc(port) => set(context.ports?.0, u128::from(*port)),
+        Action::SetTpDst(port) => set(context.ports?.1, u128::from(*port)),
+        Action::Enqueue { port, queue } => {
+            out.push(Action::SetQueue(*queue));
+            Action::output(*port)
+        }
+        Action::Output { .. }
+        | Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::PushVlan(_)
+        | Action::PopVlan
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::SetField { .. }
+        | Action::PushPbb(_)
+        | Action::PopPbb
+        | Action::Experimenter { .. } => action.clone(),
+    };
+    out.push(said);
+    Some(())
+}
+
+fn to_v1_0(
+    action: &Action,
+    following: &[Action],
+    queue: &mut Option<QueueId>,
+    out: &mut Vec<Action>,
+) -> Option<()> {
+    let said = match action {
+        Action::Output { port, .. } => match *queue {
+            Some(queue) if may_enqueue(*port) => Action::Enqueue { port: *port, queue },
+            Some(_) | None => action.clone(),
+        },
+        Action::SetQueue(id) => {
+            *queue = Some(*id);
+            return Some(());
+        }
+        Action::PushVlan(ETH_TYPE_VLAN) if sets_vlan(following.first()?) => return Some(()),
+        Action::PopVlan => Action::StripVlan,
+        Action::SetField { field, value } => set_in_v1_0(*field, *value)?,
+        Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::PushVlan(_)
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::Group(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::PushPbb(_)
+        | Action::PopPbb => return None,
+        Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::StripVlan
+        | Action::SetDlSrc(_)
+        | Action::SetDlDst(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_)
+        | Action::Enqueue { .. }
+        | Action::Experimenter { .. } => action.clone(),
+    };
+    out.push(said);
+    Some(())
+}
+
+/// Enqueue takes a port that exists, or the ingress port (clause 5.3.3 of 1.0).
+fn may_enqueue(port: PortNo) -> bool {
+    port <= PortNo::MAX || port == PortNo::IN_PORT
+}
+
+fn sets_vlan(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::SetField { field: Field::VlanVid | Field::VlanPcp, .. }
+            | Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+    )
+}
+
+/// Makes 1.0's action of a set-field's value; `None` when the value is too wide.
+type Setter = fn(u128) -> Option<Action>;
+
+/// 1.0's actions for set-field.
+const SETTERS: &[(Field, Setter)] = &[
+    (Field::EthSrc, |value| mac(value).map(Action::SetDlSrc)),
+    (Field::EthDst, |value| mac(value).map(Action::SetDlDst)),
+    (Field::VlanVid, |value| number(value & !VID_PRESENT).map(Action::SetVlanVid)),
+    (Field::VlanPcp, |value| u8::try_from(value).ok().map(Action::SetVlanPcp)),
+    (Field::IpDscp, |value| u8::try_from(value << 2).ok().map(Action::SetNwTos)),
+    (Field::Ipv4Src, |value| ipv4(value).map(Action::SetNwSrc)),
+    (Field::Ipv4Dst, |value| ipv4(value).map(Action::SetNwDst)),
+    (Field::TcpSrc, |value| number(value).map(Action::SetTpSrc)),
+    (Field::UdpSrc, |value| number(value).map(Action::SetTpSrc)),
+    (Field::SctpSrc, |value| number(value).map(Action::SetTpSrc)),
+    (Field::TcpDst, |value| number(value).map(Action::SetTpDst)),
+    (Field::UdpDst, |value| number(value).map(Action::SetTpDst)),
+    (Field::SctpDst, |value| number(value).map(Action::SetTpDst)),
+];
+
+fn mac(value: u128) -> Option<MacAddr> {
+    u64::try_from(value).ok().map(MacAddr::from_u64)
+}
+
+fn ipv4(value: u128) -> Option<Ipv4Addr> {
+    u32::try_from(value).ok().map(Ipv4Addr::from)
+}
+
+fn number(value: u128) -> Option<u16> {
+    u16::try_from(value).ok()
+}
+
+fn set_in_v1_0(field: Field, value: u128) -> Option<Action> {
+    let (_, setter) = SETTERS.iter().find(|(settable, _)| *settable == field)?;
+    setter(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, translate};
+    use openflow::field::VID_PRESENT;
+    use openflow::{Action, Field, MacAddr, Match, PortNo, QueueId, Version};
+
+    fn to(version: Version, actions: &[Action], matching: &Match) -> Vec<Action> {
+        translate(version, actions, Context::of(matching)).unwrap().into_owned()
+    }
+
+    #[test]
+    fn setting_a_vlan_pushes_a_tag_unless_there_is_one() {
+        let vlan = [Action::SetVlanVid(5), Action::SetVlanPcp(3)];
+        let sets =
+            [Action::set_field(Field::VlanVid, 0x1005), Action::set_field(Field::VlanPcp, 3)];
+        let pushed = [&[Action::PushVlan(0x8100)], &sets[..]].concat();
+        assert_eq!(to(Version::V1_3, &vlan, &Match::any()), pushed);
+        assert_eq!(to(Version::V1_0, &pushed, &Match::any()), vlan);
+        let tagged = Match::any().with_masked(Field::VlanVid, VID_PRESENT, VID_PRESENT);
+        assert_eq!(to(Version::V1_3, &vlan, &tagged), sets);
+        let strip = [Action::StripVlan, Action::SetVlanVid(1)];
+        assert_eq!(to(Version::V1_3, &strip, &tagged)[1], Action::PushVlan(0x8100));
+    }
+
+    #[test]
+    fn queues_and_ports_of_the_protocol() {
+        let enqueue = [Action::Enqueue { port: PortNo(2), queue: QueueId(7) }];
+        let queued = [Action::SetQueue(QueueId(7)), Action::output(PortNo(2))];
+        assert_eq!(to(Version::V1_3, &enqueue, &Match::any()), queued);
+        assert_eq!(to(Version::V1_0, &queued, &Match::any()), enqueue);
+        let udp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 17);
+        let port = [Action::SetTpSrc(53)];
+        assert_eq!(to(Version::V1_3, &port, &udp), [Action::set_field(Field::UdpSrc, 53)]);
+        assert!(translate(Version::V1_3, &port, Context::default()).is_err());
+    }
+
+    #[test]
+    fn every_action_of_1_0_comes_back_from_1_3() {
+        let tcp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 6).with_masked(
+            Field::VlanVid,
+            VID_PRESENT,
+            VID_PRESENT,
+        );
+        let actions = [
+            Action::SetDlSrc(MacAddr([1, 2, 3, 4, 5, 6])),
+            Action::SetDlDst(MacAddr([6, 5, 4, 3, 2, 1])),
+            Action::SetNwSrc([10, 0, 0, 1].into()),
+            Action::SetNwDst([10, 0, 0, 2].into()),
+            Action::SetNwTos(0xb8),
+            Action::SetTpSrc(1),
+            Action::SetTpDst(2),
+            Action::SetVlanVid(4095),
+            Action::SetVlanPcp(7),
+            Action::StripVlan,
+            Action::output(PortNo::CONTROLLER),
+        ];
+        assert_eq!(to(Version::V1_0, &to(Version::V1_3, &actions, &tcp), &tcp), actions);
+    }
+
+    #[test]
+    fn what_1_0_cannot_say_is_named() {
+        let unsayable = [Action::DecNwTtl, Action::PushVlan(0x88a8), Action::PushVlan(0x8100)];
+        for action in unsayable {
+            let name = action.kind().row().text;
+            let list = [action];
+            assert_eq!(translate(Version::V1_0, &list, Context::default()), Err(name));
+        }
+        let metadata = [Action::set_field(Field::Ipv6Src, 1)];
+        assert!(translate(Version::V1_0, &metadata, Context::default()).is_err());
+    }
+}

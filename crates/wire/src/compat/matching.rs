@@ -1,0 +1,346 @@
+//! The twelve-tuple of 1.0, `ofp_match` (clause 5.2.3 of 1.0), to and from match fields.
+//!
+//! Reading normalizes as Open vSwitch does: a field whose prerequisite is missing is ignored (an IP
+//! address without an EtherType, ports of a protocol that has none), because many controllers leave
+//! rubbish there. What a field means depends on others: `nw_proto` is the opcode in ARP, `tp_src` and
+//! `tp_dst` are type and code in ICMP. Bits of `nw_tos` below the DSCP are ignored. A value that its
+//! field cannot hold is `OFPBMC_BAD_VALUE`. Writing is strict: what 1.0 cannot say is an error.
+
+use openflow::field::VID_PRESENT;
+use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo};
+
+use super::{port_from_v1_0, port_to_v1_0};
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+
+const IN_PORT: u32 = 1;
+const DL_VLAN: u32 = 1 << 1;
+const DL_SRC: u32 = 1 << 2;
+const DL_DST: u32 = 1 << 3;
+const DL_TYPE: u32 = 1 << 4;
+const NW_PROTO: u32 = 1 << 5;
+const TP_SRC: u32 = 1 << 6;
+const TP_DST: u32 = 1 << 7;
+const NW_SRC_SHIFT: u32 = 8;
+const NW_DST_SHIFT: u32 = 14;
+const DL_VLAN_PCP: u32 = 1 << 20;
+const NW_TOS: u32 = 1 << 21;
+/// Every wildcard, the two addresses with 32 bits (`OFPFW_NW_SRC_ALL`, `OFPFW_NW_DST_ALL`).
+const NOTHING: u32 = 0x3820ff;
+/// Width of the wildcard count of an address.
+const NW_BITS_MASK: u32 = 0x3f;
+
+/// `dl_vlan` of a packet without a tag (`OFP_VLAN_NONE`).
+const VLAN_NONE: u16 = 0xffff;
+
+const ETH_TYPE_IPV4: u16 = 0x0800;
+const ETH_TYPE_IPV6: u16 = 0x86dd;
+const ETH_TYPE_ARP: u16 = 0x0806;
+
+/// A member of the struct that a match field goes to.
+#[derive(Clone, Copy, Debug)]
+enum Member {
+    InPort,
+    DlSrc,
+    DlDst,
+    DlVlan,
+    DlVlanPcp,
+    DlType,
+    NwTos,
+    NwProto,
+    NwSrc,
+    NwDst,
+    TpSrc,
+    TpDst,
+}
+
+/// Where each field of the twelve-tuple goes.
+const MEMBERS: &[(Field, Member)] = &[
+    (Field::InPort, Member::InPort),
+    (Field::EthSrc, Member::DlSrc),
+    (Field::EthDst, Member::DlDst),
+    (Field::VlanVid, Member::DlVlan),
+    (Field::VlanPcp, Member::DlVlanPcp),
+    (Field::EthType, Member::DlType),
+    (Field::IpDscp, Member::NwTos),
+    (Field::IpProto, Member::NwProto),
+    (Field::ArpOp, Member::NwProto),
+    (Field::Ipv4Src, Member::NwSrc),
+    (Field::ArpSpa, Member::NwSrc),
+    (Field::Ipv4Dst, Member::NwDst),
+    (Field::ArpTpa, Member::NwDst),
+    (Field::TcpSrc, Member::TpSrc),
+    (Field::UdpSrc, Member::TpSrc),
+    (Field::SctpSrc, Member::TpSrc),
+    (Field::Icmpv4Type, Member::TpSrc),
+    (Field::TcpDst, Member::TpDst),
+    (Field::UdpDst, Member::TpDst),
+    (Field::SctpDst, Member::TpDst),
+    (Field::Icmpv4Code, Member::TpDst),
+];
+
+/// The struct's members as they stand on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct TwelveTuple {
+    wildcards: u32,
+    in_port: u16,
+    dl_src: MacAddr,
+    dl_dst: MacAddr,
+    dl_vlan: u16,
+    dl_vlan_pcp: u8,
+    dl_type: u16,
+    nw_tos: u8,
+    nw_proto: u8,
+    nw_src: u32,
+    nw_dst: u32,
+    tp_src: u16,
+    tp_dst: u16,
+}
+
+impl TwelveTuple {
+    fn read(r: &mut Reader<'_>) -> reader::Result<Self> {
+        let mut tuple = Self {
+            wildcards: r.u32()?,
+            in_port: r.u16()?,
+            dl_src: r.mac()?,
+            dl_dst: r.mac()?,
+            dl_vlan: r.u16()?,
+            dl_vlan_pcp: r.u8()?,
+            ..Self::default()
+        };
+        r.skip(1)?;
+        tuple.dl_type = r.u16()?;
+        tuple.nw_tos = r.u8()?;
+        tuple.nw_proto = r.u8()?;
+        r.skip(2)?;
+        tuple.nw_src = r.u32()?;
+        tuple.nw_dst = r.u32()?;
+        tuple.tp_src = r.u16()?;
+        tuple.tp_dst = r.u16()?;
+        Ok(tuple)
+    }
+
+    fn write(&self, w: &mut Writer<'_>) {
+        w.u32(self.wildcards);
+        w.u16(self.in_port);
+        w.mac(self.dl_src);
+        w.mac(self.dl_dst);
+        w.u16(self.dl_vlan);
+        w.u8(self.dl_vlan_pcp);
+        w.zeros(1);
+        w.u16(self.dl_type);
+        w.u8(self.nw_tos);
+        w.u8(self.nw_proto);
+        w.zeros(2);
+        w.u32(self.nw_src);
+        w.u32(self.nw_dst);
+        w.u16(self.tp_src);
+        w.u16(self.tp_dst);
+    }
+
+    /// Whether the field counts.
+    fn has(&self, wildcard: u32) -> bool {
+        self.wildcards & wildcard == 0
+    }
+
+    /// The mask of the address whose wildcard count stands at `shift`; 32 and more leave nothing.
+    fn address_mask(&self, shift: u32) -> u32 {
+        u32::MAX.checked_shl(self.wildcards >> shift & NW_BITS_MASK).unwrap_or(0)
+    }
+
+    fn to_match(self) -> Result<Match, Error> {
+        let mut matching = Match::any();
+        if self.has(IN_PORT) {
+            matching = matching.with(Field::InPort, port_from_v1_0(self.in_port).0.into());
+        }
+        if self.has(DL_SRC) {
+            matching = matching.with(Field::EthSrc, self.dl_src.to_u64().into());
+        }
+        if self.has(DL_DST) {
+            matching = matching.with(Field::EthDst, self.dl_dst.to_u64().into());
+        }
+        self.add_vlan(&mut matching)?;
+        if self.has(DL_TYPE) {
+            matching = matching.with(Field::EthType, self.dl_type.into());
+            self.add_network(&mut matching)?;
+        }
+        Ok(matching)
+    }
+
+    /// A tag's id, or no tag, or any tag of a priority.
+    fn add_vlan(&self, matching: &mut Match) -> Result<(), Error> {
+        if self.has(DL_VLAN) {
+            if self.dl_vlan == VLAN_NONE {
+                return matching.add(Field::VlanVid, 0, Field::VlanVid.full_mask());
+            }
+            if self.dl_vlan > 0xfff {
+                return Err(Error::BadMatchBadValue);
+            }
+            add(matching, Field::VlanVid, VID_PRESENT | u128::from(self.dl_vlan))?;
+        } else if self.has(DL_VLAN_PCP) {
+            matching.add(Field::VlanVid, VID_PRESENT, VID_PRESENT)?;
+        }
+        if self.has(DL_VLAN_PCP) {
+            add(matching, Field::VlanPcp, self.dl_vlan_pcp.into())?;
+        }
+        Ok(())
+    }
+
+    fn add_network(&self, matching: &mut Match) -> Result<(), Error> {
+        match self.dl_type {
+            ETH_TYPE_ARP => {
+                if self.has(NW_PROTO) {
+                    add(matching, Field::ArpOp, self.nw_proto.into())?;
+                }
+                self.add_addresses(matching, Field::ArpSpa, Field::ArpTpa);
+            }
+            ETH_TYPE_IPV4 => {
+                self.add_addresses(matching, Field::Ipv4Src, Field::Ipv4Dst);
+                self.add_transport(matching)?;
+            }
+            ETH_TYPE_IPV6 => self.add_transport(matching)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_addresses(&self, matching: &mut Match, src: Field, dst: Field) {
+        matching.set(src, self.nw_src.into(), self.address_mask(NW_SRC_SHIFT).into());
+        matching.set(dst, self.nw_dst.into(), self.address_mask(NW_DST_SHIFT).into());
+    }
+
+    fn add_transport(&self, matching: &mut Match) -> Result<(), Error> {
+        if self.has(NW_TOS) {
+            add(matching, Field::IpDscp, (self.nw_tos >> 2).into())?;
+        }
+        if self.has(NW_PROTO) {
+            add(matching, Field::IpProto, self.nw_proto.into())?;
+            if let Some((src, dst)) = ports_of(matching) {
+                if self.has(TP_SRC) {
+                    add(matching, src, self.tp_src.into())?;
+                }
+                if self.has(TP_DST) {
+                    add(matching, dst, self.tp_dst.into())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts one field of a match whose prerequisites hold; `None` when 1.0 cannot say it.
+    fn put(&mut self, held: &MatchField) -> Option<()> {
+        let &(_, member) = MEMBERS.iter().find(|(field, _)| *field == held.field)?;
+        let number = || held.is_exact().then_some(held.value);
+        let wildcard = match member {
+            Member::DlVlan => return self.put_vlan_vid(held),
+            Member::NwSrc => return self.put_address(NW_SRC_SHIFT, held),
+            Member::NwDst => return self.put_address(NW_DST_SHIFT, held),
+            Member::InPort => {
+                self.in_port = port_to_v1_0(PortNo(u32::try_from(number()?).ok()?))?;
+                IN_PORT
+            }
+            Member::DlSrc => {
+                self.dl_src = mac(number()?)?;
+                DL_SRC
+            }
+            Member::DlDst => {
+                self.dl_dst = mac(number()?)?;
+                DL_DST
+            }
+            Member::DlVlanPcp => {
+                self.dl_vlan_pcp = number()?.try_into().ok()?;
+                DL_VLAN_PCP
+            }
+            Member::DlType => {
+                self.dl_type = number()?.try_into().ok()?;
+                DL_TYPE
+            }
+            Member::NwTos => {
+                self.nw_tos = u8::try_from(number()?).ok()? << 2;
+                NW_TOS
+            }
+            Member::NwProto => {
+                self.nw_proto = number()?.try_into().ok()?;
+                NW_PROTO
+            }
+            Member::TpSrc => {
+                self.tp_src = number()?.try_into().ok()?;
+                TP_SRC
+            }
+            Member::TpDst => {
+                self.tp_dst = number()?.try_into().ok()?;
+                TP_DST
+            }
+        };
+        self.wildcards &= !wildcard;
+        Some(())
+    }
+
+    /// Puts an address whose mask is a prefix.
+    fn put_address(&mut self, shift: u32, held: &MatchField) -> Option<()> {
+        let value = u32::try_from(held.value).ok()?;
+        let mask = u32::try_from(held.mask).ok()?;
+        let ignored = mask.trailing_zeros();
+        if u32::MAX.checked_shl(ignored) != Some(mask) {
+            return None;
+        }
+        *(if shift == NW_SRC_SHIFT { &mut self.nw_src } else { &mut self.nw_dst }) = value;
+        self.wildcards = self.wildcards & !(NW_BITS_MASK << shift) | ignored << shift;
+        Some(())
+    }
+
+    /// "Any tag" can only be said together with a priority, which [`write`] checks.
+    fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
+        match (held.value, held.mask) {
+            (VID_PRESENT, VID_PRESENT) => return Some(()),
+            (0, _) if held.is_exact() => self.dl_vlan = VLAN_NONE,
+            (value, _) if held.is_exact() && value & VID_PRESENT != 0 => {
+                self.dl_vlan = u16::try_from(value & !VID_PRESENT).ok()?;
+            }
+            _ => return None,
+        }
+        self.wildcards &= !DL_VLAN;
+        Some(())
+    }
+}
+
+fn add(matching: &mut Match, field: Field, value: u128) -> Result<(), Error> {
+    matching.add(field, value, field.full_mask())
+}
+
+/// The fields that `tp_src` and `tp_dst` are, by the protocol; `None` when it has none in 1.0.
+fn ports_of(matching: &Match) -> Option<(Field, Field)> {
+    [
+        (Field::TcpSrc, Field::TcpDst),
+        (Field::UdpSrc, Field::UdpDst),
+        (Field::SctpSrc, Field::SctpDst),
+        (Field::Icmpv4Type, Field::Icmpv4Code),
+    ]
+    .into_iter()
+    .find(|(src, _)| matching.meets(src.row().prereq))
+}
+
+fn mac(value: u128) -> Option<MacAddr> {
+    u64::try_from(value).ok().map(MacAddr::from_u64)
+}
+
+/// Reads a twelve-tuple of 40 bytes.
+pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<Match> {
+    let start = r.clone();
+    TwelveTuple::read(r)?.to_match().map_err(|error| start.fault_in(error, "ofp_match"))
+}
+
+/// Writes a match as a twelve-tuple.
+pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
+    let prerequisites = matching.check_prerequisites().is_ok();
+    w.require(prerequisites, "match field without its prerequisite")?;
+    let mut tuple = TwelveTuple { wildcards: NOTHING, ..TwelveTuple::default() };
+    for held in matching.fields() {
+        let what = held.field.row().name;
+        tuple.put(held).ok_or_else(|| w.unsupported(what))?;
+    }
+    let any_tag = matching.get(Field::VlanVid).is_some_and(|vid| !vid.is_exact());
+    w.require(!any_tag || tuple.has(DL_VLAN_PCP), "any VLAN tag")?;
+    tuple.write(w);
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Flow entries in messages: flow-mod, flow-removed, flow statistics
+//! (clauses 7.3.4.1, 7.4.2, 7.3.5.2 and 7.3.5.3).
+//!
+//! What 1.0's notices and statistics do not carry (table of a flow-removed, hard timeout, flags) is
+//! left out there; what its commands cannot ask for is an error.
+
+use openflow::flow::{
+    AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
+    FlowStats, FlowStatsRequest,
+};
+use openflow::{Cookie, Error, GroupId, TableId, Version};
+
+use crate::instruction;
+use crate::matching::{self, Prerequisites};
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+
+/// `OFPFF_EMERG`, which 1.0 has where 1.3 has `OFPFF_RESET_COUNTS`.
+const EMERG_V1_0: u16 = 1 << 2;
+/// The flags that lie alike in both versions.
+const COMMON_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
+
+pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+    match r.version {
+        Version::V1_0 => read_mod_v1_0(r),
+        Version::V1_3 => read_mod_v1_3(r),
+    }
+}
+
+fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+    let matching = matching::read(r, Prerequisites::Checked)?;
+    let cookie = Cookie(r.u64()?);
+    let at_command = r.clone();
+    let command = u8::try_from(r.u16()?)
+        .map_err(|_| at_command.fault_in(Error::FlowModBadCommand, "command"))?;
+    Ok(FlowMod {
+        command: FlowModCommand::from_number(command),
+        table_id: TableId(0),
+        cookie,
+        cookie_mask: 0,
+        idle_timeout_s: r.u16()?,
+        hard_timeout_s: r.u16()?,
+        priority: r.u16()?,
+        buffer_id: r.buffer_id()?,
+        out_port: r.port()?,
+        out_group: GroupId::ANY,
+        flags: read_flags_v1_0(r)?,
+        matching,
+        instructions: instruction::read_list(r)?,
+    })
+}
+
+fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowModFlags> {
+    let start = r.clone();
+    let bits = r.u16()?;
+    let common = FlowModFlags::from_bits_retain(bits) & COMMON_FLAGS;
+    if bits & !(COMMON_FLAGS.bits() | EMERG_V1_0) != 0 {
+        return Err(start.fault_in(Error::FlowModBadFlags, "flags"));
+    }
+    Ok(if bits & EMERG_V1_0 == 0 { common } else { common | FlowModFlags::EMERG })
+}
+
+fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+    let cookie = Cookie(r.u64()?);
+    let cookie_mask = r.u64()?;
+    let table_id = TableId(r.u8()?);
+    let command = FlowModCommand::from_number(r.u8()?);
+    let idle_timeout_s = r.u16()?;
+    let hard_timeout_s = r.u16()?;
+    let priority = r.u16()?;
+    let buffer_id = r.buffer_id()?;
+    let out_port = r.port()?;
+    let out_group = GroupId(r.u32()?);
+    let flags = FlowModFlags::from_bits_retain(r.u16()?);
+    r.skip(2)?;
+    let matching = matching::read(r, Prerequisites::Checked)?;
+    let instructions = instruction::read_list(r)?;
+    Ok(FlowMod {
+        command,
+        table_id,
+        cookie,
+        cookie_mask,
+        idle_timeout_s,
+        hard_timeout_s,
+        priority,
+        buffer_id,
+        out_port,
+        out_group,
+        flags,
+        matching,
+        instructions,
+    })
+}
+
+pub(crate) fn write_mod(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+    match w.version {
+        Version::V1_0 => {
+            require_v1_0(w, flow)?;
+            matching::write(w, &flow.matching)?;
+            w.u64(flow.cookie.0);
+            w.u16(flow.command.number().into());
+        }
+        Version::V1_3 => {
+            w.u64(flow.cookie.0);
+            w.u64(flow.cookie_mask);
+            w.u8(flow.table_id.0);
+            w.u8(flow.command.number());
+        }
+    }
+    w.u16(flow.idle_timeout_s);
+    w.u16(flow.hard_timeout_s);
+    w.u16(flow.priority);
+    w.buffer_id(flow.buffer_id)?;
+    w.port(flow.out_port)?;
+    match w.version {
+        Version::V1_0 => {
+            let emerg = flow.flags.contains(FlowModFlags::EMERG);
+            let common = (flow.flags & COMMON_FLAGS).bits();
+            w.u16(if emerg { common | EMERG_V1_0 } else { common });
+        }
+        Version::V1_3 => {
+            w.u32(flow.out_group.0);
+            w.u16(flow.flags.bits());
+            w.zeros(2);
+            matching::write(w, &flow.matching)?;
+        }
+    }
+    instruction::write_list(w, &flow.instructions, &flow.matching)
+}
+
+/// What 1.0's flow-mod has no room for. A delete in all tables is what it always means.
+fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+    let delete = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+    let table = flow.table_id == TableId(0) || delete && flow.table_id == TableId::ALL;
+    w.require(table, "table of a flow-mod")?;
+    w.require(flow.cookie_mask == 0, "cookie mask of a flow-mod")?;
+    w.require(flow.out_group == GroupId::ANY, "out_group of a flow-mod")?;
+    let flags = COMMON_FLAGS | FlowModFlags::EMERG;
+    w.require(flags.contains(flow.flags), "flags of a flow-mod")
+}
+
+pub(crate) fn read_removed(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
+    let before = match r.version {
+        Version::V1_0 => Some(matching::read(r, Prerequisites::Unchecked)?),
+        Version::V1_3 => None,
+    };
+    let cookie = Cookie(r.u64()?);
+    let priority = r.u16()?;
+    let reason = FlowRemovedReason::from_number(r.u8()?);
+    let table_id = match r.version {
+        Version::V1_0 => r.skip(1).map(|()| TableId(0))?,
+        Version::V1_3 => TableId(r.u8()?),
+    };
+    let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
+    let idle_timeout_s = r.u16()?;
+    let hard_timeout_s = match r.version {
+        Version::V1_0 => r.skip(2).map(|()| 0)?,
+        Version::V1_3 => r.u16()?,
+    };
+    let (packet_count, byte_count) = (r.u64()?, r.u64()?);
+    let matching = match before {
+        Some(matching) => matching,
+        None => matching::read(r, Prerequisites::Unchecked)?,
+    };
+    Ok(FlowRemoved {
+        cookie,
+        priority,
+        reason,
+        table_id,
+        duration_s,
+        duration_ns,
+        idle_timeout_s,
+        hard_timeout_s,
+        packet_count,
+        byte_count,
+        matching,
+    })
+}
+
+pub(crate) fn write_removed(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
+    if w.version == Version::V1_0 {
+        matching::write(w, &flow.matching)?;
+    }
+    w.u64(flow.cookie.0);
+    w.u16(flow.priority);
+    match (w.version, flow.reason) {
+        (Version::V1_0, FlowRemovedReason::GroupDelete) => {
+            w.u8(FlowRemovedReason::Delete.number());
+        }
+        (Version::V1_0 | Version::V1_3, reason) => w.u8(reason.number()),
+    }
+    match w.version {
+        Version::V1_0 => w.zeros(1),
+        Version::V1_3 => w.u8(flow.table_id.0),
+    }
+    w.u32(flow.duration_s);
+    w.u32(flow.duration_ns);
+    w.u16(flow.idle_timeout_s);
+    match w.version {
+        Version::V1_0 => w.zeros(2),
+        Version::V1_3 => w.u16(flow.hard_timeout_s),
+    }
+    w.u64(flow.packet_count);
+    w.u64(flow.byte_count);
+    if w.version == Version::V1_3 {
+        matching::write(w, &flow.matching)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
+    match r.version {
+        Version::V1_0 => {
+            let matching = matching::read(r, Prerequisites::Checked)?;
+            let table_id = TableId(r.u8()?);
+            r.skip(1)?;
+            let out_port = r.port()?;
+            Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
+        }
+        Version::V1_3 => {
+            let table_id = TableId(r.u8()?);
+            r.skip(3)?;
+            let out_port = r.port()?;
+            let out_group = GroupId(r.u32()?);
+            r.skip(4)?;
+            let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
+            let matching = matching::read(r, Prerequisites::Checked)?;
+            Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+        }
+    }
+}
+
+pub(crate) fn write_stats_request(
+    w: &mut Writer<'_>,
+    request: &FlowStatsRequest,
+) -> writer::Result<()> {
+    match w.version {
+        Version::V1_0 => {
+            w.require(request.out_group == GroupId::ANY, "out_group of a statistics request")?;
+            let cookie = request.cookie_mask == 0 && request.cookie == Cookie(0);
+            w.require(cookie, "cookie of a statistics request")?;
+            matching::write(w, &request.matching)?;
+            w.u8(request.table_id.0);
+            w.zeros(1);
+            w.port(request.out_port)
+        }
+        Version::V1_3 => {
+            w.u8(request.table_id.0);
+            w.zeros(3);
+            w.port(request.out_port)?;
+            w.u32(request.out_group.0);
+            w.zeros(4);
+            w.u64(request.cookie.0);
+            w.u64(request.cookie_mask);
+            matching::write(w, &request.matching)
+        }
+    }
+}
+
+pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
+    let mut r = r.sized("flow statistics")?;
+    let table_id = TableId(r.u8()?);
+    r.skip(1)?;
+    let before = match r.version {
+        Version::V1_0 => Some(matching::read(&mut r, Prerequisites::Unchecked)?),
+        Version::V1_3 => None,
+    };
+    let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let flags = match r.version {
+        Version::V1_0 => r.skip(6).map(|()| FlowModFlags::empty())?,
+        Version::V1_3 => {
+            let flags = FlowModFlags::from_bits_retain(r.u16()?);
+            r.skip(4)?;
+            flags
+        }
+    };
+    let cookie = Cookie(r.u64()?);
+    let (packet_count, byte_count) = (r.u64()?, r.u64()?);
+    let matching = match before {
+        Some(matching) => matching,
+        None => matching::read(&mut r, Prerequisites::Unchecked)?,
+    };
+    let instructions = instruction::read_list(&mut r)?;
+    Ok(FlowStats {
+        table_id,
+        duration_s,
+        duration_ns,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        flags,
+        cookie,
+        packet_count,
+        byte_count,
+        matching,
+        instructions,
+    })
+}
+
+pub(crate) fn write_stats(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+    let start = w.place();
+    w.u16(0);
+    w.u8(flow.table_id.0);
+    w.zeros(1);
+    if w.version == Version::V1_0 {
+        matching::write(w, &flow.matching)?;
+    }
+    w.u32(flow.duration_s);
+    w.u32(flow.duration_ns);
+    w.u16(flow.priority);
+    w.u16(flow.idle_timeout_s);
+    w.u16(flow.hard_timeout_s);
+    match w.version {
+        Version::V1_0 => w.zeros(6),
+        Version::V1_3 => {
+            w.u16(flow.flags.bits());
+            w.zeros(4);
+        }
+    }
+    w.u64(flow.cookie.0);
+    w.u64(flow.packet_count);
+    w.u64(flow.byte_count);
+    if w.version == Version::V1_3 {
+        matching::write(w, &flow.matching)?;
+    }
+    instruction::write_list(w, &flow.instructions, &flow.matching)?;
+    w.fill_len(start, start, "flow statistics")
+}
+
+pub(crate) fn read_aggregate(r: &mut Reader<'_>) -> reader::Result<AggregateStats> {
+    let (packet_count, byte_count, flow_count) = (r.u64()?, r.u64()?, r.u32()?);
+    r.skip(4)?;
+    Ok(AggregateStats { packet_count, byte_count, flow_count })
+}
+
+pub(crate) fn write_aggregate(w: &mut Writer<'_>, stats: &AggregateStats) {
+    w.u64(stats.packet_count);
+    w.u64(stats.byte_count);
+    w.u32(stats.flow_count);
+    w.zeros(4);
+}

@@ -1,0 +1,112 @@
+//! The instructions of a flow entry (clause 7.2.4); in 1.0 a bare list of actions.
+
+use openflow::{Error, Instruction, InstructionKind, Match, MeterId, TableId, Version};
+
+use crate::action::{self, Context};
+use crate::error::EncodeError;
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+
+/// Reads all that is left in `r` as instructions. An action list of 1.0 is one apply-actions
+/// instruction, or none when it is empty.
+pub(crate) fn read_list(r: &mut Reader<'_>) -> reader::Result<Vec<Instruction>> {
+    let mut list = r.part(r.remaining())?.reading("instruction", Error::BadInstructionBadLen);
+    match r.version {
+        Version::V1_0 if list.is_empty() => Ok(Vec::new()),
+        Version::V1_0 => Ok(vec![Instruction::ApplyActions(action::read_list(list)?)]),
+        Version::V1_3 => {
+            let mut instructions = Vec::new();
+            while !list.is_empty() {
+                instructions.push(read(&mut list)?);
+            }
+            Ok(instructions)
+        }
+    }
+}
+
+fn read(r: &mut Reader<'_>) -> reader::Result<Instruction> {
+    let start = r.clone();
+    let (number, len, mut body) = r.element()?;
+    if len < 8 || !len.is_multiple_of(8) {
+        return Err(start.bad_len());
+    }
+    let kind = InstructionKind::from_number(number)
+        .ok_or_else(|| start.fault(Error::BadInstructionUnknownInst))?;
+    let instruction = match kind {
+        InstructionKind::GotoTable => {
+            let table = TableId(body.u8()?);
+            body.skip(3)?;
+            Instruction::GotoTable(table)
+        }
+        InstructionKind::WriteMetadata => {
+            body.skip(4)?;
+            Instruction::WriteMetadata { metadata: body.u64()?, mask: body.u64()? }
+        }
+        InstructionKind::WriteActions => Instruction::WriteActions(read_actions(&mut body)?),
+        InstructionKind::ApplyActions => Instruction::ApplyActions(read_actions(&mut body)?),
+        InstructionKind::ClearActions => {
+            body.skip(4)?;
+            Instruction::ClearActions
+        }
+        InstructionKind::Meter => Instruction::Meter(MeterId(body.u32()?)),
+        InstructionKind::Experimenter => {
+            Instruction::Experimenter { experimenter: body.u32()?, data: body.rest().to_vec() }
+        }
+    };
+    body.finish()?;
+    Ok(instruction)
+}
+
+fn read_actions(r: &mut Reader<'_>) -> reader::Result<Vec<openflow::Action>> {
+    r.skip(4)?;
+    action::read_list(r.part(r.remaining())?)
+}
+
+/// Writes the instructions of an entry with this match.
+pub(crate) fn write_list(
+    w: &mut Writer<'_>,
+    instructions: &[Instruction],
+    matching: &Match,
+) -> writer::Result<()> {
+    let context = Context::of(matching);
+    match (w.version, instructions) {
+        (Version::V1_0, []) => Ok(()),
+        (Version::V1_0, [Instruction::ApplyActions(actions)]) => {
+            action::write_list(w, actions, context)
+        }
+        (Version::V1_0, _) => Err(w.unsupported("instructions other than one apply-actions")),
+        (Version::V1_3, list) => list.iter().try_for_each(|one| write(w, one, context)),
+    }
+}
+
+fn write(w: &mut Writer<'_>, instruction: &Instruction, context: Context) -> writer::Result<()> {
+    let row = instruction.kind().row();
+    let start = w.place();
+    w.u16(row.number);
+    w.u16(0);
+    match instruction {
+        Instruction::GotoTable(table) => {
+            w.u8(table.0);
+            w.zeros(3);
+        }
+        Instruction::WriteMetadata { metadata, mask } => {
+            w.zeros(4);
+            w.u64(*metadata);
+            w.u64(*mask);
+        }
+        Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
+            w.zeros(4);
+            action::write_list(w, actions, context)?;
+        }
+        Instruction::ClearActions => w.zeros(4),
+        Instruction::Meter(meter) => w.u32(meter.0),
+        Instruction::Experimenter { experimenter, data } => {
+            w.u32(*experimenter);
+            w.bytes(data);
+        }
+    }
+    if !(w.place() - start).is_multiple_of(8) {
+        return Err(EncodeError::Invalid { what: "experimenter instruction of an uneven length" });
+    }
+    w.fill_len(start + 2, start, row.text)
+}

@@ -1,0 +1,154 @@
+//! A whole message: its type byte leads to the body's file, its length is checked at both ends.
+//!
+//! Only dispatch stands here; each body is read and written in the file of its concept.
+
+use openflow::{Error, Message, MessageKind, Version, Xid};
+
+use crate::error::{DecodeError, EncodeError, Fault};
+use crate::header::{Frame, HEADER_LEN};
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+use crate::{
+    error_message, experimenter, flow, group, hello, meter, multipart, packet, port, queue, role,
+    switch, table,
+};
+
+/// The message that a whole frame holds.
+///
+/// # Errors
+/// The protocol's error for what is wrong: `OFPBRC_BAD_LEN` when the frame is not as long as its
+/// header says or its body is too short or too long, `OFPBRC_BAD_VERSION` for versions that Weir
+/// does not speak, `OFPBRC_BAD_TYPE` for unknown messages, and those of actions, matches and so on.
+/// The first message of a connection may have any version: see [`crate::decode_hello`].
+pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
+    let frame = Frame::parse(frame)?;
+    let header = frame.header();
+    let fail = |fault| DecodeError::new(Some(header), fault);
+    let version = header.known_version().ok_or_else(|| {
+        fail(Fault { error: Error::BadRequestBadVersion, what: "header's version", offset: 0 })
+    })?;
+    let kind = MessageKind::from_number(version, header.message_type).ok_or_else(|| {
+        fail(Fault { error: Error::BadRequestBadType, what: "header's type", offset: 1 })
+    })?;
+    let mut body = Reader::new(version, frame.body(), HEADER_LEN, kind.row().name);
+    let message = read_body(kind, &mut body).map_err(fail)?;
+    body.finish().map_err(fail)?;
+    Ok((version, header.xid, message))
+}
+
+fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::Result<Message> {
+    Ok(match kind {
+        MessageKind::Hello => Message::Hello(hello::read(r)),
+        MessageKind::Error => Message::Error(error_message::read(r)?),
+        MessageKind::EchoRequest => Message::EchoRequest(r.rest().to_vec()),
+        MessageKind::EchoReply => Message::EchoReply(r.rest().to_vec()),
+        MessageKind::Experimenter => Message::Experimenter(experimenter::read(r)?),
+        MessageKind::FeaturesRequest => Message::FeaturesRequest,
+        MessageKind::FeaturesReply => Message::FeaturesReply(switch::read_features(r)?),
+        MessageKind::GetConfigRequest => Message::GetConfigRequest,
+        MessageKind::GetConfigReply => Message::GetConfigReply(switch::read_config(r)?),
+        MessageKind::SetConfig => Message::SetConfig(switch::read_config(r)?),
+        MessageKind::PacketIn => Message::PacketIn(packet::read_in(r)?),
+        MessageKind::FlowRemoved => Message::FlowRemoved(flow::read_removed(r)?),
+        MessageKind::PortStatus => Message::PortStatus(port::read_status(r)?),
+        MessageKind::PacketOut => Message::PacketOut(packet::read_out(r)?),
+        MessageKind::FlowMod => Message::FlowMod(flow::read_mod(r)?),
+        MessageKind::GroupMod => Message::GroupMod(group::read_mod(r)?),
+        MessageKind::PortMod => Message::PortMod(port::read_mod(r)?),
+        MessageKind::TableMod => Message::TableMod(table::read_mod(r)?),
+        MessageKind::MultipartRequest => Message::MultipartRequest(multipart::read_request(r)?),
+        MessageKind::MultipartReply => Message::MultipartReply(multipart::read_reply(r)?),
+        MessageKind::BarrierRequest => Message::BarrierRequest,
+        MessageKind::BarrierReply => Message::BarrierReply,
+        MessageKind::QueueGetConfigRequest => {
+            Message::QueueGetConfigRequest(queue::read_config_request(r)?)
+        }
+        MessageKind::QueueGetConfigReply => Message::QueueGetConfigReply(queue::read_config(r)?),
+        MessageKind::RoleRequest => Message::RoleRequest(role::read_role(r)?),
+        MessageKind::RoleReply => Message::RoleReply(role::read_role(r)?),
+        MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
+        MessageKind::GetAsyncReply => Message::GetAsyncReply(role::read_async(r)?),
+        MessageKind::SetAsync => Message::SetAsync(role::read_async(r)?),
+        MessageKind::MeterMod => Message::MeterMod(meter::read_mod(r)?),
+    })
+}
+
+/// The frame that says `message` in `version`.
+///
+/// # Errors
+/// [`EncodeError::Unsupported`] for what the version cannot say, [`EncodeError::TooLong`] for what
+/// does not fit its length field (a multipart reply is split by [`crate::encode_multipart`]),
+/// [`EncodeError::Invalid`] for a message that contradicts itself.
+pub fn encode(version: Version, xid: Xid, message: &Message) -> Result<Vec<u8>, EncodeError> {
+    let mut frame = Vec::new();
+    encode_into(&mut frame, version, xid, message)?;
+    Ok(frame)
+}
+
+/// Appends the frame that says `message` in `version` to `out`, which stays as it was on an error.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_into(
+    out: &mut Vec<u8>,
+    version: Version,
+    xid: Xid,
+    message: &Message,
+) -> Result<(), EncodeError> {
+    let mut w = Writer::new(version, out);
+    let start = w.place();
+    let written = write_header(&mut w, xid, message.kind())
+        .and_then(|()| write_body(&mut w, message))
+        .and_then(|()| finish(&mut w, start));
+    if written.is_err() {
+        w.take_back(start);
+    }
+    written
+}
+
+/// Begins a frame; its length is filled in by [`finish`].
+pub(crate) fn write_header(w: &mut Writer<'_>, xid: Xid, kind: MessageKind) -> writer::Result<()> {
+    let number = kind.number(w.version).ok_or_else(|| w.unsupported(kind.row().name))?;
+    w.u8(w.version.number());
+    w.u8(number);
+    w.u16(0);
+    w.u32(xid.0);
+    Ok(())
+}
+
+/// Fills in the length of the frame that began at `start`.
+pub(crate) fn finish(w: &mut Writer<'_>, start: usize) -> writer::Result<()> {
+    w.fill_len(start + 2, start, "message")
+}
+
+fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::Result<()> {
+    match message {
+        Message::Hello(body) => hello::write(w, body),
+        Message::Error(body) => error_message::write(w, body)?,
+        Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
+        Message::Experimenter(body) => experimenter::write(w, body)?,
+        Message::FeaturesReply(body) => switch::write_features(w, body)?,
+        Message::GetConfigReply(body) | Message::SetConfig(body) => switch::write_config(w, body),
+        Message::PacketIn(body) => packet::write_in(w, body)?,
+        Message::FlowRemoved(body) => flow::write_removed(w, body)?,
+        Message::PortStatus(body) => port::write_status(w, body)?,
+        Message::PacketOut(body) => packet::write_out(w, body)?,
+        Message::FlowMod(body) => flow::write_mod(w, body)?,
+        Message::GroupMod(body) => group::write_mod(w, body)?,
+        Message::PortMod(body) => port::write_mod(w, body)?,
+        Message::TableMod(body) => table::write_mod(w, body),
+        Message::MultipartRequest(body) => multipart::write_request(w, body)?,
+        Message::MultipartReply(body) => multipart::write_reply(w, body)?,
+        Message::QueueGetConfigRequest(port) => queue::write_config_request(w, *port)?,
+        Message::QueueGetConfigReply(body) => queue::write_config(w, body)?,
+        Message::RoleRequest(body) | Message::RoleReply(body) => role::write_role(w, body),
+        Message::GetAsyncReply(body) | Message::SetAsync(body) => role::write_async(w, body),
+        Message::MeterMod(body) => meter::write_mod(w, body)?,
+        Message::FeaturesRequest
+        | Message::GetConfigRequest
+        | Message::BarrierRequest
+        | Message::BarrierReply
+        | Message::GetAsyncRequest => {}
+    }
+    Ok(())
+}

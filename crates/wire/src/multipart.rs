@@ -1,0 +1,285 @@
+//! Multipart messages: their header and which body they carry (clause 7.3.5; statistics in 1.0).
+//!
+//! A reply is a sequence of elements; [`crate::split`] writes the same elements to as many messages
+//! as they need.
+
+use openflow::flow::{AggregateStats, FlowStats};
+use openflow::group::{GroupDesc, GroupFeatures, GroupStats};
+use openflow::message::{
+    Experimenter, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    MultipartType, SwitchDesc,
+};
+use openflow::meter::{MeterConfig, MeterFeatures, MeterStats};
+use openflow::port::{PortDesc, PortStats, QueueStats};
+use openflow::table::{TableFeatures, TableStats};
+use openflow::{Error, Version};
+
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+use crate::{experimenter, flow, group, meter, port, queue, table, table_features};
+
+/// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
+pub(crate) const MORE: u16 = 1;
+
+/// `DESC_STR_LEN`.
+const DESC_LEN: usize = 256;
+/// `SERIAL_NUM_LEN`.
+const SERIAL_LEN: usize = 32;
+
+/// Whether the version has the type; 1.0 has those to queue statistics, and the vendor's.
+fn has_type(version: Version, number: MultipartType) -> bool {
+    match (version, number) {
+        (_, MultipartType::Unknown(_)) => false,
+        (Version::V1_3, _) | (Version::V1_0, MultipartType::Experimenter) => true,
+        (Version::V1_0, number) => number <= MultipartType::Queue,
+    }
+}
+
+fn read_header(r: &mut Reader<'_>) -> reader::Result<(MultipartType, bool)> {
+    let start = r.clone();
+    let number = MultipartType::from_number(r.u16()?);
+    if !has_type(r.version, number) {
+        return Err(start.fault_in(Error::BadRequestBadMultipart, "type of a multipart message"));
+    }
+    let more = r.u16()? & MORE != 0;
+    if r.version == Version::V1_3 {
+        r.skip(4)?;
+    }
+    Ok((number, more))
+}
+
+/// Writes type and flags; the flags' place is two bytes behind the type's.
+pub(crate) fn write_header(
+    w: &mut Writer<'_>,
+    number: MultipartType,
+    more: bool,
+) -> writer::Result<()> {
+    w.require(has_type(w.version, number), number.text())?;
+    w.u16(number.number());
+    w.u16(if more { MORE } else { 0 });
+    if w.version == Version::V1_3 {
+        w.zeros(4);
+    }
+    Ok(())
+}
+
+/// Reads a request. 1.0 has no flags for requests, so there `more` is never set.
+pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::Result<MultipartRequest> {
+    use MultipartRequestBody as Body;
+    let start = r.clone();
+    let (number, more) = read_header(r)?;
+    let body = match number {
+        MultipartType::Desc => Body::Desc,
+        MultipartType::Flow => Body::Flow(flow::read_stats_request(r)?),
+        MultipartType::Aggregate => Body::Aggregate(flow::read_stats_request(r)?),
+        MultipartType::Table => Body::Table,
+        MultipartType::PortStats => Body::PortStats(port::read_stats_request(r)?),
+        MultipartType::Queue => {
+            let (port, queue) = queue::read_stats_request(r)?;
+            Body::Queue { port, queue }
+        }
+        MultipartType::Group => Body::Group(group::read_id_request(r)?),
+        MultipartType::GroupDesc => Body::GroupDesc,
+        MultipartType::GroupFeatures => Body::GroupFeatures,
+        MultipartType::Meter => Body::Meter(meter::read_id_request(r)?),
+        MultipartType::MeterConfig => Body::MeterConfig(meter::read_id_request(r)?),
+        MultipartType::MeterFeatures => Body::MeterFeatures,
+        MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
+        MultipartType::PortDesc => Body::PortDesc,
+        MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
+        MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
+    };
+    Ok(MultipartRequest { more: more && r.version == Version::V1_3, body })
+}
+
+pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
+    use MultipartRequestBody as Body;
+    match body {
+        Body::Desc => MultipartType::Desc,
+        Body::Flow(_) => MultipartType::Flow,
+        Body::Aggregate(_) => MultipartType::Aggregate,
+        Body::Table => MultipartType::Table,
+        Body::PortStats(_) => MultipartType::PortStats,
+        Body::Queue { .. } => MultipartType::Queue,
+        Body::Group(_) => MultipartType::Group,
+        Body::GroupDesc => MultipartType::GroupDesc,
+        Body::GroupFeatures => MultipartType::GroupFeatures,
+        Body::Meter(_) => MultipartType::Meter,
+        Body::MeterConfig(_) => MultipartType::MeterConfig,
+        Body::MeterFeatures => MultipartType::MeterFeatures,
+        Body::TableFeatures(_) => MultipartType::TableFeatures,
+        Body::PortDesc => MultipartType::PortDesc,
+        Body::Experimenter(_) => MultipartType::Experimenter,
+    }
+}
+
+pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> writer::Result<()> {
+    use MultipartRequestBody as Body;
+    w.require(w.version == Version::V1_3 || !request.more, "a request of several parts")?;
+    write_header(w, request_type(&request.body), request.more)?;
+    match &request.body {
+        Body::Desc
+        | Body::Table
+        | Body::GroupDesc
+        | Body::GroupFeatures
+        | Body::MeterFeatures
+        | Body::PortDesc => {}
+        Body::Flow(body) | Body::Aggregate(body) => flow::write_stats_request(w, body)?,
+        Body::PortStats(port) => port::write_stats_request(w, *port)?,
+        Body::Queue { port, queue } => queue::write_stats_request(w, *port, *queue)?,
+        Body::Group(id) => group::write_id_request(w, *id),
+        Body::Meter(id) | Body::MeterConfig(id) => meter::write_id_request(w, *id),
+        Body::TableFeatures(tables) => {
+            tables.iter().try_for_each(|table| table_features::write(w, table))?;
+        }
+        Body::Experimenter(body) => experimenter::write(w, body)?,
+    }
+    Ok(())
+}
+
+/// Reads all that is left in `r` as elements of one kind.
+fn read_all<'a, T>(
+    r: &mut Reader<'a>,
+    read: fn(&mut Reader<'a>) -> reader::Result<T>,
+) -> reader::Result<Vec<T>> {
+    let mut all = Vec::new();
+    while !r.is_empty() {
+        all.push(read(r)?);
+    }
+    Ok(all)
+}
+
+pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::Result<MultipartReply> {
+    use MultipartReplyBody as Body;
+    let start = r.clone();
+    let (number, more) = read_header(r)?;
+    let body = match number {
+        MultipartType::Desc => Body::Desc(read_desc(r)?),
+        MultipartType::Flow => Body::Flow(read_all(r, flow::read_stats)?),
+        MultipartType::Aggregate => Body::Aggregate(flow::read_aggregate(r)?),
+        MultipartType::Table => Body::Table(read_all(r, table::read_stats)?),
+        MultipartType::PortStats => Body::PortStats(read_all(r, port::read_stats)?),
+        MultipartType::Queue => Body::Queue(read_all(r, queue::read_stats)?),
+        MultipartType::Group => Body::Group(read_all(r, group::read_stats)?),
+        MultipartType::GroupDesc => Body::GroupDesc(read_all(r, group::read_desc)?),
+        MultipartType::GroupFeatures => Body::GroupFeatures(group::read_features(r)?),
+        MultipartType::Meter => Body::Meter(read_all(r, meter::read_stats)?),
+        MultipartType::MeterConfig => Body::MeterConfig(read_all(r, meter::read_config)?),
+        MultipartType::MeterFeatures => Body::MeterFeatures(meter::read_features(r)?),
+        MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
+        MultipartType::PortDesc => Body::PortDesc(read_all(r, port::read_desc)?),
+        MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
+        MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
+    };
+    Ok(MultipartReply { more, body })
+}
+
+pub(crate) fn reply_type(body: &MultipartReplyBody) -> MultipartType {
+    use MultipartReplyBody as Body;
+    match body {
+        Body::Desc(_) => MultipartType::Desc,
+        Body::Flow(_) => MultipartType::Flow,
+        Body::Aggregate(_) => MultipartType::Aggregate,
+        Body::Table(_) => MultipartType::Table,
+        Body::PortStats(_) => MultipartType::PortStats,
+        Body::Queue(_) => MultipartType::Queue,
+        Body::Group(_) => MultipartType::Group,
+        Body::GroupDesc(_) => MultipartType::GroupDesc,
+        Body::GroupFeatures(_) => MultipartType::GroupFeatures,
+        Body::Meter(_) => MultipartType::Meter,
+        Body::MeterConfig(_) => MultipartType::MeterConfig,
+        Body::MeterFeatures(_) => MultipartType::MeterFeatures,
+        Body::TableFeatures(_) => MultipartType::TableFeatures,
+        Body::PortDesc(_) => MultipartType::PortDesc,
+        Body::Experimenter(_) => MultipartType::Experimenter,
+    }
+}
+
+pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::Result<()> {
+    write_header(w, reply_type(&reply.body), reply.more)?;
+    elements(&reply.body).try_for_each(|element| write_element(w, &element))
+}
+
+/// What a reply's body is made of; never split between two messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Element<'a> {
+    Desc(&'a SwitchDesc),
+    Flow(&'a FlowStats),
+    Aggregate(&'a AggregateStats),
+    Table(&'a TableStats),
+    PortStats(&'a PortStats),
+    Queue(&'a QueueStats),
+    Group(&'a GroupStats),
+    GroupDesc(&'a GroupDesc),
+    GroupFeatures(&'a GroupFeatures),
+    Meter(&'a MeterStats),
+    MeterConfig(&'a MeterConfig),
+    MeterFeatures(&'a MeterFeatures),
+    TableFeatures(&'a TableFeatures),
+    PortDesc(&'a PortDesc),
+    Experimenter(&'a Experimenter),
+}
+
+/// The elements of a reply, in their order.
+pub(crate) fn elements<'a>(
+    body: &'a MultipartReplyBody,
+) -> Box<dyn Iterator<Item = Element<'a>> + 'a> {
+    use MultipartReplyBody as Body;
+    use std::iter::once;
+    match body {
+        Body::Desc(one) => Box::new(once(Element::Desc(one))),
+        Body::Flow(list) => Box::new(list.iter().map(Element::Flow)),
+        Body::Aggregate(one) => Box::new(once(Element::Aggregate(one))),
+        Body::Table(list) => Box::new(list.iter().map(Element::Table)),
+        Body::PortStats(list) => Box::new(list.iter().map(Element::PortStats)),
+        Body::Queue(list) => Box::new(list.iter().map(Element::Queue)),
+        Body::Group(list) => Box::new(list.iter().map(Element::Group)),
+        Body::GroupDesc(list) => Box::new(list.iter().map(Element::GroupDesc)),
+        Body::GroupFeatures(one) => Box::new(once(Element::GroupFeatures(one))),
+        Body::Meter(list) => Box::new(list.iter().map(Element::Meter)),
+        Body::MeterConfig(list) => Box::new(list.iter().map(Element::MeterConfig)),
+        Body::MeterFeatures(one) => Box::new(once(Element::MeterFeatures(one))),
+        Body::TableFeatures(list) => Box::new(list.iter().map(Element::TableFeatures)),
+        Body::PortDesc(list) => Box::new(list.iter().map(Element::PortDesc)),
+        Body::Experimenter(one) => Box::new(once(Element::Experimenter(one))),
+    }
+}
+
+pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer::Result<()> {
+    match element {
+        Element::Desc(desc) => write_desc(w, desc),
+        Element::Flow(stats) => flow::write_stats(w, stats)?,
+        Element::Aggregate(stats) => flow::write_aggregate(w, stats),
+        Element::Table(stats) => table::write_stats(w, stats),
+        Element::PortStats(stats) => port::write_stats(w, stats)?,
+        Element::Queue(stats) => queue::write_stats(w, stats)?,
+        Element::Group(stats) => group::write_stats(w, stats)?,
+        Element::GroupDesc(desc) => group::write_desc(w, desc)?,
+        Element::GroupFeatures(features) => group::write_features(w, features),
+        Element::Meter(stats) => meter::write_stats(w, stats)?,
+        Element::MeterConfig(config) => meter::write_config(w, config)?,
+        Element::MeterFeatures(features) => meter::write_features(w, features),
+        Element::TableFeatures(features) => table_features::write(w, features)?,
+        Element::PortDesc(desc) => port::write_desc(w, desc)?,
+        Element::Experimenter(body) => experimenter::write(w, body)?,
+    }
+    Ok(())
+}
+
+fn read_desc(r: &mut Reader<'_>) -> reader::Result<SwitchDesc> {
+    Ok(SwitchDesc {
+        mfr_desc: r.text(DESC_LEN)?,
+        hw_desc: r.text(DESC_LEN)?,
+        sw_desc: r.text(DESC_LEN)?,
+        serial_num: r.text(SERIAL_LEN)?,
+        dp_desc: r.text(DESC_LEN)?,
+    })
+}
+
+fn write_desc(w: &mut Writer<'_>, desc: &SwitchDesc) {
+    w.text(&desc.mfr_desc, DESC_LEN);
+    w.text(&desc.hw_desc, DESC_LEN);
+    w.text(&desc.sw_desc, DESC_LEN);
+    w.text(&desc.serial_num, SERIAL_LEN);
+    w.text(&desc.dp_desc, DESC_LEN);
+}

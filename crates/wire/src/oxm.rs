@@ -1,0 +1,154 @@
+//! One match field on the wire: OXM header, value, mask (clause 7.2.3.2).
+//!
+//! Everything comes from the fields' rows; no field has code of its own here, but for the rule of
+//! `VLAN_VID` that a tag's id needs its present bit.
+
+use openflow::field::{OXM_CLASS_BASIC, VID_PRESENT};
+use openflow::table::OxmId;
+use openflow::{Error, Field, Match, MatchField};
+
+use crate::error::{EncodeError, Fault};
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+
+/// `OFPXMC_EXPERIMENTER`.
+const CLASS_EXPERIMENTER: u16 = 0xffff;
+
+/// The 32 bits before a value: class, field, has-mask bit, length of value and mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OxmHeader(u32);
+
+impl OxmHeader {
+    fn of(field: Field, has_mask: bool) -> Self {
+        let row = field.row();
+        let len = field.bytes() << u32::from(has_mask);
+        let bits = u32::from(OXM_CLASS_BASIC) << 16 | u32::from(row.oxm) << 9;
+        Self(bits | u32::from(has_mask) << 8 | u32::try_from(len).expect("at most 32"))
+    }
+
+    fn class(self) -> u16 {
+        u16::from_be_bytes([self.0.to_be_bytes()[0], self.0.to_be_bytes()[1]])
+    }
+
+    /// The basic field, if it is one that has a row.
+    fn field(self) -> Option<Field> {
+        let number = u8::try_from(self.0 >> 9 & 0x7f).ok()?;
+        Field::from_oxm(number).filter(|_| self.class() == OXM_CLASS_BASIC)
+    }
+
+    fn has_mask(self) -> bool {
+        self.0 & 1 << 8 != 0
+    }
+
+    fn len(self) -> usize {
+        usize::from(self.0.to_be_bytes()[3])
+    }
+}
+
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
+    let bytes = number.to_be_bytes();
+    w.bytes(bytes.get(bytes.len() - field.bytes()..).unwrap_or_default());
+}
+
+/// Reads a field into the match.
+///
+/// The faults are those of clause 7.2.3.3: `OFPBMC_BAD_FIELD` for unknown classes and fields,
+/// `OFPBMC_BAD_LEN` for a length that is not the field's, `OFPBMC_BAD_MASK` for a mask that the field
+/// does not take, and those of [`Match::add`].
+pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Result<()> {
+    let start = r.clone();
+    let header = OxmHeader(r.u32()?);
+    let mut body = r.part(header.len())?;
+    let field = header.field().ok_or_else(|| start.fault(Error::BadMatchBadField))?;
+    let fail = |error| start.fault_in(error, field.row().name);
+    if header.has_mask() && !field.row().maskable {
+        return Err(fail(Error::BadMatchBadMask));
+    }
+    if header != OxmHeader::of(field, header.has_mask()) {
+        return Err(fail(Error::BadMatchBadLen));
+    }
+    let value = number(body.bytes(field.bytes())?);
+    let mask = if header.has_mask() { number(body.rest()) } else { field.full_mask() };
+    if mask & !field.full_mask() != 0 {
+        return Err(fail(Error::BadMatchBadMask));
+    }
+    if field == Field::VlanVid && value != 0 && value & VID_PRESENT == 0 && mask & VID_PRESENT != 0
+    {
+        return Err(fail(Error::BadMatchBadValue));
+    }
+    matching.add(field, value, mask).map_err(fail)
+}
+
+/// Writes a field of a match.
+pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
+    w.u32(OxmHeader::of(held.field, !held.is_exact()).0);
+    write_number(w, held.field, held.value);
+    if !held.is_exact() {
+        write_number(w, held.field, held.mask);
+    }
+}
+
+/// Reads field and value of a set-field action; the reader holds the rest of the action.
+///
+/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for what cannot be set and for masks,
+/// `OFPBAC_BAD_SET_LEN` for lengths, `OFPBAC_BAD_SET_ARGUMENT` for values beyond the field's width.
+pub(crate) fn read_set(r: &mut Reader<'_>) -> reader::Result<(Field, u128)> {
+    let start = r.clone();
+    let header = OxmHeader(r.u32()?);
+    let settable = header.field().filter(|field| field.row().settable && !header.has_mask());
+    let field = settable.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
+    let fail = |error| start.fault_in(error, field.row().name);
+    let padded = (8 + field.bytes()).next_multiple_of(8) - 8;
+    if header.len() != field.bytes() || r.remaining() != padded {
+        return Err(fail(Error::BadActionBadSetLen));
+    }
+    let value = number(r.bytes(field.bytes())?);
+    r.rest();
+    if value & !field.full_mask() != 0 {
+        return Err(fail(Error::BadActionBadSetArgument));
+    }
+    Ok((field, value))
+}
+
+/// Writes field and value of a set-field action.
+pub(crate) fn write_set(w: &mut Writer<'_>, field: Field, value: u128) -> writer::Result<()> {
+    if !field.row().settable {
+        return Err(EncodeError::Invalid { what: "set-field of a field that cannot be set" });
+    }
+    if value & !field.full_mask() != 0 {
+        return Err(EncodeError::Invalid { what: "set-field of a value wider than its field" });
+    }
+    w.u32(OxmHeader::of(field, false).0);
+    write_number(w, field, value);
+    Ok(())
+}
+
+/// Reads the name of a field in a table's features. A header that is not exactly that of a known
+/// field stays as it came.
+pub(crate) fn read_id(r: &mut Reader<'_>) -> Result<OxmId, Fault> {
+    let header = OxmHeader(r.u32()?);
+    if header.class() == CLASS_EXPERIMENTER {
+        return Ok(OxmId::Experimenter { header: header.0, experimenter: r.u32()? });
+    }
+    let known = header.field().filter(|field| header == OxmHeader::of(*field, header.has_mask()));
+    Ok(match known {
+        Some(field) => OxmId::Basic { field, maskable: header.has_mask() },
+        None => OxmId::Unknown(header.0),
+    })
+}
+
+/// Writes the name of a field in a table's features.
+pub(crate) fn write_id(w: &mut Writer<'_>, id: OxmId) {
+    match id {
+        OxmId::Basic { field, maskable } => w.u32(OxmHeader::of(field, maskable).0),
+        OxmId::Unknown(header) => w.u32(header),
+        OxmId::Experimenter { header, experimenter } => {
+            w.u32(header);
+            w.u32(experimenter);
+        }
+    }
+}

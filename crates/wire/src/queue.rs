@@ -1,0 +1,199 @@
+//! Queues in messages: configuration and statistics (clauses 7.2.2, 7.3.6 and 7.3.5.8).
+
+use openflow::message::QueueConfig;
+use openflow::port::{PacketQueue, QueueProperty, QueueStats};
+use openflow::{PortNo, QueueId, Version};
+
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+
+/// `OFPQT_MIN_RATE`.
+const MIN_RATE: u16 = 1;
+/// `OFPQT_MAX_RATE`, from 1.2 on.
+const MAX_RATE: u16 = 2;
+/// `OFPQT_EXPERIMENTER`, from 1.2 on.
+const EXPERIMENTER: u16 = 0xffff;
+
+pub(crate) fn read_config_request(r: &mut Reader<'_>) -> reader::Result<PortNo> {
+    let port = r.port()?;
+    r.skip(match r.version {
+        Version::V1_0 => 2,
+        Version::V1_3 => 4,
+    })?;
+    Ok(port)
+}
+
+pub(crate) fn write_config_request(w: &mut Writer<'_>, port: PortNo) -> writer::Result<()> {
+    w.port(port)?;
+    w.zeros(match w.version {
+        Version::V1_0 => 2,
+        Version::V1_3 => 4,
+    });
+    Ok(())
+}
+
+pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<QueueConfig> {
+    let port = r.port()?;
+    r.skip(match r.version {
+        Version::V1_0 => 6,
+        Version::V1_3 => 4,
+    })?;
+    let mut queues = Vec::new();
+    while !r.is_empty() {
+        queues.push(read_queue(r, port)?);
+    }
+    Ok(QueueConfig { port, queues })
+}
+
+fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::Result<PacketQueue> {
+    let whole = r.remaining();
+    let queue_id = QueueId(r.u32()?);
+    let (port, padding) = match r.version {
+        Version::V1_0 => (replied, 2),
+        Version::V1_3 => (r.port()?, 6),
+    };
+    let len = usize::from(r.u16()?);
+    let read = whole - r.remaining();
+    let mut r = r.part(len.checked_sub(read).ok_or_else(|| r.bad_len())?)?;
+    r.skip(padding)?;
+    let mut properties = Vec::new();
+    while !r.is_empty() {
+        properties.push(read_property(&mut r)?);
+    }
+    Ok(PacketQueue { queue_id, port, properties })
+}
+
+fn read_property(r: &mut Reader<'_>) -> reader::Result<QueueProperty> {
+    let (number, _, mut body) = r.element()?;
+    body.skip(4)?;
+    match (r.version, number) {
+        (Version::V1_0 | Version::V1_3, MIN_RATE) => {
+            read_rate(&mut body).map(QueueProperty::MinRate)
+        }
+        (Version::V1_3, MAX_RATE) => read_rate(&mut body).map(QueueProperty::MaxRate),
+        (Version::V1_3, EXPERIMENTER) => {
+            let experimenter = body.u32()?;
+            body.skip(4)?;
+            Ok(QueueProperty::Experimenter { experimenter, data: body.rest().to_vec() })
+        }
+        (Version::V1_0 | Version::V1_3, property) => {
+            Ok(QueueProperty::Unknown { property, data: body.rest().to_vec() })
+        }
+    }
+}
+
+fn read_rate(r: &mut Reader<'_>) -> reader::Result<u16> {
+    let rate = r.u16()?;
+    r.skip(6)?;
+    r.finish()?;
+    Ok(rate)
+}
+
+pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::Result<()> {
+    w.port(config.port)?;
+    w.zeros(match w.version {
+        Version::V1_0 => 6,
+        Version::V1_3 => 4,
+    });
+    for queue in &config.queues {
+        write_queue(w, queue, config.port)?;
+    }
+    Ok(())
+}
+
+fn write_queue(w: &mut Writer<'_>, queue: &PacketQueue, replied: PortNo) -> writer::Result<()> {
+    let start = w.place();
+    w.u32(queue.queue_id.0);
+    match w.version {
+        Version::V1_0 => w.require(queue.port == replied, "queue of another port")?,
+        Version::V1_3 => w.port(queue.port)?,
+    }
+    let len_at = w.place();
+    w.u16(0);
+    w.zeros(match w.version {
+        Version::V1_0 => 2,
+        Version::V1_3 => 6,
+    });
+    for property in &queue.properties {
+        write_property(w, property)?;
+    }
+    w.fill_len(len_at, start, "queue")
+}
+
+fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Result<()> {
+    let start = w.place();
+    let since_v1_2 =
+        matches!(property, QueueProperty::MaxRate(_) | QueueProperty::Experimenter { .. });
+    w.require(w.version == Version::V1_3 || !since_v1_2, "maximum rate of a queue")?;
+    w.u16(match property {
+        QueueProperty::MinRate(_) => MIN_RATE,
+        QueueProperty::MaxRate(_) => MAX_RATE,
+        QueueProperty::Experimenter { .. } => EXPERIMENTER,
+        QueueProperty::Unknown { property, .. } => *property,
+    });
+    w.u16(0);
+    w.zeros(4);
+    match property {
+        QueueProperty::MinRate(rate) | QueueProperty::MaxRate(rate) => {
+            w.u16(*rate);
+            w.zeros(6);
+        }
+        QueueProperty::Experimenter { experimenter, data } => {
+            w.u32(*experimenter);
+            w.zeros(4);
+            w.bytes(data);
+        }
+        QueueProperty::Unknown { data, .. } => w.bytes(data),
+    }
+    w.fill_len(start + 2, start, "property of a queue")
+}
+
+pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<(PortNo, QueueId)> {
+    let port = r.port()?;
+    if r.version == Version::V1_0 {
+        r.skip(2)?;
+    }
+    Ok((port, QueueId(r.u32()?)))
+}
+
+pub(crate) fn write_stats_request(
+    w: &mut Writer<'_>,
+    port: PortNo,
+    queue: QueueId,
+) -> writer::Result<()> {
+    w.port(port)?;
+    if w.version == Version::V1_0 {
+        w.zeros(2);
+    }
+    w.u32(queue.0);
+    Ok(())
+}
+
+pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
+    let (port_no, queue_id) = read_stats_request(r)?;
+    let mut stats = QueueStats {
+        port_no,
+        queue_id,
+        tx_bytes: r.u64()?,
+        tx_packets: r.u64()?,
+        tx_errors: r.u64()?,
+        ..QueueStats::default()
+    };
+    if r.version == Version::V1_3 {
+        stats.duration_s = r.u32()?;
+        stats.duration_ns = r.u32()?;
+    }
+    Ok(stats)
+}
+
+pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
+    write_stats_request(w, stats.port_no, stats.queue_id)?;
+    w.u64(stats.tx_bytes);
+    w.u64(stats.tx_packets);
+    w.u64(stats.tx_errors);
+    if w.version == Version::V1_3 {
+        w.u32(stats.duration_s);
+        w.u32(stats.duration_ns);
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! A cursor over a frame's bytes whose every step may say which protocol error a lack of bytes is.
+//!
+//! The reader knows what it is reading (`what`) and which error it means when the bytes run out or
+//! are left over (`short`): a truncated action is `OFPBAC_BAD_LEN`, a truncated match
+//! `OFPBMC_BAD_LEN`. It never indexes, so no input can make it panic.
+
+use std::net::Ipv4Addr;
+
+use openflow::{BufferId, Error, MacAddr, PortNo, Version};
+
+use crate::compat;
+use crate::error::Fault;
+
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
+
+/// Unread bytes of a frame or of an element in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) version: Version,
+    bytes: &'a [u8],
+    offset: usize,
+    short: Error,
+    what: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of `bytes`, which begin at `offset` of their frame.
+    pub(crate) fn new(
+        version: Version,
+        bytes: &'a [u8],
+        offset: usize,
+        what: &'static str,
+    ) -> Self {
+        Self { version, bytes, offset, short: Error::BadRequestBadLen, what }
+    }
+
+    /// The same bytes under another name and with another meaning of their lack.
+    pub(crate) fn reading(mut self, what: &'static str, short: Error) -> Self {
+        (self.what, self.short) = (what, short);
+        self
+    }
+
+    pub(crate) fn fault(&self, error: Error) -> Fault {
+        Fault { error, what: self.what, offset: self.offset }
+    }
+
+    pub(crate) fn fault_in(&self, error: Error, what: &'static str) -> Fault {
+        Fault { error, what, offset: self.offset }
+    }
+
+    /// The fault of too few or too many bytes.
+    pub(crate) fn bad_len(&self) -> Fault {
+        self.fault(self.short)
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Refuses bytes that are left over.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.is_empty() { Ok(()) } else { Err(self.bad_len()) }
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let Some((head, tail)) = self.bytes.split_at_checked(count) else {
+            return Err(self.bad_len());
+        };
+        self.bytes = tail;
+        self.offset += count;
+        Ok(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some((&head, tail)) = self.bytes.split_first_chunk::<N>() else {
+            return Err(self.bad_len());
+        };
+        self.bytes = tail;
+        self.offset += N;
+        Ok(head)
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        let rest = std::mem::take(&mut self.bytes);
+        self.offset += rest.len();
+        rest
+    }
+
+    /// Skips padding, whatever it holds.
+    pub(crate) fn skip(&mut self, count: usize) -> Result<()> {
+        self.bytes(count).map(drop)
+    }
+
+    /// A reader of the next `count` bytes, which this reader steps over.
+    pub(crate) fn part(&mut self, count: usize) -> Result<Self> {
+        let offset = self.offset;
+        let bytes = self.bytes(count)?;
+        Ok(Self { bytes, offset, ..self.clone() })
+    }
+
+    /// The next element that begins with a 16-bit type and a 16-bit length of all of it: its type,
+    /// its length and a reader of what stands behind the two. A length that does not fit is this
+    /// reader's `short`.
+    pub(crate) fn element(&mut self) -> Result<(u16, usize, Self)> {
+        let number = self.u16()?;
+        let len = usize::from(self.u16()?);
+        let body = len.checked_sub(4).ok_or_else(|| self.bad_len())?;
+        Ok((number, len, self.part(body)?))
+    }
+
+    /// The next element that begins with a 16-bit length of all of it, under its own name: a reader
+    /// of what stands behind the length.
+    pub(crate) fn sized(&mut self, what: &'static str) -> Result<Self> {
+        let len = usize::from(self.u16()?);
+        let body = len.checked_sub(2).ok_or_else(|| self.bad_len())?;
+        Ok(Self { what, ..self.part(body)? })
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn mac(&mut self) -> Result<MacAddr> {
+        self.array().map(MacAddr)
+    }
+
+    pub(crate) fn ipv4(&mut self) -> Result<Ipv4Addr> {
+        self.array::<4>().map(Ipv4Addr::from)
+    }
+
+    /// A port number: 16 bits in 1.0, 32 bits in 1.3.
+    pub(crate) fn port(&mut self) -> Result<PortNo> {
+        match self.version {
+            Version::V1_0 => self.u16().map(compat::port_from_v1_0),
+            Version::V1_3 => self.u32().map(PortNo),
+        }
+    }
+
+    pub(crate) fn buffer_id(&mut self) -> Result<Option<BufferId>> {
+        let number = self.u32()?;
+        Ok((number != u32::MAX).then_some(BufferId(number)))
+    }
+
+    /// A text in a field of `size` bytes, ended by a zero byte (the last byte counts as one). Bytes
+    /// that are not UTF-8 become question marks, so that the text still fits its field.
+    pub(crate) fn text(&mut self, size: usize) -> Result<String> {
+        let field = self.bytes(size)?;
+        let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
+        let text = text.get(..size.saturating_sub(1)).unwrap_or(text);
+        let mut out = String::with_capacity(text.len());
+        for chunk in text.utf8_chunks() {
+            out.push_str(chunk.valid());
+            out.extend(std::iter::repeat_n('?', chunk.invalid().len()));
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,127 @@
+//! The other way: appends numbers in network order and fills in lengths when they are known.
+//!
+//! A length that does not fit its 16 bits is an error, never a wrapped number.
+
+use std::net::Ipv4Addr;
+
+use openflow::{BufferId, MacAddr, PortNo, Version};
+
+use crate::compat;
+use crate::error::EncodeError;
+
+pub(crate) type Result<T> = std::result::Result<T, EncodeError>;
+
+/// Appends a message, or elements of one, to a buffer.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) version: Version,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(version: Version, out: &'a mut Vec<u8>) -> Self {
+        Self { version, out }
+    }
+
+    pub(crate) fn unsupported(&self, what: &'static str) -> EncodeError {
+        EncodeError::Unsupported { version: self.version, what }
+    }
+
+    /// Fails with [`EncodeError::Unsupported`] unless the version can say it.
+    pub(crate) fn require(&self, sayable: bool, what: &'static str) -> Result<()> {
+        if sayable { Ok(()) } else { Err(self.unsupported(what)) }
+    }
+
+    /// Bytes in the buffer so far: the place of what comes next.
+    pub(crate) fn place(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn u8(&mut self, number: u8) {
+        self.out.push(number);
+    }
+
+    pub(crate) fn u16(&mut self, number: u16) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    pub(crate) fn u32(&mut self, number: u32) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, number: u64) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    pub(crate) fn mac(&mut self, mac: MacAddr) {
+        self.bytes(&mac.0);
+    }
+
+    pub(crate) fn ipv4(&mut self, address: Ipv4Addr) {
+        self.bytes(&address.octets());
+    }
+
+    pub(crate) fn zeros(&mut self, count: usize) {
+        self.out.resize(self.out.len() + count, 0);
+    }
+
+    /// Zeros until the bytes since `start` are a multiple of eight.
+    pub(crate) fn pad_from(&mut self, start: usize) {
+        let len = self.place() - start;
+        self.zeros(len.next_multiple_of(8) - len);
+    }
+
+    /// A port number: 16 bits in 1.0, 32 bits in 1.3.
+    pub(crate) fn port(&mut self, port: PortNo) -> Result<()> {
+        match self.version {
+            Version::V1_0 => {
+                let number = compat::port_to_v1_0(port);
+                self.u16(number.ok_or_else(|| self.unsupported("port number above 16 bits"))?);
+            }
+            Version::V1_3 => self.u32(port.0),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn buffer_id(&mut self, buffer: Option<BufferId>) -> Result<()> {
+        if buffer == Some(BufferId(u32::MAX)) {
+            return Err(EncodeError::Invalid { what: "buffer 0xffffffff, which means none" });
+        }
+        self.u32(buffer.map_or(u32::MAX, |buffer| buffer.0));
+        Ok(())
+    }
+
+    /// A text in a field of `size` bytes, cut before a character that does not fit; at least one
+    /// zero byte ends it.
+    pub(crate) fn text(&mut self, text: &str, size: usize) {
+        let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        let end = ends.take_while(|end| *end < size).last().unwrap_or(0);
+        let text = text.get(..end).unwrap_or_default();
+        self.bytes(text.as_bytes());
+        self.zeros(size - text.len());
+    }
+
+    /// Puts the 16-bit number of bytes since `start` to the place `at`.
+    pub(crate) fn fill_len(&mut self, at: usize, start: usize, what: &'static str) -> Result<()> {
+        let len = self.place() - start;
+        let len = u16::try_from(len).map_err(|_| EncodeError::TooLong { what })?;
+        self.fill(at, &len.to_be_bytes());
+        Ok(())
+    }
+
+    /// Overwrites bytes that were written before.
+    pub(crate) fn fill(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        let place = self.out.get_mut(at..end).expect("the place was written before");
+        place.copy_from_slice(bytes);
+    }
+
+    /// Takes back what was written from the place `at` on.
+    pub(crate) fn take_back(&mut self, at: usize) {
+        self.out.truncate(at);
+    }
+}
