@@ -1,1 +1,32 @@
-//! The forwarding pipeline: flow tables, groups, meters, actions, counters and trace, without threads, clocks or sockets.
+//! The forwarding pipeline: flow tables, groups, meters, actions, counters and trace.
+//!
+//! A datapath is a function from a frame, a port and a moment to verdicts, and a state that commands
+//! change. It has no thread, clock, socket or randomness, so that every run can be replayed. The
+//! seam is the trait [`Datapath`]; [`Reference`] is the specification as plain code behind it.
+#![forbid(unsafe_code)]
+
+mod action_set;
+mod config;
+mod counter;
+mod facts;
+mod features;
+mod groups;
+mod macs;
+mod meters;
+mod ports;
+mod reference;
+mod seam;
+mod select;
+mod time;
+mod trace;
+mod validate;
+mod verdict;
+
+pub use config::{Config, Fragments, Miss, Settings};
+pub use counter::{Counter, Counters, DropReason};
+pub use features::{action_bits, capabilities};
+pub use reference::Reference;
+pub use seam::{Datapath, Outcome, Removed};
+pub use time::{NS_PER_S, Nanos};
+pub use trace::{Step, Trace};
+pub use verdict::{Out, Verdict};

@@ -1,0 +1,155 @@
+//! The action set: at most one action of a type, executed in the order of clause 5.10.
+//!
+//! One set goes with a packet through the tables, and each bucket of a group is one. The set only
+//! keeps and orders actions; it must never execute them.
+
+use std::collections::BTreeMap;
+
+use openflow::{Action, Cookie, TableId};
+
+/// Which flow entry put an action where it is; a packet-in tells the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The entry's table.
+    pub(crate) table_id: TableId,
+    /// The entry's cookie.
+    pub(crate) cookie: Cookie,
+    /// Whether it is a table-miss entry.
+    pub(crate) is_miss: bool,
+}
+
+impl Origin {
+    /// No entry: a packet-out, whose packet-ins carry what the specification gives for "unknown".
+    pub(crate) const NONE: Self =
+        Self { table_id: TableId::ALL, cookie: Cookie(u64::MAX), is_miss: false };
+}
+
+/// Rank in the order of execution; set-fields have one for each field.
+type Slot = (u8, u8);
+
+const POP: u8 = 1;
+const SET: u8 = 7;
+const GROUP: Slot = (9, 0);
+const OUTPUT: Slot = (10, 0);
+
+/// An action set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ActionSet {
+    slots: BTreeMap<Slot, (Action, Origin)>,
+}
+
+impl ActionSet {
+    /// The set of a list that no flow entry wrote: a bucket's.
+    pub(crate) fn of(actions: &[Action]) -> Self {
+        let mut set = Self::default();
+        set.write(actions, Origin::NONE);
+        set
+    }
+
+    /// Merges actions into the set; of each type the last one stays.
+    pub(crate) fn write(&mut self, actions: &[Action], origin: Origin) {
+        for action in actions {
+            if let Some(slot) = slot(action) {
+                self.slots.insert(slot, (action.clone(), origin));
+            }
+        }
+    }
+
+    /// Empties the set.
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// The actions in the order of execution. A group takes precedence over an output, which is
+    /// then left out.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (&Action, Origin)> {
+        let grouped = self.slots.contains_key(&GROUP);
+        self.slots
+            .iter()
+            .filter(move |(slot, _)| !(grouped && **slot == OUTPUT))
+            .map(|(_, (action, origin))| (action, *origin))
+    }
+}
+
+/// `actions` as a set would execute them.
+pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
+    ActionSet::of(actions).in_order().map(|(action, _)| action.clone()).collect()
+}
+
+/// Where an action stands; `None` for one that no set can hold.
+///
+/// Pops go from the outermost tag inwards: VLAN, PBB, MPLS. The actions of 1.0 never come here, as
+/// 1.0 has no action sets; they stand where their heirs of 1.3 do.
+fn slot(action: &Action) -> Option<Slot> {
+    Some(match action {
+        Action::CopyTtlIn => (0, 0),
+        Action::PopVlan | Action::StripVlan => (POP, 0),
+        Action::PopPbb => (POP, 1),
+        Action::PopMpls(_) => (POP, 2),
+        Action::PushMpls(_) => (2, 0),
+        Action::PushPbb(_) => (3, 0),
+        Action::PushVlan(_) => (4, 0),
+        Action::CopyTtlOut => (5, 0),
+        Action::DecMplsTtl => (6, 0),
+        Action::DecNwTtl => (6, 1),
+        Action::SetMplsTtl(_) => (SET, 0),
+        Action::SetNwTtl(_) => (SET, 1),
+        Action::SetVlanVid(_) => (SET, 2),
+        Action::SetVlanPcp(_) => (SET, 3),
+        Action::SetDlSrc(_) => (SET, 4),
+        Action::SetDlDst(_) => (SET, 5),
+        Action::SetNwSrc(_) => (SET, 6),
+        Action::SetNwDst(_) => (SET, 7),
+        Action::SetNwTos(_) => (SET, 8),
+        Action::SetTpSrc(_) => (SET, 9),
+        Action::SetTpDst(_) => (SET, 10),
+        Action::SetField { field, .. } => (SET, 16 + *field as u8),
+        Action::SetQueue(_) => (8, 0),
+        Action::Group(_) => GROUP,
+        Action::Output { .. } | Action::Enqueue { .. } => OUTPUT,
+        Action::Experimenter { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ActionSet, Origin, in_set_order};
+    use openflow::{Action, Field, GroupId, PortNo, QueueId};
+
+    #[test]
+    fn the_order_is_that_of_clause_5_10_whatever_was_written_first() {
+        let written = [
+            Action::output(PortNo(1)),
+            Action::SetQueue(QueueId(3)),
+            Action::set_field(Field::EthDst, 1),
+            Action::DecNwTtl,
+            Action::CopyTtlOut,
+            Action::PushVlan(0x8100),
+            Action::PushPbb(0x88e7),
+            Action::PushMpls(0x8847),
+            Action::PopVlan,
+            Action::CopyTtlIn,
+        ];
+        let reversed: Vec<Action> = written.iter().rev().cloned().collect();
+        assert_eq!(in_set_order(&written), reversed);
+        assert_eq!(in_set_order(&reversed), reversed);
+    }
+
+    #[test]
+    fn one_of_a_type_one_set_field_of_a_field_and_the_last_stays() {
+        let first = Action::set_field(Field::EthDst, 1);
+        let other = Action::set_field(Field::EthSrc, 2);
+        let second = Action::set_field(Field::EthDst, 3);
+        let set = in_set_order(&[first, other.clone(), second.clone()]);
+        assert_eq!(set, [second, other]);
+    }
+
+    #[test]
+    fn a_group_beats_an_output_and_clearing_leaves_nothing() {
+        let group = Action::Group(GroupId(7));
+        let mut set = ActionSet::of(&[Action::output(PortNo(1)), group.clone()]);
+        assert_eq!(set.in_order().collect::<Vec<_>>(), [(&group, Origin::NONE)]);
+        set.clear();
+        assert_eq!(set.in_order().count(), 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a datapath counts as a whole, and why it drops packets: one row each.
+//!
+//! A row is a variant, the name that people and exporters see, and a sentence of help. Nothing that
+//! is lost may be without a row here.
+
+macro_rules! rows {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($variant:ident $text:literal $help:literal;)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name {
+            $(#[doc = $help] $variant,)+
+        }
+
+        impl $name {
+            /// Every row, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The row's name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            /// What the row says, in a sentence.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $help,)+
+                }
+            }
+
+            /// The row of a name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|row| row.name() == name)
+            }
+        }
+    };
+}
+
+rows! {
+    /// Why a packet, or one of its copies, went nowhere.
+    pub enum DropReason {
+        UnknownIngress "unknown_ingress" "The port it came in by does not exist.";
+        IngressDown "ingress_down" "The port it came in by is set down (`PORT_DOWN`).";
+        NoRecv "no_recv" "The port it came in by takes no packets (`NO_RECV`).";
+        NoRecvStp "no_recv_stp" "The port it came in by takes no spanning tree (`NO_RECV_STP`).";
+        Malformed "malformed" "It is shorter than an Ethernet header.";
+        Fragment "fragment" "It is an IP fragment and fragments are set to be dropped.";
+        NoMatch "no_match" "No entry of a table matched, and the table has no table-miss entry.";
+        NoOutput "no_output" "Its entries and its action set sent it nowhere.";
+        Meter "meter" "A meter's drop band took it.";
+        InvalidTtl "invalid_ttl" "Its TTL was used up.";
+        ToIngress "to_ingress" "It would have left by the port it came in by.";
+        NoSuchPort "no_such_port" "It would have left by a port that does not exist.";
+        EgressDown "egress_down" "It would have left by a port that is set down (`PORT_DOWN`).";
+        LinkDown "link_down" "It would have left by a port without a link.";
+        NoFwd "no_fwd" "It would have left by a port that sends nothing (`NO_FWD`).";
+        NoPortLeft "no_port_left" "It was to be flooded and no other port can send.";
+        NoPacketIn "no_packet_in" "It missed, on a port without packet-ins (`NO_PACKET_IN`).";
+        NoLiveBucket "no_live_bucket" "No bucket of its group is live.";
+        NoBucket "no_bucket" "Its group has no bucket.";
+        TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
+        Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
+        ReentrantTable "reentrant_table" "An output to `TABLE` stood outside of a packet-out.";
+    }
+}
+
+rows! {
+    /// What a datapath counts as a whole.
+    pub enum Counter {
+        Received "received" "Packets taken from ports, dropped ones included.";
+        PacketOuts "packet_outs" "Packet-out messages that were carried out.";
+        Outputs "outputs" "Packets handed to ports.";
+        PacketIns "packet_ins" "Packets handed up for the controller.";
+        Drops "drops" "Packets and copies dropped, for whatever reason.";
+        ActionsWithoutEffect "actions_without_effect"
+            "Actions that did not fit the packet, such as a pop without a tag, and were skipped.";
+        FlowsAdded "flows_added" "Flow entries added.";
+        FlowsRemoved "flows_removed" "Flow entries removed, for whatever reason.";
+        FlowsExpired "flows_expired" "Flow entries removed by a timeout.";
+        FlowModErrors "flow_mod_errors" "Flow-mods refused.";
+    }
+}
+
+/// The values of all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    counts: [u64; Counter::ALL.len()],
+    drops: [u64; DropReason::ALL.len()],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { counts: [0; Counter::ALL.len()], drops: [0; DropReason::ALL.len()] }
+    }
+}
+
+impl Counters {
+    /// Adds to a counter.
+    pub fn add(&mut self, counter: Counter, amount: u64) {
+        let count = &mut self.counts[counter as usize];
+        *count = count.wrapping_add(amount);
+    }
+
+    /// Counts a drop under its reason and in the sum.
+    pub fn add_drop(&mut self, reason: DropReason) {
+        let count = &mut self.drops[reason as usize];
+        *count = count.wrapping_add(1);
+        self.add(Counter::Drops, 1);
+    }
+
+    /// A counter's value.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counts[counter as usize]
+    }
+
+    /// How often packets were dropped for this reason.
+    #[must_use]
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counter, Counters, DropReason};
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_lead_back() {
+        let mut seen = HashSet::new();
+        for &row in DropReason::ALL {
+            assert!(seen.insert(row.name()) && !row.help().is_empty());
+            assert_eq!(DropReason::from_name(row.name()), Some(row));
+            assert_eq!(DropReason::ALL[row as usize], row);
+        }
+        for &row in Counter::ALL {
+            assert!(seen.insert(row.name()) && !row.help().is_empty());
+            assert_eq!(Counter::from_name(row.name()), Some(row));
+            assert_eq!(Counter::ALL[row as usize], row);
+        }
+    }
+
+    #[test]
+    fn a_drop_counts_under_its_reason_and_in_the_sum() {
+        let mut counters = Counters::default();
+        counters.add_drop(DropReason::NoMatch);
+        counters.add_drop(DropReason::Meter);
+        assert_eq!(counters.drops(DropReason::NoMatch), 1);
+        assert_eq!(counters.get(Counter::Drops), 2);
+    }
+}

@@ -1,0 +1,229 @@
+//! What is certain about a packet while a list of actions runs: the base of consistency checks.
+//!
+//! A match promises fields; actions change the promise (a push of an MPLS entry hides everything
+//! about IP). An action that writes a field the packet is not certain to have is refused before it
+//! is installed (clauses 5.9 and 6.4). No packet is looked at here.
+
+use openflow::field::{Prereq, VID_PRESENT};
+use openflow::{Action, Error, Field, Match};
+
+const ETH_TYPE_MPLS: [u128; 2] = [0x8847, 0x8848];
+const ETH_TYPE_IP: [u128; 2] = [0x0800, 0x86dd];
+const ETH_TYPE_PBB: [u128; 1] = [0x88e7];
+
+/// What is certain, written as a match that the packet meets.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    known: Match,
+    /// Nothing is known, and nothing is refused for it: buckets see packets of many entries.
+    lenient: bool,
+}
+
+impl Facts {
+    /// What a flow entry's match promises.
+    pub(crate) fn of(matching: &Match) -> Self {
+        Self { known: matching.clone(), lenient: false }
+    }
+
+    /// For buckets: whatever depends on the packet is allowed, and skipped where it does not fit.
+    pub(crate) fn any() -> Self {
+        Self { known: Match::any(), lenient: true }
+    }
+
+    /// Runs an action over the facts.
+    ///
+    /// Set-field needs certainty (clause 7.2.5). The others are refused only where the facts
+    /// contradict them: a pop of a tag that is certain not to be there.
+    ///
+    /// # Errors
+    /// `OFPBAC_MATCH_INCONSISTENT`.
+    pub(crate) fn run(&mut self, action: &Action) -> Result<(), Error> {
+        match action {
+            Action::SetField { field, value } => self.set_field(*field, *value)?,
+            Action::PushVlan(_) => self.set_vlan(VID_PRESENT, VID_PRESENT),
+            Action::PopVlan => {
+                self.refuse_if(self.known.exact(Field::VlanVid) == Some(0))?;
+                self.set_vlan(0, 0);
+            }
+            Action::PushMpls(eth_type) => self.set_eth_type(Some(*eth_type)),
+            Action::PopMpls(eth_type) => {
+                self.refuse_unless_eth_type(&ETH_TYPE_MPLS)?;
+                self.set_eth_type(Some(*eth_type));
+            }
+            Action::PushPbb(eth_type) => {
+                self.set_vlan(0, u128::MAX);
+                self.set_eth_type(Some(*eth_type));
+            }
+            Action::PopPbb => {
+                self.refuse_unless_eth_type(&ETH_TYPE_PBB)?;
+                self.set_vlan(0, 0);
+                self.set_eth_type(None);
+            }
+            Action::SetMplsTtl(_) | Action::DecMplsTtl => {
+                self.refuse_unless_eth_type(&ETH_TYPE_MPLS)?;
+            }
+            Action::SetNwTtl(_) | Action::DecNwTtl => {
+                self.refuse_unless_eth_type(&ETH_TYPE_IP)?;
+            }
+            Action::SetVlanVid(_) | Action::SetVlanPcp(_) => {
+                self.set_vlan(VID_PRESENT, VID_PRESENT);
+            }
+            Action::StripVlan => self.set_vlan(0, 0),
+            // These change no field that another one needs.
+            Action::Output { .. }
+            | Action::CopyTtlOut
+            | Action::CopyTtlIn
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::SetDlSrc(_)
+            | Action::SetDlDst(_)
+            | Action::SetNwSrc(_)
+            | Action::SetNwDst(_)
+            | Action::SetNwTos(_)
+            | Action::SetTpSrc(_)
+            | Action::SetTpDst(_)
+            | Action::Enqueue { .. }
+            | Action::Experimenter { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn refuse_if(&self, contradiction: bool) -> Result<(), Error> {
+        if contradiction && !self.lenient {
+            return Err(Error::BadActionMatchInconsistent);
+        }
+        Ok(())
+    }
+
+    fn refuse_unless_eth_type(&self, allowed: &[u128]) -> Result<(), Error> {
+        let known = self.known.exact(Field::EthType);
+        self.refuse_if(known.is_some_and(|eth_type| !allowed.contains(&eth_type)))
+    }
+
+    /// A tag's id and priority can be set only where there is a tag, although a match on the id
+    /// needs no other field.
+    fn set_field(&mut self, field: Field, value: u128) -> Result<(), Error> {
+        let needs = if field == Field::VlanVid { Prereq::VlanTag } else { field.row().prereq };
+        self.refuse_if(!self.known.meets(needs))?;
+        if field == Field::VlanVid {
+            self.set_vlan(value | VID_PRESENT, u128::MAX);
+        } else if field == Field::EthType {
+            self.set_eth_type(u16::try_from(value).ok());
+        } else {
+            self.known.set(field, value, u128::MAX);
+            self.forget_orphans();
+        }
+        Ok(())
+    }
+
+    /// The outermost tag: known to have these bits; a mask of zero for "nothing is known".
+    fn set_vlan(&mut self, value: u128, mask: u128) {
+        self.known.set(Field::VlanPcp, 0, 0);
+        self.known.set(Field::VlanVid, value, mask);
+    }
+
+    /// The type behind the tags; what belonged to the old one is no longer known.
+    fn set_eth_type(&mut self, eth_type: Option<u16>) {
+        let old = self.known.exact(Field::EthType);
+        let new = eth_type.map(u128::from);
+        self.known.set(Field::EthType, new.unwrap_or(0), new.map_or(0, |_| u128::MAX));
+        for mpls in [Field::MplsLabel, Field::MplsTc, Field::MplsBos] {
+            self.known.set(mpls, 0, 0);
+        }
+        if old != new {
+            self.forget_orphans();
+        }
+    }
+
+    /// Forgets the fields whose prerequisite is no longer certain. Prerequisites have lower
+    /// numbers than what needs them, so one pass in order is enough.
+    fn forget_orphans(&mut self) {
+        for held in self.known.fields().to_vec() {
+            if !self.known.meets(held.field.row().prereq) {
+                self.known.set(held.field, 0, 0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Facts;
+    use openflow::field::{FIELDS, Prereq};
+    use openflow::{Action, Error, Field, Match};
+
+    const REFUSED: Result<(), Error> = Err(Error::BadActionMatchInconsistent);
+
+    fn run(matching: Match, actions: &[Action]) -> Result<(), Error> {
+        let mut facts = Facts::of(&matching);
+        actions.iter().try_for_each(|action| facts.run(action))
+    }
+
+    #[test]
+    fn prerequisites_have_lower_numbers_than_what_needs_them() {
+        for row in FIELDS {
+            if let Prereq::OneOf(field, _) | Prereq::Present(field) = row.prereq {
+                // ICMPv6 options need the type, and every chain ends at the EtherType.
+                assert!(field < row.field, "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn set_field_needs_its_prerequisite_in_the_match_or_in_an_earlier_action() {
+        let ip = Match::any().with(Field::EthType, 0x0800);
+        let set_dst = Action::set_field(Field::Ipv4Dst, 1);
+        assert_eq!(run(Match::any(), std::slice::from_ref(&set_dst)), REFUSED);
+        assert_eq!(run(ip.clone(), std::slice::from_ref(&set_dst)), Ok(()));
+        let set_type = Action::set_field(Field::EthType, 0x0800);
+        assert_eq!(run(Match::any(), &[set_type, set_dst.clone()]), Ok(()));
+        let push = Action::PushMpls(0x8847);
+        let label = Action::set_field(Field::MplsLabel, 5);
+        assert_eq!(run(ip.clone(), &[push.clone(), label.clone()]), Ok(()));
+        assert_eq!(run(ip.clone(), &[label]), REFUSED);
+        assert_eq!(run(ip.clone(), &[push.clone(), set_dst.clone()]), REFUSED);
+        assert_eq!(run(ip, &[push, Action::PopMpls(0x0800), set_dst]), Ok(()));
+    }
+
+    #[test]
+    fn a_tag_must_be_certain_before_its_id_is_set() {
+        let set_vid = Action::set_field(Field::VlanVid, 0x1005);
+        let set_pcp = Action::set_field(Field::VlanPcp, 5);
+        assert_eq!(run(Match::any(), std::slice::from_ref(&set_vid)), REFUSED);
+        let push = Action::PushVlan(0x8100);
+        assert_eq!(run(Match::any(), &[push.clone(), set_vid.clone(), set_pcp.clone()]), Ok(()));
+        let tagged = Match::any().with_masked(Field::VlanVid, 0x1000, 0x1000);
+        assert_eq!(run(tagged.clone(), &[set_pcp, set_vid.clone()]), Ok(()));
+        assert_eq!(run(tagged, &[Action::PopVlan, set_vid]), REFUSED);
+    }
+
+    #[test]
+    fn a_pop_is_refused_only_where_the_match_contradicts_it() {
+        let untagged = Match::any().with(Field::VlanVid, 0);
+        assert_eq!(run(untagged, &[Action::PopVlan]), REFUSED);
+        assert_eq!(run(Match::any(), &[Action::PopVlan]), Ok(()));
+        let ip = Match::any().with(Field::EthType, 0x0800);
+        assert_eq!(run(ip.clone(), &[Action::PopMpls(0x0800)]), REFUSED);
+        assert_eq!(run(ip.clone(), &[Action::PopPbb]), REFUSED);
+        assert_eq!(run(ip, &[Action::DecMplsTtl]), REFUSED);
+        let arp = Match::any().with(Field::EthType, 0x0806);
+        assert_eq!(run(arp, &[Action::DecNwTtl]), REFUSED);
+        assert_eq!(run(Match::any(), &[Action::DecNwTtl]), Ok(()));
+    }
+
+    #[test]
+    fn the_other_actions_of_pbb_follow_the_frame() {
+        let tagged = Match::any().with(Field::VlanVid, 0x1005);
+        let isid = Action::set_field(Field::PbbIsid, 5);
+        let push = Action::PushPbb(0x88e7);
+        assert_eq!(run(tagged.clone(), &[push.clone(), isid.clone()]), Ok(()));
+        assert_eq!(run(tagged.clone(), &[push.clone(), Action::PopVlan]), REFUSED);
+        assert_eq!(run(tagged, &[push, Action::PopPbb, isid]), REFUSED);
+    }
+
+    #[test]
+    fn buckets_are_not_asked_for_certainty() {
+        let mut facts = Facts::any();
+        assert_eq!(facts.run(&Action::set_field(Field::Ipv4Dst, 1)), Ok(()));
+    }
+}

@@ -1,0 +1,313 @@
+//! Groups: their table, the rules of clause 6.5, and which buckets a packet goes to.
+//!
+//! Watched ports and groups decide over a bucket in every type of group. In a fast failover group a
+//! bucket that watches nothing is not live and never used. In the other types a bucket that watches
+//! nothing is always used, and one that watches is used only while it is live. A group must never
+//! lead back to itself, neither by its actions nor by what it watches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use openflow::group::{
+    Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType,
+};
+use openflow::text::format_actions;
+use openflow::{Action, Error, GroupId, PortNo};
+use packet::FlowKey;
+
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::ports::Ports;
+use crate::select::{choose, flow_hash, mix};
+use crate::time::Nanos;
+use crate::validate::{Existing, Place, check_actions};
+
+/// One group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    group_type: GroupType,
+    buckets: Vec<Bucket>,
+    /// What each bucket is, wherever it stands in the list.
+    identities: Vec<u64>,
+    since: Nanos,
+    packets: u64,
+    bytes: u64,
+    bucket_counters: Vec<BucketCounter>,
+}
+
+impl Group {
+    fn new(asked: &GroupMod, now: Nanos) -> Self {
+        let mut group = Self {
+            group_type: asked.group_type,
+            buckets: Vec::new(),
+            identities: Vec::new(),
+            since: now,
+            packets: 0,
+            bytes: 0,
+            bucket_counters: Vec::new(),
+        };
+        group.configure(asked);
+        group
+    }
+
+    /// Takes type and buckets; the bucket counters begin anew, the group's own stay.
+    fn configure(&mut self, asked: &GroupMod) {
+        self.group_type = asked.group_type;
+        self.buckets.clone_from(&asked.buckets);
+        self.identities = identities(&asked.buckets);
+        self.bucket_counters = vec![BucketCounter::default(); asked.buckets.len()];
+    }
+
+    pub(crate) fn group_type(&self) -> GroupType {
+        self.group_type
+    }
+
+    pub(crate) fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    pub(crate) fn count(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn count_bucket(&mut self, index: usize, bytes: u64) {
+        if let Some(counter) = self.bucket_counters.get_mut(index) {
+            counter.packet_count += 1;
+            counter.byte_count += bytes;
+        }
+    }
+
+    fn forwards_to(&self, id: GroupId) -> bool {
+        self.buckets.iter().flat_map(|bucket| &bucket.actions).any(|a| *a == Action::Group(id))
+    }
+}
+
+/// A bucket is its actions and, among equal ones, its turn. So an edit of the list leaves the flows
+/// of the other buckets where they are.
+fn identities(buckets: &[Bucket]) -> Vec<u64> {
+    let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
+    let identity = |bucket: &Bucket| {
+        let text = format_actions(&bucket.actions);
+        let hash = text.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        let turn = seen.entry(hash).or_insert(0);
+        *turn += 1;
+        mix(hash ^ *turn)
+    };
+    buckets.iter().map(identity).collect()
+}
+
+/// The groups that a list of buckets leads to or watches.
+fn edges(buckets: &[Bucket]) -> impl Iterator<Item = GroupId> {
+    buckets.iter().flat_map(|bucket| {
+        let watched = Some(bucket.watch_group).filter(|id| *id != GroupId::ANY);
+        bucket.actions.iter().filter_map(group_of).chain(watched)
+    })
+}
+
+/// The group that an action leads to.
+pub(crate) fn group_of(action: &Action) -> Option<GroupId> {
+    if let Action::Group(id) = action { Some(*id) } else { None }
+}
+
+/// All groups, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups {
+    groups: BTreeMap<GroupId, Group>,
+}
+
+impl Groups {
+    pub(crate) fn get(&self, id: GroupId) -> Option<&Group> {
+        self.groups.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.groups.get_mut(&id)
+    }
+
+    /// Carries out a group-mod; the groups that are gone.
+    ///
+    /// # Errors
+    /// Those of clause 6.5; nothing is changed then.
+    pub(crate) fn apply(
+        &mut self,
+        asked: &GroupMod,
+        config: &Config,
+        now: Nanos,
+    ) -> Result<Vec<GroupId>, Error> {
+        match asked.command {
+            GroupModCommand::Add => {
+                if self.groups.contains_key(&asked.group_id) {
+                    return Err(Error::GroupModGroupExists);
+                }
+                self.check(asked, config)?;
+                if self.groups.len() >= config.max_groups as usize {
+                    return Err(Error::GroupModOutOfGroups);
+                }
+                self.groups.insert(asked.group_id, Group::new(asked, now));
+                Ok(Vec::new())
+            }
+            GroupModCommand::Modify => {
+                if !self.groups.contains_key(&asked.group_id) {
+                    return Err(Error::GroupModUnknownGroup);
+                }
+                self.check(asked, config)?;
+                if let Some(group) = self.get_mut(asked.group_id) {
+                    group.configure(asked);
+                }
+                Ok(Vec::new())
+            }
+            GroupModCommand::Delete if asked.group_id == GroupId::ALL => {
+                Ok(std::mem::take(&mut self.groups).into_keys().collect())
+            }
+            GroupModCommand::Delete => self.delete(asked.group_id),
+            GroupModCommand::Unknown(_) => Err(Error::GroupModBadCommand),
+        }
+    }
+
+    /// A group that others forward to stays (`OFPGMFC_CHAINED_GROUP`); one that is only watched
+    /// goes and is not live from then on. A group that does not exist is no error.
+    fn delete(&mut self, id: GroupId) -> Result<Vec<GroupId>, Error> {
+        if self.groups.values().any(|group| group.forwards_to(id)) {
+            return Err(Error::GroupModChainedGroup);
+        }
+        Ok(self.groups.remove(&id).map(|_| id).into_iter().collect())
+    }
+
+    /// The checks of an add or modify.
+    fn check(&self, asked: &GroupMod, config: &Config) -> Result<(), Error> {
+        if asked.group_id > GroupId::MAX {
+            return Err(Error::GroupModInvalidGroup);
+        }
+        let is_select = match asked.group_type {
+            GroupType::All | GroupType::FastFailover => false,
+            GroupType::Indirect if asked.buckets.len() != 1 => {
+                return Err(Error::GroupModInvalidGroup);
+            }
+            GroupType::Indirect => false,
+            GroupType::Select => true,
+            GroupType::Unknown(_) => return Err(Error::GroupModBadType),
+        };
+        if asked.buckets.len() > config.max_buckets as usize {
+            return Err(Error::GroupModOutOfBuckets);
+        }
+        for bucket in &asked.buckets {
+            if bucket.weight != 0 && !is_select {
+                return Err(Error::GroupModInvalidGroup);
+            }
+            self.check_watch(bucket, asked.group_id)?;
+            let existing = Existing {
+                n_tables: config.n_tables,
+                group: &|id| id == asked.group_id || self.groups.contains_key(&id),
+                meter: &|_| false,
+            };
+            check_actions(&bucket.actions, Place::Bucket, &mut Facts::any(), &existing)?;
+        }
+        if self.leads_back(asked) { Err(Error::GroupModLoop) } else { Ok(()) }
+    }
+
+    /// A watched port may appear later; a watched group must be there.
+    fn check_watch(&self, bucket: &Bucket, own: GroupId) -> Result<(), Error> {
+        let port_is_right = bucket.watch_port == PortNo::ANY || bucket.watch_port.is_port();
+        let group = bucket.watch_group;
+        let group_is_right =
+            group == GroupId::ANY || group == own || self.groups.contains_key(&group);
+        if port_is_right && group_is_right { Ok(()) } else { Err(Error::GroupModBadWatch) }
+    }
+
+    /// Whether a group with these buckets would lead back to itself.
+    fn leads_back(&self, asked: &GroupMod) -> bool {
+        let mut ahead: Vec<GroupId> = edges(&asked.buckets).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(id) = ahead.pop() {
+            if id == asked.group_id {
+                return true;
+            }
+            if seen.insert(id)
+                && let Some(group) = self.get(id)
+            {
+                ahead.extend(edges(&group.buckets));
+            }
+        }
+        false
+    }
+
+    /// Whether any bucket of the group is live (clause 6.5).
+    fn is_live(&self, id: GroupId, ports: &Ports) -> bool {
+        self.get(id)
+            .is_some_and(|group| group.buckets.iter().any(|b| self.bucket_is_live(b, ports)))
+    }
+
+    /// Whether the port or the group that the bucket watches is live (clause 6.5).
+    fn bucket_is_live(&self, bucket: &Bucket, ports: &Ports) -> bool {
+        (bucket.watch_port != PortNo::ANY && ports.is_live(bucket.watch_port))
+            || (bucket.watch_group != GroupId::ANY && self.is_live(bucket.watch_group, ports))
+    }
+
+    /// Whether a packet may go to the bucket: see the head of this file.
+    fn is_usable(&self, group_type: GroupType, bucket: &Bucket, ports: &Ports) -> bool {
+        let watches = bucket.watch_port != PortNo::ANY || bucket.watch_group != GroupId::ANY;
+        (!watches && group_type != GroupType::FastFailover) || self.bucket_is_live(bucket, ports)
+    }
+
+    /// The buckets, by their places in the list, that a packet of this flow goes to now.
+    pub(crate) fn chosen(
+        &self,
+        id: GroupId,
+        key: &FlowKey,
+        is_fragment: bool,
+        ports: &Ports,
+    ) -> Vec<usize> {
+        let Some(group) = self.get(id) else { return Vec::new() };
+        let usable = group.buckets.iter().enumerate();
+        let usable = usable.filter(|(_, bucket)| self.is_usable(group.group_type, bucket, ports));
+        let mut places: Vec<usize> = usable.map(|(place, _)| place).collect();
+        match group.group_type {
+            GroupType::All | GroupType::Indirect | GroupType::Unknown(_) => {}
+            GroupType::FastFailover => places.truncate(1),
+            GroupType::Select => {
+                let draws: Vec<(u64, u16)> = places
+                    .iter()
+                    .map(|place| (group.identities[*place], group.buckets[*place].weight))
+                    .collect();
+                let winner = choose(id, flow_hash(key, is_fragment), &draws);
+                places = winner.map(|winner| places[winner]).into_iter().collect();
+            }
+        }
+        places
+    }
+
+    /// Counters of a group or of all; `flow_count` tells how many entries use a group.
+    pub(crate) fn stats(
+        &self,
+        id: GroupId,
+        now: Nanos,
+        flow_count: &dyn Fn(GroupId) -> u32,
+    ) -> Vec<GroupStats> {
+        let wanted = self.groups.iter().filter(|(own, _)| id == GroupId::ALL || **own == id);
+        let stats = |(id, group): (&GroupId, &Group)| {
+            let chained = self.groups.values().filter(|other| other.forwards_to(*id)).count();
+            let (duration_s, duration_ns) = now.age(group.since);
+            GroupStats {
+                group_id: *id,
+                ref_count: flow_count(*id)
+                    .saturating_add(u32::try_from(chained).unwrap_or(u32::MAX)),
+                packet_count: group.packets,
+                byte_count: group.bytes,
+                duration_s,
+                duration_ns,
+                buckets: group.bucket_counters.clone(),
+            }
+        };
+        wanted.map(stats).collect()
+    }
+
+    /// Descriptions, by number.
+    pub(crate) fn descs(&self) -> Vec<GroupDesc> {
+        let desc = |(id, group): (&GroupId, &Group)| GroupDesc {
+            group_type: group.group_type,
+            group_id: *id,
+            buckets: group.buckets.clone(),
+        };
+        self.groups.iter().map(desc).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! What `NORMAL` knows: which address was last seen behind which port.
+//!
+//! A learning switch as IEEE 802.1D has it, for each VLAN id apart, without spanning tree. Tags are
+//! neither pushed nor popped. An address is forgotten when it has sent nothing for the ageing time.
+
+use std::collections::BTreeMap;
+
+use openflow::{MacAddr, PortNo};
+
+use crate::config::Config;
+use crate::time::{NS_PER_S, Nanos};
+
+/// A VLAN id (zero for none) and an address.
+pub(crate) type Station = (u16, MacAddr);
+
+/// Where and when an address was last seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    port: PortNo,
+    at: Nanos,
+}
+
+/// The addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Macs {
+    seen: BTreeMap<Station, Seen>,
+}
+
+impl Macs {
+    /// The port behind which a station is, if that is known and not too old.
+    pub(crate) fn port(&self, station: Station, config: &Config, now: Nanos) -> Option<PortNo> {
+        let seen = self.seen.get(&station)?;
+        (!is_old(seen, config, now)).then_some(seen.port)
+    }
+
+    /// Learns where a station is. When the table is full of fresh addresses, new ones are not
+    /// learnt and their packets keep being flooded.
+    pub(crate) fn learn(&mut self, station: Station, port: PortNo, config: &Config, now: Nanos) {
+        let full = self.seen.len() >= config.max_macs as usize;
+        if full && !self.seen.contains_key(&station) {
+            self.seen.retain(|_, seen| !is_old(seen, config, now));
+            if self.seen.len() >= config.max_macs as usize {
+                return;
+            }
+        }
+        self.seen.insert(station, Seen { port, at: now });
+    }
+
+    /// Forgets what was seen behind a port that is gone.
+    pub(crate) fn forget_port(&mut self, port: PortNo) {
+        self.seen.retain(|_, seen| seen.port != port);
+    }
+}
+
+fn is_old(seen: &Seen, config: &Config, now: Nanos) -> bool {
+    now.since(seen.at) >= u64::from(config.mac_age_s) * NS_PER_S
+}
+
+/// Whether an address names several stations.
+pub(crate) fn is_multicast(address: MacAddr) -> bool {
+    address.0[0] & 1 != 0
+}
+
+/// Whether frames to the address end at the next bridge (IEEE 802.1D, table 7-10).
+pub(crate) fn is_link_local(address: MacAddr) -> bool {
+    address.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && address.0[5] & 0xf0 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Macs, is_link_local};
+    use crate::config::Config;
+    use crate::time::Nanos;
+    use openflow::{MacAddr, PortNo};
+
+    fn station(number: u64) -> (u16, MacAddr) {
+        (0, MacAddr::from_u64(number))
+    }
+
+    #[test]
+    fn addresses_move_age_and_go_with_their_port() {
+        let config = Config::default();
+        let mut macs = Macs::default();
+        macs.learn(station(1), PortNo(1), &config, Nanos(0));
+        macs.learn(station(1), PortNo(2), &config, Nanos::from_s(10));
+        let at = |macs: &Macs, s| macs.port(station(1), &config, Nanos::from_s(s));
+        assert_eq!(at(&macs, 309), Some(PortNo(2)));
+        assert_eq!(at(&macs, 310), None);
+        assert_eq!(macs.port((7, MacAddr::from_u64(1)), &config, Nanos(0)), None);
+        macs.forget_port(PortNo(2));
+        assert_eq!(at(&macs, 11), None);
+    }
+
+    #[test]
+    fn a_full_table_drops_the_old_and_keeps_the_fresh() {
+        let config = Config { max_macs: 1, ..Config::default() };
+        let mut macs = Macs::default();
+        macs.learn(station(1), PortNo(1), &config, Nanos(0));
+        macs.learn(station(2), PortNo(1), &config, Nanos(1));
+        assert_eq!(macs.port(station(2), &config, Nanos(1)), None);
+        let later = Nanos::from_s(400);
+        macs.learn(station(2), PortNo(1), &config, later);
+        assert_eq!(macs.port(station(2), &config, later), Some(PortNo(1)));
+    }
+
+    #[test]
+    fn link_local_addresses_are_sixteen() {
+        assert!(is_link_local(MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e])));
+        assert!(!is_link_local(MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x10])));
+    }
+}

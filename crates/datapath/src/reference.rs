@@ -1,0 +1,243 @@
+//! The specification as plain code: linear search, no cache, no batch, no cleverness.
+//!
+//! It is the oracle that every faster datapath is compared with, so it must stay slow and right. A
+//! packet's walk reads the state and writes down what it would change; only afterwards, and only
+//! for a real packet, is that carried out. So a trace is the same walk, thrown away.
+
+mod actions;
+mod effect;
+mod entry;
+mod expire;
+mod flow_mod;
+mod group_run;
+mod output;
+mod packet_out;
+mod stats;
+mod table;
+mod walk;
+
+use openflow::flow::{AggregateStats, FlowMod, FlowRemovedReason, FlowStats, FlowStatsRequest};
+use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::message::PacketOut;
+use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
+use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
+use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
+use packet::PacketBuf;
+
+use self::table::Table;
+use self::walk::Walk;
+use crate::config::{Config, Settings};
+use crate::counter::{Counter, Counters};
+use crate::features;
+use crate::groups::Groups;
+use crate::macs::Macs;
+use crate::meters::Meters;
+use crate::ports::Ports;
+use crate::seam::{Datapath, Outcome, Removed};
+use crate::time::Nanos;
+use crate::trace::Trace;
+use crate::verdict::Out;
+
+/// The bits of a table-mod that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
+const TABLE_CONFIG_DEPRECATED: u32 = 3;
+
+/// The reference datapath.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    config: Config,
+    settings: Settings,
+    tables: Vec<Table>,
+    groups: Groups,
+    meters: Meters,
+    ports: Ports,
+    macs: Macs,
+    counters: Counters,
+}
+
+impl Reference {
+    /// A datapath without ports, entries, groups and meters. `config.n_tables` of zero is taken as
+    /// one, as there is no pipeline without a table.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let config = Config { n_tables: config.n_tables.max(1), ..config };
+        Self {
+            settings: config.settings,
+            tables: vec![Table::default(); usize::from(config.n_tables)],
+            groups: Groups::default(),
+            meters: Meters::default(),
+            ports: Ports::default(),
+            macs: Macs::default(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    fn all_tables(&self) -> std::ops::Range<u8> {
+        0..self.config.n_tables
+    }
+}
+
+impl Datapath for Reference {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    fn flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let outcome = self.run_flow_mod(flow_mod, version, now);
+        if outcome.is_err() {
+            self.counters.add(Counter::FlowModErrors, 1);
+        }
+        outcome
+    }
+
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error> {
+        let gone = self.groups.apply(group_mod, &self.config, now)?;
+        if gone.is_empty() {
+            return Ok(Outcome::default());
+        }
+        let removed = self.remove(self.all_tables(), now, |entry| {
+            gone.iter().any(|id| entry.uses_group(*id)).then_some(FlowRemovedReason::GroupDelete)
+        });
+        Ok(Outcome { removed, ..Outcome::default() })
+    }
+
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error> {
+        let gone = self.meters.apply(meter_mod, &self.config, now)?;
+        if gone.is_empty() {
+            return Ok(Outcome::default());
+        }
+        // 1.3 has no reason of its own for this.
+        let removed = self.remove(self.all_tables(), now, |entry| {
+            gone.iter().any(|id| entry.uses_meter(*id)).then_some(FlowRemovedReason::Delete)
+        });
+        Ok(Outcome { removed, ..Outcome::default() })
+    }
+
+    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
+        self.tables_of(table_mod.table_id).ok_or(Error::TableModBadTable)?;
+        if table_mod.config & !TABLE_CONFIG_DEPRECATED != 0 {
+            return Err(Error::TableModBadConfig);
+        }
+        Ok(())
+    }
+
+    fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
+        self.ports.set(desc, now)
+    }
+
+    fn port_remove(&mut self, port: PortNo) -> Option<PortDesc> {
+        self.macs.forget_port(port);
+        self.ports.remove(port)
+    }
+
+    fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
+        self.ports.port_mod(port_mod)
+    }
+
+    fn ports(&self) -> Vec<PortDesc> {
+        self.ports.descs()
+    }
+
+    fn process(&mut self, frame: PacketBuf, in_port: PortNo, now: Nanos, out: &mut Out) {
+        let mut walk = Walk::new(self, now, out);
+        walk.ingress(frame, in_port);
+        let effects = walk.finish();
+        self.commit(effects, now);
+    }
+
+    fn packet_out(
+        &mut self,
+        packet_out: &PacketOut,
+        now: Nanos,
+        out: &mut Out,
+    ) -> Result<(), Error> {
+        self.run_packet_out(packet_out, now, out)
+    }
+
+    fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
+        let mut out = Out::new();
+        let mut walk = Walk::new(self, now, &mut out).recording();
+        walk.ingress(frame, in_port);
+        let steps = walk.into_steps();
+        Trace { steps, verdicts: out.drain().collect() }
+    }
+
+    fn expire(&mut self, now: Nanos) -> Vec<Removed> {
+        self.run_expiry(now)
+    }
+
+    fn next_expiry(&self) -> Option<Nanos> {
+        self.earliest_expiry()
+    }
+
+    fn flow_stats(&self, request: &FlowStatsRequest, now: Nanos) -> Result<Vec<FlowStats>, Error> {
+        self.list_flows(request, now)
+    }
+
+    fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
+        self.sum_flows(request)
+    }
+
+    fn table_stats(&self) -> Vec<TableStats> {
+        self.list_tables()
+    }
+
+    fn table_features(&self) -> Vec<TableFeatures> {
+        features::table_features(&self.config)
+    }
+
+    fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
+        self.ports.stats(port, now)
+    }
+
+    fn queue_stats(
+        &self,
+        port: PortNo,
+        queue: QueueId,
+        now: Nanos,
+    ) -> Result<Vec<QueueStats>, Error> {
+        self.ports.queue_stats(port, queue, now)
+    }
+
+    fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
+        self.groups.stats(group, now, &|id| self.flows_with_group(id))
+    }
+
+    fn group_desc(&self) -> Vec<GroupDesc> {
+        self.groups.descs()
+    }
+
+    fn group_features(&self) -> GroupFeatures {
+        features::group_features(&self.config)
+    }
+
+    fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
+        self.meters.stats(meter, now, &|id| self.flows_with_meter(id))
+    }
+
+    fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error> {
+        self.meters.configs(meter)
+    }
+
+    fn meter_features(&self) -> MeterFeatures {
+        features::meter_features(&self.config)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

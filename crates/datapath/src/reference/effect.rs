@@ -1,0 +1,116 @@
+//! What a packet changes: counters, meters, learnt addresses. Written down first, carried out after.
+
+use std::collections::BTreeMap;
+
+use openflow::{GroupId, MeterId, PortNo, QueueId, TableId};
+
+use super::Reference;
+use crate::counter::{Counter, DropReason};
+use crate::macs::Station;
+use crate::meters::{Metered, TokenBucket};
+use crate::time::Nanos;
+
+/// One change.
+#[derive(Clone, Debug)]
+pub(super) enum Effect {
+    /// A datapath counter goes up by one.
+    Count(Counter),
+    /// A packet or a copy was dropped.
+    Drop(DropReason),
+    /// A packet came in by a port.
+    Received { port: PortNo, bytes: u64 },
+    /// A port refused to take a packet in.
+    RxDropped(PortNo),
+    /// A packet leaves by a port.
+    Sent { port: PortNo, queue: Option<QueueId>, bytes: u64 },
+    /// A port refused to send a packet.
+    TxDropped(PortNo),
+    /// A table was searched.
+    Lookup(TableId),
+    /// The entry at this place of a table was met.
+    Hit { table: TableId, index: usize, bytes: u64 },
+    /// A group ran.
+    Group { id: GroupId, bytes: u64 },
+    /// A bucket of a group ran.
+    Bucket { id: GroupId, index: usize, bytes: u64 },
+    /// A meter measured a packet.
+    Metered { id: MeterId, bytes: u64, metered: Metered },
+    /// `NORMAL` saw a station behind a port.
+    Learnt { station: Station, port: PortNo },
+}
+
+/// The changes of one packet, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Effects {
+    list: Vec<Effect>,
+    /// A packet can pass one meter twice; the second time it meets the bucket after the first.
+    meters: BTreeMap<MeterId, Vec<TokenBucket>>,
+}
+
+impl Effects {
+    pub(super) fn push(&mut self, effect: Effect) {
+        if let Effect::Metered { id, metered, .. } = &effect {
+            self.meters.insert(*id, metered.buckets.clone());
+        }
+        self.list.push(effect);
+    }
+
+    /// A meter's buckets after what was written down so far.
+    pub(super) fn buckets(&self, id: MeterId) -> Option<&[TokenBucket]> {
+        self.meters.get(&id).map(Vec::as_slice)
+    }
+}
+
+impl Reference {
+    /// Carries out what a packet's walk has written down.
+    pub(super) fn commit(&mut self, effects: Effects, now: Nanos) {
+        for effect in effects.list {
+            self.carry_out(effect, now);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect, now: Nanos) {
+        match effect {
+            Effect::Count(counter) => self.counters.add(counter, 1),
+            Effect::Drop(reason) => self.counters.add_drop(reason),
+            Effect::Received { port, bytes } => self.ports.count_rx(port, bytes),
+            Effect::RxDropped(port) => self.ports.count_rx_dropped(port),
+            Effect::Sent { port, queue, bytes } => {
+                self.ports.count_tx(port, queue, bytes, now);
+                self.counters.add(Counter::Outputs, 1);
+            }
+            Effect::TxDropped(port) => self.ports.count_tx_dropped(port),
+            Effect::Lookup(table) => {
+                if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
+                    table.lookups += 1;
+                }
+            }
+            Effect::Hit { table, index, bytes } => {
+                if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
+                    table.matches += 1;
+                    if let Some(entry) = table.get_mut(index) {
+                        entry.count(bytes, now);
+                    }
+                }
+            }
+            Effect::Group { id, bytes } => {
+                if let Some(group) = self.groups.get_mut(id) {
+                    group.count(bytes);
+                }
+            }
+            Effect::Bucket { id, index, bytes } => {
+                if let Some(group) = self.groups.get_mut(id) {
+                    group.count_bucket(index, bytes);
+                }
+            }
+            Effect::Metered { id, bytes, metered } => {
+                if let Some(meter) = self.meters.get_mut(id) {
+                    meter.count(bytes, metered);
+                }
+            }
+            Effect::Learnt { station, port } => {
+                self.macs.learn(station, port, &self.config, now);
+            }
+        }
+    }
+}

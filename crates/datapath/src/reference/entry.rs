@@ -1,0 +1,159 @@
+//! One flow entry: its match, what it does, its age and its counters.
+
+use std::sync::Arc;
+
+use openflow::flow::{FlowMod, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats};
+use openflow::{Action, Cookie, GroupId, Instruction, Match, MeterId, PortNo, TableId};
+
+use crate::action_set::Origin;
+use crate::groups::group_of;
+use crate::seam::Removed;
+use crate::time::Nanos;
+
+/// A flow entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(super) priority: u16,
+    pub(super) matching: Match,
+    pub(super) cookie: Cookie,
+    pub(super) idle_timeout_s: u16,
+    pub(super) hard_timeout_s: u16,
+    pub(super) flags: FlowModFlags,
+    /// In the order of the message; executed in the order of [`openflow::InstructionKind`].
+    pub(super) instructions: Arc<[Instruction]>,
+    pub(super) created: Nanos,
+    pub(super) last_used: Nanos,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+impl Entry {
+    pub(super) fn new(flow_mod: &FlowMod, now: Nanos) -> Self {
+        Self {
+            priority: flow_mod.priority,
+            matching: flow_mod.matching.clone(),
+            cookie: flow_mod.cookie,
+            idle_timeout_s: flow_mod.idle_timeout_s,
+            hard_timeout_s: flow_mod.hard_timeout_s,
+            flags: flow_mod.flags,
+            instructions: flow_mod.instructions.as_slice().into(),
+            created: now,
+            last_used: now,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The table-miss entry has priority 0 *and* matches everything (clause 5.4).
+    pub(super) fn is_table_miss(&self) -> bool {
+        self.priority == 0 && self.matching.is_any()
+    }
+
+    pub(super) fn origin(&self, table_id: TableId) -> Origin {
+        Origin { table_id, cookie: self.cookie, is_miss: self.is_table_miss() }
+    }
+
+    /// All actions of the entry itself, applied or written; not those of its groups.
+    fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.instructions.iter().flat_map(|instruction| match instruction {
+            Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
+                actions.as_slice()
+            }
+            Instruction::GotoTable(_)
+            | Instruction::WriteMetadata { .. }
+            | Instruction::ClearActions
+            | Instruction::Meter(_)
+            | Instruction::Experimenter { .. } => &[],
+        })
+    }
+
+    /// Whether the entry itself outputs to the port (clause 6.4: not through a group).
+    pub(super) fn outputs_to(&self, wanted: PortNo) -> bool {
+        self.actions().any(|action| {
+            matches!(action, Action::Output { port, .. } | Action::Enqueue { port, .. }
+                if *port == wanted)
+        })
+    }
+
+    pub(super) fn uses_group(&self, wanted: GroupId) -> bool {
+        self.actions().filter_map(group_of).any(|group| group == wanted)
+    }
+
+    pub(super) fn uses_meter(&self, wanted: MeterId) -> bool {
+        self.instructions.contains(&Instruction::Meter(wanted))
+    }
+
+    pub(super) fn count(&mut self, bytes: u64, now: Nanos) {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes);
+        self.last_used = self.last_used.max(now);
+    }
+
+    /// Packets; all ones when the entry keeps no such count.
+    pub(super) fn packet_count(&self) -> u64 {
+        if self.flags.contains(FlowModFlags::NO_PKT_COUNTS) { u64::MAX } else { self.packets }
+    }
+
+    /// Bytes; all ones when the entry keeps no such count.
+    pub(super) fn byte_count(&self) -> u64 {
+        if self.flags.contains(FlowModFlags::NO_BYT_COUNTS) { u64::MAX } else { self.bytes }
+    }
+
+    /// When the entry expires if no packet meets it before, and why. When both timeouts pass at
+    /// the same moment, the hard one is named.
+    pub(super) fn expiry(&self) -> Option<(Nanos, FlowRemovedReason)> {
+        let timeout = |from: Nanos, seconds: u16, reason| {
+            (seconds != 0).then(|| (from.plus_s(seconds.into()), reason))
+        };
+        let hard = timeout(self.created, self.hard_timeout_s, FlowRemovedReason::HardTimeout);
+        let idle = timeout(self.last_used, self.idle_timeout_s, FlowRemovedReason::IdleTimeout);
+        hard.into_iter().chain(idle).min_by_key(|(at, _)| *at)
+    }
+
+    /// Whether a timeout has passed. Such an entry meets no packet any more, even before
+    /// `expire` takes it away: what happens must not depend on how often that is called.
+    pub(super) fn is_expired(&self, now: Nanos) -> bool {
+        self.expiry().is_some_and(|(at, _)| at <= now)
+    }
+
+    pub(super) fn removed(
+        &self,
+        table_id: TableId,
+        reason: FlowRemovedReason,
+        now: Nanos,
+    ) -> Removed {
+        let (duration_s, duration_ns) = now.age(self.created);
+        let flow = FlowRemoved {
+            cookie: self.cookie,
+            priority: self.priority,
+            reason,
+            table_id,
+            duration_s,
+            duration_ns,
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            packet_count: self.packet_count(),
+            byte_count: self.byte_count(),
+            matching: self.matching.clone(),
+        };
+        Removed { flow, notify: self.flags.contains(FlowModFlags::SEND_FLOW_REM) }
+    }
+
+    pub(super) fn stats(&self, table_id: TableId, now: Nanos) -> FlowStats {
+        let (duration_s, duration_ns) = now.age(self.created);
+        FlowStats {
+            table_id,
+            duration_s,
+            duration_ns,
+            priority: self.priority,
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            flags: self.flags,
+            cookie: self.cookie,
+            packet_count: self.packet_count(),
+            byte_count: self.byte_count(),
+            matching: self.matching.clone(),
+            instructions: self.instructions.to_vec(),
+        }
+    }
+}

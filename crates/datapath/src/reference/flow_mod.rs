@@ -1,0 +1,221 @@
+//! Flow-mods: add, modify and delete with all of clause 6.4.
+//!
+//! Everything is checked before anything is changed. A command that returns an error has left the
+//! tables as they were.
+
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
+use openflow::{Error, GroupId, PortNo, TableId, Version};
+
+use super::Reference;
+use super::entry::Entry;
+use crate::counter::Counter;
+use crate::seam::{Outcome, Removed};
+use crate::time::Nanos;
+use crate::validate::{Existing, check_instructions, check_match};
+
+/// The flags of 1.3.
+const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
+    .union(FlowModFlags::CHECK_OVERLAP)
+    .union(FlowModFlags::RESET_COUNTS)
+    .union(FlowModFlags::NO_PKT_COUNTS)
+    .union(FlowModFlags::NO_BYT_COUNTS);
+
+/// The flags of 1.0 that are carried out.
+const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
+
+/// Which entries a command or a request means, beside its tables.
+pub(super) struct Filter<'a> {
+    request: &'a FlowStatsRequest,
+    strict_priority: Option<u16>,
+}
+
+impl<'a> Filter<'a> {
+    /// Those that a non-strict request covers.
+    pub(super) fn loose(request: &'a FlowStatsRequest) -> Self {
+        Self { request, strict_priority: None }
+    }
+
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
+        let wanted = self.request;
+        let matches = match self.strict_priority {
+            Some(priority) => entry.priority == priority && entry.matching == wanted.matching,
+            None => wanted.matching.covers(&entry.matching),
+        };
+        matches
+            && (entry.cookie.0 ^ wanted.cookie.0) & wanted.cookie_mask == 0
+            && (wanted.out_port == PortNo::ANY || entry.outputs_to(wanted.out_port))
+            && (wanted.out_group == GroupId::ANY || entry.uses_group(wanted.out_group))
+    }
+}
+
+/// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
+fn request_of(flow_mod: &FlowMod, is_delete: bool) -> FlowStatsRequest {
+    FlowStatsRequest {
+        table_id: flow_mod.table_id,
+        out_port: if is_delete { flow_mod.out_port } else { PortNo::ANY },
+        out_group: if is_delete { flow_mod.out_group } else { GroupId::ANY },
+        cookie: flow_mod.cookie,
+        cookie_mask: flow_mod.cookie_mask,
+        matching: flow_mod.matching.clone(),
+    }
+}
+
+impl Reference {
+    pub(super) fn run_flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        match flow_mod.command {
+            FlowModCommand::Add => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.add(flow_mod, version, now)
+            }
+            FlowModCommand::Modify => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.modify(flow_mod, None, version, now)
+            }
+            FlowModCommand::ModifyStrict => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.modify(flow_mod, Some(flow_mod.priority), version, now)
+            }
+            FlowModCommand::Delete => self.delete(flow_mod, None, now),
+            FlowModCommand::DeleteStrict => self.delete(flow_mod, Some(flow_mod.priority), now),
+            FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
+        }
+    }
+
+    /// The checks of an add or modify that look at no other entry.
+    fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+        check_flags(flow_mod, version)?;
+        if flow_mod.table_id.0 >= self.config.n_tables {
+            return Err(Error::FlowModBadTableId);
+        }
+        // Nothing is ever buffered, so no buffer can be meant.
+        if flow_mod.buffer_id.is_some() {
+            return Err(Error::BadRequestBufferUnknown);
+        }
+        check_match(&flow_mod.matching)?;
+        let existing = Existing {
+            n_tables: self.config.n_tables,
+            group: &|id| self.groups.get(id).is_some(),
+            meter: &|id| self.meters.get(id).is_some(),
+        };
+        check_instructions(flow_mod.table_id, &flow_mod.matching, &flow_mod.instructions, &existing)
+    }
+
+    /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
+    /// entry's counters are always cleared (its clause 4.6).
+    fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Outcome, Error> {
+        let Some(table) = self.tables.get_mut(usize::from(flow_mod.table_id.0)) else {
+            return Err(Error::FlowModBadTableId);
+        };
+        if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
+            && table.overlaps(&flow_mod.matching, flow_mod.priority)
+        {
+            return Err(Error::FlowModOverlap);
+        }
+        let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
+        if old.is_none() && table.entries().len() >= self.config.max_entries as usize {
+            return Err(Error::FlowModTableFull);
+        }
+        let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
+        table.insert(Entry::new(flow_mod, now), version != Version::V1_0 && !resets);
+        self.counters.add(Counter::FlowsAdded, 1);
+        Ok(Outcome { added: 1, ..Outcome::default() })
+    }
+
+    /// In 1.0 a modify that finds nothing adds, and one that finds something changes the cookie as
+    /// well; in 1.3 it does neither.
+    fn modify(
+        &mut self,
+        flow_mod: &FlowMod,
+        strict_priority: Option<u16>,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let request = request_of(flow_mod, false);
+        let filter = Filter { request: &request, strict_priority };
+        let Some(table) = self.tables.get_mut(usize::from(flow_mod.table_id.0)) else {
+            return Err(Error::FlowModBadTableId);
+        };
+        let mut modified = 0;
+        for entry in table.entries_mut().iter_mut().filter(|entry| filter.takes(entry)) {
+            entry.instructions = flow_mod.instructions.as_slice().into();
+            if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+                entry.packets = 0;
+                entry.bytes = 0;
+            }
+            if version == Version::V1_0 {
+                entry.cookie = flow_mod.cookie;
+            }
+            modified += 1;
+        }
+        if modified == 0 && version == Version::V1_0 {
+            return self.add(flow_mod, version, now);
+        }
+        Ok(Outcome { modified, ..Outcome::default() })
+    }
+
+    fn delete(
+        &mut self,
+        flow_mod: &FlowMod,
+        strict_priority: Option<u16>,
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let tables = self.tables_of(flow_mod.table_id).ok_or(Error::FlowModBadTableId)?;
+        check_match(&flow_mod.matching)?;
+        let request = request_of(flow_mod, true);
+        let filter = Filter { request: &request, strict_priority };
+        let removed = self
+            .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
+        Ok(Outcome { removed, ..Outcome::default() })
+    }
+
+    /// The tables that a number names: itself, or all; none when there is no such table.
+    pub(super) fn tables_of(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
+        if table_id == TableId::ALL {
+            Some(0..self.config.n_tables)
+        } else {
+            (table_id.0 < self.config.n_tables).then(|| table_id.0..table_id.0 + 1)
+        }
+    }
+
+    /// Removes the entries of some tables that `goes` gives a reason for.
+    pub(super) fn remove(
+        &mut self,
+        tables: std::ops::Range<u8>,
+        now: Nanos,
+        goes: impl Fn(&Entry) -> Option<FlowRemovedReason>,
+    ) -> Vec<Removed> {
+        let mut removed = Vec::new();
+        for number in tables {
+            let table_id = TableId(number);
+            if let Some(table) = self.tables.get_mut(usize::from(number)) {
+                removed.extend(table.remove(|entry| {
+                    goes(entry).map(|reason| entry.removed(table_id, reason, now))
+                }));
+            }
+        }
+        self.counters.add(Counter::FlowsRemoved, removed.len() as u64);
+        removed
+    }
+}
+
+/// Flags that the version has not are refused; so is 1.0's emergency flag, with timeouts by the
+/// error that 1.0 has for it.
+fn check_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+    let allowed = match version {
+        Version::V1_0 => FLAGS_1_0,
+        Version::V1_3 => FLAGS_1_3,
+    };
+    if allowed.contains(flow_mod.flags) {
+        return Ok(());
+    }
+    let has_timeout = flow_mod.idle_timeout_s != 0 || flow_mod.hard_timeout_s != 0;
+    if version == Version::V1_0 && flow_mod.flags.contains(FlowModFlags::EMERG) && has_timeout {
+        return Err(Error::FlowModBadTimeout);
+    }
+    Err(Error::FlowModBadFlags)
+}

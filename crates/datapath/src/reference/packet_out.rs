@@ -1,0 +1,63 @@
+//! Packet-outs: a list of actions on a packet that the controller gives (clause 7.3.7).
+
+use std::ops::ControlFlow;
+
+use openflow::message::PacketOut;
+use openflow::{Error, Field, Match};
+use packet::{FlowKey, PacketBuf};
+
+use super::Reference;
+use super::effect::Effect;
+use super::walk::{Goes, Packet, Walk};
+use crate::action_set::Origin;
+use crate::counter::Counter;
+use crate::facts::Facts;
+use crate::time::Nanos;
+use crate::validate::{Existing, Place, check_actions, check_packet_out};
+use crate::verdict::Out;
+
+/// The fields that others need as their prerequisites.
+const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
+
+impl Reference {
+    pub(super) fn run_packet_out(
+        &mut self,
+        packet_out: &PacketOut,
+        now: Nanos,
+        out: &mut Out,
+    ) -> Result<(), Error> {
+        check_packet_out(packet_out)?;
+        let frame = PacketBuf::from_slice(&packet_out.data);
+        let mut packet = Packet::new(frame, packet_out.in_port);
+        let existing = Existing {
+            n_tables: self.config.n_tables,
+            group: &|id| self.groups.get(id).is_some(),
+            meter: &|id| self.meters.get(id).is_some(),
+        };
+        let mut facts = Facts::of(&shown(&packet.key()));
+        check_actions(&packet_out.actions, Place::PacketOut, &mut facts, &existing)?;
+
+        let mut walk = Walk::new(self, now, out);
+        walk.table_allowed = true;
+        walk.effect(Effect::Count(Counter::PacketOuts));
+        // A TTL that is used up ends the list; its verdict is given by then.
+        let _done: Goes = packet_out.actions.iter().try_for_each(|action| {
+            walk.act(&mut packet, action, Origin::NONE)?;
+            ControlFlow::Continue(())
+        });
+        let effects = walk.finish();
+        self.commit(effects, now);
+        Ok(())
+    }
+}
+
+/// What the packet itself makes certain.
+fn shown(key: &FlowKey) -> Match {
+    DECISIVE.iter().fold(Match::any(), |known, field| {
+        if key.has(*field) || *field == Field::VlanVid {
+            known.with(*field, key.get(*field))
+        } else {
+            known
+        }
+    })
+}

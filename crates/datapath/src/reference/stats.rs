@@ -1,0 +1,80 @@
+//! Statistics of flow entries and tables (clauses 7.3.5.2 to 7.3.5.4).
+
+use openflow::flow::{AggregateStats, FlowModFlags, FlowStats, FlowStatsRequest};
+use openflow::table::TableStats;
+use openflow::{Error, GroupId, MeterId, TableId};
+
+use super::Reference;
+use super::entry::Entry;
+use super::flow_mod::Filter;
+use crate::features::table_name;
+use crate::time::Nanos;
+
+/// All wildcard bits of 1.0 (`OFPFW_ALL`): tables match on every field or on none.
+const WILDCARDS_1_0: u32 = (1 << 22) - 1;
+
+impl Reference {
+    fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<(TableId, &Entry)>, Error> {
+        let tables = self.tables_of(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let filter = Filter::loose(request);
+        let mut found = Vec::new();
+        for number in tables {
+            if let Some(table) = self.tables.get(usize::from(number)) {
+                let taken = table.entries().iter().filter(|entry| filter.takes(entry));
+                found.extend(taken.map(|entry| (TableId(number), entry)));
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn list_flows(
+        &self,
+        request: &FlowStatsRequest,
+        now: Nanos,
+    ) -> Result<Vec<FlowStats>, Error> {
+        let found = self.wanted(request)?;
+        Ok(found.into_iter().map(|(table, entry)| entry.stats(table, now)).collect())
+    }
+
+    pub(super) fn sum_flows(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
+        let mut sums = AggregateStats::default();
+        for (_, entry) in self.wanted(request)? {
+            sums.flow_count = sums.flow_count.saturating_add(1);
+            if !entry.flags.contains(FlowModFlags::NO_PKT_COUNTS) {
+                sums.packet_count = sums.packet_count.wrapping_add(entry.packets);
+            }
+            if !entry.flags.contains(FlowModFlags::NO_BYT_COUNTS) {
+                sums.byte_count = sums.byte_count.wrapping_add(entry.bytes);
+            }
+        }
+        Ok(sums)
+    }
+
+    pub(super) fn list_tables(&self) -> Vec<TableStats> {
+        let stats = |(number, table): (u8, &super::table::Table)| TableStats {
+            table_id: TableId(number),
+            name: table_name(TableId(number)),
+            wildcards: WILDCARDS_1_0,
+            max_entries: self.config.max_entries,
+            active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
+            lookup_count: table.lookups,
+            matched_count: table.matches,
+        };
+        (0..self.config.n_tables).zip(&self.tables).map(stats).collect()
+    }
+
+    fn count_entries(&self, counts: impl Fn(&Entry) -> bool) -> u32 {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        u32::try_from(entries.filter(|entry| counts(entry)).count()).unwrap_or(u32::MAX)
+    }
+
+    /// How many entries use a group themselves.
+    pub(super) fn flows_with_group(&self, group: GroupId) -> u32 {
+        self.count_entries(|entry| entry.uses_group(group))
+    }
+
+    /// How many entries use a meter.
+    pub(super) fn flows_with_meter(&self, meter: MeterId) -> u32 {
+        self.count_entries(|entry| entry.uses_meter(meter))
+    }
+}

@@ -1,0 +1,86 @@
+//! A flow table: entries in the order of priority, searched from the front.
+//!
+//! Linear search is the definition of a lookup; every faster one is tested against it. Entries of
+//! equal priority that both match are undefined in the specification; here the older one wins, and
+//! an entry that is replaced keeps its place.
+
+use openflow::Match;
+use packet::FlowKey;
+
+use super::entry::Entry;
+use crate::time::Nanos;
+
+/// A flow table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    entries: Vec<Entry>,
+    pub(super) lookups: u64,
+    pub(super) matches: u64,
+}
+
+impl Table {
+    /// The entries, highest priority first, older ones first among equals.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Entry> {
+        self.entries.get_mut(index)
+    }
+
+    /// The entry that a packet meets, with its place.
+    pub(super) fn lookup(&self, key: &FlowKey, now: Nanos) -> Option<(usize, &Entry)> {
+        let mut entries = self.entries.iter().enumerate();
+        entries.find(|(_, entry)| key.meets(&entry.matching) && !entry.is_expired(now))
+    }
+
+    fn priority_range(&self, priority: u16) -> std::ops::Range<usize> {
+        let start = self.entries.partition_point(|entry| entry.priority > priority);
+        let end = self.entries.partition_point(|entry| entry.priority >= priority);
+        start..end
+    }
+
+    /// The entry of equal match and priority, with its place.
+    pub(super) fn find_strict(&self, matching: &Match, priority: u16) -> Option<usize> {
+        let mut range = self.priority_range(priority);
+        range.find(|index| self.entries[*index].matching == *matching)
+    }
+
+    /// Whether an entry of equal priority could meet a packet that this match meets.
+    pub(super) fn overlaps(&self, matching: &Match, priority: u16) -> bool {
+        let mut range = self.priority_range(priority);
+        range.any(|index| self.entries[index].matching.overlaps(matching))
+    }
+
+    /// Adds an entry or replaces the one of equal match and priority, whose counters are copied
+    /// when `keep_counts` says so (clause 6.4).
+    pub(super) fn insert(&mut self, mut entry: Entry, keep_counts: bool) {
+        let old = self.find_strict(&entry.matching, entry.priority);
+        if let Some(old) = old.and_then(|index| self.entries.get_mut(index)) {
+            if keep_counts {
+                entry.packets = old.packets;
+                entry.bytes = old.bytes;
+            }
+            *old = entry;
+        } else {
+            let index = self.priority_range(entry.priority).end;
+            self.entries.insert(index, entry);
+        }
+    }
+
+    /// Takes out the entries that `goes` says something about, with what it says.
+    pub(super) fn remove<T>(&mut self, mut goes: impl FnMut(&Entry) -> Option<T>) -> Vec<T> {
+        let mut gone = Vec::new();
+        self.entries.retain(|entry| {
+            let said = goes(entry);
+            let stays = said.is_none();
+            gone.extend(said);
+            stays
+        });
+        gone
+    }
+}

@@ -1,0 +1,183 @@
+//! The seam between a switch and a datapath: everything that an agent asks of forwarding.
+//!
+//! Two datapaths stand behind it, the reference and a fast one, and every test of behaviour runs
+//! through it. Time is an argument; no call blocks, sends or reads a clock.
+
+use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::message::PacketOut;
+use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
+use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
+use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
+use packet::PacketBuf;
+
+use crate::config::{Config, Settings};
+use crate::counter::Counters;
+use crate::time::Nanos;
+use crate::trace::Trace;
+use crate::verdict::Out;
+
+/// A flow entry that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The entry with its last counters, and why it is gone.
+    pub flow: FlowRemoved,
+    /// Whether the entry asked for a flow-removed message (`OFPFF_SEND_FLOW_REM`).
+    pub notify: bool,
+}
+
+/// What a command changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The entries that are gone. An entry that an add replaced is not among them (clause 6.4).
+    pub removed: Vec<Removed>,
+    /// How many entries were added.
+    pub added: usize,
+    /// How many entries got new instructions.
+    pub modified: usize,
+}
+
+/// A datapath: flow tables, groups, meters and ports, and the way of packets through them.
+pub trait Datapath: Send {
+    /// Its sizes, and the treatments that it began with.
+    fn config(&self) -> &Config;
+
+    /// Its treatments as they are now.
+    fn settings(&self) -> Settings;
+
+    /// Changes its treatments, from the next packet on.
+    fn set_settings(&mut self, settings: Settings);
+
+    /// Changes flow entries (clause 6.4). A command that is refused has changed nothing.
+    ///
+    /// # Errors
+    /// Those of clause 6.4, found before anything is changed.
+    fn flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Outcome, Error>;
+
+    /// Changes a group (clause 6.5); a deleted group takes the entries that use it along.
+    ///
+    /// # Errors
+    /// Those of clause 6.5, found before anything is changed.
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error>;
+
+    /// Changes a meter (clause 6.6); a deleted meter takes the entries that use it along.
+    ///
+    /// # Errors
+    /// Those of clause 6.6, found before anything is changed.
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error>;
+
+    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
+    ///
+    /// # Errors
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
+    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error>;
+
+    /// Adds a port or replaces its description and settings; tells which it was, or `None` when
+    /// nothing changed. Flow entries stay (clause 4.6).
+    fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason>;
+
+    /// Removes a port, with the description that it had. Flow entries stay (clause 4.6).
+    fn port_remove(&mut self, port: PortNo) -> Option<PortDesc>;
+
+    /// Changes a port's settings (clause 7.3.4.2); the description as it is afterwards.
+    ///
+    /// # Errors
+    /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG`, `OFPPMFC_BAD_ADVERTISE`.
+    fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error>;
+
+    /// All ports, by number.
+    fn ports(&self) -> Vec<PortDesc>;
+
+    /// Takes a frame from a port and appends at least one verdict.
+    fn process(&mut self, frame: PacketBuf, in_port: PortNo, now: Nanos, out: &mut Out);
+
+    /// Carries out a packet-out (clause 7.3.7) and appends at least one verdict.
+    ///
+    /// # Errors
+    /// `OFPBRC_BUFFER_UNKNOWN` for any buffer, `OFPBRC_BAD_PORT`, `OFPBRC_BAD_PACKET`, and the
+    /// errors of its actions; nothing is sent then.
+    fn packet_out(
+        &mut self,
+        packet_out: &PacketOut,
+        now: Nanos,
+        out: &mut Out,
+    ) -> Result<(), Error>;
+
+    /// The way that a frame from a port would take, changing no counter and no meter.
+    fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace;
+
+    /// Removes the entries whose idle or hard timeout has passed (clause 5.5).
+    fn expire(&mut self, now: Nanos) -> Vec<Removed>;
+
+    /// When the next entry expires if no packet meets it before; `None` when none does.
+    fn next_expiry(&self) -> Option<Nanos>;
+
+    /// Flow entries, table by table, highest priority first.
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_TABLE_ID`.
+    fn flow_stats(&self, request: &FlowStatsRequest, now: Nanos) -> Result<Vec<FlowStats>, Error>;
+
+    /// Sums over flow entries; counts that an entry does not keep add nothing.
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_TABLE_ID`.
+    fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error>;
+
+    /// Tables' counters.
+    fn table_stats(&self) -> Vec<TableStats>;
+
+    /// What tables can do, generated from the rows of fields, instructions and actions.
+    fn table_features(&self) -> Vec<TableFeatures>;
+
+    /// Ports' counters, of one port or of all ([`PortNo::ANY`]).
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_PORT`.
+    fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error>;
+
+    /// Counters of the queues that packets were sent to, of one port or all ([`PortNo::ANY`]), of
+    /// one queue or all ([`QueueId::ALL`]).
+    ///
+    /// # Errors
+    /// `OFPQOFC_BAD_PORT`, `OFPQOFC_BAD_QUEUE`.
+    fn queue_stats(
+        &self,
+        port: PortNo,
+        queue: QueueId,
+        now: Nanos,
+    ) -> Result<Vec<QueueStats>, Error>;
+
+    /// Counters of a group, or of all ([`GroupId::ALL`]); none for a group that does not exist.
+    fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats>;
+
+    /// All groups' descriptions, by number.
+    fn group_desc(&self) -> Vec<GroupDesc>;
+
+    /// What groups can do.
+    fn group_features(&self) -> GroupFeatures;
+
+    /// Counters of a meter, or of all ([`MeterId::ALL`]).
+    ///
+    /// # Errors
+    /// `OFPMMFC_UNKNOWN_METER`.
+    fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error>;
+
+    /// Configuration of a meter, or of all ([`MeterId::ALL`]).
+    ///
+    /// # Errors
+    /// `OFPMMFC_UNKNOWN_METER`.
+    fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error>;
+
+    /// What meters can do.
+    fn meter_features(&self) -> MeterFeatures;
+
+    /// The counters of the datapath as a whole, and the drops by reason.
+    fn counters(&self) -> &Counters;
+}

@@ -1,0 +1,35 @@
+//! The record of one packet's way through the datapath, for people.
+//!
+//! A trace is written by the walk that forwards, not by a walk of its own, so that it can never say
+//! something else than what happens. It must never change a counter or use up a meter.
+
+use std::fmt;
+
+use crate::verdict::Verdict;
+
+/// One step of the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// How deep: 0 for the pipeline, one more inside of each group.
+    pub depth: usize,
+    /// What happened, in one line.
+    pub text: String,
+}
+
+/// One packet's way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// What would have become of the packet.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            writeln!(f, "{:indent$}{}", "", step.text, indent = 2 * step.depth)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! What may be installed: every check of clauses 6.4 and 6.5 on actions and instructions.
+//!
+//! A flow entry or bucket that could not be executed in full is refused here, with the error of the
+//! specification, before anything is changed (clause 5.9). What is let through must run; the match
+//! arms in `reference::actions` are the other half of this promise.
+
+use openflow::message::PacketOut;
+use openflow::{
+    Action, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo, QueueId,
+    TableId,
+};
+
+use crate::action_set::in_set_order;
+use crate::facts::Facts;
+
+const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
+const MPLS_TYPES: [u16; 2] = [0x8847, 0x8848];
+const PBB_TYPE: u16 = 0x88e7;
+
+/// What commands may refer to.
+pub(crate) struct Existing<'a> {
+    /// Number of tables.
+    pub(crate) n_tables: u8,
+    /// Whether a group exists.
+    pub(crate) group: &'a dyn Fn(GroupId) -> bool,
+    /// Whether a meter exists.
+    pub(crate) meter: &'a dyn Fn(MeterId) -> bool,
+}
+
+/// Where an action list stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a flow entry.
+    Flow,
+    /// In a bucket of a group.
+    Bucket,
+    /// In a packet-out: the only place for an output to `TABLE`.
+    PacketOut,
+}
+
+/// Checks the match of a flow-mod beyond what its fields were checked for one by one.
+///
+/// # Errors
+/// `OFPBMC_BAD_PREREQ`; `OFPBMC_BAD_VALUE` for an ingress port that no packet can have and for a
+/// VLAN id without `OFPVID_PRESENT`.
+pub(crate) fn check_match(matching: &Match) -> Result<(), Error> {
+    matching.check_prerequisites()?;
+    if let Some(in_port) = matching.exact(Field::InPort) {
+        let port = PortNo(u32::try_from(in_port).map_err(|_| Error::BadMatchBadValue)?);
+        if !port.is_port() && port != PortNo::CONTROLLER {
+            return Err(Error::BadMatchBadValue);
+        }
+    }
+    match matching.exact(Field::VlanVid) {
+        Some(1..=0x0fff) => Err(Error::BadMatchBadValue),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Checks the instructions of an entry in `table`.
+///
+/// # Errors
+/// `OFPBIC_*` for the instructions themselves (`OFPBIC_UNSUP_INST` where one type stands twice),
+/// `OFPMMFC_UNKNOWN_METER`, and `OFPBAC_*` for their actions.
+pub(crate) fn check_instructions(
+    table: TableId,
+    matching: &Match,
+    instructions: &[Instruction],
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
+    let mut kinds: Vec<InstructionKind> = instructions.iter().map(Instruction::kind).collect();
+    kinds.sort_unstable();
+    if kinds.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Error::BadInstructionUnsupInst);
+    }
+    let mut in_order: Vec<&Instruction> = instructions.iter().collect();
+    in_order.sort_by_key(|instruction| instruction.kind());
+    let mut facts = Facts::of(matching);
+    for instruction in in_order {
+        check_instruction(table, instruction, &mut facts, existing)?;
+    }
+    Ok(())
+}
+
+fn check_instruction(
+    table: TableId,
+    instruction: &Instruction,
+    facts: &mut Facts,
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
+    match instruction {
+        Instruction::GotoTable(next) => {
+            if *next <= table || next.0 >= existing.n_tables {
+                return Err(Error::BadInstructionBadTableId);
+            }
+        }
+        Instruction::ApplyActions(actions) => {
+            check_actions(actions, Place::Flow, facts, existing)?;
+        }
+        Instruction::WriteActions(actions) => {
+            for action in actions {
+                check_action(action, Place::Flow, existing)?;
+            }
+            // They run later, in the set's own order, on what apply-actions have left.
+            let mut later = facts.clone();
+            in_set_order(actions).iter().try_for_each(|action| later.run(action))?;
+        }
+        Instruction::Meter(meter) => {
+            if !(existing.meter)(*meter) {
+                return Err(Error::MeterModUnknownMeter);
+            }
+        }
+        Instruction::Experimenter { .. } => return Err(Error::BadInstructionBadExperimenter),
+        Instruction::WriteMetadata { .. } | Instruction::ClearActions => {}
+    }
+    Ok(())
+}
+
+/// Checks a list of actions that run in their order, on packets with these facts.
+///
+/// # Errors
+/// `OFPBAC_*`.
+pub(crate) fn check_actions(
+    actions: &[Action],
+    place: Place,
+    facts: &mut Facts,
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
+    for action in actions {
+        check_action(action, place, existing)?;
+        facts.run(action)?;
+    }
+    Ok(())
+}
+
+/// Checks a packet-out, but for its actions.
+///
+/// # Errors
+/// `OFPBRC_BUFFER_UNKNOWN`: nothing is ever buffered; `OFPBRC_BAD_PORT` for an ingress port that
+/// cannot exist; `OFPBRC_BAD_PACKET` for less than an Ethernet header.
+pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
+    if packet_out.buffer_id.is_some() {
+        return Err(Error::BadRequestBufferUnknown);
+    }
+    let port = packet_out.in_port;
+    // `ANY` is 1.0's `OFPP_NONE`: no port.
+    if !port.is_port() && port != PortNo::CONTROLLER && port != PortNo::ANY {
+        return Err(Error::BadRequestBadPort);
+    }
+    if packet_out.data.len() < packet::header::ethernet::HEADER_LEN {
+        return Err(Error::BadRequestBadPacket);
+    }
+    Ok(())
+}
+
+/// The checks of one action that need no packet.
+fn check_action(action: &Action, place: Place, existing: &Existing<'_>) -> Result<(), Error> {
+    match action {
+        Action::Output { port, .. } => check_output(*port, place),
+        Action::Enqueue { port, queue } => {
+            if !port.is_port() && *port != PortNo::IN_PORT {
+                return Err(Error::BadActionBadOutPort);
+            }
+            check_queue(*queue)
+        }
+        Action::SetQueue(queue) => check_queue(*queue),
+        Action::Group(group) => require((existing.group)(*group), Error::BadActionBadOutGroup),
+        Action::PushVlan(eth_type) => {
+            require(VLAN_TYPES.contains(eth_type), Error::BadActionBadArgument)
+        }
+        Action::PushMpls(eth_type) => {
+            require(MPLS_TYPES.contains(eth_type), Error::BadActionBadArgument)
+        }
+        Action::PushPbb(eth_type) => require(*eth_type == PBB_TYPE, Error::BadActionBadArgument),
+        Action::SetField { field, value } => check_set_field(*field, *value),
+        Action::SetVlanVid(vid) => require(*vid <= 0x0fff, Error::BadActionBadArgument),
+        Action::SetVlanPcp(pcp) => require(*pcp <= 7, Error::BadActionBadArgument),
+        Action::SetNwTos(tos) => require(tos & 3 == 0, Error::BadActionBadArgument),
+        Action::Experimenter { .. } => Err(Error::BadActionBadExperimenter),
+        Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::PopVlan
+        | Action::PopMpls(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::PopPbb
+        | Action::StripVlan
+        | Action::SetDlSrc(_)
+        | Action::SetDlDst(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_) => Ok(()),
+    }
+}
+
+fn require(condition: bool, error: Error) -> Result<(), Error> {
+    if condition { Ok(()) } else { Err(error) }
+}
+
+/// A port that does not exist is let through: it may appear later (clause 6.4), and until then its
+/// packets are dropped and counted.
+fn check_output(port: PortNo, place: Place) -> Result<(), Error> {
+    let allowed = match port {
+        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::ANY => false,
+        PortNo::IN_PORT
+        | PortNo::NORMAL
+        | PortNo::FLOOD
+        | PortNo::ALL
+        | PortNo::CONTROLLER
+        | PortNo::LOCAL => true,
+        other => other.is_port(),
+    };
+    require(allowed, Error::BadActionBadOutPort)
+}
+
+fn check_queue(queue: QueueId) -> Result<(), Error> {
+    require(queue != QueueId::ALL, Error::BadActionBadQueue)
+}
+
+fn check_set_field(field: Field, value: u128) -> Result<(), Error> {
+    require(field.row().settable, Error::BadActionBadSetType)?;
+    require(value & !field.full_mask() == 0, Error::BadActionBadSetArgument)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Existing, Place, check_action, check_instructions, check_match};
+    use openflow::field::FIELDS;
+    use openflow::{
+        Action, Error, Field, GroupId, Instruction, Match, MeterId, PortNo, QueueId, TableId,
+    };
+
+    fn existing() -> Existing<'static> {
+        Existing { n_tables: 4, group: &|id| id == GroupId(1), meter: &|id| id == MeterId(1) }
+    }
+
+    fn action(action: Action, place: Place) -> Result<(), Error> {
+        check_action(&action, place, &existing())
+    }
+
+    fn entry(table: u8, instructions: &[Instruction]) -> Result<(), Error> {
+        check_instructions(TableId(table), &Match::any(), instructions, &existing())
+    }
+
+    #[test]
+    fn output_to_table_belongs_into_packet_outs_only() {
+        let to = |port| Action::output(port);
+        assert_eq!(action(to(PortNo::TABLE), Place::PacketOut), Ok(()));
+        let refused = Err(Error::BadActionBadOutPort);
+        assert_eq!(action(to(PortNo::TABLE), Place::Flow), refused);
+        assert_eq!(action(to(PortNo::TABLE), Place::Bucket), refused);
+        for bad in [PortNo(0), PortNo(0xffff_ff01), PortNo::ANY] {
+            assert_eq!(action(to(bad), Place::PacketOut), refused);
+        }
+        for good in [PortNo(1), PortNo::MAX, PortNo::IN_PORT, PortNo::ALL, PortNo::LOCAL] {
+            assert_eq!(action(to(good), Place::Flow), Ok(()));
+        }
+        let enqueue = Action::Enqueue { port: PortNo::FLOOD, queue: QueueId(1) };
+        assert_eq!(action(enqueue, Place::Flow), refused);
+    }
+
+    #[test]
+    fn arguments_are_checked_with_the_error_of_each() {
+        let check = |a| action(a, Place::Flow);
+        for bad in [
+            Action::PushVlan(0x0800),
+            Action::PushMpls(0x8100),
+            Action::PushPbb(0x8847),
+            Action::SetVlanVid(4096),
+            Action::SetVlanPcp(8),
+            Action::SetNwTos(1),
+        ] {
+            assert_eq!(check(bad), Err(Error::BadActionBadArgument));
+        }
+        assert_eq!(check(Action::Group(GroupId(2))), Err(Error::BadActionBadOutGroup));
+        let wide = Action::set_field(Field::VlanPcp, 8);
+        assert_eq!(check(wide), Err(Error::BadActionBadSetArgument));
+        assert_eq!(check(Action::SetQueue(QueueId::ALL)), Err(Error::BadActionBadQueue));
+        let foreign = Action::Experimenter { experimenter: 1, data: Vec::new() };
+        assert_eq!(check(foreign), Err(Error::BadActionBadExperimenter));
+    }
+
+    #[test]
+    fn what_the_row_says_may_be_set_and_nothing_else() {
+        for row in FIELDS {
+            let checked = action(Action::set_field(row.field, 0), Place::Flow);
+            let expected = if row.settable { Ok(()) } else { Err(Error::BadActionBadSetType) };
+            assert_eq!(checked, expected, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn instructions_are_checked_with_the_error_of_each() {
+        let goto = |table| Instruction::GotoTable(TableId(table));
+        assert_eq!(entry(1, &[goto(2)]), Ok(()));
+        for bad in [0, 1, 4, 255] {
+            assert_eq!(entry(1, &[goto(bad)]), Err(Error::BadInstructionBadTableId));
+        }
+        assert_eq!(entry(0, &[goto(1), goto(2)]), Err(Error::BadInstructionUnsupInst));
+        assert_eq!(entry(0, &[Instruction::Meter(MeterId(1))]), Ok(()));
+        let unknown = entry(0, &[Instruction::Meter(MeterId(2))]);
+        assert_eq!(unknown, Err(Error::MeterModUnknownMeter));
+        let foreign = Instruction::Experimenter { experimenter: 1, data: Vec::new() };
+        assert_eq!(entry(0, &[foreign]), Err(Error::BadInstructionBadExperimenter));
+    }
+
+    #[test]
+    fn written_actions_are_judged_in_the_order_of_the_set() {
+        let set = Action::set_field(Field::VlanVid, 0x1005);
+        let push = Action::PushVlan(0x8100);
+        let list = vec![set.clone(), push.clone()];
+        assert_eq!(entry(0, &[Instruction::WriteActions(list.clone())]), Ok(()));
+        let applied = entry(0, &[Instruction::ApplyActions(list)]);
+        assert_eq!(applied, Err(Error::BadActionMatchInconsistent));
+        // Apply-actions run before write-actions, wherever they stand in the message.
+        let both = [Instruction::WriteActions(vec![set]), Instruction::ApplyActions(vec![push])];
+        assert_eq!(entry(0, &both), Ok(()));
+    }
+
+    #[test]
+    fn a_match_must_be_possible() {
+        let check = |field, value| check_match(&Match::any().with(field, value));
+        assert_eq!(check(Field::InPort, 0), Err(Error::BadMatchBadValue));
+        assert_eq!(check(Field::InPort, 0xffff_fffb), Err(Error::BadMatchBadValue));
+        assert_eq!(check(Field::InPort, 0xffff_fffe), Ok(()));
+        assert_eq!(check(Field::VlanVid, 5), Err(Error::BadMatchBadValue));
+        assert_eq!(check(Field::VlanVid, 0), Ok(()));
+        assert_eq!(check(Field::VlanVid, 0x1005), Ok(()));
+        assert_eq!(check(Field::TcpDst, 80), Err(Error::BadMatchBadPrereq));
+    }
+}

@@ -1,0 +1,84 @@
+//! What becomes of a packet: verdicts, and the list that collects them.
+//!
+//! The datapath sends nothing; it says what is to be sent. Every packet that goes in yields at least
+//! one verdict.
+
+use openflow::message::PacketIn;
+use openflow::{PortNo, QueueId};
+use packet::PacketBuf;
+
+use crate::counter::DropReason;
+
+/// What becomes of a packet or of one of its copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It leaves by a port that exists, is up and may send.
+    Output {
+        /// A port's number, or [`PortNo::LOCAL`]; never another reserved port.
+        port: PortNo,
+        /// The queue that set-queue or enqueue chose; `None` for the port's own.
+        queue: Option<QueueId>,
+        /// The frame as it leaves.
+        frame: PacketBuf,
+    },
+    /// It goes to the controller.
+    PacketIn {
+        /// The message, with the whole packet and no buffer (clause 7.4.1: a packet that is not
+        /// buffered goes up as a whole).
+        message: PacketIn,
+        /// The bytes that the action asked for, or `miss_send_len`; for a switch that buffers.
+        max_len: u16,
+    },
+    /// It goes nowhere.
+    Drop {
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// Collects verdicts, in the order in which they are given.
+#[derive(Clone, Debug, Default)]
+pub struct Out {
+    verdicts: Vec<Verdict>,
+}
+
+impl Out {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a verdict.
+    pub fn push(&mut self, verdict: Verdict) {
+        self.verdicts.push(verdict);
+    }
+
+    /// The verdicts so far.
+    #[must_use]
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// Takes the verdicts out, keeping the allocation.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Verdict> {
+        self.verdicts.drain(..)
+    }
+
+    /// Forgets the verdicts, keeping the allocation.
+    pub fn clear(&mut self) {
+        self.verdicts.clear();
+    }
+
+    /// How many verdicts there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.verdicts.is_empty()
+    }
+}
