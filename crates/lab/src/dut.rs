@@ -37,6 +37,11 @@ pub trait Dut: Sync {
     /// One sentence about it.
     fn about(&self) -> &'static str;
 
+    /// Whether it can be run on in-memory ports.
+    fn has_memory_ports(&self) -> bool {
+        false
+    }
+
     /// The programs that it consists of.
     ///
     /// # Errors

@@ -24,6 +24,10 @@ impl Dut for Weir {
         "Weir's user-space switch, AF_PACKET ports"
     }
 
+    fn has_memory_ports(&self) -> bool {
+        true
+    }
+
     fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
         Ok(vec![Program::ask("weir", &settings.weir, &["--version"])])
     }

@@ -1,0 +1,350 @@
+//! The arguments of `weir lab` and `weir demo`, and what they do.
+//!
+//! The binary hands its arguments over and takes an exit code back; no other crate knows what a
+//! run is made of.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::cancel::{Cancel, EXIT_INTERRUPTED};
+use crate::controller::AppKind;
+use crate::method::{self, Method, Timing};
+use crate::rate::{LinkRate, OfVersion};
+use crate::report::{CellKey, Report, html, table};
+use crate::run::{Plan, execute};
+use crate::scenario::Scenario;
+use crate::service::Settings;
+use crate::session::BedKind;
+use crate::{controller, dut, scenario, tools};
+
+/// Measure any OpenFlow switch.
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum LabCommand {
+    /// List scenarios, switches under test, controllers and methods.
+    List,
+    /// Run a scenario.
+    Run(Box<RunArgs>),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  weir lab run packet-in-hub
+  weir lab run packet-in-hub --dut weir,ovs --controller weir,os-ken \\
+      --port-rate 100M,1G --control-rate none,100M --repeats 5 --out e1
+  weir lab run packet-in-hub --of 1.3 --app hub --method pps,ping --quick";
+
+/// What to measure and how.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+struct RunArgs {
+    /// The scenario (see `weir lab list`).
+    scenario: String,
+    /// Switches under test.
+    #[arg(long, value_delimiter = ',', default_value = "weir")]
+    dut: Vec<String>,
+    /// Controllers.
+    #[arg(long, value_delimiter = ',', default_value = "weir")]
+    controller: Vec<String>,
+    /// Applications of the controllers: hub, learning-switch. Default: those of the scenario.
+    #[arg(long, value_delimiter = ',')]
+    app: Vec<AppKind>,
+    /// OpenFlow versions: 1.0, 1.3.
+    #[arg(long, value_delimiter = ',', default_value = "1.0")]
+    of: Vec<OfVersion>,
+    /// Rates of the hosts' links, both directions: none, 100M, 1G...
+    #[arg(long, value_delimiter = ',', default_value = "100M")]
+    port_rate: Vec<LinkRate>,
+    /// Rates of the link between switch and controller: none, 100M...
+    #[arg(long, value_delimiter = ',', default_value = "none")]
+    control_rate: Vec<LinkRate>,
+    /// Methods (see `weir lab list`). Default: those of the scenario.
+    #[arg(long, value_delimiter = ',')]
+    method: Vec<String>,
+    /// How often every cell is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// Short measurements, for a look.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds of each TCP and UDP run.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    duration: Option<u32>,
+    /// Seconds that the whole run may take; cells that do not fit are left out and named.
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Where the hosts are.
+    #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
+    testbed: TestbedArg,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Install what is missing of os-ken into its own virtual environment first.
+    #[arg(long)]
+    install_peers: bool,
+}
+
+/// Where the hosts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TestbedArg {
+    /// Network namespaces as root, in-memory ports otherwise.
+    Auto,
+    /// Network namespaces; needs root.
+    Kernel,
+    /// In-memory ports.
+    Memory,
+}
+
+/// Where results go.
+#[derive(Args, Debug)]
+struct OutputArgs {
+    /// Folder for report.json and report.html.
+    #[arg(long, default_value = ".")]
+    out: PathBuf,
+    /// Print the report as JSON on standard output instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Where programs are.
+#[derive(Args, Debug)]
+struct PathArgs {
+    /// The weir binary whose switch and controller are measured. Default: this one.
+    #[arg(long, value_name = "PATH")]
+    weir: Option<PathBuf>,
+    /// Virtual environment with os-ken.
+    #[arg(long, value_name = "DIR", env = "WEIR_OS_KEN_DIR")]
+    os_ken: Option<PathBuf>,
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  weir demo
+  weir demo --out /tmp/demo --repeats 2";
+
+/// Show it: hub and learning switch beside each other, in under two minutes.
+#[derive(Args, Debug)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// How often every cell is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    repeats: u16,
+    /// Seconds that the demo may take; what does not fit is left out and named.
+    #[arg(long, default_value_t = 110)]
+    budget: u64,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    paths: PathArgs,
+}
+
+impl PathArgs {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let weir = match &self.weir {
+            Some(path) => path.clone(),
+            None => std::env::current_exe().context("cannot find the running program")?,
+        };
+        let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);
+        Ok(Settings { weir, os_ken_dir })
+    }
+}
+
+impl LabArgs {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// Wrong names, missing rights, files that cannot be written.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            LabCommand::List => {
+                print!("{}", list());
+                Ok(ExitCode::SUCCESS)
+            }
+            LabCommand::Run(args) => args.run(),
+        }
+    }
+}
+
+/// Everything that the lab knows by name.
+#[must_use]
+pub fn list() -> String {
+    let mut text = String::from("scenarios:\n");
+    for scenario in scenario::ALL {
+        text += &format!("  {:20} {}\n", scenario.id(), scenario.question());
+    }
+    text += "switches under test:\n";
+    for dut in dut::ALL {
+        text += &format!("  {:20} {}\n", dut.name(), dut.about());
+    }
+    text += "controllers:\n";
+    for controller in controller::ALL {
+        text += &format!("  {:20} {}\n", controller.name(), controller.about());
+    }
+    text += "methods:\n";
+    for method in method::ALL {
+        text += &format!("  {:20} {}\n", method.id(), method.about());
+    }
+    text
+}
+
+impl RunArgs {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+        let plan = self.plan()?;
+        if self.install_peers {
+            eprintln!("installing os-ken into {}", plan.settings.os_ken_dir.display());
+            if let Err(error) = tools::install_os_ken(&plan.settings.os_ken_dir, &cancel) {
+                return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
+            }
+        }
+        carry_out(&plan, &self.output, &cancel)
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let Some(scenario) = scenario::find(&self.scenario) else {
+            let known: Vec<&str> = scenario::ALL.iter().map(|s| s.id()).collect();
+            bail!("no scenario {:?}: there is {}", self.scenario, known.join(", "));
+        };
+        for name in &self.dut {
+            if dut::find(name).is_none() {
+                let known: Vec<&str> = dut::ALL.iter().map(|d| d.name()).collect();
+                bail!("no switch under test {name:?}: there is {}", known.join(", "));
+            }
+        }
+        for name in &self.controller {
+            if controller::find(name).is_none() {
+                let known: Vec<&str> = controller::ALL.iter().map(|c| c.name()).collect();
+                bail!("no controller {name:?}: there is {}", known.join(", "));
+            }
+        }
+        let mut timing = if self.quick { Timing::quick() } else { Timing::full() };
+        if let Some(duration) = self.duration {
+            timing.load_s = duration;
+        }
+        Ok(Plan {
+            scenario,
+            cells: self.cells(scenario),
+            methods: methods(scenario, &self.method)?,
+            timing,
+            repeats: usize::from(self.repeats),
+            kind: bed_kind(self.testbed)?,
+            settings: self.paths.settings()?,
+            limit: self.budget.map(Duration::from_secs),
+            quiet: self.output.quiet,
+        })
+    }
+
+    /// The whole matrix, links outermost, so that what is compared stands together.
+    fn cells(&self, scenario: &dyn Scenario) -> Vec<CellKey> {
+        let apps = if self.app.is_empty() { scenario.apps() } else { &self.app };
+        let mut cells = Vec::new();
+        for version in &self.of {
+            for port_rate in &self.port_rate {
+                for control_rate in &self.control_rate {
+                    for app in apps {
+                        for dut in &self.dut {
+                            cells.extend(self.controller.iter().map(|controller| CellKey {
+                                dut: dut.clone(),
+                                controller: controller.clone(),
+                                app: *app,
+                                version: *version,
+                                port_rate: *port_rate,
+                                control_rate: *control_rate,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+}
+
+fn methods(scenario: &dyn Scenario, names: &[String]) -> anyhow::Result<Vec<&'static dyn Method>> {
+    if names.is_empty() {
+        return Ok(scenario.methods().to_vec());
+    }
+    names
+        .iter()
+        .map(|name| {
+            let known: Vec<&str> = method::ALL.iter().map(|m| m.id()).collect();
+            method::find(name)
+                .with_context(|| format!("no method {name:?}: there is {}", known.join(", ")))
+        })
+        .collect()
+}
+
+/// Finds out by trying whether namespaces may be made.
+fn bed_kind(wish: TestbedArg) -> anyhow::Result<BedKind> {
+    let may = netdev::sys::netns::Namespace::new();
+    match (wish, may) {
+        (TestbedArg::Memory, _) => Ok(BedKind::Memory),
+        (TestbedArg::Auto | TestbedArg::Kernel, Ok(_)) => Ok(BedKind::Kernel),
+        (TestbedArg::Kernel, Err(error)) => {
+            bail!("network namespaces need root (or use --testbed memory): {error}")
+        }
+        (TestbedArg::Auto, Err(error)) => {
+            eprintln!(
+                "no network namespaces ({error}): in-memory ports and Weir's own traffic instead; \
+                 run as root for real hosts"
+            );
+            Ok(BedKind::Memory)
+        }
+    }
+}
+
+fn interrupted() -> ExitCode {
+    ExitCode::from(EXIT_INTERRUPTED)
+}
+
+fn carry_out(plan: &Plan, output: &OutputArgs, cancel: &Cancel) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(&output.out)
+        .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
+    let Ok(report) = execute(plan, cancel) else {
+        return Ok(interrupted());
+    };
+    publish(&report, output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn publish(report: &Report, output: &OutputArgs) -> anyhow::Result<()> {
+    let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")?;
+    let write = |name: &str, text: &str| -> anyhow::Result<PathBuf> {
+        let path = output.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    };
+    let json_path = write("report.json", &json)?;
+    let html_path = write("report.html", &html::render(report))?;
+    if output.json {
+        println!("{json}");
+    } else {
+        println!("{}", table::render(report, terminal_width()));
+        println!("{}\n{}", shown(&html_path), shown(&json_path));
+    }
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// Columns of the terminal; a pipe gets a fixed width.
+fn terminal_width() -> Option<u16> {
+    const PIPE: u16 = 180;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    Some(size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(PIPE))
+}

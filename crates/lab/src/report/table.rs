@@ -1,0 +1,231 @@
+//! The report as a table on a terminal.
+//!
+//! Few cells stand side by side, one column each, so that hub and learning switch can be compared
+//! line by line; many cells have a line each. Every figure is a mean with its 99 % interval.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{ContentArrangement, Table};
+
+use super::{Cell, Measurement, Report, State, links};
+use crate::limit::{Limit, Part};
+
+/// Up to so many cells stand side by side.
+const SIDE_BY_SIDE: usize = 4;
+
+/// The table, and what belongs under it.
+#[must_use]
+pub fn render(report: &Report, width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(width) = width {
+        table.set_width(width);
+    }
+    if report.cells.len() <= SIDE_BY_SIDE {
+        side_by_side(report, &mut table);
+    } else {
+        line_by_line(report, &mut table);
+    }
+    let mut text = format!("{table}\n");
+    text += &footer(report);
+    text
+}
+
+fn side_by_side(report: &Report, table: &mut Table) {
+    let mut header = vec![String::new()];
+    header.extend(report.cells.iter().map(|cell| {
+        format!("{}\n{}", cell.key.title(), links(&cell.key).replace(", OpenFlow", "\nOpenFlow"))
+    }));
+    table.set_header(header);
+    let Some(first) = report.cells.first() else { return };
+    for (index, measurement) in first.measurements.iter().enumerate() {
+        for figure in &measurement.figures {
+            if !is_shown(&figure.id) {
+                continue;
+            }
+            let mut row = vec![format!("{}, {}", figure.label, figure.unit)];
+            row.extend(report.cells.iter().map(|cell| {
+                let text = cell.measurements.get(index).map(|m| value(cell, m, &figure.id));
+                text.unwrap_or_default()
+            }));
+            table.add_row(row);
+        }
+        if is_loading(report, index) {
+            let mut row = vec!["  limited by".to_owned()];
+            row.extend(report.cells.iter().map(|cell| {
+                cell.measurements
+                    .get(index)
+                    .and_then(|m| m.limit.as_ref())
+                    .map_or_else(|| "-".to_owned(), limit_text)
+            }));
+            table.add_row(row);
+        }
+    }
+}
+
+fn is_loading(report: &Report, index: usize) -> bool {
+    report.cells.iter().any(|cell| cell.measurements.get(index).is_some_and(|m| m.limit.is_some()))
+}
+
+/// The limiting part in a few words.
+#[must_use]
+pub fn limit_text(limit: &Limit) -> String {
+    let part = limit.part.label();
+    if limit.machine_full && limit.part != Part::Machine {
+        format!("{part} (all cores busy)")
+    } else {
+        part.to_owned()
+    }
+}
+
+/// The figures that the terminal shows; the rest are in the files.
+fn is_shown(id: &str) -> bool {
+    let hidden = [
+        "ping_min_ms",
+        "ping_max_ms",
+        "ping_loss_pct",
+        "probe_mean_us",
+        "probe_loss_pct",
+        "tcp_retransmits",
+    ];
+    !hidden.contains(&id)
+}
+
+/// A figure, or why there is none.
+fn value(cell: &Cell, measurement: &Measurement, id: &str) -> String {
+    match &cell.state {
+        State::Missing(_) => return "missing".to_owned(),
+        State::Failed(_) => return "failed".to_owned(),
+        State::Skipped(_) => return "skipped".to_owned(),
+        State::Measured => {}
+    }
+    if let Some(reason) = &measurement.unfit {
+        return format!("not here: {reason}");
+    }
+    match measurement.figure(id) {
+        Some(figure) => figure.text(),
+        None if measurement.errors.is_empty() => "-".to_owned(),
+        None => "failed".to_owned(),
+    }
+}
+
+/// The columns of the long form: heading, figure, and the figure in parentheses after it.
+const COLUMNS: [(&str, &str, Option<(&str, &str)>); 6] = [
+    ("ping avg\nms", "ping_avg_ms", None),
+    ("probe p50 (p99)\nµs", "probe_p50_us", Some(("probe_p99_us", ""))),
+    ("TCP\nMb/s", "tcp_mbps", None),
+    ("UDP (loss)\nMb/s", "udp_mbps", Some(("udp_loss_pct", " %"))),
+    ("UDP iperf 2 (loss)\nMb/s", "udp2_mbps", Some(("udp2_loss_pct", " %"))),
+    ("packets/s\nsaturated", "pps_saturated", None),
+];
+
+fn line_by_line(report: &Report, table: &mut Table) {
+    let mut header: Vec<String> =
+        ["port", "control", "switch", "controller"].map(str::to_owned).to_vec();
+    header.extend(COLUMNS.iter().map(|column| column.0.to_owned()));
+    header.push("limited by\n(TCP; UDP; packets/s)".to_owned());
+    table.set_header(header);
+    for cell in &report.cells {
+        let key = &cell.key;
+        let mut row = vec![
+            key.port_rate.to_string(),
+            key.control_rate.to_string(),
+            key.dut.clone(),
+            format!("{} {}", key.controller, key.app),
+        ];
+        row.extend(COLUMNS.iter().map(|column| long_value(cell, column.1, column.2)));
+        row.push(limits(cell));
+        table.add_row(row);
+    }
+}
+
+fn long_value(cell: &Cell, id: &str, beside: Option<(&str, &str)>) -> String {
+    let measurement =
+        cell.measurements.iter().find(|m| m.figures.iter().any(|figure| figure.id == id));
+    let Some(measurement) = measurement else { return "-".to_owned() };
+    let text = value(cell, measurement, id);
+    let beside = beside.and_then(|(id, unit)| {
+        let figure = measurement.figure(id)?;
+        let decimals = figure.decimals;
+        Some(format!("{text} ({:.decimals$}{unit})", figure.summary.as_ref()?.mean))
+    });
+    beside.unwrap_or(text)
+}
+
+fn limits(cell: &Cell) -> String {
+    let of = |method: &str| {
+        let limit = cell.measurement(method).and_then(|m| m.limit.as_ref());
+        limit.map_or_else(|| "-".to_owned(), limit_text)
+    };
+    let parts = ["tcp", "udp", "pps"].map(of);
+    if parts.iter().all(|part| *part == parts[0]) {
+        let [part, ..] = parts;
+        part
+    } else {
+        parts.join("; ")
+    }
+}
+
+fn footer(report: &Report) -> String {
+    let mut text = format!(
+        "Mean ± half of the 99 % interval (Student's t) over {} repeats, in turns. {:.0} s.\n",
+        report.repeats, report.duration_s
+    );
+    for comparison in report.comparisons() {
+        text += &format!(
+            "{}: {:.1} times the packets/s of {} ({}).\n",
+            comparison.cell, comparison.ratio, comparison.baseline, comparison.links
+        );
+    }
+    for tool in own_tools(report) {
+        text += &format!("{tool}\n");
+    }
+    for cell in &report.cells {
+        let title = cell.key.title();
+        match &cell.state {
+            State::Missing(reason) | State::Failed(reason) | State::Skipped(reason) => {
+                text += &format!("{title} ({}): {reason}\n", links(&cell.key));
+            }
+            State::Measured => {}
+        }
+        let errors: usize = cell.measurements.iter().map(|m| m.errors.len()).sum();
+        if errors > 0 {
+            text += &format!("{title}: {errors} measurements failed; the report says why.\n");
+        }
+    }
+    text
+}
+
+/// Where equivalents of Weir's own stood in for a program.
+fn own_tools(report: &Report) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for measurement in report.cells.iter().flat_map(|cell| &cell.measurements) {
+        for tool in measurement.tools.iter().filter(|tool| tool.contains('(')) {
+            let line = format!("{}: measured by {tool}.", measurement.label);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+    use crate::report::sample;
+
+    #[test]
+    fn few_cells_stand_side_by_side_with_spread_and_limit() {
+        let text = render(&sample::report(2), Some(120));
+        for word in ["hub", "learning-switch", "94.10 ±", "limited by", "port", "99 %"] {
+            assert!(text.contains(word), "{word} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn many_cells_have_a_line_each_and_none_vanishes() {
+        let text = render(&sample::report(6), Some(160));
+        assert!(text.contains("apt-get install openvswitch-switch"), "{text}");
+        assert!(text.lines().filter(|line| line.contains("94.1")).count() >= 4, "{text}");
+    }
+}

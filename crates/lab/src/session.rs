@@ -1,0 +1,208 @@
+//! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::bed::{Bed, Traffic};
+use crate::cancel::{Cancel, Stopped};
+use crate::controller::{Controller, ControllerPlan};
+use crate::dut::{Dut, DutPlan, PortName};
+use crate::load::Watched;
+use crate::method;
+use crate::process;
+use crate::report::CellKey;
+use crate::service::{self, Place, Service, Settings};
+use crate::testbed::memory::MemoryBed;
+use crate::testbed::netns::{self, CONTROLLER_IP, NetnsBed, PORTS};
+use crate::testbed::{CONTROLLER_PORT, Shape};
+
+/// How long the switch has to find its controller and the first packet to cross.
+const PATH_LIMIT: Duration = Duration::from_secs(20);
+
+/// Which testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BedKind {
+    /// Network namespaces; needs root.
+    Kernel,
+    /// In-memory ports.
+    Memory,
+}
+
+/// Why a cell did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run was interrupted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The testbed.
+    #[error(transparent)]
+    Netns(#[from] netns::Error),
+    /// The in-memory testbed, or a scratch folder.
+    #[error("cannot make the testbed: {0}")]
+    Io(#[from] std::io::Error),
+    /// The switch under test.
+    #[error("switch under test: {0}")]
+    Dut(service::Error),
+    /// The controller.
+    #[error("controller: {0}")]
+    Controller(service::Error),
+    /// Both run, but no packet crosses.
+    #[error("no packet crossed within {limit_s} s: {last}", limit_s = PATH_LIMIT.as_secs())]
+    NoPath {
+        /// What the last try showed.
+        last: String,
+    },
+}
+
+impl Error {
+    /// Whether the whole run is to end.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        match self {
+            Self::Stopped(_) => true,
+            Self::Dut(error) | Self::Controller(error) => {
+                matches!(error, service::Error::Process(process::Error::Stopped(_)))
+            }
+            Self::Netns(_) | Self::Io(_) | Self::NoPath { .. } => false,
+        }
+    }
+}
+
+/// A running cell. The order of the fields is the order in which they go.
+#[derive(Debug)]
+pub struct Session {
+    dut: Service,
+    controller: Service,
+    bed: Bed,
+}
+
+/// What a session is made of.
+pub struct Parts<'a> {
+    /// The cell.
+    pub key: &'a CellKey,
+    /// The switch under test.
+    pub dut: &'a dyn Dut,
+    /// The controller.
+    pub controller: &'a dyn Controller,
+    /// The testbed.
+    pub kind: BedKind,
+    /// Paths.
+    pub settings: &'a Settings,
+    /// A scratch folder that is empty.
+    pub dir: &'a Path,
+    /// Ends every wait.
+    pub cancel: &'a Cancel,
+}
+
+impl Session {
+    /// Starts everything and returns when packets cross.
+    ///
+    /// # Errors
+    /// [`Error`] with what the program said.
+    pub fn start(parts: &Parts<'_>) -> Result<Self, Error> {
+        parts.cancel.check()?;
+        let (dut_dir, controller_dir) = (parts.dir.join("dut"), parts.dir.join("controller"));
+        std::fs::create_dir(&dut_dir)?;
+        std::fs::create_dir(&controller_dir)?;
+        let shape = Shape { port_rate: parts.key.port_rate, control_rate: parts.key.control_rate };
+        let bed = match parts.kind {
+            BedKind::Kernel => Bed::Kernel(NetnsBed::new(shape)?),
+            BedKind::Memory => Bed::Memory(MemoryBed::new(parts.dir)?),
+        };
+        let kernel = bed.kernel();
+        let (address, port) = match &bed {
+            Bed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
+            Bed::Memory(bed) => (std::net::Ipv4Addr::LOCALHOST, bed.controller_port()),
+        };
+        let place = |dir, namespace| Place {
+            namespace,
+            dir,
+            version: parts.key.version,
+            settings: parts.settings,
+            cancel: parts.cancel,
+        };
+        let plan = ControllerPlan {
+            place: place(&controller_dir, kernel.map(NetnsBed::controller)),
+            app: parts.key.app,
+            address,
+            port,
+        };
+        let controller = parts.controller.start(&plan).map_err(Error::Controller)?;
+        let ports: Vec<PortName> = match &bed {
+            Bed::Kernel(_) => PORTS.iter().map(|p| PortName::Device((*p).to_owned())).collect(),
+            Bed::Memory(bed) => bed.port_texts().iter().cloned().map(PortName::Memory).collect(),
+        };
+        let plan = DutPlan {
+            place: place(&dut_dir, kernel.map(NetnsBed::switch)),
+            ports: &ports,
+            controller: &format!("tcp:{address}:{port}"),
+        };
+        let dut = parts.dut.start(&plan).map_err(Error::Dut)?;
+        let mut session = Self { dut, controller, bed };
+        session.wait_for_path(parts.cancel)?;
+        Ok(session)
+    }
+
+    /// The testbed.
+    #[must_use]
+    pub fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
+    /// The programs whose CPU is watched.
+    #[must_use]
+    pub fn watched(&self) -> Vec<Watched> {
+        [self.dut.watched(), self.controller.watched()].concat()
+    }
+
+    /// The commands that started controller and switch.
+    #[must_use]
+    pub fn commands(&self) -> Vec<String> {
+        [self.controller.commands(), self.dut.commands()].concat()
+    }
+
+    /// Fails if switch or controller has ended.
+    ///
+    /// # Errors
+    /// [`Error::Dut`] or [`Error::Controller`] with the end of the log.
+    pub fn check(&mut self) -> Result<(), Error> {
+        self.dut.check().map_err(|error| Error::Dut(error.into()))?;
+        self.controller.check().map_err(|error| Error::Controller(error.into()))
+    }
+
+    /// Sends a few probes there and back until two rounds in a row come back whole: the connection
+    /// is up, the controller answers, and a learning switch has learned.
+    fn wait_for_path(&mut self, cancel: &Cancel) -> Result<(), Error> {
+        let traffic =
+            Traffic { frame_size: 64, rate_pps: 50.0, duration_s: 0.1, grace_s: 1.0, drain_s: 1.0 };
+        let mut whole = 0;
+        let mut last = String::new();
+        let reached = cancel.poll(PATH_LIMIT, || {
+            match self.bed.round_trip(&traffic, cancel) {
+                Ok(outcome) if outcome.account.lost == 0 => whole += 1,
+                Ok(outcome) => {
+                    whole = 0;
+                    let account = outcome.account;
+                    last = format!("{} of {} probes came back", account.received, account.expected);
+                }
+                Err(error) => {
+                    whole = 0;
+                    last = error.to_string();
+                }
+            }
+            whole >= 2 || self.check().is_err()
+        })?;
+        self.check()?;
+        if reached { Ok(()) } else { Err(Error::NoPath { last }) }
+    }
+}
+
+/// Whether an error of a method is due to a part of the session that has ended; the error of that
+/// part says more.
+#[must_use]
+pub fn explain(session: &mut Session, error: &method::Error) -> String {
+    match session.check() {
+        Ok(()) => error.to_string(),
+        Err(ended) => format!("{error}; {ended}"),
+    }
+}
