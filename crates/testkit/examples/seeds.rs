@@ -39,10 +39,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Frames of packets seed the parser of packets, everything else the decoder of messages.
-fn target_of(vector: &Vector) -> &'static str {
-    let in_packets = vector.file.components().any(|part| part.as_os_str() == "packet");
-    if in_packets { "packet" } else { "wire" }
+/// Findings go to the target that found them, frames of packets to the parser of packets, everything
+/// else to the decoder of messages.
+fn target_of(vector: &Vector) -> String {
+    let is_below = |name: &str| vector.file.components().any(|part| part.as_os_str() == name);
+    match vector.file.file_stem() {
+        Some(stem) if is_below("fuzz") => stem.to_string_lossy().into_owned(),
+        _ if is_below("packet") => "packet".to_owned(),
+        _ => "wire".to_owned(),
+    }
 }
 
 fn files_in(dir: &Path) -> Result<impl Iterator<Item = PathBuf>, Box<dyn Error>> {

@@ -11,7 +11,7 @@ use openflow::flow::{
 use openflow::{Cookie, Error, GroupId, TableId, Version};
 
 use crate::instruction;
-use crate::matching::{self, Prerequisites};
+use crate::matching::{self, Purpose};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -28,7 +28,7 @@ pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
 }
 
 fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
-    let matching = matching::read(r, Prerequisites::Checked)?;
+    let matching = matching::read(r, Purpose::Select)?;
     let cookie = Cookie(r.u64()?);
     let at_command = r.clone();
     let command = u8::try_from(r.u16()?)
@@ -73,7 +73,7 @@ fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     let out_group = GroupId(r.u32()?);
     let flags = FlowModFlags::from_bits_retain(r.u16()?);
     r.skip(2)?;
-    let matching = matching::read(r, Prerequisites::Checked)?;
+    let matching = matching::read(r, Purpose::Select)?;
     let instructions = instruction::read_list(r)?;
     Ok(FlowMod {
         command,
@@ -141,12 +141,18 @@ fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
 
 pub(crate) fn read_removed(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
     let before = match r.version {
-        Version::V1_0 => Some(matching::read(r, Prerequisites::Unchecked)?),
+        Version::V1_0 => Some(matching::read(r, Purpose::Report)?),
         Version::V1_3 => None,
     };
     let cookie = Cookie(r.u64()?);
     let priority = r.u16()?;
-    let reason = FlowRemovedReason::from_number(r.u8()?);
+    let reason = match (r.version, FlowRemovedReason::from_number(r.u8()?)) {
+        // 1.0 has no groups: there the number means nothing.
+        (Version::V1_0, reason @ FlowRemovedReason::GroupDelete) => {
+            FlowRemovedReason::Unknown(reason.number())
+        }
+        (Version::V1_0 | Version::V1_3, reason) => reason,
+    };
     let table_id = match r.version {
         Version::V1_0 => r.skip(1).map(|()| TableId(0))?,
         Version::V1_3 => TableId(r.u8()?),
@@ -160,7 +166,7 @@ pub(crate) fn read_removed(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
     let (packet_count, byte_count) = (r.u64()?, r.u64()?);
     let matching = match before {
         Some(matching) => matching,
-        None => matching::read(r, Prerequisites::Unchecked)?,
+        None => matching::read(r, Purpose::Report)?,
     };
     Ok(FlowRemoved {
         cookie,
@@ -211,7 +217,7 @@ pub(crate) fn write_removed(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::R
 pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
     match r.version {
         Version::V1_0 => {
-            let matching = matching::read(r, Prerequisites::Checked)?;
+            let matching = matching::read(r, Purpose::Select)?;
             let table_id = TableId(r.u8()?);
             r.skip(1)?;
             let out_port = r.port()?;
@@ -224,7 +230,7 @@ pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<FlowStats
             let out_group = GroupId(r.u32()?);
             r.skip(4)?;
             let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
-            let matching = matching::read(r, Prerequisites::Checked)?;
+            let matching = matching::read(r, Purpose::Select)?;
             Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
         }
     }
@@ -262,7 +268,7 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
     let before = match r.version {
-        Version::V1_0 => Some(matching::read(&mut r, Prerequisites::Unchecked)?),
+        Version::V1_0 => Some(matching::read(&mut r, Purpose::Report)?),
         Version::V1_3 => None,
     };
     let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
@@ -280,7 +286,7 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
     let (packet_count, byte_count) = (r.u64()?, r.u64()?);
     let matching = match before {
         Some(matching) => matching,
-        None => matching::read(&mut r, Prerequisites::Unchecked)?,
+        None => matching::read(&mut r, Purpose::Report)?,
     };
     let instructions = instruction::read_list(&mut r)?;
     Ok(FlowStats {

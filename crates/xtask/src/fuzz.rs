@@ -135,7 +135,7 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result
     let progress = Progress::read(&said);
     println!("{target}: {progress}");
     if !output.status.success() {
-        bail!("{}", finding(&said));
+        bail!("{}", finding(target, &said));
     }
     if progress.edges_last == 0 {
         bail!("coverage does not guide this target: no edges were counted");
@@ -144,7 +144,7 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result
 }
 
 /// The part of libFuzzer's output that tells what it found, and how to keep it.
-fn finding(said: &str) -> String {
+fn finding(target: &str, said: &str) -> String {
     let from_panic = said.lines().position(|line| line.contains("panicked at"));
     let from_error = said.lines().position(|line| line.contains("ERROR: libFuzzer"));
     let first = from_panic.or(from_error).unwrap_or_default();
@@ -154,8 +154,8 @@ fn finding(said: &str) -> String {
     if let Some((_, path)) = input {
         let bytes = std::fs::read(path.trim()).unwrap_or_default();
         let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        text.push_str("\nmend it, and keep the input as a record in vectors/:\n");
-        text.push_str(&format!("hex: {}\nnote: found by fuzzing\n", hex.join(" ")));
+        text.push_str(&format!("\nmend it, and add a record to vectors/fuzz/{target}.vec:\n"));
+        text.push_str(&format!("name: ...\nhex: {}\nnote: ...\n", hex.join(" ")));
     }
     text
 }
@@ -236,7 +236,7 @@ stat::number_of_executed_units: 1000
              Test unit written to {}\n",
             path.display()
         );
-        let text = finding(&said);
+        let text = finding("wire", &said);
         assert!(text.starts_with("thread main panicked at a.rs:1:"), "{text}");
         assert!(text.contains("hex: 04 ff\n"), "{text}");
     }
