@@ -316,10 +316,13 @@ impl Field {
         u128::MAX >> (128 - self.row().bits)
     }
 
-    /// Bytes of the value on the wire.
+    /// Bytes of the value on the wire: as many as the bits need, but four for the labels of 20 bits.
     #[must_use]
     pub const fn bytes(self) -> usize {
-        (self.row().bits as usize).div_ceil(8)
+        match self.row().bits {
+            20 => 4,
+            bits => (bits as usize).div_ceil(8),
+        }
     }
 }
 

@@ -10,24 +10,27 @@ use crate::writer::{self, Writer};
 /// `OFPMT_OXM`; the only other type, `OFPMT_STANDARD`, is 1.1's.
 const TYPE_OXM: u16 = 1;
 
-/// Whether a match without a field's prerequisite is refused.
+/// What a match is for, which decides how much of it must be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prerequisites {
-    /// Refused: the match selects packets or entries.
-    Checked,
-    /// Accepted: the match describes a packet, or an entry that a switch has.
-    Unchecked,
+pub(crate) enum Purpose {
+    /// It selects packets or entries: every field must be known, with its prerequisites.
+    Select,
+    /// It describes an entry that a switch has: every field must be known.
+    Report,
+    /// It tells what a packet-in's frame does not show: unknown fields are left out, since a switch
+    /// may always tell more.
+    Context,
 }
 
 /// Reads a match and its padding.
-pub(crate) fn read(r: &mut Reader<'_>, prerequisites: Prerequisites) -> reader::Result<Match> {
+pub(crate) fn read(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
     match r.version {
         Version::V1_0 => compat::matching::read(r),
-        Version::V1_3 => read_oxm(r, prerequisites),
+        Version::V1_3 => read_oxm(r, purpose),
     }
 }
 
-fn read_oxm(r: &mut Reader<'_>, prerequisites: Prerequisites) -> reader::Result<Match> {
+fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
     let start = r.clone().reading("match", Error::BadMatchBadLen);
     let mut inner = start.clone();
     let (number, len, mut fields) = inner.element()?;
@@ -37,9 +40,12 @@ fn read_oxm(r: &mut Reader<'_>, prerequisites: Prerequisites) -> reader::Result<
     inner.skip(len.next_multiple_of(8) - len)?;
     let mut matching = Match::any();
     while !fields.is_empty() {
-        oxm::read_into(&mut fields, &mut matching)?;
+        match (oxm::read_into(&mut fields, &mut matching), purpose) {
+            (Err(fault), Purpose::Context) if fault.error == Error::BadMatchBadField => {}
+            (read, Purpose::Select | Purpose::Report | Purpose::Context) => read?,
+        }
     }
-    if prerequisites == Prerequisites::Checked {
+    if purpose == Purpose::Select {
         matching.check_prerequisites().map_err(|error| start.fault(error))?;
     }
     r.skip(len.next_multiple_of(8))?;

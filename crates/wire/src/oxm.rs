@@ -1,9 +1,8 @@
 //! One match field on the wire: OXM header, value, mask (clause 7.2.3.2).
 //!
-//! Everything comes from the fields' rows; no field has code of its own here, but for the rule of
-//! `VLAN_VID` that a tag's id needs its present bit.
+//! Everything comes from the fields' rows; no field has code of its own here.
 
-use openflow::field::{OXM_CLASS_BASIC, VID_PRESENT};
+use openflow::field::OXM_CLASS_BASIC;
 use openflow::table::OxmId;
 use openflow::{Error, Field, Match, MatchField};
 
@@ -75,10 +74,6 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Res
     let mask = if header.has_mask() { number(body.rest()) } else { field.full_mask() };
     if mask & !field.full_mask() != 0 {
         return Err(fail(Error::BadMatchBadMask));
-    }
-    if field == Field::VlanVid && value != 0 && value & VID_PRESENT == 0 && mask & VID_PRESENT != 0
-    {
-        return Err(fail(Error::BadMatchBadValue));
     }
     matching.add(field, value, mask).map_err(fail)
 }

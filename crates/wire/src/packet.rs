@@ -7,7 +7,7 @@ use openflow::message::{PacketIn, PacketInReason, PacketOut};
 use openflow::{Cookie, Error, Field, Match, TableId, Version};
 
 use crate::action::{self, Context};
-use crate::matching::{self, Prerequisites};
+use crate::matching::{self, Purpose};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -25,7 +25,7 @@ pub(crate) fn read_in(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
         Version::V1_3 => {
             reason = r.u8()?;
             (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
-            matching = matching::read(r, Prerequisites::Unchecked)?;
+            matching = matching::read(r, Purpose::Context)?;
             r.skip(2)?;
         }
     }

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Writes the binary OpenFlow messages of the Python package os-ken as vector files.
+
+os-ken 4.2.2 (Apache-2.0) ships messages of OpenFlow 1.0, 1.2, 1.3, 1.4 and 1.5 under
+`os_ken/tests/packet_data`, made by LINC, by Open vSwitch and by its own tests, and for each what its
+decoder makes of it under `os_ken/tests/unit/ofproto/json`. Here they become one file per version in
+the format of `vectors/README.md`; decodings are kept for the versions that Weir speaks.
+
+Two tables below hold what cannot be taken as it is: messages that must be refused, with the error,
+and messages that no encoder would write byte for byte, each with the reason and the edit that makes
+them canonical. The edits are made on os-ken's bytes; no encoder of ours takes part.
+
+usage: from_osken.py SITE_PACKAGES OUT_FOLDER
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+SPOKEN = ("of10", "of13")
+WIDTH = 96
+
+def zero(*places):
+    """An edit that zeroes (offset, length) places."""
+    def edit(data):
+        data = bytearray(data)
+        for offset, length in places:
+            data[offset:offset + length] = bytes(length)
+        return bytes(data)
+    return edit
+
+
+def put(offset, new):
+    """An edit that overwrites bytes."""
+    return lambda data: data[:offset] + bytes.fromhex(new) + data[offset + len(new) // 2:]
+
+
+def sort_match(offset):
+    """An edit that orders the match at `offset` by field and keeps the 40 fields of 1.3."""
+    def edit(data):
+        length = int.from_bytes(data[offset + 2:offset + 4], "big")
+        end = offset + (length + 7) // 8 * 8
+        fields, at = [], offset + 4
+        while at < offset + length:
+            size = 4 + data[at + 3]
+            fields.append(data[at:at + size])
+            at += size
+        known = sorted(f for f in fields if f[:2] == b"\x80\0" and f[2] >> 1 < 40)
+        match = b"".join(known)
+        match = b"\0\1" + (4 + len(match)).to_bytes(2, "big") + match
+        data = data[:offset] + match + bytes(-len(match) % 8) + data[end:]
+        return data[:2] + len(data).to_bytes(2, "big") + data[4:]
+    return edit
+
+
+NICIRA = "matches a field of Nicira's, which is not OpenFlow 1.3"
+
+# name: (protocol error, why)
+REFUSED = {
+    "4-2-ofp_flow_mod": ("OFPBAC_BAD_SET_TYPE", "sets PBB_UCA of 1.4"),
+    "4-12-ofp_flow_stats_reply": ("OFPBAC_BAD_SET_TYPE", "sets PBB_UCA of 1.4"),
+    "4-60-ofp_flow_mod": ("OFPBMC_BAD_FIELD", "matches PBB_UCA of 1.4"),
+    "libofproto-OFP13-flow_mod": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP13-flow_mod.truncated64": ("OFPBRC_BAD_LEN", "os-ken ships it empty"),
+    "libofproto-OFP13-flow_mod_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP13-flow_mod_match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP13-flow_removed": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_ct": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_ct_clear": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_ct_exec": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_learn": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-action_resubmit": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-match_load_nx_register": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-match_move_nx_register": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-match_pkt_mark": ("OFPBMC_BAD_FIELD", NICIRA),
+    "ovs-ofctl-of13-match_pkt_mark_masked": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP15-meter_features_reply":
+        ("OFPBRC_BAD_LEN", "40 bytes under a header that says 32"),
+}
+
+# name: (why, edit of the bytes)
+CANONICAL = {
+    "1-2-ofp_flow_mod":
+        ("63 ignored bits of the addresses are written as 32", put(8, "003820f7")),
+    "1-6-ofp_switch_features":
+        ("1.0 does not know these bits of a port's state", zero((60, 4), (108, 4))),
+    "4-4-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(24)),
+    "4-59-ofp_packet_in":
+        ("a packet-in's unknown fields are left out, the others put in order", sort_match(24)),
+    "libofproto-OFP13-packet_in":
+        ("a packet-in's unknown fields are left out", sort_match(24)),
+}
+
+
+def hex_lines(data):
+    lines = [data[at:at + 32].hex(" ") for at in range(0, len(data), 32)]
+    return "\n  ".join(lines)
+
+
+def json_lines(path):
+    """The decoding without insignificant blanks, broken between tokens."""
+    text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
+    tokens = re.findall(r'"(?:[^"\\]|\\.)*"[:,]?|[^"]+?(?=")|[^"]+$', text)
+    pieces = [part for token in tokens for part in
+              ([token] if token.startswith('"') else re.split(r"(?<=[,\]}])", token))]
+    lines = [""]
+    for piece in pieces:
+        if len(lines[-1]) + len(piece) > WIDTH and lines[-1]:
+            lines.append("")
+        lines[-1] += piece
+    joined = "\n  ".join(line for line in lines if line)
+    assert json.loads(joined) == json.loads(text), path
+    return joined
+
+
+def record(version, path, decoding):
+    data = path.read_bytes()
+    name = path.name.removesuffix(".packet")
+    lines = [f"name: {name}", f"source: os-ken 4.2.2, packet_data/{version}/{path.name}"]
+    note = None
+    if version not in SPOKEN:
+        if name in REFUSED:
+            error, note = REFUSED[name]
+            lines.append(f"error: {error}")
+        elif data[1] != 0:
+            lines.append("error: OFPBRC_BAD_VERSION")
+    elif name in REFUSED:
+        error, note = REFUSED[name]
+        lines.append(f"error: {error}")
+    elif name in CANONICAL:
+        note = CANONICAL[name][0]
+    if note:
+        lines.append(f"note: {note}")
+    if version in SPOKEN and decoding.exists():
+        lines.append(f"json: {json_lines(decoding)}")
+    lines.append(f"hex: {hex_lines(data)}")
+    if version in SPOKEN and name in CANONICAL:
+        canonical = CANONICAL[name][1](data)
+        lines += ["", f"name: {name}/canonical", f"note: how {name} is written",
+                  f"hex: {hex_lines(canonical)}"]
+    return "\n".join(lines)
+
+
+def main(site_packages, out):
+    tests = pathlib.Path(site_packages) / "os_ken" / "tests"
+    used = set()
+    for folder in sorted((tests / "packet_data").glob("of1*")):
+        version = folder.name
+        decodings = tests / "unit" / "ofproto" / "json" / version
+        head = [
+            f"# Messages of OpenFlow {version[2]}.{version[3]} from os-ken 4.2.2 (Apache-2.0),",
+            "# written by vectors/tools/from_osken.py. A record whose name ends in /canonical is",
+            "# how the message of the name before it is encoded; all others are encoded as they are.",
+        ]
+        records = []
+        for path in sorted(folder.iterdir()):
+            used.add(path.name.removesuffix(".packet"))
+            records.append(record(version, path, decodings / (path.name + ".json")))
+        text = "\n".join(head) + "\n\n" + "\n\n".join(records) + "\n"
+        (pathlib.Path(out) / f"{version}.vec").write_text(text)
+        print(version, len(records))
+    unknown = (REFUSED.keys() | CANONICAL.keys()) - used
+    assert not unknown, f"not in os-ken: {unknown}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
