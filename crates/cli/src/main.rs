@@ -1,4 +1,104 @@
 //! The one binary: arguments in, exit code out. No logic lives here.
+//!
+//! Each program is a crate that offers its arguments and a function to run them; this file only
+//! sends the arguments there.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod log;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An OpenFlow switch, a controller framework, a generator and a lab in one program.
+#[derive(Parser)]
+#[command(name = "weir", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Arguments {
+    /// What is logged on standard error, for example info or switch=debug [default: RUST_LOG or
+    /// info]
+    #[arg(long, value_name = "FILTER", global = true)]
+    log: Option<String>,
+
+    #[command(subcommand)]
+    program: Program,
+}
+
+#[derive(Subcommand)]
+enum Program {
+    /// Run an OpenFlow switch
+    #[command(after_help = SWITCH_EXAMPLES)]
+    Switch(Box<switch::SwitchArgs>),
+    /// Ask a running switch, or change its flow entries
+    #[command(after_help = CTL_EXAMPLES)]
+    Ctl(switch::CtlArgs),
+    /// Print version and build
+    Version,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir switch --port af_packet:veth0 --port af_packet:veth1 --controller tcp:127.0.0.1:6653
+  weir ctl dump-flows";
+
+const SWITCH_EXAMPLES: &str = "\
+Examples:
+  weir switch --port 1=af_packet:veth0 --port 2=af_packet:veth1 --controller tcp:127.0.0.1
+  weir switch --port tap:left --port tap:right --listen ptcp:6634:127.0.0.1 --protocols OpenFlow10
+  weir switch --config switch.toml --check-config";
+
+const CTL_EXAMPLES: &str = "\
+Examples:
+  weir ctl show
+  weir ctl add-flow priority=10,in_port=1,actions=output:2
+  weir ctl dump-flows table=0,ip
+  weir ctl --json counters";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(error) = log::start(arguments.log.as_deref()) {
+        eprintln!("weir: --log: {error}");
+        return ExitCode::from(2);
+    }
+    match arguments.program {
+        Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
+        Program::Ctl(arguments) => {
+            switch::ctl(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
+        }
+        Program::Version => {
+            println!("{}", version());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Exit code 0, or the error on standard error and exit code 1.
+fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weir {program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was built, from facts that the compiler knows.
+fn version() -> String {
+    format!(
+        "weir {} ({} build for {} {})",
+        env!("CARGO_PKG_VERSION"),
+        if cfg!(debug_assertions) { "debug" } else { "release" },
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_contradict_nowhere() {
+        super::Arguments::command().debug_assert();
+    }
+}

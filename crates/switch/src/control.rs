@@ -3,12 +3,18 @@
 //! JSON lines over a Unix socket that only its owner may open. The commands are one enum, which is
 //! the subcommands of `weir ctl` and the requests of the socket at once.
 
+mod answer;
 mod client;
 mod command;
 mod protocol;
+mod server;
+mod show;
 mod socket;
+mod value;
 
 pub use client::{CtlArgs, run as ctl};
 pub use command::Command;
 pub(crate) use protocol::{Line, Request};
+pub(crate) use server::serve_control;
 pub(crate) use socket::ControlSocket;
+pub use socket::SocketError;

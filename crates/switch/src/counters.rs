@@ -46,6 +46,8 @@ counters! {
     Barrier "barrier";
     /// Requests that were answered by an error message.
     ErrorSent "error_sent";
+    /// Messages and entries that a controller's version cannot say, and that were left out.
+    Unsayable "unsayable";
     /// Flow-removed messages made.
     FlowRemoved "flow_removed";
     /// Port-status messages made.

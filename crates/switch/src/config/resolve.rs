@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use channel::Endpoint;
 use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
-use super::{ConfigError, Endpoint, FailMode, SwitchArgs};
+use super::{ConfigError, FailMode, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
@@ -79,7 +80,19 @@ impl SwitchArgs {
                 return Err(Problem::new(key, "must be at least 1"));
             }
         }
+        self.check_endpoints()?;
         self.check_ports()
+    }
+
+    fn check_endpoints(&self) -> Result<(), Problem> {
+        let passive = self.controller.iter().position(|endpoint| endpoint.0.is_passive());
+        if let Some(index) = passive {
+            let message = "a controller is connected to: tcp:HOST[:PORT] or unix:PATH; where \
+                           controllers may come to is for listen"
+                .to_owned();
+            return Err(Problem { key: "controller", index: Some(index), message });
+        }
+        Ok(())
     }
 
     fn check_ports(&self) -> Result<(), Problem> {
@@ -121,8 +134,8 @@ impl SwitchArgs {
         Ok(Config {
             dpid: self.dpid.map(|dpid| dpid.0),
             ports: self.numbered_ports(),
-            controllers: self.controller.clone(),
-            listeners: self.listen.clone(),
+            controllers: self.controller.iter().map(|endpoint| endpoint.0.clone()).collect(),
+            listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
             versions: self.versions(),
             fail_mode: self.fail_mode.unwrap_or_default(),
             control: (control != Path::new("none")).then_some(control),

@@ -2,7 +2,6 @@
 //!
 //! A value that cannot be is refused here, with what is allowed; nothing is opened.
 
-use std::fmt;
 use std::str::FromStr;
 
 use netdev::PortSpec;
@@ -96,21 +95,15 @@ pub(super) fn versions<'de, D: Deserializer<'de>>(
     names.iter().map(|name| version(name).map_err(D::Error::custom)).collect()
 }
 
-/// Where a controller is, or where controllers may come to; the text is kept as it was given.
+/// A controller to connect to, or a place where controllers may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint(pub String);
+pub struct Endpoint(pub channel::Endpoint);
 
 impl FromStr for Endpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        text.parse().map(Self).map_err(|error: channel::BadEndpoint| error.to_string())
     }
 }
 

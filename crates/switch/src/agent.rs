@@ -1,0 +1,20 @@
+//! The OpenFlow agent: connections to controllers, roles, asynchronous messages, replies.
+//!
+//! Runs on one thread beside the worker. It translates nothing that the worker knows better: a
+//! request goes to the worker as the message that it is, and comes back as the reply. It never
+//! blocks, and a controller that does not read harms none but itself.
+
+mod asynchronous;
+mod controllers;
+mod delivery;
+mod parts;
+mod peer;
+mod request;
+mod role;
+mod serve;
+mod state;
+
+pub(crate) use controllers::{accept_all, keep_connected};
+pub(crate) use delivery::deliver;
+pub(crate) use peer::Peer;
+pub(crate) use state::Agent;

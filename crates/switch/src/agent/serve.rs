@@ -1,0 +1,177 @@
+//! One connection's task: bytes in, commands to the worker; mail out.
+//!
+//! All messages of one read go to the worker as one batch of commands, and all mail that waits goes
+//! out with one write. What the peer sends never ends more than its own connection.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use channel::{DownReason, Event, Link, SendError, Stream};
+use openflow::{Message, Xid};
+
+use super::parts::{Parts, Sent};
+use super::peer::Letter;
+use super::request::{Handling, handle};
+use super::{Agent, Peer};
+use crate::counters::Counter;
+use crate::worker::{Command, Quote, Request};
+
+/// A connection in service.
+struct Service {
+    agent: Rc<Agent>,
+    link: Link,
+    name: String,
+    /// Set while the connection is up.
+    peer: Option<Rc<Peer>>,
+    commands: Vec<Command>,
+    letters: VecDeque<Letter>,
+    parts: Option<Parts>,
+}
+
+/// Serves a connection until it is over; why it ended, and whether it was ever up.
+pub(super) async fn serve(agent: Rc<Agent>, stream: Stream, name: &str) -> (DownReason, bool) {
+    let link = Link::new(stream, agent.settings());
+    let mut service = Service {
+        agent,
+        link,
+        name: name.to_owned(),
+        peer: None,
+        commands: Vec::new(),
+        letters: VecDeque::new(),
+        parts: None,
+    };
+    let reason = service.run().await;
+    let was_up = match service.peer.take() {
+        Some(peer) => {
+            service.agent.leave(&peer);
+            true
+        }
+        None => {
+            service.agent.counters.bump(Counter::ChannelFailed);
+            false
+        }
+    };
+    service.link.finish().await;
+    (reason, was_up)
+}
+
+impl Service {
+    async fn run(&mut self) -> DownReason {
+        loop {
+            match &self.peer {
+                Some(peer) => tokio::select! {
+                    () = self.link.turn() => {}
+                    () = peer.mailed() => {}
+                },
+                None => self.link.turn().await,
+            }
+            if let Some(reason) = self.take_events() {
+                return reason;
+            }
+            self.send_mail();
+        }
+    }
+
+    /// Takes what has come; the reason when the connection is over.
+    fn take_events(&mut self) -> Option<DownReason> {
+        let mut over = None;
+        while let Some(event) = self.link.connection().poll_event() {
+            match event {
+                Event::Up { version } => {
+                    tracing::info!(controller = self.name, %version, "connected");
+                    self.peer = Some(self.agent.join(&self.name, version));
+                }
+                Event::Message { xid, message } => self.take_message(xid, message),
+                Event::Refused { xid, error } => {
+                    self.agent.counters.bump(Counter::ErrorSent);
+                    let (xid, error) = (xid.0, error.name());
+                    tracing::debug!(controller = self.name, xid, error, "bad message");
+                }
+                Event::Down(reason) => over = Some(reason),
+            }
+        }
+        self.agent.inbox.send(&mut self.commands);
+        over
+    }
+
+    fn take_message(&mut self, xid: Xid, message: Message) {
+        let Some(peer) = &self.peer else { return };
+        let connection = self.link.connection();
+        let sent = match handle(&self.agent, peer, message) {
+            Handling::Worker(message) => {
+                let quote = Quote::new(connection.quote());
+                let request = Request { from: peer.id, version: peer.version, xid, quote };
+                self.commands.push(Command::Message(request, message));
+                Ok(())
+            }
+            Handling::Reply(message) => connection.send_as(xid, &message),
+            Handling::Refused(error) => {
+                self.agent.counters.bump(Counter::ErrorSent);
+                connection.refuse(xid, error)
+            }
+            Handling::Nothing => Ok(()),
+        };
+        self.count_unsent(sent);
+    }
+
+    /// Sends mail as long as the output has room; the rest waits for the next turn.
+    fn send_mail(&mut self) {
+        let Some(peer) = self.peer.clone() else { return };
+        let mail = peer.take_mail();
+        self.letters.extend(mail.letters);
+        for packet in &mail.packets {
+            match self.link.connection().offer(Xid(0), packet) {
+                Ok(true) => self.agent.counters.bump(Counter::PacketIn),
+                Ok(false) => self.agent.counters.bump(Counter::PacketInControllerBusy),
+                Err(error) => self.count_unsent(Err(error)),
+            }
+        }
+        while !self.link.connection().is_full() {
+            if let Some(parts) = &mut self.parts {
+                let mut unsayable = 0;
+                let sent = parts.send(self.link.connection(), &mut unsayable);
+                self.agent.counters.add(Counter::Unsayable, unsayable);
+                match sent {
+                    Ok(Sent::More) => {}
+                    Ok(Sent::Last) => self.parts = None,
+                    Err(error) => {
+                        self.parts = None;
+                        self.count_unsent(Err(error));
+                    }
+                }
+                continue;
+            }
+            let Some(letter) = self.letters.pop_front() else { break };
+            self.send_letter(letter);
+        }
+    }
+
+    fn send_letter(&mut self, letter: Letter) {
+        let connection = self.link.connection();
+        let sent = match letter {
+            Letter::Reply(request, Message::MultipartReply(reply)) => {
+                self.parts = Some(Parts::new(request.xid, reply.body));
+                Ok(())
+            }
+            Letter::Reply(request, message) => connection.send_as(request.xid, &message),
+            Letter::Refused(request, error) => {
+                self.agent.counters.bump(Counter::ErrorSent);
+                connection.send_error(request.xid, error, request.quote.bytes())
+            }
+            Letter::Asynchronous(message) => connection.send_as(Xid(0), &message),
+        };
+        self.count_unsent(sent);
+    }
+
+    /// A message that the version cannot say is counted; one for a connection that is over is not
+    /// missed by anybody.
+    fn count_unsent(&self, sent: Result<(), SendError>) {
+        match sent {
+            Ok(()) | Err(SendError::NotUp) => {}
+            Err(SendError::Encode(error)) => {
+                self.agent.counters.bump(Counter::Unsayable);
+                tracing::debug!(controller = self.name, %error, "a message was not sent");
+            }
+        }
+    }
+}

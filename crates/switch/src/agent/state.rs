@@ -1,0 +1,146 @@
+//! What the agent's tasks share: the controllers that are connected, the election, the worker's
+//! inbox. One thread, no locks; nothing is borrowed across an `await`.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use channel::{Role as Side, Settings};
+use datapath::Miss;
+use openflow::message::{ControllerRole, PacketInReason, Role};
+use openflow::{Error, Version};
+use tokio::sync::oneshot;
+
+use super::peer::{Peer, PeerInfo};
+use super::role::{Change, Election};
+use super::asynchronous;
+use crate::config::Config;
+use crate::counters::{Counter, Counters};
+use crate::worker::{Command, ConnectionId, Inbox, Outbox, Treatment, Worker};
+
+/// The state that the tasks share.
+pub(crate) struct Agent {
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) outbox: Arc<Outbox>,
+    peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
+    election: RefCell<Election>,
+    treatment: Cell<Option<Treatment>>,
+    next_id: Cell<u64>,
+}
+
+impl Agent {
+    pub(crate) fn new(
+        config: Config,
+        counters: Arc<Counters>,
+        inbox: Arc<Inbox>,
+        outbox: Arc<Outbox>,
+    ) -> Self {
+        Self {
+            config,
+            counters,
+            inbox,
+            outbox,
+            peers: RefCell::default(),
+            election: RefCell::default(),
+            treatment: Cell::new(None),
+            next_id: Cell::new(1),
+        }
+    }
+
+    /// The settings of every connection.
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::new(Side::Switch).with_versions(&self.config.versions);
+        let probe = Duration::from_secs(self.config.inactivity_probe_s.into());
+        settings.probe_after = (!probe.is_zero()).then_some(probe);
+        settings.probe_deadline = probe.max(Duration::from_secs(1));
+        settings
+    }
+
+    /// A connection is up.
+    pub(crate) fn join(&self, name: &str, version: Version) -> Rc<Peer> {
+        let id = ConnectionId(self.next_id.get());
+        self.next_id.set(id.0 + 1);
+        let peer = Rc::new(Peer::new(id, name.to_owned(), version));
+        self.peers.borrow_mut().insert(id, Rc::clone(&peer));
+        self.counters.bump(Counter::ChannelUp);
+        self.treat();
+        peer
+    }
+
+    /// A connection is over. Flow entries stay: the switch is fail-secure (clause 6.3.3).
+    pub(crate) fn leave(&self, peer: &Peer) {
+        self.peers.borrow_mut().remove(&peer.id);
+        self.counters.bump(Counter::ChannelDown);
+        self.treat();
+    }
+
+    /// The connection of an id, if it is still up.
+    pub(crate) fn peer(&self, id: ConnectionId) -> Option<Rc<Peer>> {
+        self.peers.borrow().get(&id).cloned()
+    }
+
+    /// All connections that are up.
+    pub(crate) fn peers(&self) -> Vec<Rc<Peer>> {
+        self.peers.borrow().values().cloned().collect()
+    }
+
+    /// The controllers for people.
+    pub(crate) fn peer_infos(&self) -> Vec<PeerInfo> {
+        self.peers.borrow().values().map(|peer| peer.info()).collect()
+    }
+
+    /// Carries out a role request (clause 6.3.5).
+    ///
+    /// # Errors
+    /// Those of [`Election::request`].
+    pub(crate) fn role_request(&self, peer: &Peer, request: Role) -> Result<Role, Error> {
+        match self.election.borrow_mut().request(request)? {
+            Change::None => {}
+            Change::To(role) => peer.role.set(role),
+            Change::Master => {
+                for other in self.peers.borrow().values() {
+                    if other.role.get() == ControllerRole::Master {
+                        other.role.set(ControllerRole::Slave);
+                    }
+                }
+                peer.role.set(ControllerRole::Master);
+            }
+        }
+        self.treat();
+        let generation_id = self.election.borrow().generation_id();
+        Ok(Role { role: peer.role.get(), generation_id })
+    }
+
+    /// Tells the worker how packets are treated now, if that has changed.
+    pub(crate) fn treat(&self) {
+        let peers = self.peers.borrow();
+        let v1_0 = peers.values().any(|peer| peer.version == Version::V1_0);
+        let invalid_ttl = peers.values().any(|peer| {
+            let (masks, role) = (peer.asynchronous.get(), peer.role.get());
+            asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
+        });
+        let miss = if v1_0 { Miss::Controller } else { Miss::Drop };
+        let treatment = Treatment { miss, invalid_ttl };
+        if self.treatment.replace(Some(treatment)) != Some(treatment) {
+            self.inbox.send(&mut vec![Command::Treat(treatment)]);
+        }
+    }
+
+    /// Asks the worker something. `None` when the worker has ended.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Worker) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        let question = Box::new(move |worker: &mut Worker| {
+            // Nobody waits any more where sending fails, and then nothing is lost.
+            let _ = answer.send(question(worker));
+        });
+        self.inbox.send(&mut vec![Command::Ask(question)]);
+        answered.await.ok()
+    }
+}

@@ -1,0 +1,202 @@
+//! `weir switch`: opens everything, runs agent and worker, and closes everything.
+//!
+//! Ports, listeners and the control socket are open before the switch says `ready`; what cannot be
+//! opened ends it with a message that says which and why. SIGTERM and Ctrl-C close the ports (so
+//! that TAP devices go and promiscuity ends) and unlink the sockets.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use channel::{Listener, TransportError};
+use netdev::PortError;
+use openflow::{DatapathId, MacAddr};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::LocalSet;
+
+use crate::agent::{Agent, accept_all, deliver, keep_connected};
+use crate::config::{Config, ConfigError, PortConfig, SwitchArgs};
+use crate::control::{ControlSocket, SocketError, serve_control};
+use crate::counters::Counters;
+use crate::worker::{Command, Identity, Inbox, Outbox, Ports, Slot, Worker};
+
+/// Why the switch did not start, or did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// A port cannot be opened.
+    #[error("port {number}: {source}")]
+    Port {
+        /// Its number.
+        number: openflow::PortNo,
+        /// Why.
+        source: PortError,
+    },
+    /// A listener cannot be opened.
+    #[error("listen: {0}")]
+    Listen(#[from] TransportError),
+    /// The control socket cannot be opened.
+    #[error("{0}")]
+    Control(#[from] SocketError),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The worker ended by a fault of ours.
+    #[error("the forwarding thread has ended unexpectedly")]
+    WorkerEnded,
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> SwitchError {
+    move |source| SwitchError::Io { what, source }
+}
+
+/// Runs the switch until SIGTERM or Ctrl-C; checks the configuration only, where that is asked.
+///
+/// # Errors
+/// What could not be opened, or that forwarding ended by itself.
+pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
+    let check_only = args.check_config;
+    let config = args.with_file()?.resolve()?;
+    if check_only {
+        eprintln!("configuration is fine: {} ports", config.ports.len());
+        return Ok(());
+    }
+    run_until(config, stop_signal)
+}
+
+/// Runs the switch until what `stop` makes, before the switch says that it is ready, is done.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until<S: Future<Output = ()>>(
+    config: Config,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> Result<(), SwitchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed("starting the agent"))?;
+    let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
+    let slots = open_ports(&config.ports)?;
+    let counters = Arc::new(Counters::default());
+    let inbox = Arc::new(Inbox::new().map_err(failed("making an eventfd"))?);
+    let outbox = Arc::new(Outbox::new(config.packet_in_queue));
+    let agent = Agent::new(config, counters, inbox, outbox);
+    let local = LocalSet::new();
+    let run = local.run_until(serve(Rc::new(agent), slots, control, stop));
+    let outcome = runtime.block_on(run);
+    // Connections are told by the streams' end; tasks that still run are dropped with the set.
+    drop(local);
+    outcome
+}
+
+async fn serve<S: Future<Output = ()>>(
+    agent: Rc<Agent>,
+    slots: Vec<Slot>,
+    control: Option<ControlSocket>,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> Result<(), SwitchError> {
+    let mut listeners = Vec::new();
+    for endpoint in &agent.config.listeners {
+        listeners.push(Listener::bind(endpoint).await?);
+    }
+    // Signals are caught before anything can be seen of the switch.
+    let stop = stop().map_err(failed("catching signals"))?;
+    let worker = start_worker(&agent, slots)?;
+    let mut delivered = tokio::task::spawn_local(deliver(Rc::clone(&agent)));
+    if let Some(socket) = &control {
+        let listener = socket.listener().and_then(tokio::net::UnixListener::from_std);
+        let listener = listener.map_err(failed("listening on the control socket"))?;
+        tokio::task::spawn_local(serve_control(Rc::clone(&agent), listener));
+    }
+    let dpid = agent.ask(|worker| worker.identity.dpid).await.ok_or(SwitchError::WorkerEnded)?;
+    tell_ready(&agent, dpid, &listeners);
+    for listener in listeners {
+        tokio::task::spawn_local(accept_all(Rc::clone(&agent), listener));
+    }
+    for endpoint in agent.config.controllers.clone() {
+        tokio::task::spawn_local(keep_connected(Rc::clone(&agent), endpoint));
+    }
+    let outcome = tokio::select! {
+        () = stop => Ok(()),
+        _ = &mut delivered => Err(SwitchError::WorkerEnded),
+    };
+    agent.inbox.send(&mut vec![Command::Stop]);
+    let joined = tokio::task::spawn_blocking(|| worker.join()).await;
+    match joined {
+        Ok(Ok(())) => outcome,
+        Ok(Err(_)) | Err(_) => Err(SwitchError::WorkerEnded),
+    }
+}
+
+/// The line that scripts wait for.
+fn tell_ready(agent: &Agent, dpid: DatapathId, listeners: &[Listener]) {
+    let mut line = format!("weir switch: ready, dpid {dpid}, {} ports", agent.config.ports.len());
+    for listener in listeners {
+        line += &format!(", listening on {}", listener.endpoint());
+    }
+    if let Some(path) = &agent.config.control {
+        line += &format!(", control socket {}", path.display());
+    }
+    eprintln!("{line}");
+}
+
+fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
+    let mut slots = Vec::new();
+    for PortConfig { number, spec } in ports {
+        let slot = Slot::open(*number, spec.clone())
+            .map_err(|source| SwitchError::Port { number: *number, source })?;
+        for note in &slot.info.notes {
+            tracing::info!(port = %number, name = slot.info.name, note, "port opened");
+        }
+        slots.push(slot);
+    }
+    Ok(slots)
+}
+
+fn start_worker(agent: &Agent, slots: Vec<Slot>) -> Result<JoinHandle<()>, SwitchError> {
+    let config = &agent.config;
+    let ports = Ports::new(slots, Arc::clone(&agent.counters));
+    let identity = Identity {
+        dpid: config.dpid.unwrap_or_else(|| made_dpid(&ports)),
+        desc: config.desc.clone(),
+    };
+    let datapath = datapath::Reference::new(datapath::Config {
+        n_tables: config.tables,
+        max_entries: config.max_entries,
+        ..datapath::Config::default()
+    });
+    let ways = (Arc::clone(&agent.inbox), Arc::clone(&agent.outbox));
+    let counters = Arc::clone(&agent.counters);
+    let worker = Worker::new(identity, Box::new(datapath), ports, ways, counters);
+    std::thread::Builder::new()
+        .name("worker".to_owned())
+        .spawn(move || worker.run())
+        .map_err(failed("starting the forwarding thread"))
+}
+
+/// A datapath id from the first port's address; 1 for a switch without ports.
+fn made_dpid(ports: &Ports) -> DatapathId {
+    let mac = ports.slots().first().map(|slot| MacAddr(slot.info.mac).to_u64());
+    DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
+}
+
+/// Catches SIGTERM and Ctrl-C from now on; what is returned is done when one has come.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,25 @@
+//! The features reply (clause 7.3.1), made from what the datapath announces.
+
+use openflow::message::Features;
+use openflow::{Message, Version};
+
+use super::Worker;
+
+pub(super) fn reply(worker: &Worker, version: Version) -> Message {
+    let mut features = Features {
+        datapath_id: worker.identity.dpid,
+        n_buffers: 0,
+        n_tables: worker.datapath.config().n_tables,
+        capabilities: datapath::capabilities(version),
+        ..Features::default()
+    };
+    match version {
+        Version::V1_0 => {
+            features.actions = datapath::action_bits(version);
+            features.ports = worker.datapath.ports();
+        }
+        // 1.3 asks for ports by a multipart request, and for actions by table features.
+        Version::V1_3 => {}
+    }
+    Message::FeaturesReply(features)
+}

@@ -1,0 +1,65 @@
+//! Multipart (statistics) requests (clause 7.3.5). A reply is whole here; the agent sends it in
+//! parts.
+
+use openflow::message::{
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+};
+use openflow::{Error, Message};
+
+use super::{Answer, Worker, port, table};
+use crate::counters::Counter;
+
+pub(super) fn request(worker: &mut Worker, request: MultipartRequest) -> Answer {
+    worker.counters.bump(Counter::Multipart);
+    if request.more {
+        // Only table features may come in parts, and those are not set anyway.
+        return Err(Error::BadRequestMultipartBufferOverflow);
+    }
+    let body = reply(worker, request.body)?;
+    Ok(Some(Message::MultipartReply(MultipartReply { more: false, body })))
+}
+
+fn reply(
+    worker: &mut Worker,
+    request: MultipartRequestBody,
+) -> Result<MultipartReplyBody, Error> {
+    let now = worker.now();
+    let datapath = &worker.datapath;
+    Ok(match request {
+        MultipartRequestBody::Desc => MultipartReplyBody::Desc(worker.identity.desc.clone()),
+        MultipartRequestBody::Flow(asked) => {
+            MultipartReplyBody::Flow(datapath.flow_stats(&asked, now)?)
+        }
+        MultipartRequestBody::Aggregate(asked) => {
+            MultipartReplyBody::Aggregate(datapath.aggregate_stats(&asked)?)
+        }
+        MultipartRequestBody::Table => MultipartReplyBody::Table(datapath.table_stats()),
+        MultipartRequestBody::PortStats(asked) => {
+            MultipartReplyBody::PortStats(port::stats(worker, asked)?)
+        }
+        MultipartRequestBody::Queue { port, queue } => {
+            MultipartReplyBody::Queue(datapath.queue_stats(port, queue, now)?)
+        }
+        MultipartRequestBody::Group(asked) => {
+            MultipartReplyBody::Group(datapath.group_stats(asked, now))
+        }
+        MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(datapath.group_desc()),
+        MultipartRequestBody::GroupFeatures => {
+            MultipartReplyBody::GroupFeatures(datapath.group_features())
+        }
+        MultipartRequestBody::Meter(asked) => {
+            MultipartReplyBody::Meter(datapath.meter_stats(asked, now)?)
+        }
+        MultipartRequestBody::MeterConfig(asked) => {
+            MultipartReplyBody::MeterConfig(datapath.meter_config(asked)?)
+        }
+        MultipartRequestBody::MeterFeatures => {
+            MultipartReplyBody::MeterFeatures(datapath.meter_features())
+        }
+        MultipartRequestBody::TableFeatures(asked) => table::features(worker, &asked)?,
+        MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(datapath.ports()),
+        MultipartRequestBody::Experimenter(_) => {
+            return Err(Error::BadRequestBadExperimenter);
+        }
+    })
+}

@@ -1,0 +1,233 @@
+//! The worker's loop.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datapath::{Datapath, Nanos, Out, Verdict};
+use netdev::PortError;
+use netdev::sys::event::wait;
+use openflow::message::SwitchDesc;
+use openflow::{DatapathId, PortNo};
+use packet::PacketBuf;
+
+use super::upkeep::Upkeep;
+use super::{Command, Inbox, Outbox, Ports, Upcall, Waiting};
+use crate::counters::{Counter, Counters};
+
+/// Frames taken from one port before the next has its turn: long enough to share the cost of a
+/// system call, short enough that a busy port delays the others by microseconds.
+const RX_BATCH: usize = 64;
+
+/// Rounds without work before the worker sleeps. A round without work costs a few hundred
+/// nanoseconds, going to sleep and being woken several microseconds; on a machine with few cores
+/// every further round is taken from the controller or the hosts.
+const IDLE_ROUNDS: u32 = 4;
+
+/// Who the switch is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Its datapath id.
+    pub(crate) dpid: DatapathId,
+    /// Its description.
+    pub(crate) desc: SwitchDesc,
+}
+
+/// The worker's thread: see the module.
+pub(crate) struct Worker {
+    pub(crate) identity: Identity,
+    pub(crate) datapath: Box<dyn Datapath>,
+    pub(crate) ports: Ports,
+    pub(crate) counters: Arc<Counters>,
+    pub(super) inbox: Arc<Inbox>,
+    outbox: Arc<Outbox>,
+    pub(super) up: Waiting,
+    pub(super) out: Out,
+    pub(super) upkeep: Upkeep,
+    epoch: Instant,
+    received: Vec<PacketBuf>,
+    stopped: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        identity: Identity,
+        mut datapath: Box<dyn Datapath>,
+        ports: Ports,
+        (inbox, outbox): (Arc<Inbox>, Arc<Outbox>),
+        counters: Arc<Counters>,
+    ) -> Self {
+        let epoch = Instant::now();
+        for slot in ports.slots() {
+            datapath.port_set(slot.desc(slot.settings), Nanos(0));
+        }
+        Self {
+            identity,
+            datapath,
+            ports,
+            counters,
+            inbox,
+            outbox,
+            up: Waiting::default(),
+            out: Out::new(),
+            upkeep: Upkeep::new(epoch),
+            epoch,
+            received: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    /// The time for the datapath.
+    pub(crate) fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Forwards until it is told to stop, then closes the ports.
+    pub(crate) fn run(mut self) {
+        let _ended = Ended(Arc::clone(&self.outbox));
+        let mut commands = Vec::new();
+        let mut idle_rounds = 0;
+        while !self.stopped {
+            let mut worked = self.carry_out(&mut commands);
+            let now = Instant::now();
+            worked |= self.forward(now);
+            worked |= self.upkeep(now);
+            self.hand_up();
+            if worked {
+                idle_rounds = 0;
+                continue;
+            }
+            idle_rounds += 1;
+            if idle_rounds >= IDLE_ROUNDS {
+                self.sleep(now);
+            }
+        }
+    }
+
+    /// Carries out the commands that wait; whether there were any.
+    fn carry_out(&mut self, commands: &mut Vec<Command>) -> bool {
+        self.inbox.take(commands);
+        if commands.is_empty() {
+            return false;
+        }
+        for command in commands.drain(..) {
+            match command {
+                Command::Message(request, message) => self.answer(request, message),
+                Command::Treat(treatment) => {
+                    let mut settings = self.datapath.settings();
+                    settings.miss = treatment.miss;
+                    settings.invalid_ttl_to_controller = treatment.invalid_ttl;
+                    self.datapath.set_settings(settings);
+                }
+                Command::Ask(question) => question(self),
+                Command::Stop => self.stopped = true,
+            }
+        }
+        self.ports.flush();
+        true
+    }
+
+    /// Takes a batch from every port and forwards it; whether there was any frame.
+    fn forward(&mut self, now: Instant) -> bool {
+        let time = self.now();
+        let mut worked = false;
+        for index in 0..self.ports.slots().len() {
+            let Some(in_port) = self.receive(index, now) else { continue };
+            worked = true;
+            let mut received = std::mem::take(&mut self.received);
+            for frame in received.drain(..) {
+                self.datapath.process(frame, in_port, time, &mut self.out);
+                self.carry_verdicts();
+            }
+            self.received = received;
+            self.ports.flush();
+        }
+        worked
+    }
+
+    /// Takes a batch from one port into `received`; the port's number when there is any frame.
+    fn receive(&mut self, index: usize, now: Instant) -> Option<PortNo> {
+        let slot = self.ports.slots.get_mut(index)?;
+        if slot.is_quiet(now) {
+            return None;
+        }
+        match slot.port.as_mut()?.rx(&mut self.ports.batch, RX_BATCH) {
+            Ok(0) => None,
+            Ok(_) => {
+                self.received.extend(self.ports.batch.drain());
+                Some(slot.number)
+            }
+            Err(PortError::Gone(_)) => {
+                slot.lose(now);
+                None
+            }
+            Err(error) => {
+                tracing::debug!(port = %slot.number, %error, "receiving failed");
+                self.counters.bump(Counter::PortError);
+                slot.quiet(now);
+                None
+            }
+        }
+    }
+
+    /// Does what the datapath's verdicts say.
+    pub(super) fn carry_verdicts(&mut self) {
+        for verdict in self.out.drain() {
+            match verdict {
+                Verdict::Output { port, queue: _, frame } => self.ports.queue(port, frame),
+                Verdict::PacketIn { message, max_len: _ } => self.up.packets.push(message),
+                // The datapath has counted it under its reason.
+                Verdict::Drop { reason: _ } => {}
+            }
+        }
+    }
+
+    /// Hands packet-ins and upcalls to the agent; what finds no room is dropped and counted.
+    fn hand_up(&mut self) {
+        if self.up.is_empty() {
+            return;
+        }
+        self.outbox.send(&mut self.up);
+        let dropped = self.up.packets.len() as u64;
+        if dropped > 0 {
+            self.counters.add(Counter::PacketInQueueFull, dropped);
+            self.up.packets.clear();
+        }
+    }
+
+    /// Sleeps until a port has something, a command comes, or something is due.
+    fn sleep(&mut self, now: Instant) {
+        let timeout = self.next_due().saturating_duration_since(now);
+        if timeout.is_zero() || !self.inbox.may_sleep() {
+            return;
+        }
+        let mut fds = Vec::with_capacity(self.ports.slots().len() + 1);
+        fds.push(self.inbox.fd());
+        let mut always_ready = false;
+        for slot in self.ports.slots() {
+            match (&slot.port, slot.quiet_until) {
+                (Some(port), None) => match port.fd() {
+                    Some(fd) => fds.push(fd),
+                    None => always_ready = true,
+                },
+                (_, _) => {}
+            }
+        }
+        let timeout = if always_ready { Duration::ZERO } else { timeout };
+        if let Err(error) = wait(&fds, Some(timeout)) {
+            tracing::warn!(%error, "sleeping on the ports failed");
+            self.counters.bump(Counter::PortError);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.inbox.awake();
+    }
+}
+
+/// Tells the agent that the worker has ended, however it ended.
+struct Ended(Arc<Outbox>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let upcalls = vec![Upcall::Stopped];
+        self.0.send(&mut Waiting { packets: Vec::new(), upcalls });
+    }
+}
