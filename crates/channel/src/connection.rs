@@ -244,17 +244,17 @@ impl Connection {
                 return Some(self.refuse_received(header, wrong.error));
             }
         };
-        match &message {
-            Message::Error(error) if error.error_type == HELLO_FAILED => {
-                self.fail(DownReason::RefusedByPeer(error_text(version, error)));
-                None
-            }
-            message if !self.peer_may_send(message.kind()) => {
-                Some(self.refuse_received(header, Error::BadRequestBadType))
-            }
-            Message::EchoReply(_) if xid == PROBE_XID => None,
-            _ => Some(Event::Message { xid, message }),
+        if let Message::Error(error) = &message
+            && error.error_type == HELLO_FAILED
+        {
+            self.fail(DownReason::RefusedByPeer(error_text(version, error)));
+            return None;
         }
+        if !self.peer_may_send(message.kind()) {
+            return Some(self.refuse_received(header, Error::BadRequestBadType));
+        }
+        let is_own_probe = xid == PROBE_XID && message.kind() == MessageKind::EchoReply;
+        (!is_own_probe).then_some(Event::Message { xid, message })
     }
 
     fn peer_may_send(&self, kind: MessageKind) -> bool {

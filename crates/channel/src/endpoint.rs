@@ -17,7 +17,7 @@ pub enum Endpoint {
     Tcp {
         /// Name or address.
         host: String,
-        /// TCP port.
+        /// TCP port; 0 makes sense only for [`Endpoint::into_passive`].
         port: u16,
     },
     /// `unix:PATH`: connect.
@@ -66,6 +66,16 @@ impl Endpoint {
             passive @ (Self::PassiveTcp { .. } | Self::PassiveUnix(_)) => passive,
         }
     }
+
+    /// The same place to connect to: `ptcp:PORT:HOST` becomes `tcp:HOST:PORT`.
+    #[must_use]
+    pub fn into_active(self) -> Self {
+        match self {
+            Self::PassiveTcp { host, port } => Self::Tcp { host, port },
+            Self::PassiveUnix(path) => Self::Unix(path),
+            active @ (Self::Tcp { .. } | Self::Unix(_)) => active,
+        }
+    }
 }
 
 impl FromStr for Endpoint {
@@ -79,9 +89,6 @@ impl FromStr for Endpoint {
         match kind {
             "tcp" => {
                 let (host, port) = host_and_port(rest).map_err(refuse)?;
-                if port == 0 {
-                    return Err(refuse("nothing can listen on port 0".into()));
-                }
                 Ok(Self::Tcp { host, port })
             }
             "ptcp" => {
@@ -195,7 +202,6 @@ mod tests {
         assert!(refused("tcp:10.0.0.1:x").contains("`x` is no TCP port"));
         assert!(refused("tcp:10.0.0.1:70000").contains("0 to 65535"));
         assert!(refused("tcp:").contains("the host is missing"));
-        assert!(refused("tcp:h:0").contains("port 0"));
         assert!(refused("tcp:::1:6653").contains("missing"));
         assert!(refused("tcp:fe80::1:6653").contains("brackets"));
         assert!(refused("tcp:[::1").contains("without `]`"));
@@ -207,6 +213,8 @@ mod tests {
     fn an_active_form_names_a_place_to_listen_on_too() {
         let listen: Endpoint = "tcp:0.0.0.0:6653".parse().unwrap();
         assert!(!listen.is_passive() && listen.clone().into_passive().is_passive());
-        assert_eq!(listen.into_passive().to_string(), "ptcp:6653:0.0.0.0");
+        let passive = listen.clone().into_passive();
+        assert_eq!(passive.to_string(), "ptcp:6653:0.0.0.0");
+        assert_eq!(passive.into_active(), listen);
     }
 }

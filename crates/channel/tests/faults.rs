@@ -1,6 +1,7 @@
 //! The connection under every fault of a peer, without streams and with the time as an argument.
 //!
 //! Bytes are written by hand here, so that the tests do not believe the codec's word for them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use channel::{Connection, DownReason, Event, Role, SendError, Settings};
 use openflow::message::{Features, Hello};

@@ -2,6 +2,7 @@
 //!
 //! Whatever the link does, neither side panics, both end or go on, and what arrives is a prefix of
 //! what was sent unless bytes were changed.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use channel::memory::{Cut, Faults, Pair, Peer, Side};
 use channel::{Connection, Event, Role, Settings};
@@ -35,12 +36,14 @@ impl Peer for Counting {
             Event::Up { .. } => {
                 self.went_up = true;
                 for number in 0..self.to_send {
-                    self.connection.send_as(Xid(number), &Message::BarrierRequest).unwrap();
+                    let request = Message::BarrierRequest;
+                    self.connection.send_as(Xid(number), &request).expect("it is up");
                 }
             }
             Event::Message { xid, message: Message::BarrierRequest } => {
                 self.seen.push(xid);
-                self.connection.send_as(xid, &Message::BarrierReply).unwrap();
+                let reply = Message::BarrierReply;
+                self.connection.send_as(xid, &reply).expect("it is up");
             }
             Event::Message { xid, .. } => self.seen.push(xid),
             Event::Refused { .. } => {}

@@ -1,0 +1,32 @@
+//! The ready apps: one file and one line here each.
+//!
+//! The line is what the command line, its help and the runtime know of an app.
+
+mod hub;
+mod learning_switch;
+
+pub use hub::Hub;
+pub use learning_switch::LearningSwitch;
+
+use crate::app::App;
+use clap::ValueEnum;
+
+/// A ready app by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AppName {
+    /// Every packet goes to the controller, which has it sent out of all other ports
+    Hub,
+    /// Learns where addresses are and installs flow entries, so that few packets come
+    LearningSwitch,
+}
+
+impl AppName {
+    /// A new app of this name.
+    #[must_use]
+    pub fn make(self) -> Box<dyn App> {
+        match self {
+            Self::Hub => Box::new(Hub),
+            Self::LearningSwitch => Box::new(LearningSwitch::default()),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The hub: every packet goes through the controller and out of all ports but its own.
+//!
+//! It is the smallest app and the heaviest on the control channel, which is what evaluation E1
+//! measures. It must never install an entry that forwards.
+
+use crate::app::App;
+use crate::switch::Switch;
+use openflow::message::PacketIn;
+
+/// The hub.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hub;
+
+impl App for Hub {
+    fn switch_ready(&mut self, sw: &mut Switch) {
+        sw.clear_flows();
+        sw.miss_to_controller();
+    }
+
+    fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
+        sw.flood(packet_in);
+    }
+}

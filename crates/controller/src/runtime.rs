@@ -1,0 +1,216 @@
+//! Runs a controller on real streams: accepts, connects, pumps, reports.
+//!
+//! One thread serves all switches. A turn of a connection reads what has come, runs the app on all
+//! of it, and writes the answers with one call, so the cost of the system calls is shared by many
+//! packets when there are many and paid by one when there is one. Garbage from one peer ends that
+//! peer's connection and nothing else.
+
+use crate::app::App;
+use crate::session::{Controller, Session};
+use crate::stats::Stats;
+use channel::{
+    Backoff, Endpoint, Event, Link, Listener, Role, Settings, Stream, TransportError, driver,
+};
+use openflow::Version;
+use std::cell::{Cell, RefCell};
+use std::collections::hash_map::RandomState;
+use std::future::Future;
+use std::hash::{BuildHasher, Hasher};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::task::{LocalSet, spawn_local};
+
+/// What the runtime is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Passive endpoints to accept switches on.
+    pub listen: Vec<Endpoint>,
+    /// Active endpoints: switches that listen themselves.
+    pub connect: Vec<Endpoint>,
+    /// Versions offered to switches, not empty.
+    pub versions: Vec<Version>,
+    /// Echo request after this time of silence; `None` never asks.
+    pub probe_after: Option<Duration>,
+    /// Report rates this often.
+    pub stats_interval: Option<Duration>,
+}
+
+/// Why a controller could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An endpoint could not be opened.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The system gave no runtime or no signals.
+    #[error("cannot start: {0}")]
+    Start(#[from] std::io::Error),
+    /// Nothing to do.
+    #[error("no endpoint: give --listen or --connect")]
+    NoEndpoint,
+    /// No version to speak.
+    #[error("no protocol version: give --protocols, for example OpenFlow10,OpenFlow13")]
+    NoVersion,
+}
+
+/// Where lines for people go.
+pub type Report = Rc<dyn Fn(&str)>;
+
+/// What the tasks of one run share.
+#[derive(Clone)]
+struct Shared {
+    controller: Rc<RefCell<Controller>>,
+    settings: Rc<Settings>,
+    report: Report,
+}
+
+/// Runs `app` until `stop` is done. Reports `listening on ...` for every endpoint once switches can
+/// connect, and then what becomes of connections.
+///
+/// # Errors
+/// When an endpoint cannot be listened on, or there is none. Connections never end the run.
+pub async fn serve(
+    app: Box<dyn App>,
+    options: &Options,
+    report: Report,
+    stop: impl Future<Output = ()>,
+) -> Result<Stats, Error> {
+    if options.listen.is_empty() && options.connect.is_empty() {
+        return Err(Error::NoEndpoint);
+    }
+    if options.versions.is_empty() {
+        return Err(Error::NoVersion);
+    }
+    let mut listeners = Vec::new();
+    for endpoint in &options.listen {
+        listeners.push(Listener::bind(&endpoint.clone().into_passive()).await?);
+    }
+    let mut settings = Settings::new(Role::Controller).with_versions(&options.versions);
+    settings.probe_after = options.probe_after;
+    let controller = Rc::new(RefCell::new(Controller::new(app, driver::now())));
+    let shared = Shared { controller, settings: Rc::new(settings), report };
+    let tasks = LocalSet::new();
+    for listener in listeners {
+        (shared.report)(&format!("listening on {}", listener.endpoint().clone().into_active()));
+        tasks.spawn_local(accept(shared.clone(), listener));
+    }
+    for endpoint in &options.connect {
+        tasks.spawn_local(connect(shared.clone(), endpoint.clone()));
+    }
+    if let Some(interval) = options.stats_interval {
+        tasks.spawn_local(print_rates(shared.clone(), interval));
+    }
+    tasks.run_until(stop).await;
+    drop(tasks);
+    let stats = *shared.controller.borrow().stats();
+    Ok(stats)
+}
+
+async fn accept(shared: Shared, listener: Listener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let shared = shared.clone();
+                spawn_local(async move {
+                    serve_stream(&shared, stream, &peer, |_| {}).await;
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, say: those who wait are served when others have gone.
+                (shared.report)(&format!("{}: cannot accept: {error}", listener.endpoint()));
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    }
+}
+
+async fn connect(shared: Shared, endpoint: Endpoint) {
+    let mut backoff = Backoff::default();
+    let chance = RandomState::new();
+    let mut last_error = None;
+    for attempt in 0_u64.. {
+        match Stream::connect(&endpoint).await {
+            Ok(stream) => {
+                last_error = None;
+                let peer = endpoint.to_string();
+                let up_at = Cell::new(None);
+                serve_stream(&shared, stream, &peer, |at| up_at.set(Some(at))).await;
+                if let Some(at) = up_at.get() {
+                    backoff.up(at);
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if last_error.as_ref() != Some(&text) {
+                    (shared.report)(&format!("{text}; trying again"));
+                    last_error = Some(text);
+                }
+            }
+        }
+        let mut hasher = chance.build_hasher();
+        hasher.write_u64(attempt);
+        let jitter = hasher.finish() as f64 / u64::MAX as f64;
+        tokio::time::sleep(backoff.down(driver::now(), jitter)).await;
+    }
+}
+
+/// Serves one switch until its connection is over.
+async fn serve_stream(
+    shared: &Shared,
+    stream: Stream,
+    peer: &str,
+    on_up: impl Fn(std::time::Instant),
+) {
+    let mut link = Link::new(stream, Settings::clone(&shared.settings));
+    let mut session = shared.controller.borrow_mut().session(driver::now());
+    let mut is_over = false;
+    while !is_over {
+        let due = tokio::time::Instant::from_std(
+            session.next_timeout().unwrap_or_else(|| driver::now() + Duration::from_secs(3600)),
+        );
+        tokio::select! {
+            biased;
+            () = link.turn() => {}
+            () = tokio::time::sleep_until(due) => {}
+        }
+        is_over = handle(shared, &mut session, &mut link, &on_up);
+        for outcome in session.take_outcomes() {
+            (shared.report)(&format!("{peer}: {outcome}"));
+        }
+    }
+    link.finish().await;
+}
+
+/// Hands all that has happened to the controller; whether the connection is over.
+fn handle(
+    shared: &Shared,
+    session: &mut Session,
+    link: &mut Link,
+    on_up: &impl Fn(std::time::Instant),
+) -> bool {
+    let now = driver::now();
+    let mut controller = shared.controller.borrow_mut();
+    let mut is_over = false;
+    if session.next_timeout().is_some_and(|due| due <= now) {
+        controller.handle_timeout(session, link.connection(), now);
+    }
+    while let Some(event) = link.connection().poll_event() {
+        match &event {
+            Event::Up { .. } => on_up(now),
+            Event::Down(_) => is_over = true,
+            Event::Message { .. } | Event::Refused { .. } => {}
+        }
+        controller.take_event(session, link.connection(), event, now);
+    }
+    is_over
+}
+
+async fn print_rates(shared: Shared, interval: Duration) {
+    let mut before = *shared.controller.borrow().stats();
+    let mut at = driver::now();
+    loop {
+        tokio::time::sleep(interval).await;
+        let (stats, now) = (*shared.controller.borrow().stats(), driver::now());
+        (shared.report)(&stats.since(&before, now - at).to_string());
+        (before, at) = (stats, now);
+    }
+}

@@ -1,0 +1,167 @@
+//! The runtime over loopback TCP: a scripted switch, garbage beside it, and the end.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use channel::{Endpoint, Event, Link, Role, Settings, Stream};
+use controller::apps::AppName;
+use controller::{Error, Options, PacketIn, Report, Stats, serve};
+use openflow::message::{Features, PacketInReason};
+use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+
+fn options(listen: &str) -> Options {
+    Options {
+        listen: vec![listen.parse().unwrap()],
+        connect: vec![],
+        versions: Version::ALL.to_vec(),
+        probe_after: None,
+        stats_interval: None,
+    }
+}
+
+/// Serves the hub while `test` runs with the endpoint to connect to and what has been reported.
+fn with_hub<F: Future<Output = ()>>(
+    test: impl FnOnce(Endpoint, Rc<RefCell<Vec<String>>>) -> F,
+) -> Stats {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let lines = Rc::new(RefCell::new(Vec::new()));
+        let ready = Rc::new(Notify::new());
+        let report: Report = {
+            let (lines, ready) = (lines.clone(), ready.clone());
+            Rc::new(move |line: &str| {
+                lines.borrow_mut().push(line.to_owned());
+                ready.notify_one();
+            })
+        };
+        let test = async {
+            ready.notified().await;
+            let line = lines.borrow()[0].clone();
+            let endpoint = line.strip_prefix("listening on ").expect(&line).parse().unwrap();
+            let within = tokio::time::timeout(Duration::from_secs(60), test(endpoint, lines));
+            within.await.expect("the test takes too long");
+        };
+        serve(AppName::Hub.make(), &options("tcp:127.0.0.1:0"), report, test).await.unwrap()
+    })
+}
+
+fn packet_in(data: &[u8]) -> Message {
+    Message::PacketIn(PacketIn {
+        buffer_id: None,
+        total_len: u16::try_from(data.len()).unwrap(),
+        reason: PacketInReason::NoMatch,
+        table_id: TableId(0),
+        cookie: Cookie(u64::MAX),
+        matching: Match::any().with(Field::InPort, 1),
+        data: data.to_vec(),
+    })
+}
+
+/// A 1.0 switch that sends so many packet-ins, once the table has been cleared, and waits for their
+/// packet-outs.
+async fn run_switch(endpoint: &Endpoint, dpid: u64, packets: u32) {
+    let stream = Stream::connect(endpoint).await.unwrap();
+    let settings = Settings::new(Role::Switch).with_versions(&[Version::V1_0]);
+    let mut link = Link::new(stream, settings);
+    let mut back = 0;
+    while back < packets {
+        link.turn().await;
+        while let Some(event) = link.connection().poll_event() {
+            match event {
+                Event::Message { xid, message: Message::FeaturesRequest } => {
+                    let datapath_id = DatapathId(dpid);
+                    let features = Features { datapath_id, ..Features::default() };
+                    let reply = Message::FeaturesReply(features);
+                    link.connection().send_as(xid, &reply).unwrap();
+                }
+                Event::Message { message: Message::FlowMod(_), .. } => {
+                    for number in 0..packets {
+                        let message = packet_in(&number.to_be_bytes());
+                        link.connection().send_as(Xid(0), &message).unwrap();
+                    }
+                }
+                Event::Message { message: Message::PacketOut(packet), .. } => {
+                    assert_eq!(packet.data, back.to_be_bytes(), "in order");
+                    back += 1;
+                }
+                Event::Up { .. } | Event::Message { .. } | Event::Refused { .. } => {}
+                Event::Down(reason) => panic!("{reason}"),
+            }
+        }
+    }
+    link.finish().await;
+}
+
+#[test]
+fn several_switches_are_served_while_others_send_garbage() {
+    let stats = with_hub(|endpoint, lines| async move {
+        let Endpoint::Tcp { host, port } = &endpoint else { panic!("{endpoint}") };
+        let mut silent = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
+        let mut garbage = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
+        garbage.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
+        let mut said = Vec::new();
+        garbage.read_to_end(&mut said).await.unwrap();
+        assert_eq!(said.get(..2), Some(&[4, 0][..]), "a hello, then the refusal, then the end");
+        let mut half = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
+        half.write_all(&[4, 0, 0, 8, 0, 0]).await.unwrap();
+        let (one, two) = (run_switch(&endpoint, 1, 20_000), run_switch(&endpoint, 2, 20_000));
+        tokio::join!(one, two);
+        silent.shutdown().await.unwrap();
+        drop(half);
+        let lines = lines.borrow();
+        let has = |text: &str| lines.iter().any(|line| line.contains(text));
+        assert!(has("switch 0000000000000001 is ready: OpenFlow10, 0 ports"), "{lines:?}");
+        assert!(has("dropped: the peer's first message is no hello"), "{lines:?}");
+    });
+    assert_eq!((stats.packet_ins, stats.packet_outs), (40_000, 40_000));
+}
+
+#[test]
+fn an_address_in_use_ends_the_start_with_the_remedy() {
+    with_hub(|endpoint, _| async move {
+        let options = options(&endpoint.to_string());
+        let report: Report = Rc::new(|_| {});
+        let stop = std::future::pending();
+        let error = serve(AppName::Hub.make(), &options, report, stop).await.unwrap_err();
+        assert!(matches!(error, Error::Transport(_)));
+        let text = error.to_string();
+        assert!(text.contains("address is in use") && text.contains("choose another"), "{text}");
+    });
+}
+
+#[test]
+fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let passive: Endpoint = "ptcp:0:127.0.0.1".parse().unwrap();
+        let listener = channel::Listener::bind(&passive).await.unwrap();
+        let mut options = options("tcp:127.0.0.1:0");
+        options.listen.clear();
+        options.connect.push(listener.endpoint().clone().into_active());
+        let test = async {
+            for _ in 0..2 {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut link = Link::new(stream, Settings::new(Role::Switch));
+                loop {
+                    link.turn().await;
+                    let event = link.connection().poll_event();
+                    if matches!(event, Some(Event::Message { .. })) {
+                        break;
+                    }
+                }
+            }
+        };
+        let stop = async {
+            let within = tokio::time::timeout(Duration::from_secs(60), test);
+            within.await.expect("the controller does not connect");
+        };
+        let report: Report = Rc::new(|_| {});
+        serve(AppName::Hub.make(), &options, report, stop).await.unwrap();
+    });
+}
