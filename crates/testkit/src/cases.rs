@@ -17,6 +17,42 @@ pub enum Step {
     Group(String),
     /// A meter in text syntax.
     Meter(String),
+    /// Another change of flows, groups or meters in text syntax.
+    Change {
+        /// One of [`CHANGES`].
+        what: String,
+        /// What `ovs-ofctl` takes for it.
+        text: String,
+    },
+    /// The command or packet-out above must be refused with this protocol error.
+    Error(String),
+    /// From here on commands come in this version of the protocol, such as `1.0`.
+    Version(String),
+    /// A setting of the switch: `miss=controller`.
+    Setting(String),
+    /// A port gets these settings and states, and no others.
+    Port {
+        /// OpenFlow port number.
+        port: u32,
+        /// Words such as `no_flood`, `link_down`, `gone`; none for a port that is up.
+        words: Vec<String>,
+    },
+    /// Time passes, and what expires by then goes.
+    Wait {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// A flow-removed message must have come for this reason, in this order.
+    Removed(String),
+    /// The controller sends a packet.
+    PacketOut {
+        /// Port number or reserved name.
+        in_port: String,
+        /// The whole frame, without FCS.
+        frame: Vec<u8>,
+        /// Actions in text syntax; may be empty.
+        actions: String,
+    },
     /// A frame arrives on this OpenFlow port.
     In {
         /// OpenFlow port number.
@@ -48,6 +84,18 @@ pub enum Step {
         value: u64,
     },
 }
+
+/// Keys of changes beside `flow`, `group` and `meter`, which add.
+pub const CHANGES: &[&str] = &[
+    "mod_flows",
+    "mod_flows_strict",
+    "del_flows",
+    "del_flows_strict",
+    "mod_group",
+    "del_groups",
+    "mod_meter",
+    "del_meters",
+];
 
 /// One case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +176,24 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
             let (reason, frame) = word_and_hex(&entry.value).map_err(fail)?;
             Step::PacketIn { reason, frame }
         }
+        what if CHANGES.contains(&what) => Step::Change { what: what.into(), text: value },
+        "error" => Step::Error(value),
+        "version" => Step::Version(value),
+        "setting" => Step::Setting(value),
+        "removed" => Step::Removed(value),
+        "wait" => Step::Wait { ns: nanoseconds(&value).map_err(fail)? },
+        "port" => {
+            let mut words = value.split_whitespace();
+            let port = words.next().unwrap_or_default();
+            let port = port.parse().map_err(|_| fail(format!("`{port}` is not a port number")))?;
+            Step::Port { port, words: words.map(str::to_owned).collect() }
+        }
+        "packet_out" => {
+            let expected = || fail(format!("expected `PORT HEX actions=...`, found `{value}`"));
+            let (left, actions) = value.split_once("actions=").ok_or_else(expected)?;
+            let (in_port, frame) = word_and_hex(left).map_err(fail)?;
+            Step::PacketOut { in_port, frame, actions: actions.trim().into() }
+        }
         "drop" => Step::Drop(value),
         "counter" => {
             let expected = || fail(format!("expected `WHAT = NUMBER`, found `{value}`"));
@@ -136,11 +202,22 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
             Step::Counter { what: what.trim().into(), value: number }
         }
         other => {
-            let allowed =
-                "case, source, note, flow, group, meter, in, out, packet_in, drop, counter";
+            let others = "error, version, setting, removed, wait, port, packet_out, in, out, \
+                          packet_in, drop, counter";
+            let changes = CHANGES.join(", ");
+            let allowed = format!("case, source, note, flow, group, meter, {changes}, {others}");
             return Err(fail(format!("unknown key `{other}`; allowed: {allowed}")));
         }
     })
+}
+
+/// Seconds with at most nine digits behind the point.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = format!("{whole}{fraction:0<9}");
+    let is_number = fraction.len() <= 9 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_number.then(|| digits.parse().ok()).flatten();
+    number.ok_or_else(|| format!("`{text}` is not a number of seconds"))
 }
 
 fn word_and_hex(value: &str) -> Result<(String, Vec<u8>), String> {
@@ -170,6 +247,25 @@ mod tests {
         let counter = Step::Counter { what: "flow 0 packets".into(), value: 1 };
         assert_eq!(cases[0].steps[3], (7, counter));
         assert_eq!(cases[1].line, 10);
+    }
+
+    #[test]
+    fn commands_of_all_kinds_are_read() {
+        let text = "case: a\nversion: 1.0\nmod_flows: ip actions=drop\nerror: OFPBMC_BAD_FIELD\n\
+                    port: 3 no_flood link_down\nwait: 1.5\nremoved: idle\nsetting: miss=drop\n\
+                    packet_out: controller 00 01 actions=output:1\n";
+        let cases = parse(Path::new("x.case"), text).unwrap();
+        let steps: Vec<&Step> = cases[0].steps.iter().map(|(_, step)| step).collect();
+        let change = Step::Change { what: "mod_flows".into(), text: "ip actions=drop".into() };
+        let words = vec!["no_flood".to_owned(), "link_down".to_owned()];
+        assert_eq!(steps[1], &change);
+        assert_eq!(steps[3], &Step::Port { port: 3, words });
+        assert_eq!(steps[4], &Step::Wait { ns: 1_500_000_000 });
+        let frame = vec![0, 1];
+        let out =
+            Step::PacketOut { in_port: "controller".into(), frame, actions: "output:1".into() };
+        assert_eq!(steps[7], &out);
+        assert_eq!(error("case: a\nwait: x\n"), "x.case:2: `x` is not a number of seconds");
     }
 
     #[test]
