@@ -26,11 +26,13 @@ const DESC_LEN: usize = 256;
 /// `SERIAL_NUM_LEN`.
 const SERIAL_LEN: usize = 32;
 
-/// Whether the version has the type; 1.0 has those to queue statistics, and the vendor's.
+/// Whether the version has the type; 1.0 has those to queue statistics, and the vendor's. Port
+/// descriptions are asked for in 1.0 too by tools of Open vSwitch, under 1.3's number.
 fn has_type(version: Version, number: MultipartType) -> bool {
     match (version, number) {
         (_, MultipartType::Unknown(_)) => false,
-        (Version::V1_3, _) | (Version::V1_0, MultipartType::Experimenter) => true,
+        (Version::V1_3, _)
+        | (Version::V1_0, MultipartType::Experimenter | MultipartType::PortDesc) => true,
         (Version::V1_0, number) => number <= MultipartType::Queue,
     }
 }

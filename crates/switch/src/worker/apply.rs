@@ -44,7 +44,7 @@ impl Worker {
             Message::MeterMod(body) => meter::meter_mod(self, &body),
             Message::PortMod(body) => port::port_mod(self, &body),
             Message::TableMod(body) => table::table_mod(self, &body),
-            Message::MultipartRequest(body) => multipart::request(self, body),
+            Message::MultipartRequest(body) => multipart::request(self, version, body),
             Message::BarrierRequest => Ok(Some(self.barrier())),
             Message::FeaturesRequest => Ok(Some(features::reply(self, version))),
             Message::GetConfigRequest => Ok(Some(config::get(self))),

@@ -4,23 +4,24 @@
 use openflow::message::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
-use openflow::{Error, Message};
+use openflow::{Error, Message, PortNo, Version};
 
 use super::{Answer, Worker, port, table};
 use crate::counters::Counter;
 
-pub(super) fn request(worker: &mut Worker, request: MultipartRequest) -> Answer {
+pub(super) fn request(worker: &mut Worker, version: Version, request: MultipartRequest) -> Answer {
     worker.counters.bump(Counter::Multipart);
     if request.more {
         // Only table features may come in parts, and those are not set anyway.
         return Err(Error::BadRequestMultipartBufferOverflow);
     }
-    let body = reply(worker, request.body)?;
+    let body = reply(worker, version, request.body)?;
     Ok(Some(Message::MultipartReply(MultipartReply { more: false, body })))
 }
 
 fn reply(
     worker: &mut Worker,
+    version: Version,
     request: MultipartRequestBody,
 ) -> Result<MultipartReplyBody, Error> {
     let now = worker.now();
@@ -38,6 +39,9 @@ fn reply(
             MultipartReplyBody::PortStats(port::stats(worker, asked)?)
         }
         MultipartRequestBody::Queue { port, queue } => {
+            // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).
+            let all = version == Version::V1_0 && port == PortNo::ALL;
+            let port = if all { PortNo::ANY } else { port };
             MultipartReplyBody::Queue(datapath.queue_stats(port, queue, now)?)
         }
         MultipartRequestBody::Group(asked) => {
