@@ -107,6 +107,13 @@ impl Service {
         &self.commands
     }
 
+    /// The last lines of every program's output.
+    #[must_use]
+    pub fn tails(&self) -> String {
+        let tail = |process: &Process| format!("{}:\n{}\n", process.name(), process.tail());
+        self.programs.iter().map(tail).collect()
+    }
+
     /// Fails if one of the programs has ended.
     ///
     /// # Errors

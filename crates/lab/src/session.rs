@@ -47,10 +47,12 @@ pub enum Error {
     #[error("controller: {0}")]
     Controller(service::Error),
     /// Both run, but no packet crosses.
-    #[error("no packet crossed within {limit_s} s: {last}", limit_s = PATH_LIMIT.as_secs())]
+    #[error("no packet crossed within {limit_s} s: {last}\n{logs}", limit_s = PATH_LIMIT.as_secs())]
     NoPath {
         /// What the last try showed.
         last: String,
+        /// The end of every program's log.
+        logs: String,
     },
 }
 
@@ -193,7 +195,11 @@ impl Session {
             whole >= 2 || self.check().is_err()
         })?;
         self.check()?;
-        if reached { Ok(()) } else { Err(Error::NoPath { last }) }
+        if reached {
+            return Ok(());
+        }
+        let logs = [self.controller.tails(), self.dut.tails()].concat();
+        Err(Error::NoPath { last, logs })
     }
 }
 
