@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 /// An OpenFlow switch, a controller framework, a generator and a lab in one program.
 #[derive(Parser)]
-#[command(name = "weir", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "weir", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Arguments {
     /// What is logged on standard error, for example info or switch=debug [default: RUST_LOG or
     /// info]
@@ -31,12 +31,17 @@ enum Program {
     /// Ask a running switch, or change its flow entries
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(switch::CtlArgs),
+    /// Run a controller: an app that decides what switches do with packets
+    Controller(controller::cli::ControllerArgs),
+    /// Measure any OpenFlow switch
+    Lab(Box<lab::cli::LabArgs>),
     /// Print version and build
     Version,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  weir controller hub
   weir switch --port af_packet:veth0 --port af_packet:veth1 --controller tcp:127.0.0.1:6653
   weir ctl dump-flows";
 
@@ -64,6 +69,8 @@ fn main() -> ExitCode {
         Program::Ctl(arguments) => {
             switch::ctl(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
         }
+        Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
+        Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Version => {
             println!("{}", version());
             ExitCode::SUCCESS
@@ -80,6 +87,14 @@ fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCod
             ExitCode::FAILURE
         }
     }
+}
+
+/// The exit code that the program chose, or the error on standard error and exit code 1.
+fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        eprintln!("weir {program}: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// What was built, from facts that the compiler knows.
