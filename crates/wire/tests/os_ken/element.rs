@@ -1,0 +1,102 @@
+//! Ports, queues, buckets and bands in os-ken's words.
+
+use openflow::group::Bucket;
+use openflow::meter::{Band, BandKind};
+use openflow::port::{PacketQueue, PortDesc, QueueProperty};
+use openflow::{PortNo, Version};
+use serde_json::{Value, json};
+
+use crate::describe::class;
+use crate::flow;
+
+pub(crate) fn list<T>(all: &[T], describe: impl Fn(&T) -> Value) -> Value {
+    Value::Array(all.iter().map(describe).collect())
+}
+
+/// The number as the version has it.
+pub(crate) fn port_no(version: Version, port: PortNo) -> Value {
+    match version {
+        Version::V1_0 => (port.0 & 0xffff).into(),
+        Version::V1_3 => port.0.into(),
+    }
+}
+
+/// Copper, fibre, autonegotiation and pause lie four bits lower in 1.0.
+fn features(version: Version, bits: u32) -> u32 {
+    match version {
+        Version::V1_0 => bits & 0x7f | bits >> 4 & 0xf80,
+        Version::V1_3 => bits,
+    }
+}
+
+pub(crate) fn port(version: Version, port: &PortDesc) -> Value {
+    let mut members = json!({
+        "port_no": port_no(version, port.port_no),
+        "hw_addr": port.hw_addr.to_string(),
+        "name": port.name,
+        "config": port.config.bits(),
+        "state": port.state.bits(),
+        "curr": features(version, port.curr.bits()),
+        "advertised": features(version, port.advertised.bits()),
+        "supported": features(version, port.supported.bits()),
+        "peer": features(version, port.peer.bits()),
+    });
+    match version {
+        Version::V1_0 => class("OFPPhyPort", members),
+        Version::V1_3 => {
+            members["curr_speed"] = port.curr_speed_kbps.into();
+            members["max_speed"] = port.max_speed_kbps.into();
+            class("OFPPort", members)
+        }
+    }
+}
+
+pub(crate) fn bucket(bucket: &Bucket) -> Value {
+    let members = json!({
+        "weight": bucket.weight,
+        "watch_port": bucket.watch_port.0,
+        "watch_group": bucket.watch_group.0,
+        "actions": flow::actions(Version::V1_3, &bucket.actions),
+    });
+    class("OFPBucket", members)
+}
+
+pub(crate) fn band(band: &Band) -> Value {
+    let (name, number) = match band.kind {
+        BandKind::Drop => ("OFPMeterBandDrop", 1),
+        BandKind::DscpRemark { .. } => ("OFPMeterBandDscpRemark", 2),
+        BandKind::Experimenter { .. } => ("OFPMeterBandExperimenter", 0xffff),
+    };
+    let mut members = json!({ "type": number, "rate": band.rate, "burst_size": band.burst_size });
+    match band.kind {
+        BandKind::Drop => {}
+        BandKind::DscpRemark { prec_level } => members["prec_level"] = prec_level.into(),
+        BandKind::Experimenter { experimenter } => members["experimenter"] = experimenter.into(),
+    }
+    class(name, members)
+}
+
+pub(crate) fn queue(queue: &PacketQueue) -> Value {
+    let members = json!({
+        "queue_id": queue.queue_id.0,
+        "port": queue.port.0,
+        "properties": list(&queue.properties, property),
+    });
+    class("OFPPacketQueue", members)
+}
+
+fn property(property: &QueueProperty) -> Value {
+    match property {
+        QueueProperty::MinRate(rate) => {
+            class("OFPQueuePropMinRate", json!({ "property": 1, "rate": rate }))
+        }
+        QueueProperty::MaxRate(rate) => {
+            class("OFPQueuePropMaxRate", json!({ "property": 2, "rate": rate }))
+        }
+        QueueProperty::Experimenter { experimenter, data } => class(
+            "OFPQueuePropExperimenter",
+            json!({ "property": 0xffff, "experimenter": experimenter, "data": data }),
+        ),
+        QueueProperty::Unknown { property, .. } => panic!("os-ken has no property {property}"),
+    }
+}

@@ -1,0 +1,223 @@
+//! Matches, actions and instructions in os-ken's words, and the messages made of them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use openflow::field::Format;
+use openflow::flow::{FlowMod, FlowRemoved, FlowStats};
+use openflow::{Action, Field, Instruction, MacAddr, Match, Version};
+use serde_json::{Value, json};
+
+use crate::describe::{base64, buffer, class};
+use crate::element::{list, port_no};
+
+fn value(field: Field, number: u128) -> Value {
+    match field.row().format {
+        Format::Mac => MacAddr::from_u64(u64::try_from(number).unwrap()).to_string().into(),
+        Format::Ipv4 => Ipv4Addr::from(u32::try_from(number).unwrap()).to_string().into(),
+        Format::Ipv6 => Ipv6Addr::from(number).to_string().into(),
+        Format::Dec | Format::Hex | Format::Port => u64::try_from(number).unwrap().into(),
+    }
+}
+
+pub(crate) fn matching(version: Version, matching: &Match) -> Value {
+    match version {
+        Version::V1_0 => class("OFPMatch", twelve_tuple(matching)),
+        Version::V1_3 => {
+            let fields = list(matching.fields(), |held| {
+                let mask = if held.is_exact() { Value::Null } else { value(held.field, held.mask) };
+                let field = held.field.row().name;
+                class(
+                    "OXMTlv",
+                    json!({ "field": field, "mask": mask, "value": value(held.field, held.value) }),
+                )
+            });
+            class("OFPMatch", json!({ "type": 1, "oxm_fields": fields }))
+        }
+    }
+}
+
+/// 1.0's match, by the text of its specification: what is not matched is zero and wildcarded.
+fn twelve_tuple(matching: &Match) -> Value {
+    let mac = |field| value(field, matching.exact(field).unwrap_or(0));
+    let number =
+        |fields: &[Field]| fields.iter().find_map(|field| matching.exact(*field)).unwrap_or(0);
+    let has = |fields: &[Field]| fields.iter().any(|field| matching.get(*field).is_some());
+    let address = |fields: &[Field]| {
+        let held = fields.iter().find_map(|field| matching.get(*field));
+        held.map_or((0, 32), |held| (held.value, held.mask.trailing_zeros()))
+    };
+    let tp_src = [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc, Field::Icmpv4Type];
+    let tp_dst = [Field::TcpDst, Field::UdpDst, Field::SctpDst, Field::Icmpv4Code];
+    let nw_proto = [Field::IpProto, Field::ArpOp];
+    let (nw_src, src_bits) = address(&[Field::Ipv4Src, Field::ArpSpa]);
+    let (nw_dst, dst_bits) = address(&[Field::Ipv4Dst, Field::ArpTpa]);
+    let bits: [(u32, &[Field]); 10] = [
+        (0, &[Field::InPort]),
+        (1, &[Field::VlanVid]),
+        (2, &[Field::EthSrc]),
+        (3, &[Field::EthDst]),
+        (4, &[Field::EthType]),
+        (5, &nw_proto),
+        (6, &tp_src),
+        (7, &tp_dst),
+        (20, &[Field::VlanPcp]),
+        (21, &[Field::IpDscp]),
+    ];
+    let wildcards = bits.iter().filter(|(_, fields)| !has(fields)).map(|(bit, _)| 1 << bit);
+    let wildcards: u32 = wildcards.sum::<u32>() | src_bits << 8 | dst_bits << 14;
+    let ipv4 = |number: u128| value(Field::Ipv4Src, number);
+    let int = |number: u128| u64::try_from(number).unwrap();
+    json!({
+        "wildcards": wildcards,
+        "in_port": int(number(&[Field::InPort]) & 0xffff),
+        "dl_src": mac(Field::EthSrc),
+        "dl_dst": mac(Field::EthDst),
+        "dl_vlan": int(number(&[Field::VlanVid]) & 0xfff),
+        "dl_vlan_pcp": int(number(&[Field::VlanPcp])),
+        "dl_type": int(number(&[Field::EthType])),
+        "nw_tos": int(number(&[Field::IpDscp]) << 2),
+        "nw_proto": int(number(&nw_proto)),
+        "nw_src": ipv4(nw_src),
+        "nw_dst": ipv4(nw_dst),
+        "tp_src": int(number(&tp_src)),
+        "tp_dst": int(number(&tp_dst)),
+    })
+}
+
+pub(crate) fn actions(version: Version, actions: &[Action]) -> Value {
+    list(actions, |one| action(version, one))
+}
+
+fn action(version: Version, action: &Action) -> Value {
+    let ethertype = |ethertype: &u16| json!({ "ethertype": ethertype });
+    let (name, mut members) = match action {
+        Action::Output { port, max_len } => {
+            ("OFPActionOutput", json!({ "port": port_no(version, *port), "max_len": max_len }))
+        }
+        Action::CopyTtlOut => ("OFPActionCopyTtlOut", json!({})),
+        Action::CopyTtlIn => ("OFPActionCopyTtlIn", json!({})),
+        Action::SetMplsTtl(ttl) => ("OFPActionSetMplsTtl", json!({ "mpls_ttl": ttl })),
+        Action::DecMplsTtl => ("OFPActionDecMplsTtl", json!({})),
+        Action::PushVlan(number) => ("OFPActionPushVlan", ethertype(number)),
+        Action::PopVlan => ("OFPActionPopVlan", json!({})),
+        Action::PushMpls(number) => ("OFPActionPushMpls", ethertype(number)),
+        Action::PopMpls(number) => ("OFPActionPopMpls", ethertype(number)),
+        Action::SetQueue(queue) => ("OFPActionSetQueue", json!({ "queue_id": queue.0 })),
+        Action::Group(group) => ("OFPActionGroup", json!({ "group_id": group.0 })),
+        Action::SetNwTtl(ttl) => ("OFPActionSetNwTtl", json!({ "nw_ttl": ttl })),
+        Action::DecNwTtl => ("OFPActionDecNwTtl", json!({})),
+        Action::SetField { field, value: number } => {
+            let tlv = json!({
+                "field": field.row().name, "mask": null, "value": value(*field, *number)
+            });
+            ("OFPActionSetField", json!({ "field": class("OXMTlv", tlv) }))
+        }
+        Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
+        Action::PopPbb => ("OFPActionPopPbb", json!({})),
+        Action::Experimenter { experimenter, data } => (
+            "OFPActionExperimenterUnknown",
+            json!({ "experimenter": experimenter, "data": base64(data) }),
+        ),
+        Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::StripVlan
+        | Action::SetDlSrc(_)
+        | Action::SetDlDst(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_)
+        | Action::Enqueue { .. } => panic!("os-ken's messages of 1.0 have no {action:?}"),
+    };
+    if version == Version::V1_3 {
+        members["type"] = action.kind().row().v1_3.into();
+    }
+    class(name, members)
+}
+
+fn instruction(instruction: &Instruction) -> Value {
+    let (name, mut members) = match instruction {
+        Instruction::GotoTable(table) => {
+            ("OFPInstructionGotoTable", json!({ "table_id": table.0 }))
+        }
+        Instruction::WriteMetadata { metadata, mask } => {
+            ("OFPInstructionWriteMetadata", json!({ "metadata": metadata, "metadata_mask": mask }))
+        }
+        Instruction::WriteActions(list) | Instruction::ApplyActions(list) => {
+            ("OFPInstructionActions", json!({ "actions": actions(Version::V1_3, list) }))
+        }
+        Instruction::ClearActions => ("OFPInstructionActions", json!({ "actions": [] })),
+        Instruction::Meter(meter) => ("OFPInstructionMeter", json!({ "meter_id": meter.0 })),
+        Instruction::Experimenter { .. } => panic!("os-ken has no experimenter instruction"),
+    };
+    members["type"] = instruction.kind().row().number.into();
+    class(name, members)
+}
+
+/// Adds the actions of 1.0 or the instructions of 1.3.
+fn add_instructions(version: Version, members: &mut Value, instructions: &[Instruction]) {
+    match (version, instructions) {
+        (Version::V1_3, _) => members["instructions"] = list(instructions, instruction),
+        (Version::V1_0, []) => members["actions"] = json!([]),
+        (Version::V1_0, [Instruction::ApplyActions(list)]) => {
+            members["actions"] = actions(version, list);
+        }
+        (Version::V1_0, _) => panic!("1.0 has no {instructions:?}"),
+    }
+}
+
+pub(crate) fn flow_mod(version: Version, flow: &FlowMod) -> Value {
+    let mut members = json!({
+        "command": flow.command.number(),
+        "cookie": flow.cookie.0,
+        "idle_timeout": flow.idle_timeout_s,
+        "hard_timeout": flow.hard_timeout_s,
+        "priority": flow.priority,
+        "buffer_id": buffer(flow.buffer_id),
+        "out_port": port_no(version, flow.out_port),
+        "flags": flow.flags.bits(),
+        "match": matching(version, &flow.matching),
+    });
+    if version == Version::V1_3 {
+        members["cookie_mask"] = flow.cookie_mask.into();
+        members["table_id"] = flow.table_id.0.into();
+        members["out_group"] = flow.out_group.0.into();
+    }
+    add_instructions(version, &mut members, &flow.instructions);
+    members
+}
+
+pub(crate) fn removed(version: Version, flow: &FlowRemoved) -> Value {
+    json!({
+        "cookie": flow.cookie.0,
+        "priority": flow.priority,
+        "reason": flow.reason.number(),
+        "table_id": flow.table_id.0,
+        "duration_sec": flow.duration_s,
+        "duration_nsec": flow.duration_ns,
+        "idle_timeout": flow.idle_timeout_s,
+        "hard_timeout": flow.hard_timeout_s,
+        "packet_count": flow.packet_count,
+        "byte_count": flow.byte_count,
+        "match": matching(version, &flow.matching),
+    })
+}
+
+pub(crate) fn stats(version: Version, flow: &FlowStats) -> Value {
+    let mut members = json!({
+        "table_id": flow.table_id.0,
+        "duration_sec": flow.duration_s,
+        "duration_nsec": flow.duration_ns,
+        "priority": flow.priority,
+        "idle_timeout": flow.idle_timeout_s,
+        "hard_timeout": flow.hard_timeout_s,
+        "flags": flow.flags.bits(),
+        "cookie": flow.cookie.0,
+        "packet_count": flow.packet_count,
+        "byte_count": flow.byte_count,
+        "match": matching(version, &flow.matching),
+    });
+    add_instructions(version, &mut members, &flow.instructions);
+    class("OFPFlowStats", members)
+}

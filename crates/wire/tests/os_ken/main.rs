@@ -1,0 +1,196 @@
+//! The codec against os-ken's messages: decoded values against os-ken's decoder, encoded bytes
+//! against the bytes, and every damage to every message without a panic.
+//!
+//! `vectors/tools/from_osken.py` made the files; nothing here may depend on our own encoder being
+//! right.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod compare;
+mod describe;
+mod element;
+mod flow;
+mod multipart;
+
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::{Message, Version, Xid};
+use testkit::vectors::Vector;
+
+fn vectors() -> Vec<Vector> {
+    let all = testkit::vectors::load_dir(&testkit::vectors_dir("os-ken")).unwrap();
+    assert!(all.len() >= 315, "only {} vectors", all.len());
+    all
+}
+
+/// How the vector's message is encoded: the record behind it, or itself.
+fn canonical<'a>(all: &'a [Vector], vector: &'a Vector) -> &'a [u8] {
+    let name = format!("{}/canonical", vector.name);
+    let twin = all.iter().find(|other| other.file == vector.file && other.name == name);
+    &twin.unwrap_or(vector).bytes
+}
+
+#[test]
+fn every_message_decodes_to_its_error_or_encodes_to_its_bytes() {
+    let all = vectors();
+    let mut encoded = 0;
+    for vector in &all {
+        let place = vector.place();
+        let frame = &vector.bytes;
+        let decoded = wire::decode(frame);
+        let Some(error) = &vector.error else {
+            if Version::from_number(frame[0]).is_none() {
+                wire::decode_hello(frame).unwrap_or_else(|error| panic!("{place}: {error}"));
+                continue;
+            }
+            let (version, xid, message) = decoded.unwrap_or_else(|e| panic!("{place}: {e}"));
+            let bytes =
+                wire::encode(version, xid, &message).unwrap_or_else(|e| panic!("{place}: {e}"));
+            assert_eq!(
+                testkit::hex::format(&bytes),
+                testkit::hex::format(canonical(&all, vector)),
+                "{place}"
+            );
+            encoded += 1;
+            continue;
+        };
+        let found = decoded.expect_err(&place);
+        assert_eq!(found.error.name(), error, "{place}: {found}");
+    }
+    assert!(encoded >= 100, "only {encoded} messages of 1.0 and 1.3");
+}
+
+#[test]
+fn values_are_those_of_os_kens_decoder() {
+    let mut compared = 0;
+    for vector in vectors().iter().filter(|vector| vector.error.is_none()) {
+        let Some(json) = &vector.json else { continue };
+        let theirs = serde_json::from_str(json).unwrap();
+        let (version, _, message) = wire::decode(&vector.bytes).unwrap();
+        let ours = describe::message(version, &message);
+        if let Err(difference) = compare::same("", &ours, &theirs) {
+            panic!("{}: {difference}\nours   {ours}\ntheirs {theirs}", vector.place());
+        }
+        compared += 1;
+    }
+    assert!(compared >= 95, "only {compared} decodings");
+}
+
+#[test]
+fn the_comparison_sees_every_value() {
+    let mut seen = 0;
+    for vector in vectors().iter().filter(|vector| vector.error.is_none()) {
+        let Some(json) = vector.json.as_ref().filter(|json| json.len() < 20_000) else { continue };
+        let theirs: serde_json::Value = serde_json::from_str(json).unwrap();
+        let (version, _, message) = wire::decode(&vector.bytes).unwrap();
+        let ours = describe::message(version, &message);
+        for pointer in compare::leaves(&theirs) {
+            let mut changed = theirs.clone();
+            compare::change(changed.pointer_mut(&pointer).unwrap());
+            let found = compare::same("", &ours, &changed);
+            assert!(found.is_err(), "{}: {pointer} is not compared", vector.place());
+            seen += 1;
+        }
+    }
+    assert!(seen > 900, "only {seen} values");
+}
+
+/// A body whose elements simply end earlier is a shorter message, not a truncated one.
+fn may_be_shorter(message: &Message) -> bool {
+    match message {
+        Message::Hello(_)
+        | Message::Error(_)
+        | Message::EchoRequest(_)
+        | Message::EchoReply(_)
+        | Message::Experimenter(_)
+        | Message::PacketIn(_)
+        | Message::PacketOut(_) => true,
+        Message::MultipartRequest(request) => matches!(
+            request.body,
+            MultipartRequestBody::Experimenter(_) | MultipartRequestBody::TableFeatures(_)
+        ),
+        Message::MultipartReply(reply) => !matches!(
+            reply.body,
+            MultipartReplyBody::Desc(_)
+                | MultipartReplyBody::Aggregate(_)
+                | MultipartReplyBody::GroupFeatures(_)
+                | MultipartReplyBody::MeterFeatures(_)
+        ),
+        Message::FlowMod(_)
+        | Message::FeaturesReply(_)
+        | Message::GroupMod(_)
+        | Message::MeterMod(_)
+        | Message::QueueGetConfigReply(_) => true,
+        Message::FeaturesRequest
+        | Message::GetConfigRequest
+        | Message::GetConfigReply(_)
+        | Message::SetConfig(_)
+        | Message::FlowRemoved(_)
+        | Message::PortStatus(_)
+        | Message::PortMod(_)
+        | Message::TableMod(_)
+        | Message::BarrierRequest
+        | Message::BarrierReply
+        | Message::QueueGetConfigRequest(_)
+        | Message::RoleRequest(_)
+        | Message::RoleReply(_)
+        | Message::GetAsyncRequest
+        | Message::GetAsyncReply(_)
+        | Message::SetAsync(_) => false,
+    }
+}
+
+#[test]
+fn every_prefix_is_refused_and_every_patched_prefix_is_refused_or_shorter() {
+    for vector in vectors() {
+        for len in 0..vector.bytes.len() {
+            assert!(wire::decode(&vector.bytes[..len]).is_err(), "{} to {len}", vector.place());
+        }
+        for len in (4..vector.bytes.len()).step_by(stride(&vector)) {
+            let mut prefix = vector.bytes[..len].to_vec();
+            prefix[2..4].copy_from_slice(&u16::try_from(len).unwrap().to_be_bytes());
+            if let Ok((version, xid, message)) = wire::decode(&prefix) {
+                let place = vector.place();
+                assert!(may_be_shorter(&message), "{place} cut to {len}: {message:?}");
+                stable(version, xid, &message, &vector);
+            }
+        }
+    }
+}
+
+/// One for messages of a usual size; the few long ones are repetitive, and are sampled.
+fn stride(vector: &Vector) -> usize {
+    vector.bytes.len() / 1200 * 4 + 1
+}
+
+/// What decodes and encodes again decodes to the same.
+fn stable(version: Version, xid: Xid, message: &Message, vector: &Vector) {
+    let bytes = match wire::encode(version, xid, message) {
+        Ok(bytes) => bytes,
+        Err(error) => panic!("{}: {error}: {message:?}", vector.place()),
+    };
+    let (_, _, again) = wire::decode(&bytes).unwrap();
+    assert_eq!(&again, message, "{}", vector.place());
+}
+
+#[test]
+fn no_single_byte_can_hurt() {
+    for vector in vectors() {
+        let header = wire::Header::parse(&vector.bytes);
+        if header.is_none_or(|header| header.known_version().is_none()) {
+            continue;
+        }
+        for at in (0..vector.bytes.len()).step_by(stride(&vector)) {
+            let mut damaged = vector.bytes.clone();
+            for bits in [0x01, 0x80, 0xff] {
+                damaged[at] = vector.bytes[at] ^ bits;
+                match wire::decode(&damaged) {
+                    Ok((version, xid, message)) => stable(version, xid, &message, &vector),
+                    Err(error) => {
+                        if let Some((version, reply)) = error.reply(&damaged) {
+                            wire::encode(version, error.xid, &reply).unwrap();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
