@@ -76,9 +76,9 @@ pub struct Layout {
     pub later_fragment: bool,
     /// Whether the frame ends before the length that IP states.
     pub truncated: bool,
-    /// Whether an IPv6 routing header has segments left, so that checksums are made over another
+    /// Where an IPv6 routing header with segments left stands: checksums are then made over another
     /// destination than the one in the fixed header.
-    pub routed: bool,
+    pub routing_at: Option<usize>,
     /// Behind IP and its options or extension headers.
     pub l4: usize,
     /// What stands at `l4`.
@@ -112,6 +112,19 @@ impl Layout {
         if eth_type < ethernet::ETHER_TYPE_MIN {
             layout.llc(frame, at);
         }
+        layout.network(frame);
+        Some(layout)
+    }
+
+    /// The headers of an IP packet of either version that stands at `l3` of `frame`, as behind MPLS;
+    /// none when no version is there.
+    pub(crate) fn of_ip(frame: &[u8], l3: usize) -> Option<Self> {
+        let eth_type = match frame.get(l3)? >> 4 {
+            4 => ethernet::IPV4,
+            6 => ethernet::IPV6,
+            _ => return None,
+        };
+        let mut layout = Self { eth_type, l3, end: frame.len(), ..Self::default() };
         layout.network(frame);
         Some(layout)
     }

@@ -5,7 +5,9 @@
 //! controller and no port.
 
 mod buf;
+pub mod build;
 pub mod checksum;
+mod covered;
 mod extract;
 pub mod header;
 mod key;
@@ -13,6 +15,7 @@ mod layout;
 pub mod rewrite;
 
 pub use buf::{Batch, FRAME_CAPACITY, HEADROOM, PacketBuf};
+pub use covered::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use extract::{Meta, extract};
 pub use key::{FlowKey, Slot, WORDS};
 pub use layout::{Layout, Network, Transport};

@@ -44,6 +44,8 @@ pub const SEGMENTS_LEFT: usize = 3;
 pub const FRAGMENT_OFFSET: Range<usize> = 2..4;
 /// The offset in [`FRAGMENT_OFFSET`].
 pub const OFFSET_MASK: u16 = 0xfff8;
+/// "More fragments" in [`FRAGMENT_OFFSET`].
+pub const MORE_FRAGMENTS: u16 = 1;
 /// Bytes of a fragment header, and the least of every other extension header.
 pub const EXT_LEN_MIN: usize = 8;
 

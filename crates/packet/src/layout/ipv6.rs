@@ -5,7 +5,7 @@
 //! payload, so the fragment header's own next header is the protocol.
 
 use super::{Layout, Network, Transport};
-use crate::header::{chunk, ipv6, number};
+use crate::header::{be16, chunk, ipv6, number};
 
 impl Layout {
     pub(super) fn ipv6(&mut self, frame: &[u8]) {
@@ -49,13 +49,14 @@ impl Layout {
                     self.ip_proto_at = start;
                     self.l4 = start + len;
                     if next == ipv6::ROUTING && body.get(start + ipv6::SEGMENTS_LEFT)? != &0 {
-                        self.routed = true;
+                        self.routing_at = Some(start);
                     }
                     if next == ipv6::FRAGMENT {
-                        self.fragment = true;
-                        let at = start + ipv6::FRAGMENT_OFFSET.start;
-                        if crate::header::be16(body, at)? & ipv6::OFFSET_MASK != 0 {
-                            self.later_fragment = true;
+                        let held = be16(body, start + ipv6::FRAGMENT_OFFSET.start)?;
+                        // Offset 0 and no more: an atomic fragment is a whole packet (RFC 6946).
+                        self.fragment = held & (ipv6::OFFSET_MASK | ipv6::MORE_FRAGMENTS) != 0;
+                        self.later_fragment = held & ipv6::OFFSET_MASK != 0;
+                        if self.later_fragment {
                             return Some(following);
                         }
                     }

@@ -76,7 +76,8 @@ fn is_address(layout: &Layout, at: usize) -> bool {
     match layout.network {
         Network::Ipv4 => ipv4::SRC.contains(&offset) || ipv4::DST.contains(&offset),
         Network::Ipv6 => {
-            ipv6::SRC.contains(&offset) || ipv6::DST.contains(&offset) && !layout.routed
+            ipv6::SRC.contains(&offset)
+                || ipv6::DST.contains(&offset) && layout.routing_at.is_none()
         }
         Network::Other | Network::Mpls | Network::Pbb | Network::Arp => false,
     }

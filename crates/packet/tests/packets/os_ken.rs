@@ -5,32 +5,16 @@
 //! serialised, checksums included. The walk over the tables here is the least that the cases need;
 //! the pipeline itself is tested where it lives.
 
-use openflow::{Field, MacAddr, Match, PortNo};
+use crate::written::number;
+use openflow::{Field, Match, PortNo};
 use packet::{Meta, PacketBuf, extract, rewrite};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use testkit::cases::{self, Case, Step};
 
 #[derive(Debug)]
 struct Flow {
     wanted: Match,
     actions: Vec<(String, String)>,
-}
-
-fn number(text: &str) -> u128 {
-    if let Ok(mac) = text.parse::<MacAddr>() {
-        return mac.to_u64().into();
-    }
-    if let Ok(addr) = text.parse::<Ipv4Addr>() {
-        return addr.to_bits().into();
-    }
-    if let Ok(addr) = text.parse::<Ipv6Addr>() {
-        return addr.to_bits();
-    }
-    match text.strip_prefix("0x") {
-        Some(digits) => u128::from_str_radix(digits, 16).unwrap(),
-        None => text.parse().unwrap(),
-    }
 }
 
 fn flow(text: &str) -> (u8, Flow) {
