@@ -103,7 +103,7 @@ PACKETS = [
     ("repeated_header", E / I6 / ROUTE / ROUTE / U, T6 + TU + exthdr(ROUTER | UNREP), ""),
     ("three_destination_options", E / I6 / DEST / DEST / DEST / U,
      T6 + TU + exthdr(DESTB | UNREP), "two are expected"),
-    ("authenticated", E / I6 / AH(spi=1, seq=2, icv=b"\0" * 12) / U,
+    ("authenticated", E / I6 / AH(nh=17, payloadlen=4, spi=1, seq=2, icv=b"\0" * 12) / U,
      T6 + TU + exthdr(AUTH), ""),
     ("encrypted", E / I6 / HOP / ESP(spi=1, seq=2, data=b"\0" * 24),
      T6 + ",ip_proto=50" + exthdr(HOPB | ESPB), ""),
