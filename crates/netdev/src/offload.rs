@@ -246,3 +246,215 @@ impl Segmenter {
 fn clamp_u16(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{PacketBuilder, PacketBuilderStep, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START_TCP4: u16 = 34;
+    const PAYLOAD: usize = 2_500;
+
+    fn vnet(flags: u8, gso_type: u8, size: u16, start: u16, offset: u16) -> VnetHeader {
+        let mut bytes = [flags, gso_type, 0, 0, 0, 0, 0, 0, 0, 0];
+        bytes[4..6].copy_from_slice(&size.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+        bytes[8..10].copy_from_slice(&offset.to_ne_bytes());
+        VnetHeader::read(&bytes)
+    }
+
+    fn ethernet() -> PacketBuilderStep<etherparse::Ethernet2Header> {
+        PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+    }
+
+    fn payload(len: usize) -> Vec<u8> {
+        (0..len).map(|n| (n % 251) as u8).collect()
+    }
+
+    fn tcp(v6: bool, tagged: bool, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let write = |step: PacketBuilderStep<etherparse::IpHeaders>, bytes: &mut Vec<u8>| {
+            let step = step.tcp(80, 1_234, 0xffff_fc00, 500).psh().fin().cwr().ack(9);
+            step.write(bytes, &payload(len)).unwrap();
+        };
+        let (a4, b4) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let (a6, b6) = ([0xfd; 16], [0xfc; 16]);
+        match (tagged, v6) {
+            (false, false) => write(ethernet().ipv4(a4, b4, 64), &mut bytes),
+            (false, true) => write(ethernet().ipv6(a6, b6, 64), &mut bytes),
+            (true, false) => {
+                let tag = etherparse::VlanId::try_new(7).unwrap();
+                write(ethernet().single_vlan(tag).ipv4(a4, b4, 64), &mut bytes);
+            }
+            (true, true) => {
+                let tag = etherparse::VlanId::try_new(7).unwrap();
+                write(ethernet().single_vlan(tag).ipv6(a6, b6, 64), &mut bytes);
+            }
+        }
+        bytes
+    }
+
+    fn udp(len: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let step = ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(53, 53);
+        step.write(&mut bytes, &payload(len)).unwrap();
+        bytes
+    }
+
+    fn segments(frame: &[u8], header: &VnetHeader) -> Vec<Vec<u8>> {
+        let mut segmenter = Segmenter::new(frame, header).unwrap();
+        let mut all = Vec::new();
+        let mut buf = PacketBuf::default();
+        while !segmenter.is_done(frame) {
+            segmenter.cut(frame, &mut buf);
+            all.push(buf.bytes().to_vec());
+        }
+        all
+    }
+
+    /// Asks etherparse whether lengths and all checksums of a frame are right; gives the payload
+    /// and, for TCP, sequence number and flags.
+    fn checked(frame: &[u8]) -> (Vec<u8>, u32, (bool, bool, bool)) {
+        let sliced = SlicedPacket::from_ethernet(frame).unwrap();
+        let net = sliced.net.unwrap();
+        let v4 = net.ipv4_ref().map(|ip| ip.header());
+        if let Some(ip) = v4 {
+            assert_eq!(ip.header_checksum(), ip.to_header().calc_header_checksum());
+        }
+        match sliced.transport.unwrap() {
+            TransportSlice::Tcp(tcp) => {
+                let header = tcp.to_header();
+                let right = match v4 {
+                    Some(ip) => header.calc_checksum_ipv4(&ip.to_header(), tcp.payload()),
+                    None => {
+                        let ip = net.ipv6_ref().unwrap().header().to_header();
+                        header.calc_checksum_ipv6(&ip, tcp.payload())
+                    }
+                };
+                assert_eq!(header.checksum, right.unwrap());
+                let flags = (header.fin, header.psh, header.cwr);
+                (tcp.payload().to_vec(), header.sequence_number, flags)
+            }
+            TransportSlice::Udp(udp) => {
+                let ip = v4.unwrap().to_header();
+                let right = udp.to_header().calc_checksum_ipv4(&ip, udp.payload()).unwrap();
+                assert_eq!(udp.checksum(), right);
+                assert_eq!(usize::from(udp.length()), 8 + udp.payload().len());
+                (udp.payload().to_vec(), 0, (false, false, false))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn tcp_is_cut_into_frames_that_a_parser_agrees_with() {
+        for (v6, tagged) in [(false, false), (true, false), (false, true), (true, true)] {
+            let frame = tcp(v6, tagged, PAYLOAD);
+            let start = START_TCP4 + if v6 { 20 } else { 0 } + if tagged { 4 } else { 0 };
+            let gso = if v6 { GSO_TCPV6 } else { GSO_TCPV4 } | GSO_ECN;
+            let all = segments(&frame, &vnet(F_NEEDS_CSUM, gso, 1_000, start, 16));
+            assert_eq!(all.len(), 3);
+            let mut joined = Vec::new();
+            for (n, segment) in all.iter().enumerate() {
+                let (part, sequence, (fin, psh, cwr)) = checked(segment);
+                // The sequence number passes 2^32 on the way.
+                assert_eq!(sequence, 0xffff_fc00_u32.wrapping_add(1_000 * n as u32));
+                assert_eq!((fin, psh, cwr), (n == 2, n == 2, n == 0));
+                joined.extend(part);
+            }
+            assert_eq!(joined, payload(PAYLOAD));
+            // Without a hint where the checksum starts, the headers tell.
+            assert_eq!(segments(&frame, &vnet(0, gso, 1_000, 0, 0)), all);
+        }
+    }
+
+    #[test]
+    fn udp_is_cut_into_datagrams() {
+        let frame = udp(2_000);
+        let all = segments(&frame, &vnet(F_NEEDS_CSUM, GSO_UDP_L4, 1_000, 34, 6));
+        let parts: Vec<Vec<u8>> = all.iter().map(|segment| checked(segment).0).collect();
+        assert_eq!(parts.concat(), payload(2_000));
+        assert_eq!(parts.len(), 2);
+    }
+
+    #[test]
+    fn a_partial_checksum_is_completed() {
+        for (frame, start, offset) in [(udp(77), 34, 6), (tcp(true, true, 9), 58, 16)] {
+            let mut partial = frame.clone();
+            let ip = locate(&frame).unwrap();
+            assert_eq!(ip.l4, start);
+            // What a sending kernel leaves in the field: the folded sum of the pseudo header.
+            let addresses = if ip.v4 { ip.l3 + 12..ip.l3 + 20 } else { ip.l3 + 8..ip.l3 + 40 };
+            let length = clamp_u16(frame.len() - start).to_be_bytes();
+            let sum = add(add(0, &frame[addresses]), &[length[0], length[1], 0, ip.protocol]);
+            let [high, low] = finish(sum);
+            partial[start + offset..start + offset + 2].copy_from_slice(&[!high, !low]);
+            assert_ne!(partial, frame);
+            let header = vnet(F_NEEDS_CSUM, 0, 0, start as u16, offset as u16);
+            complete(&mut partial, &header).unwrap();
+            assert_eq!(partial, frame);
+        }
+    }
+
+    #[test]
+    fn sctp_gets_its_crc() {
+        let mut frame = Vec::new();
+        let step = ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        step.write(&mut frame, 132.into(), &[0; 12]).unwrap();
+        complete(&mut frame, &vnet(F_NEEDS_CSUM, 0, 0, 34, 8)).unwrap();
+        assert_eq!(frame[42..46], crc32c(&[0; 12]).to_le_bytes());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let frame = tcp(false, false, PAYLOAD);
+        let refused = |header: VnetHeader| assert!(Segmenter::new(&frame, &header).is_err());
+        refused(vnet(F_NEEDS_CSUM, GSO_TCPV4, 0, START_TCP4, 16));
+        refused(vnet(F_NEEDS_CSUM, GSO_TCPV4, u16::MAX, START_TCP4, 16));
+        refused(vnet(F_NEEDS_CSUM, GSO_TCPV6, 1_000, START_TCP4, 16));
+        refused(vnet(F_NEEDS_CSUM, GSO_UDP_L4, 1_000, START_TCP4, 6));
+        refused(vnet(F_NEEDS_CSUM, 3, 1_000, START_TCP4, 6));
+        // A tunnel: the checksum to be made lies deeper than the first transport header.
+        refused(vnet(F_NEEDS_CSUM, GSO_TCPV4, 1_000, START_TCP4 + 50, 16));
+        let mut short = frame[..60].to_vec();
+        assert!(complete(&mut short, &vnet(F_NEEDS_CSUM, 0, 0, 59, 16)).is_err());
+        assert!(complete(&mut short, &vnet(F_NEEDS_CSUM, 0, 0, 600, 0)).is_err());
+    }
+
+    proptest! {
+        /// No header and no frame, however broken, leads outside the frame.
+        #[test]
+        fn any_header_and_frame_are_survived(
+            header in any::<[u8; VNET_LEN]>(),
+            patches in proptest::collection::vec((0_usize..80, any::<u8>()), 0..6),
+            keep in 0_usize..2_600,
+            v6 in any::<bool>(),
+            plausible in any::<bool>(),
+        ) {
+            let mut frame = tcp(v6, false, PAYLOAD);
+            for (at, byte) in patches {
+                frame[at] = byte;
+            }
+            frame.truncate(keep);
+            let start = if v6 { 54 } else { 34 };
+            let gso = if v6 { GSO_TCPV6 } else { GSO_TCPV4 };
+            let header = if plausible {
+                vnet(header[0], gso, u16::from(header[1]) + 1, start, 16)
+            } else {
+                VnetHeader::read(&header)
+            };
+            let _ = complete(&mut frame.clone(), &header);
+            if let Ok(mut segmenter) = Segmenter::new(&frame, &header) {
+                let mut buf = PacketBuf::default();
+                let mut total = 0;
+                while !segmenter.is_done(&frame) {
+                    segmenter.cut(&frame, &mut buf);
+                    total += 1;
+                    prop_assert!(total <= PAYLOAD + 1);
+                }
+            }
+        }
+    }
+}

@@ -265,6 +265,8 @@ fn lock_main(path: &Path) -> io::Result<File> {
 fn open_file(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
     let path = PathBuf::from(name);
     let main = lock_main(&path).map_err(failed(name))?;
+    // Before there is a seat: leaving one removes the file.
+    let there = geometry_there(name, &main)?;
     let bell = |end: End| Event::fifo(&bell_path(&path, end)).map_err(failed(name));
     let (own_bell, peer_bell) = (bell(end)?, bell(end.other())?);
     // Locks belong to an open file, so they are opened apart from the bells.
@@ -281,18 +283,19 @@ fn open_file(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
         Err(TryLockError::Error(source)) => return Err(failed(name)(source)),
     }
     let seat = FileSeat { path, main, own: Some(own), peer };
-    let geometry = if seat.peer_lives().map_err(failed(name))? {
-        let there = geometry_there(name, &seat.main)?;
-        wish.agree(name, there)?;
-        there
-    } else {
-        let geometry = wish.geometry();
-        // Whatever is there was left by the dead.
-        let fresh = seat.main.set_len(0);
-        fresh
-            .and_then(|()| seat.main.set_len(geometry.mapping_len() as u64))
-            .map_err(failed(name))?;
-        geometry
+    let geometry = match there.filter(|_| seat.peer_lives().unwrap_or(true)) {
+        Some(there) => {
+            wish.agree(name, there)?;
+            there
+        }
+        // New, or left by the dead.
+        None => {
+            let geometry = wish.geometry();
+            let len = geometry.mapping_len() as u64;
+            let emptied = seat.main.set_len(0).and_then(|()| seat.main.set_len(len));
+            emptied.map_err(failed(name))?;
+            geometry
+        }
     };
     let mapping = Mapping::file(&seat.main, geometry.mapping_len()).map_err(failed(name))?;
     geometry.write(&mapping);
@@ -301,17 +304,22 @@ fn open_file(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
     Memory::join(name, end, (geometry, Arc::new(mapping)), bells, Seat::File(seat))
 }
 
-/// The geometry of a file whose other end lives.
-fn geometry_there(name: &str, main: &File) -> Result<Geometry, PortError> {
-    let mut header = [0; 24];
-    main.read_exact_at(&mut header, 0).map_err(failed(name))?;
+/// The geometry of a file that is there already; `None` for an empty file, and an error for one
+/// that is not ours, which must not be overwritten.
+fn geometry_there(name: &str, main: &File) -> Result<Option<Geometry>, PortError> {
     let len = main.metadata().map_err(failed(name))?.len();
-    match Geometry::read(&header) {
-        Some(geometry) if geometry.mapping_len() as u64 == len => Ok(geometry),
-        _ => Err(PortError::Format {
+    if len == 0 {
+        return Ok(None);
+    }
+    let mut header = [0; 24];
+    let whole = main.read_exact_at(&mut header, 0);
+    let geometry = whole.ok().and_then(|()| Geometry::read(&header));
+    match geometry.filter(|geometry| geometry.mapping_len() as u64 == len) {
+        Some(geometry) => Ok(Some(geometry)),
+        None => Err(PortError::Format {
             name: name.to_owned(),
             offset: 0,
-            reason: format!("not a memory port's file ({len} bytes)"),
+            reason: format!("a file of {len} bytes that is no memory port's; remove it yourself"),
         }),
     }
 }
@@ -351,12 +359,13 @@ impl Memory {
     fn peer_lives(&self) -> bool {
         match &self.seat {
             Seat::Wire(seat) => seat.wire.taken[self.end.other().number()].load(Ordering::Acquire),
-            // Somebody comes or goes right now: then the answer is as good as either.
             Seat::File(seat) => match seat.main.try_lock() {
                 Ok(()) => {
                     let lives = seat.peer_lives();
-                    lives.is_ok_and(|lives| lives) && seat.main.unlock().is_ok()
+                    let unlocked = seat.main.unlock();
+                    lives.is_ok_and(|lives| lives && unlocked.is_ok())
                 }
+                // Somebody comes or goes right now: then the answer is as good as either.
                 Err(_) => true,
             },
         }

@@ -89,7 +89,7 @@ impl Request {
         // No request of ours comes near 64 KiB.
         let len = u16::try_from(self.bytes.len() - start).unwrap_or(u16::MAX);
         self.bytes[start..start + 2].copy_from_slice(&len.to_ne_bytes());
-        while self.bytes.len() % 4 != 0 {
+        while !self.bytes.len().is_multiple_of(4) {
             self.bytes.push(0);
         }
     }

@@ -53,7 +53,7 @@ impl Mapping {
     /// # Panics
     /// When `offset` is outside or not a multiple of 8: our own mistake, never that of the peer.
     pub(crate) fn number(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset % 8 == 0 && self.holds(offset, 8), "a number outside the mapping");
+        assert!(offset.is_multiple_of(8) && self.holds(offset, 8), "a number outside the mapping");
         // SAFETY: in bounds and aligned (the base is page aligned), and alive as long as `self`.
         // Other sides reach these bytes by atomics only; if not, the value is arbitrary, not more.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
@@ -64,7 +64,7 @@ impl Mapping {
     /// # Panics
     /// When `offset` is outside or not a multiple of 4.
     pub(crate) fn status(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset % 4 == 0 && self.holds(offset, 4), "a status outside the mapping");
+        assert!(offset.is_multiple_of(4) && self.holds(offset, 4), "a status outside the mapping");
         // SAFETY: as in `number`.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }

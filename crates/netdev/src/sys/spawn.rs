@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use super::netns::Namespace;
 
@@ -21,7 +21,8 @@ pub struct Spawn {
     cpus: Vec<usize>,
 }
 
-type Reply = mpsc::SyncSender<io::Result<Child>>;
+/// What to start, and where to answer.
+type Order = (Spawn, mpsc::SyncSender<io::Result<Child>>);
 
 impl Spawn {
     /// Starts from `command`: program, arguments, environment, standard streams as set there.
@@ -105,14 +106,13 @@ fn signal_group(child: &Child, signal: rustix::process::Signal) -> io::Result<()
 }
 
 /// The way to the one thread that forks.
-fn spawner() -> io::Result<mpsc::Sender<(Spawn, Reply)>> {
-    static SPAWNER: OnceLock<Mutex<Option<mpsc::Sender<(Spawn, Reply)>>>> = OnceLock::new();
-    let slot = SPAWNER.get_or_init(|| Mutex::new(None));
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+fn spawner() -> io::Result<mpsc::Sender<Order>> {
+    static SPAWNER: Mutex<Option<mpsc::Sender<Order>>> = Mutex::new(None);
+    let mut slot = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(sender) = slot.as_ref() {
         return Ok(sender.clone());
     }
-    let (sender, orders) = mpsc::channel::<(Spawn, Reply)>();
+    let (sender, orders) = mpsc::channel::<Order>();
     std::thread::Builder::new().name("spawner".into()).spawn(move || {
         for (spawn, reply) in orders {
             // A caller that has gone away loses the child, and with it nobody would reap it.

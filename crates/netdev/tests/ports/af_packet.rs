@@ -4,11 +4,12 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use netdev::sys::udp::set_segment_size;
-use netdev::{Port, PortError, open_text};
+use netdev::{Port, open_text};
 use packet::{Batch, PacketBuf};
 
-use crate::testbed::{Forwarder, Line, MAC_A, MAC_B, PATIENCE, line, until, v4, v6};
+use crate::testbed::{Forwarder, Line, PATIENCE, line, until, v4, v6};
 
 fn forwarder(line: &Line) -> Forwarder {
     Forwarder::start(&line.switch.ns, ["af_packet:sa", "af_packet:sb"])
@@ -92,4 +93,109 @@ fn udp_and_udp_gso_pass_with_offloads_on() {
     }
     let [a, b] = forwarder.stop();
     assert_eq!((a.rx_errors, a.rx_drops, b.tx_errors), (0, 0, 0), "{a:?} {b:?}");
+}
+
+/// Opens the switch's end towards host a.
+fn port_to_a(line: &Line) -> Box<dyn Port> {
+    line.switch.ns.enter(|| open_text("af_packet:sa").unwrap()).unwrap()
+}
+
+/// Receives until `count` UDP datagrams have come, and gives their frames.
+fn udp_frames(port: &mut dyn Port, count: usize) -> Vec<PacketBuf> {
+    let mut found = Vec::new();
+    let mut batch = Batch::default();
+    until("UDP frames", || {
+        port.rx(&mut batch, 3).unwrap();
+        let udp = |frame: &&PacketBuf| {
+            let sliced = SlicedPacket::from_ethernet(frame.bytes());
+            matches!(sliced.unwrap().transport, Some(TransportSlice::Udp(_)))
+        };
+        found.extend(batch.frames().iter().filter(udp).cloned());
+        batch.clear();
+        found.len() == count
+    });
+    found
+}
+
+/// The payload of a UDP frame whose checksum a parser finds right.
+fn checked_payload(frame: &PacketBuf) -> Vec<u8> {
+    let sliced = SlicedPacket::from_ethernet(frame.bytes()).unwrap();
+    let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("{frame:?}") };
+    let header = udp.to_header();
+    let right = match sliced.net.unwrap() {
+        NetSlice::Ipv4(ip) => {
+            header.calc_checksum_ipv4(&ip.header().to_header(), udp.payload()).unwrap()
+        }
+        NetSlice::Ipv6(ip) => {
+            header.calc_checksum_ipv6(&ip.header().to_header(), udp.payload()).unwrap()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(header.checksum, right, "{frame:?}");
+    udp.payload().to_vec()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn partial_checksums_are_completed_and_gso_frames_cut() {
+    let line = line(1_500);
+    let mut port = port_to_a(&line);
+    for (from, to) in [(v4(1), v4(2)), (v6(1), v6(2))] {
+        let sender = line.a.ns.enter(|| UdpSocket::bind((from, 0)).unwrap()).unwrap();
+        for len in [1, 700, 1_400] {
+            sender.send_to(&pattern(len), (to, 9)).unwrap();
+            let frames = udp_frames(port.as_mut(), 1);
+            assert_eq!(checked_payload(&frames[0]), pattern(len));
+        }
+        // First so little that it fits a slot of the ring, then as much as there can be.
+        for (size, len) in [(100, 950), (1_200, 64 * 1_000)] {
+            set_segment_size(&sender, size).unwrap();
+            sender.send_to(&pattern(len), (to, 9)).unwrap();
+            let frames = udp_frames(port.as_mut(), len.div_ceil(usize::from(size)));
+            let payloads: Vec<Vec<u8>> = frames.iter().map(checked_payload).collect();
+            assert!(payloads.iter().all(|p| p.len() <= usize::from(size)));
+            assert_eq!(payloads.concat(), pattern(len));
+        }
+    }
+    let counters = port.counters();
+    assert_eq!((counters.rx_errors, counters.rx_drops), (0, 0), "{counters:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn vlan_tags_arrive_where_they_were() {
+    let line = line(1_500);
+    let mut sender = line.a.ns.enter(|| open_text("af_packet:va").unwrap()).unwrap();
+    let mut port = port_to_a(&line);
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    let with = |tags: &[u8]| {
+        let mut frame = frame.clone();
+        frame.extend_from_slice(tags);
+        frame.extend_from_slice(&[0x88, 0xb5]);
+        frame.resize(1_514, 0x5a);
+        PacketBuf::from_slice(&frame)
+    };
+    let mut sent = vec![
+        // Priority, drop eligible, number; a priority tag; a service tag; both; and one unknown.
+        with(&[0x81, 0x00, 0xb0, 0x2a]),
+        with(&[0x81, 0x00, 0x20, 0x00]),
+        with(&[0x88, 0xa8, 0x00, 0x07]),
+        with(&[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x0f, 0xfe]),
+        with(&[0x91, 0x00, 0x00, 0x07]),
+    ];
+    // With the tag, 4 bytes longer than any frame without.
+    frame.extend_from_slice(&[0x81, 0x00, 0x00, 0x03, 0x88, 0xb5]);
+    frame.resize(1_518, 0x77);
+    sent.push(PacketBuf::from_slice(&frame));
+    assert_eq!(sender.tx(&sent).unwrap(), sent.len());
+    let mut received: Vec<PacketBuf> = Vec::new();
+    let mut batch = Batch::default();
+    until("tagged frames", || {
+        port.rx(&mut batch, 2).unwrap();
+        let ours = |frame: &&PacketBuf| frame.bytes()[..6] == [2, 0, 0, 0, 0, 1];
+        received.extend(batch.frames().iter().filter(ours).cloned());
+        batch.clear();
+        received.len() == sent.len()
+    });
+    assert_eq!(received, sent);
 }

@@ -71,7 +71,7 @@ fn routes_neighbours_and_changes_are_taken() {
 #[test]
 #[ignore = "needs root"]
 fn a_token_bucket_holds_back_and_counts_its_drops() {
-    let (a, b) = pair();
+    let (a, _b) = pair();
     let tbf = Tbf { limit_bytes: 20_000, ..Tbf::ethernet(1_000_000, 10) };
     a.rtnl.set_tbf("va", &tbf).unwrap();
     let sender = a.ns.enter(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
@@ -107,7 +107,7 @@ fn a_device_without_ipv6_says_nothing_by_itself() {
 #[test]
 #[ignore = "needs root"]
 fn offloads_are_read_and_switched() {
-    let (a, b) = pair();
+    let (a, _b) = pair();
     let ethtool = Ethtool::open_in(&a.ns).unwrap();
     let on = |name: &str| {
         ethtool.features("va").unwrap().into_iter().find(|f| f.name == name).unwrap().active

@@ -1,7 +1,10 @@
 //! The port kinds and the Linux facts around them, for real. What needs root makes its own network
 //! namespaces without a name, so that nothing is left however a test ends.
 
+#![allow(clippy::unwrap_used)]
+
 mod af_packet;
+mod contract;
 mod links;
 mod monitor;
 mod testbed;
