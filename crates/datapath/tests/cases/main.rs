@@ -23,7 +23,7 @@ fn run_all(area: &str, at_least: usize) {
 
 #[test]
 fn the_cases_of_the_pipeline_run_on_the_reference() {
-    run_all("pipeline", 60);
+    run_all("pipeline", 195);
 }
 
 #[test]
