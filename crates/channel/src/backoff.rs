@@ -1,7 +1,7 @@
 //! How long to wait before connecting again: a value, not a timer (clause 6.3.2 asks for growing
 //! intervals).
 //!
-//! The clock and the chance are arguments, so that a simulation repeats itself. It must never sleep.
+//! The clock and the chance are arguments, so that a simulation repeats itself. It never sleeps.
 
 use std::time::{Duration, Instant};
 

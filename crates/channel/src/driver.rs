@@ -1,7 +1,7 @@
 //! Pumps a [`Connection`] over a [`Stream`] on tokio, without a task or a channel per message.
 //!
-//! A turn writes all that waits in as few calls as the stream takes, then waits for bytes, room or a
-//! deadline, whichever is first. The owner handles the events of a turn and queues its answers, and
+//! A turn writes all that waits in as few calls as the stream takes, then waits for bytes, room or
+//! a deadline, whichever is first. The owner handles the events of a turn and queues its answers, and
 //! the next turn writes them all at once: one read and one write carry as many messages as have
 //! come. It must never read on where [`Connection::wants_input`] says no.
 

@@ -1,8 +1,8 @@
 //! One OpenFlow connection as a state machine without I/O, and the transports that carry it.
 //!
 //! [`Connection`] is what switch, controller and the lab's probes share. [`Pending`] pairs requests
-//! with answers, [`Backoff`] says when to connect again, [`Endpoint`] names a place. `transport` and
-//! `driver` are the only files that touch sockets; [`memory`] joins two connections in virtual time.
+//! with answers, [`Backoff`] says when to connect again, [`Endpoint`] names a place. [`transport`]
+//! and [`driver`] alone touch sockets; [`memory`] joins two connections in virtual time.
 #![forbid(unsafe_code)]
 
 mod backoff;

@@ -38,7 +38,7 @@ pub struct Settings {
 
 impl Settings {
     /// Every version that Weir speaks, and the defaults: 10 s for the hello, 30 s for a message,
-    /// echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 256 MiB.
+    /// echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 64 MiB.
     #[must_use]
     pub fn new(role: Role) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Settings {
             probe_after: Some(Duration::from_secs(5)),
             probe_deadline: Duration::from_secs(10),
             output_limit_bytes: 1 << 20,
-            output_max_bytes: 256 << 20,
+            output_max_bytes: 64 << 20,
         }
     }
 

@@ -23,6 +23,16 @@ pub enum TransportError {
          another port or path"
     )]
     AddressInUse(Endpoint),
+    /// No interface has the address.
+    #[error(
+        "cannot listen on {0}: this machine does not have the address; 0.0.0.0 means all it has"
+    )]
+    NotOurs(Endpoint),
+    /// The address or path is for others.
+    #[error(
+        "cannot listen on {0}: permission denied; ports below 1024 and others' folders need root"
+    )]
+    Forbidden(Endpoint),
     /// Listening failed otherwise.
     #[error("cannot listen on {0}: {1}")]
     Listen(Endpoint, #[source] io::Error),
@@ -148,6 +158,8 @@ impl Listener {
     pub async fn bind(endpoint: &Endpoint) -> Result<Self, TransportError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => TransportError::AddressInUse(endpoint.clone()),
+            io::ErrorKind::AddrNotAvailable => TransportError::NotOurs(endpoint.clone()),
+            io::ErrorKind::PermissionDenied => TransportError::Forbidden(endpoint.clone()),
             _ => TransportError::Listen(endpoint.clone(), error),
         };
         match endpoint {

@@ -1,8 +1,8 @@
 //! How many packet-ins the hub answers in a second over loopback TCP, with one scripted switch.
 //!
 //! `cargo run --release -p weir-controller --example hub_rate [FRAME_BYTES [SECONDS [WINDOW]]]`
-//! The switch keeps WINDOW packet-ins on their way: 1 shows the time of one round, many the rate. It
-//! and the controller have a thread each, so the figure is that of the busier one.
+//! The switch keeps WINDOW packet-ins on their way: 1 shows the time of one round, many the rate.
+//! It and the controller have a thread each, so the figure is that of the busier one.
 
 use channel::{Endpoint, Event, Link, Role, Settings, Stream};
 use controller::apps::AppName;

@@ -58,7 +58,8 @@ impl fmt::Display for Rates {
         let (now, before) = (&self.now, &self.before);
         write!(
             f,
-            "{} switches, {:.0} packet-ins/s ({:.0} dropped), {:.0} packet-outs/s, {:.0} flow-mods/s",
+            "{} switches, {:.0} packet-ins/s ({:.0} dropped), {:.0} packet-outs/s, \
+             {:.0} flow-mods/s",
             now.switches,
             rate(now.packet_ins, before.packet_ins),
             rate(now.packet_ins_dropped, before.packet_ins_dropped),

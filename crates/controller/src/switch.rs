@@ -92,8 +92,8 @@ impl Switch {
         self.send(Message::FlowMod(flow_mod))
     }
 
-    /// Queues a packet-out that runs `actions` on the packet of a packet-in: the one that the switch
-    /// keeps, if it keeps it, else the bytes that it sent.
+    /// Queues a packet-out that runs `actions` on the packet of a packet-in: the one that the
+    /// switch keeps, if it keeps it, else the bytes that it sent.
     pub fn packet_out(&mut self, packet_in: &PacketIn, actions: Vec<Action>) {
         let is_whole = packet_in.data.len() >= usize::from(packet_in.total_len);
         let buffer_id = packet_in.buffer_id;
