@@ -90,15 +90,15 @@ impl Bed {
     }
 
     /// Two endpoints at one host that share a socket or port: one to send, one to receive.
-    fn pair(&self, host: usize) -> Result<(Box<dyn Endpoint>, Box<dyn Endpoint>), Error> {
+    fn pair(&self, host: usize) -> Result<[Box<dyn Endpoint>; 2], Error> {
         let failed = |source| Error::Io { what: "a socket of the lab's own traffic", source };
         match self {
             Self::Kernel(bed) => {
                 let first = udp(bed, host).map_err(failed)?;
                 let second = first.share().map_err(failed)?;
-                Ok((Box::new(first), Box::new(second)))
+                Ok([Box::new(first), Box::new(second)])
             }
-            Self::Memory(_) => Ok((self.endpoint(host)?, self.endpoint(host)?)),
+            Self::Memory(_) => Ok([self.endpoint(host)?, self.endpoint(host)?]),
         }
     }
 
@@ -128,7 +128,7 @@ impl Bed {
     /// # Errors
     /// [`Error::Io`] of a socket or port, [`Error::Stopped`].
     pub fn round_trip(&self, traffic: &Traffic, cancel: &Cancel) -> Result<Outcome, Error> {
-        let (mut tx, mut rx) = self.pair(0)?;
+        let [mut tx, mut rx] = self.pair(0)?;
         let mut far = self.endpoint(1)?;
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

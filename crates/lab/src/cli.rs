@@ -19,7 +19,7 @@ use crate::run::{Plan, execute};
 use crate::scenario::Scenario;
 use crate::service::Settings;
 use crate::session::BedKind;
-use crate::{controller, dut, scenario, tools};
+use crate::{controller, demo, dut, scenario, tools};
 
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
@@ -175,6 +175,21 @@ impl LabArgs {
             }
             LabCommand::Run(args) => args.run(),
         }
+    }
+}
+
+impl DemoArgs {
+    /// Runs the demo.
+    ///
+    /// # Errors
+    /// Files that cannot be written.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+        let kind = bed_kind(TestbedArg::Auto)?;
+        let limit = Duration::from_secs(self.budget);
+        let mut plan = demo::plan(self.paths.settings()?, kind, usize::from(self.repeats), limit);
+        plan.quiet = self.output.quiet;
+        carry_out(&plan, &self.output, &cancel)
     }
 }
 

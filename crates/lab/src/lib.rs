@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod ceilings;
 pub mod cli;
 pub mod controller;
+pub mod demo;
 pub mod dut;
 pub mod facts;
 pub mod limit;

@@ -22,7 +22,7 @@ use crate::session::{self, BedKind, Parts, Session, explain};
 use crate::tools::{Program, Tool};
 
 /// About how long the start and the end of a cell take.
-const START_COST: Duration = Duration::from_millis(2_500);
+const START_COST: Duration = Duration::from_millis(1_500);
 
 /// What is to be measured.
 pub struct Plan {

@@ -55,7 +55,7 @@ pub(super) fn run(bench: &Bench<'_>, rate: &str) -> Result<Done, Error> {
     output?;
     server.wait_until("report", SLACK, bench.cancel, |server| parse(&server.output()).is_some())?;
     let text = server.output();
-    let report = parse(&text).ok_or_else(|| Error::Output { program: "iperf", what: text })?;
+    let report = parse(&text).ok_or(Error::Output { program: "iperf", what: text })?;
     Ok(Done { report, commands, load })
 }
 

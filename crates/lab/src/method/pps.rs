@@ -59,7 +59,7 @@ impl Method for PacketRate {
     }
 
     fn cost(&self, timing: &Timing) -> Duration {
-        Duration::from_secs_f64(14.0 * (timing.trial_s + 0.2))
+        Duration::from_secs_f64(14.0 * (timing.trial_s + 0.15))
     }
 
     fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {

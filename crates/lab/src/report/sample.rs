@@ -41,7 +41,7 @@ pub(super) fn report(count: usize) -> Report {
 }
 
 fn cell(index: usize, missing: bool) -> Cell {
-    let app = if index % 2 == 0 { AppKind::Hub } else { AppKind::LearningSwitch };
+    let app = if index.is_multiple_of(2) { AppKind::Hub } else { AppKind::LearningSwitch };
     let rate = LinkRate(Some(100_000_000));
     let dut = if index < 2 { "weir" } else { "ovs" };
     let reason = "ovs-vswitchd not installed: apt-get install openvswitch-switch";

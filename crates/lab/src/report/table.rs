@@ -108,20 +108,35 @@ fn value(cell: &Cell, measurement: &Measurement, id: &str) -> String {
     }
 }
 
-/// The columns of the long form: heading, figure, and the figure in parentheses after it.
-const COLUMNS: [(&str, &str, Option<(&str, &str)>); 6] = [
-    ("ping avg\nms", "ping_avg_ms", None),
-    ("probe p50 (p99)\nµs", "probe_p50_us", Some(("probe_p99_us", ""))),
-    ("TCP\nMb/s", "tcp_mbps", None),
-    ("UDP (loss)\nMb/s", "udp_mbps", Some(("udp_loss_pct", " %"))),
-    ("UDP iperf 2 (loss)\nMb/s", "udp2_mbps", Some(("udp2_loss_pct", " %"))),
-    ("packets/s\nsaturated", "pps_saturated", None),
+/// A column of the long form.
+struct Column {
+    heading: &'static str,
+    figure: &'static str,
+    /// The figure that stands in parentheses after it, and its unit.
+    beside: Option<(&'static str, &'static str)>,
+}
+
+const fn column(heading: &'static str, figure: &'static str) -> Column {
+    Column { heading, figure, beside: None }
+}
+
+const fn with(column: Column, figure: &'static str, unit: &'static str) -> Column {
+    Column { beside: Some((figure, unit)), ..column }
+}
+
+const COLUMNS: [Column; 6] = [
+    column("ping avg\nms", "ping_avg_ms"),
+    with(column("probe p50 (p99)\nµs", "probe_p50_us"), "probe_p99_us", ""),
+    column("TCP\nMb/s", "tcp_mbps"),
+    with(column("UDP (loss)\nMb/s", "udp_mbps"), "udp_loss_pct", " %"),
+    with(column("UDP iperf 2 (loss)\nMb/s", "udp2_mbps"), "udp2_loss_pct", " %"),
+    column("packets/s\nsaturated", "pps_saturated"),
 ];
 
 fn line_by_line(report: &Report, table: &mut Table) {
     let mut header: Vec<String> =
         ["port", "control", "switch", "controller"].map(str::to_owned).to_vec();
-    header.extend(COLUMNS.iter().map(|column| column.0.to_owned()));
+    header.extend(COLUMNS.iter().map(|column| column.heading.to_owned()));
     header.push("limited by\n(TCP; UDP; packets/s)".to_owned());
     table.set_header(header);
     for cell in &report.cells {
@@ -132,18 +147,17 @@ fn line_by_line(report: &Report, table: &mut Table) {
             key.dut.clone(),
             format!("{} {}", key.controller, key.app),
         ];
-        row.extend(COLUMNS.iter().map(|column| long_value(cell, column.1, column.2)));
+        row.extend(COLUMNS.iter().map(|column| long_value(cell, column)));
         row.push(limits(cell));
         table.add_row(row);
     }
 }
 
-fn long_value(cell: &Cell, id: &str, beside: Option<(&str, &str)>) -> String {
-    let measurement =
-        cell.measurements.iter().find(|m| m.figures.iter().any(|figure| figure.id == id));
-    let Some(measurement) = measurement else { return "-".to_owned() };
-    let text = value(cell, measurement, id);
-    let beside = beside.and_then(|(id, unit)| {
+fn long_value(cell: &Cell, column: &Column) -> String {
+    let holds = |m: &&Measurement| m.figures.iter().any(|figure| figure.id == column.figure);
+    let Some(measurement) = cell.measurements.iter().find(holds) else { return "-".to_owned() };
+    let text = value(cell, measurement, column.figure);
+    let beside = column.beside.and_then(|(id, unit)| {
         let figure = measurement.figure(id)?;
         let decimals = figure.decimals;
         Some(format!("{text} ({:.decimals$}{unit})", figure.summary.as_ref()?.mean))

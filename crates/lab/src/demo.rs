@@ -1,0 +1,80 @@
+//! The demo: evaluation E1 in under two minutes, hub and learning switch beside each other.
+//!
+//! Weir's switch with Weir's hub, then with the learning switch, and, where Open vSwitch and os-ken
+//! are installed and time is left, that pair's hub as a comparison. It installs nothing.
+
+use std::time::Duration;
+
+use crate::controller::{self, AppKind};
+use crate::dut;
+use crate::method::Timing;
+use crate::rate::{LinkRate, OfVersion};
+use crate::report::CellKey;
+use crate::run::Plan;
+use crate::scenario;
+use crate::service::Settings;
+use crate::session::BedKind;
+
+/// Ports of 100BASE-TX, as in E1.
+const PORT_RATE: LinkRate = LinkRate(Some(100_000_000));
+
+/// The demo's plan; `limit` is the time that it may take.
+#[must_use]
+pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) -> Plan {
+    let scenario = scenario::ALL[0];
+    let mut cells = vec![cell("weir", "weir", AppKind::Hub, kind)];
+    cells.push(cell("weir", "weir", AppKind::LearningSwitch, kind));
+    if kind == BedKind::Kernel && is_installed(&settings) {
+        cells.push(cell("ovs", "os-ken", AppKind::Hub, kind));
+    }
+    Plan {
+        scenario,
+        timing: Timing::demo(cells.len()),
+        cells,
+        methods: scenario.methods().to_vec(),
+        repeats,
+        kind,
+        settings,
+        limit: Some(limit),
+        quiet: false,
+    }
+}
+
+fn is_installed(settings: &Settings) -> bool {
+    let dut = dut::find("ovs").is_some_and(|dut| dut.programs(settings).is_ok());
+    let controller = controller::find("os-ken");
+    dut && controller.is_some_and(|controller| controller.programs(settings).is_ok())
+}
+
+fn cell(dut: &str, controller: &str, app: AppKind, kind: BedKind) -> CellKey {
+    let port_rate = match kind {
+        BedKind::Kernel => PORT_RATE,
+        BedKind::Memory => LinkRate(None),
+    };
+    CellKey {
+        dut: dut.to_owned(),
+        controller: controller.to_owned(),
+        app,
+        version: OfVersion::V10,
+        port_rate,
+        control_rate: LinkRate(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plan;
+    use crate::service::Settings;
+    use crate::session::BedKind;
+    use std::time::Duration;
+
+    #[test]
+    fn hub_and_learning_switch_fit_into_two_minutes() {
+        let nowhere = std::path::PathBuf::from("/nonexistent");
+        let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
+        let plan = plan(settings, BedKind::Kernel, 3, Duration::from_secs(110));
+        assert_eq!(plan.cells.len(), 2);
+        let cost = plan.cell_cost() * 6;
+        assert!(cost < Duration::from_secs(105), "{cost:?}");
+    }
+}
