@@ -1,7 +1,7 @@
 //! The buffer a frame lives in, and the batch that carries many of them.
 //!
-//! A `PacketBuf` keeps room in front of the frame, so that pushing a tag or a label moves no payload.
-//! It must never interpret the bytes that it holds: views and extraction do that.
+//! A `PacketBuf` keeps room in front of the frame, so that pushing a tag or a label moves no
+//! payload. It must never interpret the bytes that it holds: views and extraction do that.
 
 /// Bytes kept free in front of a received frame: room for two VLAN tags, a PBB header and several
 /// MPLS labels before a push has to move the frame.

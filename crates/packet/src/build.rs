@@ -23,7 +23,7 @@ mod network;
 mod transport;
 
 use crate::covered::fill_checksums;
-use crate::header::{ethernet, mpls, pbb, vlan};
+use crate::header::{ethernet, icmpv4, icmpv6, ipv4, mpls, pbb, vlan};
 pub use network::{Arp, Extension, Ipv4, Ipv6};
 use openflow::MacAddr;
 use std::net::Ipv6Addr;
@@ -146,6 +146,27 @@ impl Frame {
         self.with(Layer::Transport(Transport::Icmpv4 { kind, code, rest }))
     }
 
+    /// An echo request of the ICMP that belongs to the last IP header.
+    #[must_use]
+    pub fn echo_request(self, id: u16, seq: u16) -> Self {
+        self.echo(icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST, id, seq)
+    }
+
+    /// An echo reply of the ICMP that belongs to the last IP header.
+    #[must_use]
+    pub fn echo_reply(self, id: u16, seq: u16) -> Self {
+        self.echo(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY, id, seq)
+    }
+
+    fn echo(self, v4: u8, v6: u8, id: u16, seq: u16) -> Self {
+        let rest = u32::from(id) << 16 | u32::from(seq);
+        if matches!(self.layers.last(), Some(Layer::Ipv6(_))) {
+            self.icmpv6(v6, 0, &rest.to_be_bytes())
+        } else {
+            self.icmpv4(v4, 0, rest)
+        }
+    }
+
     /// An ICMPv6 message; `body` stands between checksum and payload.
     #[must_use]
     pub fn icmpv6(self, kind: u8, code: u8, body: &[u8]) -> Self {
@@ -246,8 +267,8 @@ fn emit(layers: &[Layer], typed: bool, payload: &[u8]) -> Vec<u8> {
 /// The IP protocol number of the first of `layers`, if it has one.
 fn proto(layers: &[Layer]) -> Option<u8> {
     match layers.first()? {
-        Layer::Ipv4(_) => Some(crate::header::ipv4::PROTO_IPV4),
-        Layer::Ipv6(_) => Some(crate::header::ipv4::PROTO_IPV6),
+        Layer::Ipv4(_) => Some(ipv4::PROTO_IPV4),
+        Layer::Ipv6(_) => Some(ipv4::PROTO_IPV6),
         Layer::Transport(header) => Some(header.proto()),
         Layer::Vlan { .. }
         | Layer::Snap

@@ -73,7 +73,7 @@ fn compute(frame: &[u8]) -> Vec<WrongChecksum> {
             Network::Other | Network::Arp => None,
             Network::Mpls => behind_mpls(body, layout.l3),
             Network::Pbb => {
-                base += layout.l3 + pbb::C_DST.start;
+                base += layout.l3 + pbb::C_ADDRESSES.start;
                 frame.get(base..).and_then(Layout::of)
             }
             Network::Ipv4 | Network::Ipv6 => {
@@ -112,7 +112,12 @@ fn transport(frame: &[u8], layout: &Layout) -> Option<WrongChecksum> {
     if layout.fragment || layout.truncated {
         return None;
     }
-    let data = frame.get(layout.l4..layout.end)?;
+    let mut data = frame.get(layout.l4..layout.end)?;
+    if layout.transport == Transport::Udp {
+        // UDP has a length of its own; zero is a jumbogram's.
+        let len = usize::from(be16(data, udp::LEN.start)?);
+        data = data.get(..len).filter(|_| len >= udp::HEADER_LEN).unwrap_or(data);
+    }
     let (kind, offset) = match layout.transport {
         Transport::Other => return None,
         Transport::Tcp => (ChecksumKind::Tcp, tcp::CHECKSUM.start),

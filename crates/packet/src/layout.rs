@@ -116,8 +116,8 @@ impl Layout {
         Some(layout)
     }
 
-    /// The headers of an IP packet of either version that stands at `l3` of `frame`, as behind MPLS;
-    /// none when no version is there.
+    /// The headers of an IP packet of either version that stands at `l3` of `frame`, as behind
+    /// MPLS; none when no version is there.
     pub(crate) fn of_ip(frame: &[u8], l3: usize) -> Option<Self> {
         let eth_type = match frame.get(l3)? >> 4 {
             4 => ethernet::IPV4,

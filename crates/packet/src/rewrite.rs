@@ -1,8 +1,8 @@
 //! Changing frames: fields, tags, labels and TTLs, with every checksum corrected.
 //!
-//! Checksums are updated by the difference (RFC 1624), never computed anew, so a frame that came in
-//! damaged leaves damaged. A header that the frame does not have is no error: nothing is changed and
-//! the function says so.
+//! Checksums are updated by the difference (RFC 1624), never computed anew, so a frame that came
+//! in damaged leaves damaged. A header that the frame does not have is no error: nothing is changed
+//! and the function says so.
 //!
 //! Corrected are the checksums of IPv4, TCP, UDP, ICMP, ICMPv6 and SCTP. Left alone are: a UDP
 //! checksum of zero (there is none); later fragments (they have none); SCTP's CRC32c in a fragment

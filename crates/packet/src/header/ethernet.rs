@@ -6,6 +6,8 @@ use std::ops::Range;
 pub const DST: Range<usize> = 0..6;
 /// Source address.
 pub const SRC: Range<usize> = 6..12;
+/// Bytes of both addresses.
+pub const ADDRESSES_LEN: usize = 12;
 /// Offset of the EtherType or of the 802.3 length, when there is no tag.
 pub const ETHER_TYPE: usize = 12;
 /// Bytes of the header without tags.

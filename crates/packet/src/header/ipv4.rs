@@ -8,8 +8,6 @@ pub const VERSION_IHL: usize = 0;
 pub const TOS: usize = 1;
 /// Length of header and payload.
 pub const TOTAL_LEN: Range<usize> = 2..4;
-/// Identification of a fragmented packet.
-pub const ID: Range<usize> = 4..6;
 /// Flags and fragment offset.
 pub const FRAGMENT: Range<usize> = 6..8;
 /// Time to live.

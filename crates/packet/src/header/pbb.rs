@@ -5,10 +5,8 @@ use std::ops::Range;
 
 /// Service instance (I-SID).
 pub const ISID: Range<usize> = 1..4;
-/// Customer destination address.
-pub const C_DST: Range<usize> = 4..10;
-/// Customer source address.
-pub const C_SRC: Range<usize> = 10..16;
+/// Customer addresses, destination first.
+pub const C_ADDRESSES: Range<usize> = 4..16;
 /// Bytes of the tag without the EtherType in front of it.
 pub const TAG_LEN: usize = 16;
 /// Bits of the priority in the first byte.

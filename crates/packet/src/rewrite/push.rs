@@ -81,9 +81,7 @@ pub fn pop_mpls(buf: &mut PacketBuf, ether_type: u16) -> bool {
 pub fn push_pbb(buf: &mut PacketBuf, ether_type: u16) -> bool {
     let Some(layout) = Layout::of(buf.bytes()) else { return false };
     let frame = buf.bytes();
-    let Some(addresses) = chunk::<{ ethernet::ETHER_TYPE }>(frame, 0).copied() else {
-        return false;
-    };
+    let Some(addresses) = addresses(frame, 0) else { return false };
     let outer = (layout.tags > 0).then(|| be16(frame, vlan::OUTERMOST_TCI)).flatten();
     let mut tag = [0; 4];
     if let (Network::Pbb, Some(held)) = (layout.network, chunk::<4>(frame, layout.l3)) {
@@ -103,16 +101,19 @@ pub fn push_pbb(buf: &mut PacketBuf, ether_type: u16) -> bool {
 pub fn pop_pbb(buf: &mut PacketBuf) -> bool {
     let Some(layout) = Layout::of(buf.bytes()) else { return false };
     let (Network::Pbb, Some(type_at)) = (layout.network, layout.eth_type_at) else { return false };
-    let customer = chunk::<{ ethernet::ETHER_TYPE }>(buf.bytes(), layout.l3 + pbb::C_DST.start);
-    let Some(customer) = customer.copied() else { return false };
-    if be16(buf.bytes(), layout.l3 + pbb::TAG_LEN).is_none() {
-        return false;
-    }
+    let customer = addresses(buf.bytes(), layout.l3 + pbb::C_ADDRESSES.start);
+    let has_type = be16(buf.bytes(), layout.l3 + pbb::TAG_LEN).is_some();
+    let Some(customer) = customer.filter(|_| has_type) else { return false };
     buf.remove(type_at, PBB_LEN);
     let frame = buf.bytes_mut();
     put(frame, 0, &customer);
     shorten(frame, &layout, PBB_LEN);
     true
+}
+
+/// Two Ethernet addresses at `at`.
+fn addresses(frame: &[u8], at: usize) -> Option<[u8; ethernet::ADDRESSES_LEN]> {
+    chunk(frame, at).copied()
 }
 
 /// Corrects the length of an 802.3 frame that became longer.

@@ -64,6 +64,7 @@ fn transport4() -> impl Strategy<Value = fn(Frame, u16, u16) -> Frame> {
         |frame, src, dst| frame.tcp(Tcp { seq: 7, options: vec![1; 5], ..Tcp::new(src, dst) }),
         |frame, src, dst| frame.sctp(src, dst, 99),
         |frame, src, dst| frame.icmpv4(src as u8, dst as u8, 5),
+        |frame, src, dst| frame.echo_request(src, dst),
         |frame, _, _| frame,
     ];
     proptest::sample::select(all)
@@ -78,6 +79,7 @@ fn transport6() -> impl Strategy<Value = fn(Frame, u16, u16) -> Frame> {
         |frame, src, dst| frame.tcp(Tcp::new(src, dst)),
         |frame, src, dst| frame.sctp(src, dst, 99),
         |frame, src, dst| frame.icmpv6(src as u8, dst as u8, &[0; 4]),
+        |frame, src, dst| frame.echo_reply(src, dst),
         |frame, src, dst| frame.neighbour_solicit(target(src), Some(mac(dst.into()))),
         |frame, src, dst| frame.neighbour_advert(target(src), Some(mac(dst.into()))),
         |frame, src, _| frame.icmpv6(icmpv6::NEIGHBOUR_SOLICIT, 0, &target(src).octets()),
