@@ -43,12 +43,14 @@ pub struct Connection {
     /// The latest time that the owner has told.
     now: Instant,
     opened: Instant,
-    last_received: Instant,
+    last_alive: Instant,
     partial_since: Option<Instant>,
     probe_sent: Option<Instant>,
     next_xid: u32,
     /// The frame of the message that the owner has been given last.
     last_frame: Range<usize>,
+    /// The owner has told to read no further.
+    is_held: bool,
     down: Option<DownReason>,
     counters: Counters,
 }
@@ -76,11 +78,12 @@ impl Connection {
             output: Output::default(),
             now,
             opened: now,
-            last_received: now,
+            last_alive: now,
             partial_since: None,
             probe_sent: None,
             next_xid: FIRST_XID,
             last_frame: 0..0,
+            is_held: false,
             down: None,
             counters: Counters::default(),
         };
@@ -122,7 +125,7 @@ impl Connection {
         if self.is_over() || bytes.is_empty() {
             return;
         }
-        self.last_received = now;
+        self.last_alive = now;
         self.probe_sent = None;
         self.last_frame = 0..0;
         self.counters.bytes_received += bytes.len() as u64;
@@ -359,8 +362,13 @@ impl Connection {
         self.output.waiting()
     }
 
-    /// The first `count` bytes of [`Connection::transmit`] have been taken by the stream.
-    pub fn transmitted(&mut self, count: usize) {
+    /// The first `count` bytes of [`Connection::transmit`] have been taken by the stream. While
+    /// nothing is read this is the sign of life: a slow reader is not taken for a dead one.
+    pub fn transmitted(&mut self, count: usize, now: Instant) {
+        if count > 0 && !self.wants_input() {
+            self.last_alive = now;
+            self.probe_sent = None;
+        }
         self.counters.bytes_sent += count as u64;
         self.output.sent(count);
     }
@@ -371,16 +379,23 @@ impl Connection {
         self.output.waiting().len() >= self.settings.output_limit_bytes
     }
 
+    /// Tells to read no further, or to go on: for an owner with replies of its own in waiting, which
+    /// the connection does not know of.
+    pub fn hold_input(&mut self, hold: bool) {
+        self.is_held = hold;
+    }
+
     /// Whether more bytes should be read. A switch takes no further requests while replies fill its
     /// output, which is the flow control of clause 6.3.2; packet-ins do not count, since the
     /// packet-outs that follow them are what empties the peer. A controller reads always, or the
     /// two would wait for each other; it sheds load by ignoring packet-ins while it is full.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        match self.settings.role {
+        let has_room = match self.settings.role {
             Role::Switch => self.output.must_bytes() < self.settings.output_limit_bytes,
             Role::Controller => true,
-        }
+        };
+        has_room && !self.is_held
     }
 
     /// When [`Connection::handle_timeout`] is due, if ever.
@@ -392,7 +407,7 @@ impl Connection {
             State::HelloAwaited => Some(self.opened + settings.hello_deadline),
             State::Up(_) => match self.probe_sent {
                 Some(sent) => Some(sent + settings.probe_deadline),
-                None => settings.probe_after.map(|after| self.last_received + after),
+                None => settings.probe_after.map(|after| self.last_alive + after),
             },
         };
         let of_frame = self.partial_since.map(|since| since + settings.frame_deadline);
@@ -418,7 +433,7 @@ impl Connection {
             (Some(sent), _) if due(sent, self.settings.probe_deadline) => {
                 self.fail(DownReason::NoEchoReply);
             }
-            (None, Some(after)) if due(self.last_received, after) => {
+            (None, Some(after)) if due(self.last_alive, after) => {
                 self.probe_sent = Some(now);
                 let probe = Message::EchoRequest(Vec::new());
                 let sent = self.push(Class::Must, version, PROBE_XID, &probe);

@@ -1,8 +1,8 @@
 //! Pumps a [`Connection`] over a [`Stream`] on tokio, without a task or a channel per message.
 //!
 //! A turn writes all that waits in as few calls as the stream takes, then waits for bytes, room or
-//! a deadline, whichever is first. The owner handles the events of a turn and queues its answers, and
-//! the next turn writes them all at once: one read and one write carry as many messages as have
+//! a deadline, whichever is first. The owner handles the events of a turn and queues its answers,
+//! and the next turn writes them all at once: one read and one write carry as many messages as have
 //! come. It must never read on where [`Connection::wants_input`] says no.
 
 use crate::connection::Connection;
@@ -86,11 +86,11 @@ impl Link {
             let bytes = self.connection.transmit();
             if self.write_failed.is_some() {
                 let count = bytes.len();
-                self.connection.transmitted(count);
+                self.connection.transmitted(count, now());
                 return;
             }
             match Pin::new(&mut self.stream).poll_write(cx, bytes) {
-                Poll::Ready(Ok(count)) if count > 0 => self.connection.transmitted(count),
+                Poll::Ready(Ok(count)) if count > 0 => self.connection.transmitted(count, now()),
                 Poll::Ready(Ok(_)) => self.write_failed = Some("it takes no more bytes".into()),
                 Poll::Ready(Err(error)) => self.write_failed = Some(error.to_string()),
                 Poll::Pending => return,
@@ -140,7 +140,7 @@ impl Link {
         let rest = async {
             while !self.connection.transmit().is_empty() && self.write_failed.is_none() {
                 match self.stream.write(self.connection.transmit()).await {
-                    Ok(count) if count > 0 => self.connection.transmitted(count),
+                    Ok(count) if count > 0 => self.connection.transmitted(count, now()),
                     Ok(_) | Err(_) => break,
                 }
             }

@@ -24,7 +24,6 @@ pub use connection::Connection;
 pub use driver::Link;
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
 pub use event::{Counters, DownReason, Event, SendError};
-pub use parts::{NotOneList, append_request};
 pub use pending::{CannotWait, Paired, Pending, Unanswered};
 pub use settings::{Role, Settings};
 pub use transport::{Listener, Stream, TransportError};

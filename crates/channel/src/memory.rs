@@ -134,7 +134,7 @@ impl<A: Peer, B: Peer> Pair<A, B> {
             Side::B => (self.b.connection(), &mut self.to_a),
         };
         let mut bytes = connection.transmit().to_vec();
-        connection.transmitted(bytes.len());
+        connection.transmitted(bytes.len(), self.now);
         let is_over = connection.is_over();
         let mut end_now = is_over;
         if let Some((cut_side, at, cut)) = self.faults.cut

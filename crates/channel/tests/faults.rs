@@ -22,8 +22,9 @@ fn s(seconds: u64) -> Duration {
 
 /// All that waits for the peer, cut into messages.
 fn sent(connection: &mut Connection) -> Vec<(Version, Xid, Message)> {
+    let now = Instant::now();
     let bytes = connection.transmit().to_vec();
-    connection.transmitted(bytes.len());
+    connection.transmitted(bytes.len(), now);
     let mut rest = bytes.as_slice();
     let mut messages = Vec::new();
     while let Some(length) = wire::frame_len(rest).unwrap() {
@@ -346,6 +347,33 @@ fn an_echo_flood_from_a_peer_that_does_not_read_is_bounded() {
             assert!(matches!(event, Event::Down(DownReason::NotReading(10_000..11_000))));
         }
     }
+}
+
+#[test]
+fn a_peer_that_reads_slowly_is_alive_while_nothing_is_read_from_it() {
+    let now = Instant::now();
+    let mut connection = up(Settings { output_limit_bytes: 100, ..settings() }, now);
+    for number in 0..30 {
+        connection.send_as(Xid(number), &Message::BarrierReply).unwrap();
+    }
+    for second in 1..16 {
+        assert!(!connection.wants_input());
+        connection.handle_timeout(now + s(second * 4));
+        connection.transmitted(8, now + s(second * 4));
+    }
+    assert!(events(&mut connection).is_empty());
+    connection.handle_timeout(now + s(65));
+    connection.handle_timeout(now + s(75));
+    assert_eq!(events(&mut connection), [Event::Down(DownReason::NoEchoReply)]);
+}
+
+#[test]
+fn an_owner_can_stop_the_reading() {
+    let mut connection = up(settings(), Instant::now());
+    connection.hold_input(true);
+    assert!(!connection.wants_input());
+    connection.hold_input(false);
+    assert!(connection.wants_input());
 }
 
 #[test]

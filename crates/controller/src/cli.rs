@@ -8,6 +8,7 @@ use crate::runtime::{Error, Options, Report, serve};
 use channel::Endpoint;
 use clap::Args;
 use openflow::Version;
+use std::io::Write;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -102,7 +103,12 @@ impl ControllerArgs {
 /// When an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report: Report = Rc::new(|line| eprintln!("{line}"));
+    let report: Report = Rc::new(|line| {
+        // Whoever started the controller may have closed its standard error; switches are served
+        // all the same, which is why this is no `eprintln`.
+        let written = writeln!(std::io::stderr(), "{line}");
+        drop(written);
+    });
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -115,4 +121,54 @@ pub fn run(args: &ControllerArgs) -> Result<(), Error> {
         serve(args.app.make(), &args.options(), report, stop).await?;
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ControllerArgs;
+    use crate::apps::AppName;
+    use clap::Parser;
+    use openflow::Version;
+    use std::time::Duration;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        arguments: ControllerArgs,
+    }
+
+    fn parsed(line: &str) -> Result<ControllerArgs, String> {
+        let words = ["weir"].into_iter().chain(line.split_whitespace());
+        Program::try_parse_from(words).map(|it| it.arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_app_alone_listens_on_the_registered_port_for_both_versions() {
+        let arguments = parsed("learning-switch").unwrap();
+        assert_eq!(arguments.app, AppName::LearningSwitch);
+        let options = arguments.options();
+        assert_eq!(options.listen, ["ptcp:6653:0.0.0.0".parse().unwrap()]);
+        assert_eq!(options.versions, [Version::V1_0, Version::V1_3]);
+        assert_eq!(options.probe_after, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn endpoints_and_versions_are_what_is_given() {
+        let line = "hub --connect tcp:192.0.2.1 --protocols 1.3 --probe-interval 0 \
+                    --stats-interval 0.5";
+        let options = parsed(line).unwrap().options();
+        assert!(options.listen.is_empty(), "who connects does not listen unless told to");
+        assert_eq!(options.connect, ["tcp:192.0.2.1:6653".parse().unwrap()]);
+        assert_eq!(options.versions, [Version::V1_3]);
+        assert_eq!(options.probe_after, None);
+        assert_eq!(options.stats_interval, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        assert!(parsed("repeater").unwrap_err().contains("learning-switch"));
+        assert!(parsed("hub --listen 6653").unwrap_err().contains("tcp:HOST"));
+        assert!(parsed("hub --protocols OpenFlow14").unwrap_err().contains("OpenFlow13"));
+        assert!(parsed("hub --stats-interval 0").unwrap_err().contains("at least 0.01"));
+    }
 }

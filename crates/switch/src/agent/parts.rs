@@ -181,7 +181,7 @@ mod tests {
         let (a, b) = (switch.transmit().to_vec(), controller.transmit().to_vec());
         controller.receive(&a, now);
         switch.receive(&b, now);
-        switch.transmitted(a.len());
+        switch.transmitted(a.len(), now);
         assert_eq!(switch.poll_event(), Some(Event::Up { version }));
         assert_eq!(controller.poll_event(), Some(Event::Up { version }));
         let mut unsayable = 0;

@@ -16,6 +16,9 @@ use super::{Agent, Peer};
 use crate::counters::Counter;
 use crate::worker::{Command, Quote, Request};
 
+/// Replies that wait for room before nothing more is read from the controller.
+const LETTERS_MAX: usize = 4096;
+
 /// A connection in service.
 struct Service {
     agent: Rc<Agent>,
@@ -144,6 +147,8 @@ impl Service {
             let Some(letter) = self.letters.pop_front() else { break };
             self.send_letter(letter);
         }
+        // Who asks faster than it reads the answers is heard again when it has read some.
+        self.link.connection().hold_input(self.letters.len() > LETTERS_MAX);
     }
 
     fn send_letter(&mut self, letter: Letter) {
