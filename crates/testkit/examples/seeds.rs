@@ -45,7 +45,7 @@ fn target_of(vector: &Vector) -> String {
     let is_below = |name: &str| vector.file.components().any(|part| part.as_os_str() == name);
     match vector.file.file_stem() {
         Some(stem) if is_below("fuzz") => stem.to_string_lossy().into_owned(),
-        _ if is_below("packet") => "packet".to_owned(),
+        _ if is_below("packets") => "packet".to_owned(),
         _ => "wire".to_owned(),
     }
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: keeps the parts of the documentation that a program prints.
 //!
 //! A part stands between `<!-- output of: COMMAND -->` and `<!-- end of output -->`, so that help
-//! texts and the crate graph in the documentation are those of the programs. It must never run
-//! anything but `weir ... --help` and the drawings of the graph.
+//! texts, examples and the crate graph in the documentation are the real ones. It must never run
+//! anything but `weir ... --help`, the drawings of the graph, and print files of the workspace.
 
 use std::path::Path;
 
@@ -71,10 +71,11 @@ fn renew(text: &str, output_of: &dyn Fn(&str) -> Result<String>) -> Result<Strin
         }
         let printed = output_of(command)?;
         let printed = printed.trim_end();
+        let language = if command.ends_with(".patch") { "diff" } else { "text" };
         if printed.starts_with('|') {
             out.push_str(&format!("{printed}\n{END}\n"));
         } else {
-            out.push_str(&format!("```text\n{printed}\n```\n{END}\n"));
+            out.push_str(&format!("```{language}\n{printed}\n```\n{END}\n"));
         }
     }
     Ok(out)
@@ -93,7 +94,10 @@ fn output_of(root: &Path, command: &str) -> Result<String> {
             let said = shell::capture(&mut weir)?;
             Ok(said.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
         }
-        _ => bail!("`{command}` is none of: cargo xtask graph [--markdown], weir ... --help"),
+        ["cat", path] => {
+            std::fs::read_to_string(root.join(path)).with_context(|| (*path).to_owned())
+        }
+        _ => bail!("`{command}` is none of: cargo xtask graph [--markdown], weir .. --help, cat"),
     }
 }
 

@@ -34,12 +34,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         std::fs::copy(root.join(&file.path), &to)
             .with_context(|| format!("copying {}", file.path))?;
     }
-    let apply = ["apply", "--verbose", "--unsafe-paths", "--directory=.", PATCH];
+    let apply = ["apply", "--verbose", PATCH];
     // Outside any repository of git, so that the patch is applied to the copy.
     let mut git = Command::new("git");
     git.current_dir(&copy).env("GIT_CEILING_DIRECTORIES", root.join("target/example"));
     shell::run(git.args(apply)).context("docs/examples and CONTRIBUTING.md need an update")?;
     let mut cargo = shell::cargo();
+    // A target folder of its own: cargo takes the copy's crates for those of the workspace.
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
     cargo.args(["test", "--quiet"]);
     cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
