@@ -379,8 +379,8 @@ impl Connection {
         self.output.waiting().len() >= self.settings.output_limit_bytes
     }
 
-    /// Tells to read no further, or to go on: for an owner with replies of its own in waiting, which
-    /// the connection does not know of.
+    /// Tells to read no further, or to go on: for an owner with replies of its own in waiting,
+    /// which the connection does not know of.
     pub fn hold_input(&mut self, hold: bool) {
         self.is_held = hold;
     }

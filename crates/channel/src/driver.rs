@@ -69,10 +69,13 @@ impl Link {
         loop {
             let was_full = self.connection.is_full();
             self.write(cx);
-            if self.connection.is_over() || (was_full && !self.connection.is_full()) {
+            if self.connection.is_over() {
                 return Poll::Ready(());
             }
-            if self.connection.wants_input() && self.read(cx).is_ready() {
+            // Reading comes before room: an owner that fills the room again at once, in the middle
+            // of a long reply, must not keep the peer's echo requests unread.
+            let came = self.connection.wants_input() && self.read(cx).is_ready();
+            if came || (was_full && !self.connection.is_full()) {
                 return Poll::Ready(());
             }
             ready!(self.poll_timer(cx));
