@@ -3,8 +3,8 @@
 //! Offered load doubles from a low start until a trial fails, then the rate is narrowed between
 //! the last that passed and the first that failed. A trial passes when at most [`LOSS_MAX`] of the
 //! offered frames did not arrive by the end of the schedule plus a short grace: a queue that only
-//! grows is no throughput, however long it is. One failed trial of the narrowing is repeated, since
-//! a shared machine stalls at times. Pure: the path is an argument.
+//! grows is no throughput, however long it is. A failed trial is repeated before it counts, since a
+//! shared machine stalls at times; the narrowing repeats two. Pure: the path is an argument.
 
 /// The share of frames that a passing trial may lose: one in a thousand.
 pub(super) const LOSS_MAX: f64 = 0.001;
@@ -68,9 +68,8 @@ pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Er
     let mut fail_pps = None;
     let mut offered = range.start_pps.min(range.max_pps);
     loop {
-        let attempt = path.trial(offered)?;
-        attempts.push(attempt);
-        if !attempt.passes() {
+        let mut repeats = 1;
+        if !passes(path, &mut attempts, offered, &mut repeats)? {
             fail_pps = Some(offered);
             break;
         }
@@ -87,26 +86,39 @@ pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Er
     Ok(Found { carried_pps: pass_pps, most_received_pps, attempts })
 }
 
+/// Whether `offered` passes, at the first try or at a repeat as long as there are some left.
+fn passes<P: Path>(
+    path: &mut P,
+    attempts: &mut Vec<Attempt>,
+    offered: f64,
+    repeats: &mut usize,
+) -> Result<bool, P::Error> {
+    loop {
+        let attempt = path.trial(offered)?;
+        attempts.push(attempt);
+        if attempt.passes() {
+            return Ok(true);
+        }
+        if *repeats == 0 {
+            return Ok(false);
+        }
+        *repeats -= 1;
+    }
+}
+
 fn narrow<P: Path>(
     path: &mut P,
     attempts: &mut Vec<Attempt>,
     mut pass_pps: f64,
     mut fail_pps: f64,
 ) -> Result<f64, P::Error> {
-    let mut retried = false;
+    let mut repeats = 2;
     for _ in 0..NARROWING_MAX {
         if fail_pps - pass_pps <= RESOLUTION * fail_pps {
             break;
         }
         let offered = f64::midpoint(pass_pps, fail_pps);
-        let mut attempt = path.trial(offered)?;
-        attempts.push(attempt);
-        if !attempt.passes() && !retried {
-            retried = true;
-            attempt = path.trial(offered)?;
-            attempts.push(attempt);
-        }
-        if attempt.passes() {
+        if passes(path, attempts, offered, &mut repeats)? {
             pass_pps = offered;
         } else {
             fail_pps = offered;
