@@ -5,10 +5,11 @@
 //! that is impossible is an error, a length that is impossible costs that frame. Whatever stands in
 //! the shared bytes, nothing outside them is touched.
 //!
-//! Sleeping: a consumer that found nothing sets `wanted` and looks once more. A producer that finds
-//! `wanted` set after it has published rings the bell and then clears it, in this order: so when
-//! the consumer sees it cleared, the ring of the bell is there to be drained, and only the consumer
-//! sets and only the producer clears. A busy ring thus costs no system call on either side.
+//! Sleeping: a consumer that found nothing sets the bell's state to `WANTED` and looks once more. A
+//! producer that finds it so after it has published sets `RUNG` and then rings. Only when the
+//! consumer has taken the ring back does it set `WANTED` anew; until then the ring is under way and
+//! will end any sleep, also if the producer is held up between the two. A busy ring thus costs no
+//! system call on either side, and neither side ever waits for the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -24,8 +25,14 @@ const FRAME_MAX_AT: usize = 16;
 const HEADER_LEN: usize = 4_096;
 const HEAD_AT: usize = 0;
 const TAIL_AT: usize = 128;
-const WANTED_AT: usize = 256;
+const BELL_AT: usize = 256;
 const SLOT_AREA_AT: usize = 384;
+/// States of the bell besides 0, which is at rest.
+const WANTED: u64 = 1;
+const RUNG: u64 = 2;
+/// After so many empty calls a ring is looked for although none is due: one that was meant for a
+/// consumer before this one would else make each sleep end at once.
+const EMPTY_CALLS: u32 = 32;
 /// In front of a frame stands its length.
 const LENGTH_LEN: usize = 8;
 
@@ -152,8 +159,8 @@ impl Producer {
         Ok(Self { ring, head })
     }
 
-    /// Sends a prefix of `frames`; returns how many were taken and whether the bell must be rung,
-    /// after which [`Producer::rung`] must be called.
+    /// Sends a prefix of `frames`; returns how many were taken, and whether the bell must now be
+    /// rung.
     pub(crate) fn send(
         &mut self,
         frames: &[PacketBuf],
@@ -182,12 +189,11 @@ impl Producer {
         }
         self.ring.store(HEAD_AT, self.head);
         fence(Ordering::SeqCst);
-        Ok((taken, self.ring.load(WANTED_AT) == 1))
-    }
-
-    /// To be called after the bell was rung.
-    pub(crate) fn rung(&mut self) {
-        self.ring.store(WANTED_AT, 0);
+        let wanted = self.ring.load(BELL_AT) == WANTED;
+        if wanted {
+            self.ring.store(BELL_AT, RUNG);
+        }
+        Ok((taken, wanted))
     }
 }
 
@@ -196,7 +202,7 @@ impl Producer {
 pub(crate) struct Consumer {
     ring: Direction,
     tail: u64,
-    waiting: bool,
+    empty_calls: u32,
 }
 
 impl Consumer {
@@ -209,9 +215,9 @@ impl Consumer {
         let ring = Direction::new(mapping, geometry, number);
         let tail = ring.load(TAIL_AT);
         ring.used(ring.load(HEAD_AT), tail, TAIL_AT)?;
-        // One that was here before us may have left the wish set.
-        let waiting = ring.load(WANTED_AT) == 1;
-        Ok(Self { ring, tail, waiting })
+        // Of the sleep of one that was here before, nothing is known.
+        ring.store(BELL_AT, 0);
+        Ok(Self { ring, tail, empty_calls: 0 })
     }
 
     /// How many frames wait.
@@ -251,17 +257,20 @@ impl Consumer {
         Ok(received)
     }
 
-    /// Makes known that the bell should be rung for the next frame. `drain` takes back the last
-    /// ring of the bell. True when frames have come meanwhile, and there is no cause to sleep.
-    pub(crate) fn want(&mut self, drain: impl FnOnce()) -> Result<bool, Corrupt> {
-        if self.waiting {
-            if self.ring.load(WANTED_AT) == 1 {
-                return Ok(false);
-            }
-            drain();
+    /// Makes known that the bell should be rung for the next frame, unless it is known already.
+    /// `drain` takes back a ring and tells whether there was one. True when frames have come
+    /// meanwhile, and there is no cause to sleep.
+    pub(crate) fn want(&mut self, drain: impl FnOnce() -> bool) -> Result<bool, Corrupt> {
+        let state = self.ring.load(BELL_AT);
+        self.empty_calls = self.empty_calls.wrapping_add(1);
+        if state == WANTED && !self.empty_calls.is_multiple_of(EMPTY_CALLS) {
+            return Ok(false);
         }
-        self.waiting = true;
-        self.ring.store(WANTED_AT, 1);
+        // Of a ring that has been announced and not yet come, the coming is the end of the sleep.
+        if !drain() && (state == WANTED || state == RUNG) {
+            return Ok(false);
+        }
+        self.ring.store(BELL_AT, WANTED);
         fence(Ordering::SeqCst);
         Ok(self.waiting()? > 0)
     }
@@ -283,20 +292,23 @@ mod tests {
     }
 
     #[test]
-    fn the_bell_is_wanted_once_per_sleep() {
+    fn the_bell_is_rung_once_per_sleep() {
         let (_, mut producer, mut consumer) = ends(SMALL);
         let mut counters = PortCounters::default();
         let frame = [PacketBuf::from_slice(&[1; 20])];
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
-        assert_eq!(consumer.want(|| panic!("not rung")), Ok(true));
+        assert_eq!(consumer.want(|| false), Ok(true));
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, true)));
-        producer.rung();
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
-        let mut drained = 0;
-        assert_eq!(consumer.want(|| drained += 1), Ok(true));
-        assert_eq!(drained, 1);
         assert_eq!(consumer.receive(&mut Batch::default(), 9, &mut counters), Ok(3));
-        assert_eq!(consumer.want(|| panic!("not rung")), Ok(false));
+        // The producer was held up before it rang: nothing to be done but to sleep.
+        assert_eq!(consumer.want(|| false), Ok(false));
+        assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
+        // Now it has rung.
+        assert_eq!(consumer.want(|| true), Ok(true));
+        assert_eq!(consumer.receive(&mut Batch::default(), 9, &mut counters), Ok(1));
+        assert_eq!(consumer.want(|| panic!("no ring is due")), Ok(false));
+        assert_eq!(producer.send(&frame, &mut counters), Ok((1, true)));
     }
 
     #[test]
@@ -326,7 +338,7 @@ mod tests {
                 mapping.number(HEADER_LEN + place * 16).store(value, Ordering::Relaxed);
                 let _ = producer.send(&frame, &mut counters);
                 let _ = consumer.receive(&mut batch, 8, &mut counters);
-                let _ = consumer.want(|| {});
+                let _ = consumer.want(|| value & 2 == 0);
                 for received in batch.frames() {
                     prop_assert!(received.len() <= SMALL.frame_max as usize);
                 }

@@ -385,7 +385,7 @@ impl Port for Memory {
         let Self { name, consumer, counters, own_bell, .. } = self;
         let mut receive = || {
             let received = consumer.receive(batch, max, counters)?;
-            if received > 0 || !consumer.want(|| _ = own_bell.drain())? {
+            if received > 0 || !consumer.want(|| own_bell.drain())? {
                 return Ok(received);
             }
             consumer.receive(batch, max, counters)
@@ -398,7 +398,6 @@ impl Port for Memory {
         let (taken, wanted) = sent.map_err(|c| corrupt(&self.name, c))?;
         if wanted {
             self.peer_bell.ring();
-            self.producer.rung();
         }
         Ok(taken)
     }

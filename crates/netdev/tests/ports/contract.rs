@@ -1,6 +1,6 @@
-//! The contract of `Port`, held against every kind: a table of wires, each with a port at both ends,
-//! and the same checks over all. A kind that carries nothing from end to end (null, pcap) has its
-//! own checks below; a test makes sure that no kind is left out.
+//! The contract of `Port`, held against every kind: a table of wires, each with a port at both
+//! ends, and the same checks over all. A kind that carries nothing from end to end (null, pcap) has
+//! its own checks below; a test makes sure that no kind is left out.
 
 use std::time::Duration;
 
@@ -433,6 +433,82 @@ fn memory_files_are_removed_by_the_last_and_taken_over_from_the_dead() {
     let mut b = open_text(&spec("b")).unwrap();
     send_all(b.as_mut(), &[frame(60, 3)]);
     assert_eq!(receive(a.as_mut(), 1), [frame(60, 3)]);
+}
+
+/// Sends every frame back, sleeping in between, until a frame of 14 bytes comes.
+fn echo(port: &mut dyn Port) {
+    let mut batch = Batch::default();
+    loop {
+        while port.rx(&mut batch, 8).unwrap() == 0 {
+            assert!(wait(&[port.fd().unwrap()], Some(PATIENCE)).unwrap(), "a lost wake-up");
+        }
+        if batch.frames().iter().any(|frame| frame.len() == 14) {
+            return;
+        }
+        send_all(port, batch.frames());
+        batch.clear();
+    }
+}
+
+/// Sends `rounds` frames one at a time and sleeps until each has come back.
+fn ask_echo(port: &mut dyn Port, rounds: usize) {
+    let mut batch = Batch::default();
+    for round in 0..rounds {
+        send_all(port, &[frame(60, round)]);
+        while port.rx(&mut batch, 8).unwrap() == 0 {
+            assert!(wait(&[port.fd().unwrap()], Some(PATIENCE)).unwrap(), "a lost wake-up");
+        }
+        assert_eq!(batch.frames(), [frame(60, round)]);
+        batch.clear();
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_when_both_ends_sleep() {
+    for wire in memory_wires() {
+        let [mut a, mut b] = wire.open();
+        std::thread::scope(|scope| {
+            scope.spawn(move || echo(b.as_mut()));
+            ask_echo(a.as_mut(), 3_000);
+            send_all(a.as_mut(), &[frame(14, 0)]);
+        });
+    }
+}
+
+const CHILD_SPEC: &str = "WEIR_TEST_ECHO_SPEC";
+
+/// The other process of the test below, which starts this one by name; by itself it does nothing.
+#[test]
+fn echo_for_another_process() {
+    if let Ok(spec) = std::env::var(CHILD_SPEC) {
+        echo(open_text(&spec).unwrap().as_mut());
+    }
+}
+
+#[test]
+fn two_processes_are_joined_and_one_may_be_killed() {
+    let files = tempfile::tempdir().unwrap();
+    let spec = format!("memory:{}", files.path().join("wire").display());
+    let child = || {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "contract::echo_for_another_process"]);
+        command.env(CHILD_SPEC, format!("{spec}?end=b")).stdout(std::process::Stdio::null());
+        netdev::sys::spawn::spawn(command, None).unwrap()
+    };
+    let mut port = open_text(&spec).unwrap();
+    let mut first = child();
+    until("the other end", || port.info().link_up);
+    ask_echo(port.as_mut(), 200);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(!port.info().link_up);
+    let mut second = child();
+    until("the other end again", || port.info().link_up);
+    ask_echo(port.as_mut(), 200);
+    send_all(port.as_mut(), &[frame(14, 0)]);
+    assert!(second.wait().unwrap().success());
+    drop(port);
+    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 0);
 }
 
 #[test]
