@@ -1,7 +1,7 @@
 //! What becomes of a packet: verdicts, and the list that collects them.
 //!
-//! The datapath sends nothing; it says what is to be sent. Every packet that goes in yields at least
-//! one verdict.
+//! The datapath sends nothing; it says what is to be sent. Every packet that goes in yields at
+//! least one verdict.
 
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};

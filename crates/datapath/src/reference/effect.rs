@@ -1,4 +1,5 @@
-//! What a packet changes: counters, meters, learnt addresses. Written down first, carried out after.
+//! What a packet changes: counters, meters, learnt addresses. Written down first, carried out
+//! after, so that nothing of it can be seen half done.
 
 use std::collections::BTreeMap;
 
