@@ -250,7 +250,7 @@ fn clamp_u16(value: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use etherparse::{PacketBuilder, PacketBuilderStep, SlicedPacket, TransportSlice};
-    use proptest::prelude::*;
+    use proptest::prelude::{any, prop_assert, proptest};
 
     use super::*;
 

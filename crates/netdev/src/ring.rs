@@ -278,7 +278,7 @@ impl Consumer {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::prelude::{any, prop_assert, proptest};
 
     use super::*;
 

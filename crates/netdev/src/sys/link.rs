@@ -425,9 +425,11 @@ fn put_end(request: &mut Request, end: &VethEnd<'_>) {
     }
 }
 
-/// Reads a link message; `None` for another message, or one without a name.
+/// Reads a link message; `None` for another message, or one without a name. A bridge tells of its
+/// ports in link messages of its own family, also that one has left it: that is no device's end.
 pub(super) fn link_of(reply: &Reply) -> Option<Link> {
-    if reply.kind != libc::RTM_NEWLINK && reply.kind != libc::RTM_DELLINK {
+    let of_link = reply.kind == libc::RTM_NEWLINK || reply.kind == libc::RTM_DELLINK;
+    if !of_link || reply.family() != Some(0) {
         return None;
     }
     let attributes = reply.attributes(IFINFOMSG_LEN);
@@ -471,5 +473,25 @@ fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::netlink::messages;
+    use super::*;
+
+    #[test]
+    fn a_bridge_that_lets_a_port_go_is_not_the_port_s_end() {
+        let message = |family: u8| {
+            let mut header = ifinfomsg(7, IFF_UP, 0);
+            header[0] = family;
+            let mut request = Request::new(libc::RTM_DELLINK, 0, &header);
+            request.attr_text(IFLA_IFNAME, "veth0");
+            messages(&request.finish(1, 0)).remove(0)
+        };
+        let link = link_of(&message(0)).unwrap();
+        assert_eq!((link.index, link.name.as_str(), link.up), (7, "veth0", true));
+        assert_eq!(link_of(&message(7)), None);
     }
 }

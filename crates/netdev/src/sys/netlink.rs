@@ -94,7 +94,8 @@ impl Request {
         }
     }
 
-    fn finish(mut self, sequence: u32, more_flags: u16) -> Vec<u8> {
+    /// The bytes to be sent.
+    pub(crate) fn finish(mut self, sequence: u32, more_flags: u16) -> Vec<u8> {
         let len = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[0..4].copy_from_slice(&len.to_ne_bytes());
         let flags = u16::from_ne_bytes([self.bytes[6], self.bytes[7]]) | more_flags;
@@ -114,6 +115,11 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// The first byte of the family header, which is the address family in all of them.
+    pub(crate) fn family(&self) -> Option<u8> {
+        self.body.first().copied()
+    }
+
     /// The family header's bytes from `offset`, as a number of the host's byte order.
     pub(crate) fn header_u32(&self, offset: usize) -> Option<u32> {
         read_u32(&self.body, offset)

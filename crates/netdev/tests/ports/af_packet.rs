@@ -9,7 +9,7 @@ use netdev::sys::udp::set_segment_size;
 use netdev::{Port, open_text};
 use packet::{Batch, PacketBuf};
 
-use crate::testbed::{Forwarder, Line, PATIENCE, line, until, v4, v6};
+use crate::testbed::{Forwarder, Host, Line, MAC_A, PATIENCE, line, until, v4, v6};
 
 fn forwarder(line: &Line) -> Forwarder {
     Forwarder::start(&line.switch.ns, ["af_packet:sa", "af_packet:sb"])
@@ -65,6 +65,27 @@ fn tcp_passes_jumbo_frames() {
     let [a, _] = forwarder.stop();
     assert_eq!((a.rx_errors, a.tx_errors), (0, 0), "{a:?}");
     assert!(a.rx_bytes / a.rx_packets > 4_000, "{a:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn tcp_passes_between_a_tap_and_a_veth() {
+    for options in ["", "?vnet_hdr=true"] {
+        let line = line(1_500);
+        // Host a loses its veth and gets a TAP device in its place.
+        line.a.rtnl.delete("va").unwrap();
+        let open = |host: &Host, spec: &str| host.ns.enter(|| open_text(spec).unwrap()).unwrap();
+        let tap = open(&line.a, &format!("tap:t0{options}"));
+        line.a.rtnl.set_mac("t0", MAC_A).unwrap();
+        line.a.configure("t0", 1);
+        let forwarder = Forwarder::join([tap, open(&line.switch, "af_packet:sb")]);
+        tcp_echo(&line, 5_000_000, v4(1), v4(2));
+        let counters = forwarder.stop();
+        for counters in counters {
+            assert_eq!((counters.rx_errors, counters.tx_errors), (0, 0), "{counters:?}");
+            assert!(counters.rx_bytes / counters.rx_packets <= 1_514, "{counters:?}");
+        }
+    }
 }
 
 #[test]

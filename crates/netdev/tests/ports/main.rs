@@ -7,4 +7,5 @@ mod af_packet;
 mod contract;
 mod links;
 mod monitor;
+mod spawned;
 mod testbed;

@@ -52,7 +52,7 @@ impl Host {
         Self { ns, rtnl }
     }
 
-    fn configure(&self, name: &str, last: u8) {
+    pub(crate) fn configure(&self, name: &str, last: u8) {
         self.ns.enter(|| quiet_ipv6(name)).unwrap().unwrap();
         self.rtnl.set_up(name, true).unwrap();
         self.rtnl.add_address(name, v4(last), 24).unwrap();
@@ -108,7 +108,10 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     pub(crate) fn start(ns: &Namespace, specs: [&str; 2]) -> Self {
-        let ports = ns.enter(|| specs.map(|spec| open_text(spec).unwrap())).unwrap();
+        Self::join(ns.enter(|| specs.map(|spec| open_text(spec).unwrap())).unwrap())
+    }
+
+    pub(crate) fn join(ports: [Box<dyn Port>; 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || forward(ports, &stopped));
