@@ -1,8 +1,9 @@
 //! The forwarding pipeline: flow tables, groups, meters, actions, counters and trace.
 //!
 //! A datapath is a function from a frame, a port and a moment to verdicts, and a state that
-//! commands change. It has no thread, clock, socket or randomness, so that every run can be replayed. The
-//! seam is the trait [`Datapath`]; [`Reference`] is the specification as plain code behind it.
+//! commands change. It has no thread, clock, socket or randomness, so that every run can be
+//! replayed. The seam is the trait [`Datapath`]; [`Reference`] is the specification as plain code
+//! behind it.
 #![forbid(unsafe_code)]
 
 mod action_set;

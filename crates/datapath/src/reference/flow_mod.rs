@@ -116,12 +116,20 @@ impl Reference {
         {
             return Err(Error::FlowModOverlap);
         }
+        let mut entry = Entry::new(flow_mod, now);
         let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
-        if old.is_none() && table.entries().len() >= self.config.max_entries as usize {
+        if let Some(old) = old.and_then(|index| table.get_mut(index)) {
+            let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
+            if version != Version::V1_0 && !resets {
+                entry.packets = old.packets;
+                entry.bytes = old.bytes;
+            }
+            *old = entry;
+        } else if table.entries().len() >= self.config.max_entries as usize {
             return Err(Error::FlowModTableFull);
+        } else {
+            table.insert(entry);
         }
-        let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
-        table.insert(Entry::new(flow_mod, now), version != Version::V1_0 && !resets);
         self.counters.add(Counter::FlowsAdded, 1);
         Ok(Outcome { added: 1, ..Outcome::default() })
     }

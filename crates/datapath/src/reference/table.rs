@@ -56,20 +56,10 @@ impl Table {
         range.any(|index| self.entries[index].matching.overlaps(matching))
     }
 
-    /// Adds an entry or replaces the one of equal match and priority, whose counters are copied
-    /// when `keep_counts` says so (clause 6.4).
-    pub(super) fn insert(&mut self, mut entry: Entry, keep_counts: bool) {
-        let old = self.find_strict(&entry.matching, entry.priority);
-        if let Some(old) = old.and_then(|index| self.entries.get_mut(index)) {
-            if keep_counts {
-                entry.packets = old.packets;
-                entry.bytes = old.bytes;
-            }
-            *old = entry;
-        } else {
-            let index = self.priority_range(entry.priority).end;
-            self.entries.insert(index, entry);
-        }
+    /// Adds an entry behind those of its priority. There must be no equal one.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let index = self.priority_range(entry.priority).end;
+        self.entries.insert(index, entry);
     }
 
     /// Takes out the entries that `goes` says something about, with what it says.

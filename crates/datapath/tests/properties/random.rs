@@ -42,6 +42,7 @@ pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
         2 => group_mod().prop_map(Op::GroupMod),
         1 => meter_mod().prop_map(Op::MeterMod),
         6 => (1_u32..6, frame()).prop_map(|(port, frame)| Op::Packet(PortNo(port), frame)),
+        1 => (1_u32..6, damaged()).prop_map(|(port, frame)| Op::Packet(PortNo(port), frame)),
         1 => packet_out().prop_map(Op::PacketOut),
         1 => (0_u64..3_000_000_000).prop_map(Op::Wait),
     ];
@@ -66,6 +67,19 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
             frame.ipv4(ip).udp(1000, 53 + tp_dst).payload(b"weir").build()
         },
     )
+}
+
+/// Frames that are cut off, with some bytes turned into others.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
+    (frame(), changes, any::<prop::sample::Index>()).prop_map(|(mut frame, changes, end)| {
+        for (at, byte) in changes {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+        }
+        frame.truncate(end.index(frame.len()));
+        frame
+    })
 }
 
 /// Matches that meet some of the frames.
