@@ -105,12 +105,24 @@ impl LinkMonitor {
                         self.learn(if gone { change.gone() } else { change }, &mut changes);
                     }
                 }
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                Err(error) if overflowed(&error) => {
+                    // What was queued before the loss is older than the list, and must not come
+                    // after it.
+                    self.forget_queued()?;
                     self.list_anew(&mut changes)?;
                 }
-                Err(source) => {
-                    return Err(LinkError { what: "hearing of devices".into(), source });
-                }
+                Err(source) => return Err(hearing(source)),
+            }
+        }
+    }
+
+    fn forget_queued(&self) -> Result<(), LinkError> {
+        loop {
+            match self.socket.heard() {
+                Ok(heard) if heard.is_empty() => return Ok(()),
+                Ok(_) => {}
+                Err(error) if overflowed(&error) => {}
+                Err(source) => return Err(hearing(source)),
             }
         }
     }
@@ -144,4 +156,12 @@ impl LinkMonitor {
             changes.push(change);
         }
     }
+}
+
+fn overflowed(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+fn hearing(source: std::io::Error) -> LinkError {
+    LinkError { what: "hearing of devices".into(), source }
 }
