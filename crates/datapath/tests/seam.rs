@@ -97,7 +97,7 @@ fn flow_mods_that_no_text_can_say_are_refused() {
 }
 
 #[test]
-fn emergency_entries_of_1_0_are_refused() {
+fn what_1_0_does_not_have_or_weir_does_not_offer_is_refused() {
     let emergency = |f: &mut FlowMod| f.flags = FlowModFlags::EMERG;
     assert_eq!(refused(emergency, Version::V1_0), Error::FlowModBadFlags);
     let with_timeout = |f: &mut FlowMod| {
@@ -105,6 +105,8 @@ fn emergency_entries_of_1_0_are_refused() {
         f.idle_timeout_s = 5;
     };
     assert_eq!(refused(with_timeout, Version::V1_0), Error::FlowModBadTimeout);
+    let goto = |f: &mut FlowMod| f.instructions = vec![Instruction::GotoTable(TableId(1))];
+    assert_eq!(refused(goto, Version::V1_0), Error::BadInstructionUnsupInst);
     let later = |f: &mut FlowMod| f.flags = FlowModFlags::RESET_COUNTS;
     assert_eq!(refused(later, Version::V1_0), Error::FlowModBadFlags);
 }

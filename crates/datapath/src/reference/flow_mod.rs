@@ -3,6 +3,7 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were.
 
+use openflow::InstructionKind::ApplyActions;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
@@ -80,8 +81,10 @@ impl Reference {
                 self.check_flow_mod(flow_mod, version)?;
                 self.modify(flow_mod, Some(flow_mod.priority), version, now)
             }
-            FlowModCommand::Delete => self.delete(flow_mod, None, now),
-            FlowModCommand::DeleteStrict => self.delete(flow_mod, Some(flow_mod.priority), now),
+            FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
+            FlowModCommand::DeleteStrict => {
+                self.delete(flow_mod, Some(flow_mod.priority), version, now)
+            }
             FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
         }
     }
@@ -97,6 +100,12 @@ impl Reference {
             return Err(Error::BadRequestBufferUnknown);
         }
         check_match(&flow_mod.matching)?;
+        // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto
+        // could lead backwards there.
+        let has_others = flow_mod.instructions.iter().any(|i| i.kind() != ApplyActions);
+        if version == Version::V1_0 && has_others {
+            return Err(Error::BadInstructionUnsupInst);
+        }
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
@@ -145,20 +154,20 @@ impl Reference {
     ) -> Result<Outcome, Error> {
         let request = request_of(flow_mod, false);
         let filter = Filter { request: &request, strict_priority };
-        let Some(table) = self.tables.get_mut(usize::from(flow_mod.table_id.0)) else {
-            return Err(Error::FlowModBadTableId);
-        };
+        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
         let mut modified = 0;
-        for entry in table.entries_mut().iter_mut().filter(|entry| filter.takes(entry)) {
-            entry.instructions = flow_mod.instructions.as_slice().into();
-            if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
-                entry.packets = 0;
-                entry.bytes = 0;
+        for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
+            for entry in table.entries_mut().iter_mut().filter(|entry| filter.takes(entry)) {
+                entry.instructions = flow_mod.instructions.as_slice().into();
+                if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+                    entry.packets = 0;
+                    entry.bytes = 0;
+                }
+                if version == Version::V1_0 {
+                    entry.cookie = flow_mod.cookie;
+                }
+                modified += 1;
             }
-            if version == Version::V1_0 {
-                entry.cookie = flow_mod.cookie;
-            }
-            modified += 1;
         }
         if modified == 0 && version == Version::V1_0 {
             return self.add(flow_mod, version, now);
@@ -170,15 +179,25 @@ impl Reference {
         &mut self,
         flow_mod: &FlowMod,
         strict_priority: Option<u16>,
+        version: Version,
         now: Nanos,
     ) -> Result<Outcome, Error> {
-        let tables = self.tables_of(flow_mod.table_id).ok_or(Error::FlowModBadTableId)?;
+        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
         check_match(&flow_mod.matching)?;
         let request = request_of(flow_mod, true);
         let filter = Filter { request: &request, strict_priority };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
         Ok(Outcome { removed, ..Outcome::default() })
+    }
+
+    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
+    /// wherever it resides (its clause 4.6).
+    fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
+        match version {
+            Version::V1_0 => self.tables_of(TableId::ALL),
+            Version::V1_3 => self.tables_of(flow_mod.table_id),
+        }
     }
 
     /// The tables that a number names: itself, or all; none when there is no such table.

@@ -180,7 +180,10 @@ impl<'a> Walk<'a> {
             self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
             match self.instructions(&mut packet, &mut set, entry, table_id) {
                 ControlFlow::Break(()) => return,
-                ControlFlow::Continue(Some(next)) => table_id = next,
+                ControlFlow::Continue(Some(next)) => {
+                    assert!(next > table_id, "an entry that leads backwards was let in");
+                    table_id = next;
+                }
                 ControlFlow::Continue(None) => break,
             }
         }
