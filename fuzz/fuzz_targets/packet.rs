@@ -1,5 +1,5 @@
-//! Extraction: any bytes give a flow key; what the key holds fits its field, and the same bytes give
-//! the same key.
+//! Extraction: any bytes give a flow key; what the key holds fits its field, and the same bytes
+//! give the same key.
 #![no_main]
 
 use openflow::field::FIELDS;

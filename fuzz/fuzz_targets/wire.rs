@@ -1,5 +1,5 @@
-//! The codec: any bytes are decoded or refused with a protocol error, and what is decoded is encoded
-//! as bytes that mean the same, and printed.
+//! The codec: any bytes are decoded or refused with a protocol error, and what is decoded is
+//! encoded as bytes that mean the same, and printed.
 #![no_main]
 
 use openflow::text::format_reply;

@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Findings go to the target that found them, frames of packets to the parser of packets, everything
-/// else to the decoder of messages.
+/// Findings go to the target that found them, frames of packets to the parser of packets,
+/// everything else to the decoder of messages.
 fn target_of(vector: &Vector) -> String {
     let is_below = |name: &str| vector.file.components().any(|part| part.as_os_str() == name);
     match vector.file.file_stem() {

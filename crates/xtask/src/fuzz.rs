@@ -2,8 +2,8 @@
 //!
 //! The coverage that guides libFuzzer is a stable pass of the compiler's back end, so neither a
 //! nightly toolchain nor cargo-fuzz is needed; libFuzzer itself comes with the crate
-//! `libfuzzer-sys` and wants a C++ compiler. Seeds come from `vectors/`. It must never pass a target
-//! that coverage does not guide: such a run finds nothing and looks like success.
+//! `libfuzzer-sys` and wants a C++ compiler. Seeds come from `vectors/`. It must never pass a
+//! target that coverage does not guide: such a run finds nothing and looks like success.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
