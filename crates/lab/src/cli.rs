@@ -249,13 +249,14 @@ impl RunArgs {
         if let Some(duration) = self.duration {
             timing.load_s = duration;
         }
+        let kind = bed_kind(self.testbed)?;
         Ok(Plan {
             scenario,
-            cells: self.cells(scenario),
+            cells: self.cells(scenario, kind),
             methods: methods(scenario, &self.method)?,
             timing,
             repeats: usize::from(self.repeats),
-            kind: bed_kind(self.testbed)?,
+            kind,
             settings: self.paths.settings()?,
             limit: self.budget.map(Duration::from_secs),
             quiet: self.output.quiet,
@@ -263,12 +264,18 @@ impl RunArgs {
     }
 
     /// The whole matrix, links outermost, so that what is compared stands together.
-    fn cells(&self, scenario: &dyn Scenario) -> Vec<CellKey> {
+    /// In-memory ports have no links and so no rates.
+    fn cells(&self, scenario: &dyn Scenario, kind: BedKind) -> Vec<CellKey> {
+        let free = [LinkRate(None)];
+        let (port_rates, control_rates) = match kind {
+            BedKind::Kernel => (&self.port_rate[..], &self.control_rate[..]),
+            BedKind::Memory => (&free[..], &free[..]),
+        };
         let apps = if self.app.is_empty() { scenario.apps() } else { &self.app };
         let mut cells = Vec::new();
         for version in &self.of {
-            for port_rate in &self.port_rate {
-                for control_rate in &self.control_rate {
+            for port_rate in port_rates {
+                for control_rate in control_rates {
                     for app in apps {
                         for dut in &self.dut {
                             cells.extend(self.controller.iter().map(|controller| CellKey {

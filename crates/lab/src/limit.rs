@@ -24,7 +24,8 @@ pub const RULE: &str = "All utilisations are those of the busiest whole second o
 measurement. (1) A shaped port or control link that carried at least 95 % of its rate (FCS, \
 preamble and gap counted) limits. (2) Else the controller or the switch limits if its busiest \
 thread took at least 90 % of a core (a program that can use only one core, such as Python under \
-its lock, is judged by all its threads together). (3) Else, if all cores together were at least \
+its lock, is judged by all its threads together); so does the sending host where the lab's own \
+traffic does that. (3) Else, if all cores together were at least \
 95 % busy, the machine limits: hosts, switch and controller share it. (4) Else, if at least \
 99.5 % of a fixed offered load arrived, the offered load is the limit. (5) Else no part was \
 saturated: delay on the path or the sending host limits. Where (1) or (2) holds and all cores \
@@ -42,6 +43,8 @@ pub enum Part {
     Controller,
     /// The switch's CPU.
     Switch,
+    /// The host: the lab's own traffic took all of a core.
+    Host,
     /// All cores of the shared machine.
     Machine,
     /// Nothing: what was offered arrived.
@@ -59,9 +62,10 @@ impl Part {
             Self::ControlLink => "control link",
             Self::Controller => "controller",
             Self::Switch => "switch",
+            Self::Host => "host",
             Self::Machine => "machine CPU",
             Self::OfferedLoad => "offered load",
-            Self::None => "none (host)",
+            Self::None => "none",
         }
     }
 }
@@ -115,6 +119,7 @@ fn program(load: &Load) -> Option<(Part, String)> {
     let part = match process.role {
         Role::Switch => Part::Switch,
         Role::Controller => Part::Controller,
+        Role::Host => Part::Host,
     };
     let why = format!(
         "{} used {:.0} % of a core (busiest thread {} {:.0} %)",
@@ -133,7 +138,7 @@ fn shares(load: &Load) -> String {
         .iter()
         .map(|process| format!("{} {:.0} %", process.name, process.cpu_cores * 100.0))
         .collect();
-    words.push(format!("hosts and the rest {:.0} %", load.rest_cores() * 100.0));
+    words.push(format!("everything else {:.0} %", load.rest_cores() * 100.0));
     format!("{} of a core each; all cores {:.0} % busy", words.join(", "), load.machine * 100.0)
 }
 
@@ -202,6 +207,6 @@ mod tests {
         let limit = limiting(&load(None, None, (0.5, 0.95), 0.99), None);
         assert!(limit.machine_full && limit.part == Part::Controller);
         let shared = limiting(&load(None, None, (0.7, 0.6), 1.0), None);
-        assert!(shared.why.contains("hosts and the rest 70 %"), "{}", shared.why);
+        assert!(shared.why.contains("everything else 70 %"), "{}", shared.why);
     }
 }

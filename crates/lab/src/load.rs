@@ -100,6 +100,8 @@ pub enum Role {
     Switch,
     /// The controller.
     Controller,
+    /// The lab itself, which sends and receives its own traffic at the hosts.
+    Host,
 }
 
 /// A program to be watched.
@@ -207,7 +209,7 @@ impl Load {
             .max_by(|a, b| a.cpu_cores.total_cmp(&b.cpu_cores))
     }
 
-    /// Cores that everything else took: hosts' tools, kernel work on their behalf, other programs.
+    /// Cores that everything else took: tools at the hosts, other programs of the machine.
     #[must_use]
     pub fn rest_cores(&self) -> f64 {
         let watched: f64 = self.processes.iter().map(|process| process.cpu_cores).sum();

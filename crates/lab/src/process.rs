@@ -1,4 +1,5 @@
-//! A program that the lab runs: started in its namespace, its output in a log, ended with its owner.
+//! A program that the lab runs: started in its namespace, its output in a log, ended with its
+//! owner.
 //!
 //! Dropping a [`Process`] ends it: SIGTERM, a few seconds to obey, then SIGKILL. The kernel kills
 //! it too when the lab itself dies. A program must never outlive the value that owns it.

@@ -7,7 +7,7 @@ use crate::bed::{Bed, Traffic};
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{Controller, ControllerPlan};
 use crate::dut::{Dut, DutPlan, PortName};
-use crate::load::Watched;
+use crate::load::{Role, Watched};
 use crate::method;
 use crate::process;
 use crate::report::CellKey;
@@ -154,7 +154,13 @@ impl Session {
     /// The programs whose CPU is watched.
     #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
-        [self.dut.watched(), self.controller.watched()].concat()
+        let host = Watched {
+            role: Role::Host,
+            name: "lab".to_owned(),
+            pid: std::process::id(),
+            cores_max: 0,
+        };
+        [self.dut.watched(), self.controller.watched(), &[host]].concat()
     }
 
     /// The commands that started controller and switch.

@@ -112,8 +112,7 @@ pub(super) fn bars(rows: &[Bar], unit: &str) -> String {
     let mut y = TOP;
     for row in rows {
         if let Some(group) = &row.group {
-            let (base, group) = (y + ROW * 0.7, escape(group));
-            let _ = write!(svg, r#"<text class="head" x="0" y="{base:.1}">{group}</text>"#);
+            put_text(&mut svg, "head", 0.0, y + ROW * 0.7, "start", group);
             y += ROW;
         }
         bar(&mut svg, row, y, scale, most);
@@ -125,40 +124,50 @@ pub(super) fn bars(rows: &[Bar], unit: &str) -> String {
 
 fn open(height: f64) -> String {
     format!(
-        r#"<svg viewBox="0 0 {WIDTH:.0} {height:.0}" role="img" xmlns="http://www.w3.org/2000/svg">"#
+        "<svg viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" \
+         xmlns=\"http://www.w3.org/2000/svg\">"
     )
+}
+
+/// A text at a place; `anchor` is the SVG word for the end of it that is there.
+fn put_text(svg: &mut String, class: &str, x: f64, y: f64, anchor: &str, text: &str) {
+    let text = escape(text);
+    let _ = write!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    );
+}
+
+fn put_line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let ((x1, y1), (x2, y2)) = (from, to);
+    let _ = write!(
+        svg,
+        "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+    );
 }
 
 fn axis(svg: &mut String, most: f64, scale: f64, height: f64, unit: &str) {
     let step = step(most);
     let decimals = if step < 0.1 { 2 } else { usize::from(step < 1.0) };
-    let (top, bottom) = (TOP, height - BOTTOM);
     let mut value = 0.0;
     while value <= most * 1.0001 {
         let x = LEFT + value * scale;
-        let label = grouped(value, decimals);
-        let _ = write!(
-            svg,
-            r#"<line class="grid" x1="{x:.1}" y1="{top}" x2="{x:.1}" y2="{bottom:.1}"/><text class="axis" x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"#,
-            height - 10.0
-        );
+        put_line(svg, "grid", (x, TOP), (x, height - BOTTOM));
+        put_text(svg, "axis", x, height - 10.0, "middle", &grouped(value, decimals));
         value += step;
     }
-    let (x, y) = (WIDTH - RIGHT + 16.0, height - 10.0);
-    let _ = write!(svg, r#"<text class="axis" x="{x:.1}" y="{y:.1}">{}</text>"#, escape(unit));
+    put_text(svg, "axis", WIDTH - RIGHT + 16.0, height - 10.0, "start", unit);
 }
 
 fn bar(svg: &mut String, row: &Bar, y: f64, scale: f64, most: f64) {
     let middle = y + ROW / 2.0;
-    let colour = row.colour % 6;
     let text_y = middle + 4.5;
+    put_text(svg, "", LEFT - 10.0, text_y, "end", &row.label);
+    let (colour, top, width) = (row.colour % 6, y + 5.0, (row.mean * scale).max(0.0));
     let _ = write!(
         svg,
-        r#"<text x="{:.1}" y="{text_y:.1}" text-anchor="end">{}</text><rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" rx="2" fill="var(--c{colour})" opacity="0.82"/>"#,
-        LEFT - 10.0,
-        escape(&row.label),
-        y + 5.0,
-        (row.mean * scale).max(0.0),
+        "<rect x=\"{LEFT}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" rx=\"2\" \
+         fill=\"var(--c{colour})\" opacity=\"0.82\"/>",
         ROW - 10.0
     );
     let mut end = LEFT + row.mean * scale;
@@ -166,88 +175,95 @@ fn bar(svg: &mut String, row: &Bar, y: f64, scale: f64, most: f64) {
         let low = LEFT + (row.mean - interval).max(0.0) * scale;
         let high = LEFT + (row.mean + interval).min(most) * scale;
         end = end.max(high);
-        let (above, below) = (middle - 5.0, middle + 5.0);
-        let _ = write!(
-            svg,
-            r#"<path class="whisker" fill="none" d="M{low:.1} {middle:.1}H{high:.1}M{low:.1} {above:.1}V{below:.1}M{high:.1} {above:.1}V{below:.1}"/>"#
-        );
+        put_line(svg, "whisker", (low, middle), (high, middle));
+        for x in [low, high] {
+            put_line(svg, "whisker", (x, middle - 5.0), (x, middle + 5.0));
+        }
     }
     for sample in &row.samples {
         let x = LEFT + sample * scale;
         end = end.max(x);
-        let _ = write!(svg, r#"<circle class="dot" cx="{x:.1}" cy="{middle:.1}" r="2.6"/>"#);
+        let _ = write!(svg, "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"2.6\"/>");
     }
     if let Some(ceiling) = row.ceiling.filter(|ceiling| *ceiling <= most * 1.0001) {
         let x = LEFT + ceiling * scale;
         end = end.max(x);
-        let (above, below) = (y + 2.0, y + ROW - 2.0);
-        let _ = write!(
-            svg,
-            r#"<line class="ceiling" x1="{x:.1}" y1="{above:.1}" x2="{x:.1}" y2="{below:.1}"/>"#
-        );
+        put_line(svg, "ceiling", (x, y + 2.0), (x, y + ROW - 2.0));
     }
-    let (x, text) = (end + 10.0, escape(&row.text));
-    let _ = write!(svg, r#"<text x="{x:.1}" y="{text_y:.1}">{text}</text>"#);
+    put_text(svg, "", end + 10.0, text_y, "start", &row.text);
+}
+
+const CURVES_HEIGHT: f64 = 340.0;
+const CURVES_LEFT: f64 = 60.0;
+const CURVES_RIGHT: f64 = 820.0;
+
+/// The logarithmic axis of the distributions, in powers of ten.
+struct Decades {
+    first: f64,
+    last: f64,
+}
+
+impl Decades {
+    fn x(&self, value: f64) -> f64 {
+        let share = (value.max(1.0).log10() - self.first) / (self.last - self.first);
+        CURVES_LEFT + share * (CURVES_RIGHT - CURVES_LEFT)
+    }
+}
+
+fn curve_y(quantile: f64) -> f64 {
+    TOP + (1.0 - quantile) * (CURVES_HEIGHT - TOP - BOTTOM - 10.0)
 }
 
 /// Cumulative distributions over a logarithmic axis of microseconds.
 pub(super) fn distributions(curves: &[Curve]) -> String {
-    const HEIGHT: f64 = 340.0;
-    const X0: f64 = 60.0;
-    const X1: f64 = 820.0;
     let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
     let low = values().fold(f64::MAX, f64::min).max(1.0);
     let high = values().fold(1.0, f64::max);
     if curves.is_empty() || low > high {
         return String::new();
     }
-    let (first, last) = (low.log10().floor(), high.log10().ceil().max(low.log10().floor() + 1.0));
-    let x_of = |value: f64| X0 + (value.max(1.0).log10() - first) / (last - first) * (X1 - X0);
-    let y_of = |quantile: f64| TOP + (1.0 - quantile) * (HEIGHT - TOP - BOTTOM - 10.0);
-    let mut svg = open(HEIGHT);
+    let first = low.log10().floor();
+    let decades = Decades { first, last: high.log10().ceil().max(first + 1.0) };
+    let mut svg = open(CURVES_HEIGHT);
     for quantile in [0.0, 0.25, 0.5, 0.75, 0.99] {
-        let y = y_of(quantile);
-        let percent = quantile * 100.0;
-        let _ = write!(
-            svg,
-            r#"<line class="grid" x1="{X0}" y1="{y:.1}" x2="{X1}" y2="{y:.1}"/><text class="axis" x="{:.1}" y="{:.1}" text-anchor="end">{percent:.0} %</text>"#,
-            X0 - 8.0,
-            y + 4.0
-        );
+        let y = curve_y(quantile);
+        put_line(&mut svg, "grid", (CURVES_LEFT, y), (CURVES_RIGHT, y));
+        let percent = format!("{:.0} %", quantile * 100.0);
+        put_text(&mut svg, "axis", CURVES_LEFT - 8.0, y + 4.0, "end", &percent);
     }
-    let mut power = first;
-    while power <= last {
+    let mut power = decades.first;
+    while power <= decades.last {
         let value = 10_f64.powf(power);
-        let x = x_of(value);
-        let bottom = y_of(0.0);
-        let _ = write!(
-            svg,
-            r#"<line class="grid" x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{bottom:.1}"/><text class="axis" x="{x:.1}" y="{:.1}" text-anchor="middle">{} µs</text>"#,
-            bottom + 20.0,
-            grouped(value, 0)
-        );
+        let (x, bottom) = (decades.x(value), curve_y(0.0));
+        put_line(&mut svg, "grid", (x, TOP), (x, bottom));
+        let label = format!("{} µs", grouped(value, 0));
+        put_text(&mut svg, "axis", x, bottom + 20.0, "middle", &label);
         power += 1.0;
     }
     for (index, curve) in curves.iter().enumerate() {
-        let points: Vec<String> = curve
-            .points
-            .iter()
-            .map(|(quantile, value)| format!("{:.1},{:.1}", x_of(*value), y_of(*quantile)))
-            .collect();
-        let colour = curve.colour % 6;
-        let dash = if curve.dashed { r#" stroke-dasharray="6 4""# } else { "" };
-        let y = TOP + 18.0 + 22.0 * index as f64;
-        let _ = write!(
-            svg,
-            r#"<polyline class="curve" stroke="var(--c{colour})"{dash} points="{}"/><line class="curve" stroke="var(--c{colour})"{dash} x1="850" y1="{:.1}" x2="880" y2="{:.1}"/><text x="890" y="{y:.1}">{}</text>"#,
-            points.join(" "),
-            y - 4.5,
-            y - 4.5,
-            escape(&curve.label)
-        );
+        put_curve(&mut svg, curve, &decades, TOP + 18.0 + 22.0 * index as f64);
     }
     svg.push_str("</svg>");
     svg
+}
+
+/// A curve, and its line in the legend at height `y`.
+fn put_curve(svg: &mut String, curve: &Curve, decades: &Decades, y: f64) {
+    let colour = curve.colour % 6;
+    let dash = if curve.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+    let stroke = format!("class=\"curve\" stroke=\"var(--c{colour})\"{dash}");
+    let points: Vec<String> = curve
+        .points
+        .iter()
+        .map(|(quantile, value)| format!("{:.1},{:.1}", decades.x(*value), curve_y(*quantile)))
+        .collect();
+    let (points, above) = (points.join(" "), y - 4.5);
+    let _ = write!(
+        svg,
+        "<polyline {stroke} points=\"{points}\"/>\
+         <polyline {stroke} points=\"850,{above:.1} 880,{above:.1}\"/>"
+    );
+    put_text(svg, "", 890.0, y, "start", &curve.label);
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn side_by_side(report: &Report, table: &mut Table) {
     let Some(first) = report.cells.first() else { return };
     for (index, measurement) in first.measurements.iter().enumerate() {
         for figure in &measurement.figures {
-            if !is_shown(&figure.id) {
+            if !is_shown(&figure.id) || fits_nowhere(report, index) {
                 continue;
             }
             let mut row = vec![format!("{}, {}", figure.label, figure.unit)];
@@ -60,6 +60,13 @@ fn side_by_side(report: &Report, table: &mut Table) {
             table.add_row(row);
         }
     }
+}
+
+/// Whether the testbed carries the method in no cell; the footer then says why.
+fn fits_nowhere(report: &Report, index: usize) -> bool {
+    let of = |cell: &Cell| cell.measurements.get(index).is_some_and(|m| m.unfit.is_some());
+    let mut measured = report.cells.iter().filter(|cell| cell.state == State::Measured).peekable();
+    measured.peek().is_some() && measured.all(of)
 }
 
 fn is_loading(report: &Report, index: usize) -> bool {
@@ -189,6 +196,16 @@ fn footer(report: &Report) -> String {
             "{}: {:.1} times the packets/s of {} ({}).\n",
             comparison.cell, comparison.ratio, comparison.baseline, comparison.links
         );
+    }
+    for index in 0..report.cells.first().map_or(0, |cell| cell.measurements.len()) {
+        let unfit = report.cells.iter().filter_map(|cell| cell.measurements.get(index));
+        if let Some((label, reason)) = unfit
+            .filter_map(|m| Some((&m.label, m.unfit.as_ref()?)))
+            .next()
+            .filter(|_| fits_nowhere(report, index))
+        {
+            text += &format!("{label}: left out, {reason}.\n");
+        }
     }
     for tool in own_tools(report) {
         text += &format!("{tool}\n");

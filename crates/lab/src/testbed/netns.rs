@@ -149,7 +149,7 @@ impl NetnsBed {
         let ends = [(&self.switch, SWITCH_CONTROL_IP), (&self.controller, CONTROLLER_IP)];
         for (place, address) in ends {
             if let Some(rate) = self.shape.control_rate.0 {
-                // Segments as they would be on the line: the link's counters then hold every header.
+                // Segments as on the line: the link's counters then hold every header.
                 place.offloads_off(CONTROL_DEVICE)?;
                 place.rtnl.set_tbf(CONTROL_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
             }

@@ -16,6 +16,7 @@ pub(super) fn part_class(part: Part) -> &'static str {
         Part::ControlLink => "control_link",
         Part::Controller => "controller",
         Part::Switch => "switch",
+        Part::Host => "host",
         Part::Machine => "machine",
         Part::OfferedLoad | Part::None => "",
     }
@@ -28,7 +29,7 @@ pub(super) fn utilisation(page: &mut String, report: &Report) {
          second. Links in percent of their rate with FCS, preamble and gap; programs in percent \
          of one core; the machine in percent of all cores. Red is saturated by the rule.</p>\
          <div class=\"card\"><table><tr><th>cell</th><th>measurement</th><th>port</th>\
-         <th>control link</th><th>controller</th><th>switch</th><th>machine</th>\
+         <th>control link</th><th>controller</th><th>switch</th><th>host (lab)</th><th>machine</th>\
          <th class=\"n\">drops in<br>link queues</th><th>limited by</th></tr>",
     );
     let mut group = String::new();
@@ -38,7 +39,7 @@ pub(super) fn utilisation(page: &mut String, report: &Report) {
         for (index, measurement) in loaded.enumerate() {
             if here != group {
                 let text = escape(&here);
-                let _ = write!(page, "<tr class=\"group\"><td colspan=\"9\">{text}</td></tr>");
+                let _ = write!(page, "<tr class=\"group\"><td colspan=\"10\">{text}</td></tr>");
                 group.clone_from(&here);
             }
             let title = if index == 0 { escape(&cell.key.title()) } else { String::new() };
@@ -71,12 +72,13 @@ fn utilisation_row(page: &mut String, title: &str, measurement: &Measurement) {
     let _ = write!(
         page,
         "<tr><td>{title}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-         <td class=\"n\">{}</td><td>{}</td></tr>",
+         <td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
         escape(&measurement.label),
         meter(port, above(port, LINK_FULL)),
         meter(control, above(control, LINK_FULL)),
         program(Role::Controller),
         program(Role::Switch),
+        program(Role::Host),
         meter(machine, above(machine, MACHINE_FULL)),
         drops.map_or_else(|| "-".to_owned(), |drops| grouped(drops, 0)),
         measurement.limit.as_ref().map_or_else(String::new, |limit| {
@@ -152,7 +154,8 @@ fn figures(page: &mut String, cell: &Cell) {
                 page,
                 "<tr><td>{}, {}</td><td class=\"soft\">{}</td><td class=\"n\">{}</td>\
                  <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-                 <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+                 <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+                 <td>{}</td></tr>",
                 escape(&figure.label),
                 escape(&figure.unit),
                 escape(&measurement.tools.join("; ")),
