@@ -15,6 +15,10 @@ use crate::error::PortError;
 /// A port is owned by one worker at a time; nothing here blocks. The worker's loop is: call
 /// [`Port::rx`] on its ports, and only after every port has returned 0 sleep in `poll(2)` on the
 /// descriptors of [`Port::fd`] (a port without one is always ready, so then do not sleep).
+///
+/// Sleeping is not free for the other side: on a veth a frame that wakes a sleeper costs its sender
+/// 3.0 us of CPU, one that finds the receiver awake 1.6 us (two virtual CPUs, Linux 6.18). A worker
+/// under load does well to look again for some microseconds before it sleeps.
 pub trait Port: Send {
     /// Appends up to `max` received frames to `batch`, in order of arrival, and returns how many.
     /// 0 means that none waits now.
