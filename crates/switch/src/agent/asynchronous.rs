@@ -1,8 +1,8 @@
 //! Which asynchronous messages a controller gets (clause 6.3.5 and 7.3.10): masks of reasons, one
 //! for master and equal, one for slave.
 
-use openflow::message::{AsyncConfig, ControllerRole, PacketInReason};
 use openflow::flow::FlowRemovedReason;
+use openflow::message::{AsyncConfig, ControllerRole, PacketInReason};
 use openflow::port::PortReason;
 
 /// Before a controller says otherwise: as master or equal everything but packets with an invalid

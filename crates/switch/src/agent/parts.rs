@@ -187,7 +187,7 @@ mod tests {
         let mut unsayable = 0;
         let mut parts = Parts::new(Xid(5), MultipartReplyBody::Flow(entries));
         while parts.send(&mut switch, &mut unsayable).unwrap() == Sent::More {}
-        controller.receive(&switch.transmit().to_vec(), now);
+        controller.receive(switch.transmit(), now);
         let (mut cookies, mut ended) = (Vec::new(), false);
         while let Some(event) = controller.poll_event() {
             let Event::Message { xid: Xid(5), message: Message::MultipartReply(reply) } = event

@@ -2,6 +2,11 @@
 //!
 //! All messages of one read go to the worker as one batch of commands, and all mail that waits goes
 //! out with one write. What the peer sends never ends more than its own connection.
+//!
+//! A multipart reply may be as long as the flow tables. A connection has one of them at a time: what
+//! comes behind the request waits until the reply is sent, and nothing more is read meanwhile, so
+//! that a peer which asks a thousand times does not make a thousand copies. Echo requests that come
+//! while nothing else waits are answered between the parts.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,7 +31,12 @@ struct Service {
     name: String,
     /// Set while the connection is up.
     peer: Option<Rc<Peer>>,
+    /// Commands for the worker, sent at the end of the events.
     commands: Vec<Command>,
+    /// The reply to a multipart request is awaited or being sent.
+    is_awaiting: bool,
+    /// Requests behind it.
+    behind: VecDeque<(Request, Message)>,
     letters: VecDeque<Letter>,
     parts: Option<Parts>,
 }
@@ -40,6 +50,8 @@ pub(super) async fn serve(agent: Rc<Agent>, stream: Stream, name: &str) -> (Down
         name: name.to_owned(),
         peer: None,
         commands: Vec::new(),
+        is_awaiting: false,
+        behind: VecDeque::new(),
         letters: VecDeque::new(),
         parts: None,
     };
@@ -103,9 +115,11 @@ impl Service {
         let sent = match handle(&self.agent, peer, message) {
             Handling::Worker(message) => {
                 let quote = Quote::new(connection.quote());
-                let request = Request { from: peer.id, version: peer.version, xid, quote };
-                self.commands.push(Command::Message(request, message));
-                Ok(())
+                let is_awaited = matches!(message, Message::MultipartRequest(_));
+                let (from, version) = (peer.id, peer.version);
+                let request = Request { from, version, xid, is_awaited, quote };
+                self.hand_over(request, message);
+                return;
             }
             Handling::Reply(message) => connection.send_as(xid, &message),
             Handling::Refused(error) => {
@@ -115,6 +129,30 @@ impl Service {
             Handling::Nothing => Ok(()),
         };
         self.count_unsent(sent);
+    }
+
+    /// Hands a request to the worker, or keeps it behind one whose reply is awaited.
+    fn hand_over(&mut self, request: Request, message: Message) {
+        if self.is_awaiting {
+            self.behind.push_back((request, message));
+            self.link.connection().hold_input(true);
+            return;
+        }
+        self.is_awaiting = request.is_awaited;
+        self.commands.push(Command::Message(request, message));
+    }
+
+    /// The awaited reply has been sent: the requests behind it go on.
+    fn go_on(&mut self) {
+        self.is_awaiting = false;
+        while !self.is_awaiting {
+            let Some((request, message)) = self.behind.pop_front() else {
+                self.link.connection().hold_input(false);
+                break;
+            };
+            self.hand_over(request, message);
+        }
+        self.agent.inbox.send(&mut self.commands);
     }
 
     /// Sends mail as long as the output has room; the rest waits for the next turn.
@@ -134,14 +172,12 @@ impl Service {
                 let mut unsayable = 0;
                 let sent = parts.send(self.link.connection(), &mut unsayable);
                 self.agent.counters.add(Counter::Unsayable, unsayable);
-                match sent {
-                    Ok(Sent::More) => {}
-                    Ok(Sent::Last) => self.parts = None,
-                    Err(error) => {
-                        self.parts = None;
-                        self.count_unsent(Err(error));
-                    }
+                if let Ok(Sent::More) = sent {
+                    continue;
                 }
+                self.parts = None;
+                self.count_unsent(sent.map(|_| ()));
+                self.go_on();
                 continue;
             }
             let Some(letter) = self.letters.pop_front() else { break };
@@ -161,7 +197,11 @@ impl Service {
             Letter::Reply(request, message) => connection.send_as(request.xid, &message),
             Letter::Refused(request, error) => {
                 self.agent.counters.bump(Counter::ErrorSent);
-                connection.send_error(request.xid, error, request.quote.bytes())
+                let sent = connection.send_error(request.xid, error, request.quote.bytes());
+                if request.is_awaited {
+                    self.go_on();
+                }
+                sent
             }
             Letter::Asynchronous(message) => connection.send_as(Xid(0), &message),
         };

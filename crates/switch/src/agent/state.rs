@@ -13,9 +13,9 @@ use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
 use tokio::sync::oneshot;
 
+use super::asynchronous;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Change, Election};
-use super::asynchronous;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
 use crate::worker::{Command, ConnectionId, Inbox, Outbox, Treatment, Worker};

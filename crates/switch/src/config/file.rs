@@ -64,7 +64,10 @@ pub fn parse_config(text: &str) -> Result<SwitchArgs, ConfigError> {
         Ok(document) => document.into_inner(),
         Err(error) => {
             let place = error.span().map(|span| line_column(text, span.start));
-            return Err(ConfigError { place, ..ConfigError::plain(None, one_line(error.message())) });
+            return Err(ConfigError {
+                place,
+                ..ConfigError::plain(None, one_line(error.message()))
+            });
         }
     };
     unknown_key(text, &document)?;
@@ -146,7 +149,7 @@ fn place_of(document: &DeTable<'_>, key: &str, index: Option<usize>) -> Option<u
     let (_, value) = document.iter().find(|(held, _)| held.get_ref() == key)?;
     match (value.get_ref(), index) {
         (DeValue::Array(entries), Some(index)) => {
-            entries.iter().nth(index).map(|entry| entry.span().start)
+            entries.get(index).map(|entry| entry.span().start)
         }
         _ => Some(value.span().start),
     }

@@ -124,9 +124,7 @@ impl SwitchArgs {
     /// # Errors
     /// Values that contradict each other.
     pub fn resolve(&self) -> Result<Config, ConfigError> {
-        self.check().map_err(|problem| {
-            ConfigError::plain(Some(problem.key), problem.message)
-        })?;
+        self.check().map_err(|problem| ConfigError::plain(Some(problem.key), problem.message))?;
         let text = |given: &Option<String>, default: &str| {
             given.clone().unwrap_or_else(|| default.to_owned())
         };

@@ -138,7 +138,11 @@ async fn dump_groups(agent: &Agent) -> Result<Records, String> {
     Ok(records_of(found, |(desc, stats)| Record {
         text: match stats {
             Some(stats) => {
-                format!(" {}\n  {}", format_group(desc), value::counted(stats.packet_count, stats.byte_count))
+                format!(
+                    " {}\n  {}",
+                    format_group(desc),
+                    value::counted(stats.packet_count, stats.byte_count)
+                )
             }
             None => format!(" {}", format_group(desc)),
         },
@@ -174,11 +178,7 @@ async fn dump_meters(agent: &Agent) -> Result<Records, String> {
     }))
 }
 
-async fn flow_mod(
-    agent: &Agent,
-    text: &str,
-    command: FlowModCommand,
-) -> Result<Records, String> {
+async fn flow_mod(agent: &Agent, text: &str, command: FlowModCommand) -> Result<Records, String> {
     let mut flow = parse_flow_mod(text, command).map_err(bad("flow"))?;
     let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     if deletes && !names_table(text) {
@@ -192,20 +192,12 @@ fn names_table(text: &str) -> bool {
     text.split([',', ' ']).any(|word| word.trim_start().starts_with("table="))
 }
 
-async fn group_mod(
-    agent: &Agent,
-    text: &str,
-    command: GroupModCommand,
-) -> Result<Records, String> {
+async fn group_mod(agent: &Agent, text: &str, command: GroupModCommand) -> Result<Records, String> {
     let group = parse_group_mod(text, command).map_err(bad("group"))?;
     change(agent, Message::GroupMod(group)).await
 }
 
-async fn meter_mod(
-    agent: &Agent,
-    text: &str,
-    command: MeterModCommand,
-) -> Result<Records, String> {
+async fn meter_mod(agent: &Agent, text: &str, command: MeterModCommand) -> Result<Records, String> {
     let meter = parse_meter_mod(text, command).map_err(bad("meter"))?;
     change(agent, Message::MeterMod(meter)).await
 }

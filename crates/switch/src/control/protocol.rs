@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        for text in ["", "{}", "[]", "{\"command\":\"fly\"}", "{\"command\":true}", "\u{0}", "nul"] {
+        for text in ["", "{}", "[]", "{\"command\":\"fly\"}", "{\"command\":true}", "\u{0}", "nul"]
+        {
             assert!(serde_json::from_str::<Request>(text).is_err(), "{text:?}");
         }
     }

@@ -40,12 +40,8 @@ pub(super) async fn show(agent: &Agent) -> Result<Record, String> {
         }
     }
     for peer in &peers {
-        let line = format!(
-            " controller {}: {}, role {}",
-            peer.name,
-            peer.version,
-            peer.role.text()
-        );
+        let line =
+            format!(" controller {}: {}, role {}", peer.name, peer.version, peer.role.text());
         push_line(&mut text, &line);
     }
     for port in &ports {
@@ -112,11 +108,8 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
         let _ = writeln!(text, "{told}");
         verdicts.push(told);
     }
-    let steps: Vec<Value> = trace
-        .steps
-        .iter()
-        .map(|step| json!({ "depth": step.depth, "text": step.text }))
-        .collect();
+    let steps: Vec<Value> =
+        trace.steps.iter().map(|step| json!({ "depth": step.depth, "text": step.text })).collect();
     let text = text.trim_end().to_owned();
     Ok(Record { text, value: json!({ "steps": steps, "verdicts": verdicts }) })
 }

@@ -39,9 +39,7 @@ pub(crate) struct ControlSocket {
 impl ControlSocket {
     /// Binds `path`, making its folder (mode 0700) where there is none.
     pub(crate) fn bind(path: &Path) -> Result<Self, SocketError> {
-        let io = |what| {
-            move |source| SocketError::Io { path: path.to_owned(), what, source }
-        };
+        let io = |what| move |source| SocketError::Io { path: path.to_owned(), what, source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(folder).map_err(io("making its folder"))?;

@@ -23,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its number.
     pub(crate) xid: Xid,
+    /// Whether the connection's further requests wait for the answer, which may be long.
+    pub(crate) is_awaited: bool,
     /// Its first bytes, for an error about it.
     pub(crate) quote: Quote,
 }

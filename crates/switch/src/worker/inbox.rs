@@ -48,10 +48,7 @@ impl<T> Inbox<T> {
     pub(crate) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "commands that were taken are to be carried out first");
         if self.any.swap(false, Ordering::SeqCst) {
-            std::mem::swap(
-                &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner),
-                into,
-            );
+            std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
         }
     }
 

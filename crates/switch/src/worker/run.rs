@@ -204,12 +204,11 @@ impl Worker {
         fds.push(self.inbox.fd());
         let mut always_ready = false;
         for slot in self.ports.slots() {
-            match (&slot.port, slot.quiet_until) {
-                (Some(port), None) => match port.fd() {
+            if let (Some(port), None) = (&slot.port, slot.quiet_until) {
+                match port.fd() {
                     Some(fd) => fds.push(fd),
                     None => always_ready = true,
-                },
-                (_, _) => {}
+                }
             }
         }
         let timeout = if always_ready { Duration::ZERO } else { timeout };

@@ -64,9 +64,10 @@ impl Worker {
         let now: Nanos = self.now();
         let removed = self.datapath.expire(now);
         self.tell_removed(removed);
-        self.upkeep.expiry_at = self.datapath.next_expiry().map(|at| {
-            Instant::now() + Duration::from_nanos(at.since(now)).max(EXPIRY_EVERY)
-        });
+        self.upkeep.expiry_at = self
+            .datapath
+            .next_expiry()
+            .map(|at| Instant::now() + Duration::from_nanos(at.since(now)).max(EXPIRY_EVERY));
     }
 
     /// Sends flow-removed messages for the entries that asked for them.

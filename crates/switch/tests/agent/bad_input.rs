@@ -1,0 +1,180 @@
+//! Bad input of every kind on the OpenFlow connections: none ends the switch, and each is answered
+//! as the specification says, or its connection is closed.
+
+use std::io::Write;
+use std::time::Duration;
+
+use openflow::{Message, Version, Xid};
+
+use crate::harness::{Controller, Switch, add_flow};
+
+/// The error that answers what was sent, by name.
+fn error_of(controller: &mut Controller, version: Version) -> (Xid, &'static str) {
+    let frame = controller.frame().expect("an answer");
+    match wire::decode(&frame).unwrap() {
+        (_, xid, Message::Error(error)) => (xid, error.error(version).unwrap().name()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn truncated_and_oversized_bodies_are_of_a_bad_length() {
+    let switch = Switch::start(1, "");
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut controller = switch.controller(version);
+        let whole = wire::encode(version, Xid(7), &add_flow(1, openflow::Match::any(), Vec::new()))
+            .unwrap();
+        // A frame of the right length whose body ends too early.
+        let mut short = whole[..40].to_vec();
+        short[2..4].copy_from_slice(&40_u16.to_be_bytes());
+        controller.raw(&short);
+        assert_eq!(error_of(&mut controller, version), (Xid(7), "OFPBRC_BAD_LEN"));
+        // A request without a body that has one.
+        let mut long = wire::encode(version, Xid(8), &Message::BarrierRequest).unwrap();
+        long.extend([0; 8]);
+        long[3] = 16;
+        controller.raw(&long);
+        assert_eq!(error_of(&mut controller, version), (Xid(8), "OFPBRC_BAD_LEN"));
+        controller.barrier();
+    }
+}
+
+#[test]
+fn another_version_in_mid_stream_is_refused_and_the_connection_goes_on() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    controller.raw(&wire::encode(Version::V1_0, Xid(3), &Message::BarrierRequest).unwrap());
+    assert_eq!(error_of(&mut controller, Version::V1_3), (Xid(3), "OFPBRC_BAD_VERSION"));
+    controller.raw(&[9, 2, 0, 8, 0, 0, 0, 4]);
+    assert_eq!(error_of(&mut controller, Version::V1_3), (Xid(4), "OFPBRC_BAD_VERSION"));
+    controller.barrier();
+}
+
+#[test]
+fn an_unknown_type_is_refused() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    controller.raw(&[4, 200, 0, 8, 0, 0, 0, 5]);
+    assert_eq!(error_of(&mut controller, Version::V1_3), (Xid(5), "OFPBRC_BAD_TYPE"));
+    controller.barrier();
+}
+
+#[test]
+fn an_impossible_length_ends_its_connection_only() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    controller.raw(&[4, 2, 0, 7, 0, 0, 0, 6]);
+    assert_eq!(error_of(&mut controller, Version::V1_3), (Xid(6), "OFPBRC_BAD_LEN"));
+    assert!(controller.closed().is_empty());
+    switch.assert_serves();
+}
+
+#[test]
+fn garbage_ends_its_connection_only() {
+    let switch = Switch::start(1, "");
+    let mut stream = switch.stream();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
+    let mut rest = Vec::new();
+    // Closing with bytes unread is a reset for some; both are an end.
+    let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+    switch.assert_serves();
+    switch.stop();
+}
+
+#[test]
+fn random_bytes_behind_a_good_hello_end_nothing_else() {
+    let switch = Switch::start(1, "");
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..50 {
+        let mut controller = switch.controller(Version::V1_3);
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed as u8
+        })
+        .take(600)
+        .collect();
+        // The switch may have closed already, in the middle of it.
+        let _ = controller.stream.write_all(&noise);
+    }
+    switch.assert_serves();
+}
+
+#[test]
+fn silent_peers_and_half_messages_harm_nobody_else() {
+    let switch = Switch::start(1, "");
+    let silent: Vec<_> = (0..20).map(|_| switch.stream()).collect();
+    let mut halves = Vec::new();
+    for cut in [1, 4, 7, 8, 20] {
+        let mut half = switch.controller(Version::V1_3);
+        let whole =
+            wire::encode(Version::V1_3, Xid(1), &add_flow(1, openflow::Match::any(), Vec::new()))
+                .unwrap();
+        half.raw(&whole[..cut]);
+        halves.push(half);
+    }
+    switch.assert_serves();
+    drop(halves);
+    drop(silent);
+    switch.assert_serves();
+    switch.stop();
+}
+
+#[test]
+fn a_controller_that_goes_away_in_mid_stream_leaves_its_entries() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&add_flow(1, openflow::Match::any(), Vec::new()));
+    controller.barrier();
+    let whole =
+        wire::encode(Version::V1_3, Xid(1), &add_flow(2, openflow::Match::any(), Vec::new()))
+            .unwrap();
+    controller.raw(&whole[..30]);
+    drop(controller);
+    crate::harness::until("the switch has noticed", || {
+        (switch.counter("channel_down") == 1).then_some(())
+    });
+    let (_, out, _) = switch.ctl(&["dump-flows"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+}
+
+#[test]
+fn a_peer_that_does_not_answer_the_probe_is_given_up() {
+    let switch = Switch::start(1, "inactivity-probe = 1");
+    let mut controller = switch.controller(Version::V1_3);
+    let frames = controller.closed();
+    assert!(
+        frames
+            .iter()
+            .any(|frame| { matches!(wire::decode(frame), Ok((_, _, Message::EchoRequest(_)))) }),
+        "the switch asked before"
+    );
+    switch.assert_serves();
+}
+
+#[test]
+fn a_controller_that_does_not_read_stops_itself_only() {
+    let switch = Switch::start(1, "");
+    let mut greedy = switch.controller(Version::V1_3);
+    greedy.stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let request = wire::encode(
+        Version::V1_3,
+        Xid(1),
+        &Message::MultipartRequest(openflow::message::MultipartRequest {
+            more: false,
+            body: openflow::message::MultipartRequestBody::TableFeatures(Vec::new()),
+        }),
+    )
+    .unwrap();
+    // Far more is asked than fits anywhere; at some point the switch takes no further request.
+    let mut refused = false;
+    for _ in 0..200_000 {
+        if greedy.stream.write_all(&request).is_err() {
+            refused = true;
+            break;
+        }
+    }
+    assert!(refused, "the switch went on reading");
+    switch.assert_serves();
+}

@@ -1,0 +1,118 @@
+//! The control socket and `weir ctl`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use crate::harness::{DEADLINE, Switch, frame};
+
+#[test]
+fn flows_groups_and_meters_are_added_dumped_and_deleted() {
+    let switch = Switch::start(2, "");
+    let done = |arguments: &[&str]| {
+        let (success, out, err) = switch.ctl(arguments);
+        assert!(success, "{arguments:?}: {err}");
+        out
+    };
+    done(&["add-flow", "table=1,priority=10,tcp,tp_dst=80,actions=output:2"]);
+    done(&["add-flow", "in_port=1,actions=output:2"]);
+    assert!(done(&["dump-flows"]).contains("tcp,tp_dst=80 actions=output:2"));
+    assert_eq!(done(&["dump-flows", "table=1"]).lines().count(), 1);
+    done(&["mod-flows", "in_port=1,actions=drop"]);
+    assert!(done(&["dump-flows", "table=0"]).contains("actions=drop"));
+    done(&["add-group", "group_id=4,type=all,bucket=actions=output:1"]);
+    assert!(done(&["dump-groups"]).contains("group_id=4,type=all"));
+    done(&["add-meter", "meter=3,kbps,band=type=drop,rate=1000"]);
+    assert!(done(&["dump-meters"]).contains("meter=3"));
+    assert!(done(&["dump-tables"]).contains("active=1"));
+    assert!(done(&["dump-ports"]).contains("rx pkts=0"));
+    done(&["del-meters"]);
+    done(&["del-groups", "group_id=4"]);
+    assert_eq!(done(&["dump-meters"]) + &done(&["dump-groups"]), "");
+    done(&["del-flows"]);
+    assert_eq!(done(&["dump-flows"]), "");
+    switch.stop();
+}
+
+#[test]
+fn what_is_refused_says_why_with_exit_code_1() {
+    let switch = Switch::start(1, "tables = 3");
+    for (arguments, why) in [
+        (&["add-flow", "in_port=1"][..], "actions"),
+        (&["add-flow", "colour=red,actions=drop"], "colour"),
+        (&["add-flow", "table=9,actions=drop"], "OFPFMFC_BAD_TABLE_ID"),
+        (&["dump-flows", "table=x"], "flow: column"),
+        (&["add-group", "group_id=1,type=round,bucket=output:1"], "group: column"),
+        (&["trace", "1", "xyz"], "hex"),
+    ] {
+        let (success, out, err) = switch.ctl(arguments);
+        assert!(!success && out.is_empty(), "{arguments:?}");
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn values_are_json_one_a_line() {
+    let switch = Switch::start(1, "");
+    switch.ctl(&["add-flow", "priority=7,actions=drop"]);
+    for command in ["show", "dump-flows", "dump-ports", "counters"] {
+        let (success, out, err) = switch.ctl(&["--json", command]);
+        assert!(success, "{err}");
+        for line in out.lines() {
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+    }
+    let (_, out, _) = switch.ctl(&["--json", "dump-flows"]);
+    let flow: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((flow["priority"].as_u64(), flow["actions"].as_str()), (Some(7), Some("drop")));
+}
+
+#[test]
+fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
+    let switch = Switch::start(2, "");
+    switch.ctl(&["add-flow", "in_port=1,actions=output:2"]);
+    let hex: String = frame(0).iter().map(|byte| format!("{byte:02x}")).collect();
+    let (success, out, err) = switch.ctl(&["trace", "1", &hex]);
+    assert!(success && out.contains(&format!("output 2: {hex}")), "{out} {err}");
+    let (_, out, _) = switch.ctl(&["dump-flows"]);
+    assert!(out.contains("n_packets=0"), "{out}");
+}
+
+#[test]
+fn nobody_there_is_told_with_exit_code_1() {
+    let switch = Switch::start(1, "");
+    std::fs::remove_file(switch.socket("ctl")).unwrap();
+    let (success, _, err) = switch.ctl(&["show"]);
+    assert!(!success && err.contains("no switch answers"), "{err}");
+}
+
+#[test]
+fn hostile_lines_harm_nothing() {
+    let switch = Switch::start(1, "");
+    let path = switch.socket("ctl");
+    let connect = || {
+        let stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
+        stream
+    };
+    let nested = "[".repeat(100_000);
+    for line in ["", "{", "null", "\u{0}\u{1}", "{\"command\":\"fly\"}", &nested] {
+        let mut stream = connect();
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert!(answer.contains("refused"), "{line:.20}: {answer}");
+    }
+    let mut stream = connect();
+    stream.write_all(&[0xff, 0xfe, b'\n']).unwrap();
+    // A line without end: the switch closes, and writing fails at some point.
+    let mut endless = connect();
+    let chunk = vec![b'a'; 1 << 16];
+    let refused = (0..1_000).any(|_| endless.write_all(&chunk).is_err());
+    assert!(refused, "the switch took 64 MB of one line");
+    // More connections than are served, all silent.
+    let silent: Vec<UnixStream> = (0..100).map(|_| connect()).collect();
+    drop(silent);
+    crate::harness::until("the socket is free again", || switch.ctl(&["show"]).0.then_some(()));
+    switch.assert_serves();
+}

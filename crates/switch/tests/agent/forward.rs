@@ -1,0 +1,131 @@
+//! Packets through the switch: by entries, to the controller, from the controller.
+
+use openflow::flow::{FlowModFlags, FlowRemovedReason};
+use openflow::message::PacketInReason;
+use openflow::{Action, Cookie, Field, Match, Message, PortNo, Version};
+
+use crate::harness::{Controller, Switch, add_flow, frame, packet_out};
+
+fn packet_in(controller: &mut Controller) -> openflow::message::PacketIn {
+    match controller.next() {
+        (_, Message::PacketIn(packet)) => packet,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_entry_forwards_and_counts() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let switch = Switch::start(2, "");
+        let (mut a, mut b) = (switch.host(1), switch.host(2));
+        let mut controller = switch.controller(version);
+        let matching = Match::any().with(Field::InPort, 1);
+        controller.send(&add_flow(5, matching, vec![Action::output(PortNo(2))]));
+        controller.barrier();
+        for number in 0..50 {
+            a.send(&frame(number));
+        }
+        for number in 0..50 {
+            assert_eq!(b.receive(), frame(number));
+        }
+        assert_eq!(a.received(), 0);
+        let (success, out, err) = switch.ctl(&["dump-flows"]);
+        assert!(success && out.contains("n_packets=50, n_bytes=3000"), "{out} {err}");
+        switch.stop();
+    }
+}
+
+#[test]
+fn a_miss_goes_up_whole_in_1_0_and_nowhere_in_1_3() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(1);
+    let mut old = switch.controller(Version::V1_0);
+    let mut new = switch.controller(Version::V1_3);
+    old.barrier();
+    new.barrier();
+    let long = [frame(1), vec![7; 1400]].concat();
+    host.send(&long);
+    let packet = packet_in(&mut old);
+    assert_eq!((packet.reason, packet.in_port()), (PacketInReason::NoMatch, Some(PortNo(1))));
+    assert_eq!((packet.buffer_id, usize::from(packet.total_len)), (None, long.len()));
+    assert_eq!(packet.data, long);
+    // Nothing but the barrier's reply comes to the controller of 1.3.
+    new.barrier();
+    drop(old);
+    crate::harness::until("the controller of 1.0 is gone", || {
+        host.send(&frame(2));
+        (switch.counter("drop_no_match") > 0).then_some(())
+    });
+    new.barrier();
+}
+
+#[test]
+fn a_table_miss_entry_sends_up_with_its_reason_and_cookie() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(2);
+    let mut controller = switch.controller(Version::V1_3);
+    let Message::FlowMod(mut miss) =
+        add_flow(0, Match::any(), vec![Action::output(PortNo::CONTROLLER)])
+    else {
+        unreachable!("a flow-mod")
+    };
+    miss.cookie = Cookie(0xc0);
+    controller.send(&Message::FlowMod(miss));
+    controller.barrier();
+    host.send(&frame(9));
+    let packet = packet_in(&mut controller);
+    assert_eq!((packet.reason, packet.cookie), (PacketInReason::NoMatch, Cookie(0xc0)));
+    assert_eq!((packet.in_port(), packet.data), (Some(PortNo(2)), frame(9)));
+}
+
+#[test]
+fn packet_outs_leave_in_order_and_before_the_barrier() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let switch = Switch::start(3, "");
+        let mut hosts = [switch.host(1), switch.host(2), switch.host(3)];
+        let mut controller = switch.controller(version);
+        for number in 0..100 {
+            controller.send(&packet_out(PortNo::FLOOD, frame(number)));
+        }
+        controller.barrier();
+        for host in &mut hosts {
+            for number in 0..100 {
+                assert_eq!(host.receive(), frame(number));
+            }
+        }
+        assert_eq!(switch.counter("packet_out"), 100);
+    }
+}
+
+#[test]
+fn every_packet_goes_up_and_comes_down() {
+    let switch = Switch::start(2, "");
+    let (mut a, mut b) = (switch.host(1), switch.host(2));
+    let mut controller = switch.controller(Version::V1_0);
+    controller.barrier();
+    for number in 0..200 {
+        a.send(&frame(number));
+        let packet = packet_in(&mut controller);
+        controller.send(&packet_out(PortNo(2), packet.data));
+        assert_eq!(b.receive(), frame(number));
+    }
+    assert_eq!(switch.counter("packet_in"), 200);
+}
+
+#[test]
+fn entries_expire_and_tell_when_they_were_asked_to() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    let Message::FlowMod(mut flow) = add_flow(1, Match::any(), Vec::new()) else {
+        unreachable!("a flow-mod")
+    };
+    flow.hard_timeout_s = 1;
+    flow.flags = FlowModFlags::SEND_FLOW_REM;
+    controller.send(&Message::FlowMod(flow));
+    match controller.next() {
+        (_, Message::FlowRemoved(gone)) => {
+            assert_eq!((gone.reason, gone.duration_s), (FlowRemovedReason::HardTimeout, 1));
+        }
+        other => panic!("{other:?}"),
+    }
+}

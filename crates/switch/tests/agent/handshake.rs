@@ -1,0 +1,87 @@
+//! Hello, features and configuration in both versions.
+
+use openflow::message::{Capabilities, MultipartReplyBody, MultipartRequestBody, SwitchConfig};
+use openflow::port::PortState;
+use openflow::{DatapathId, Error, Message, PortNo, Version};
+
+use crate::harness::{Controller, Switch};
+
+#[test]
+fn features_of_1_0_carry_ports_and_actions() {
+    let switch = Switch::start(2, "");
+    let mut controller = switch.controller(Version::V1_0);
+    let Message::FeaturesReply(features) = controller.request(&Message::FeaturesRequest) else {
+        panic!("no features");
+    };
+    assert_eq!(features.datapath_id, DatapathId(0xa1));
+    assert_eq!((features.n_buffers, features.actions), (0, 0xfff));
+    let ports: Vec<PortNo> = features.ports.iter().map(|port| port.port_no).collect();
+    assert_eq!(ports, [PortNo(1), PortNo(2)]);
+    assert!(features.capabilities.contains(Capabilities::FLOW_STATS | Capabilities::PORT_STATS));
+    switch.stop();
+}
+
+#[test]
+fn features_of_1_3_leave_ports_to_a_multipart_request() {
+    let switch = Switch::start(2, "tables = 7");
+    let mut controller = switch.controller(Version::V1_3);
+    let Message::FeaturesReply(features) = controller.request(&Message::FeaturesRequest) else {
+        panic!("no features");
+    };
+    assert_eq!((features.n_tables, features.auxiliary_id), (7, 0));
+    assert!(features.capabilities.contains(Capabilities::GROUP_STATS));
+    let body = controller.multipart(MultipartRequestBody::PortDesc);
+    let MultipartReplyBody::PortDesc(ports) = body else { panic!("{body:?}") };
+    assert_eq!(ports.len(), 2);
+    assert!(ports.iter().all(|port| !port.state.contains(PortState::LINK_DOWN)));
+}
+
+#[test]
+fn the_highest_common_version_is_taken() {
+    let switch = Switch::start(1, "");
+    for versions in [&[Version::V1_0][..], &[Version::V1_0, Version::V1_3]] {
+        let mut controller = Controller::greet_with_bitmap(switch.stream(), versions);
+        assert!(matches!(controller.request(&Message::FeaturesRequest), Message::FeaturesReply(_)));
+    }
+}
+
+#[test]
+fn a_version_that_is_not_spoken_is_refused_and_told() {
+    let switch = Switch::start(1, "protocols = [\"OpenFlow13\"]");
+    let mut controller = Controller::greet(switch.stream(), Version::V1_0);
+    let last = controller.closed().pop().expect("an error before the end");
+    // Whatever version it is told in: type 1 is an error, its type 0 is "hello failed".
+    assert_eq!((last[1], &last[8..12]), (1, &[0, 0, 0, 0][..]));
+    switch.assert_serves();
+}
+
+#[test]
+fn configuration_is_kept_and_reassembly_refused() {
+    let switch = Switch::start(1, "");
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut controller = switch.controller(version);
+        let config = SwitchConfig { flags: 1, miss_send_len: 77 };
+        controller.send(&Message::SetConfig(config));
+        let reply = controller.request(&Message::GetConfigRequest);
+        assert_eq!(reply, Message::GetConfigReply(config));
+        let reassemble = SwitchConfig { flags: 2, miss_send_len: 77 };
+        controller.refused(&Message::SetConfig(reassemble), Error::SwitchConfigBadFlags);
+    }
+}
+
+#[test]
+fn the_description_is_the_configured_one() {
+    let switch = Switch::start(1, "mfr-desc = \"Somebody\"\ndp-desc = \"rack 7\"");
+    let mut controller = switch.controller(Version::V1_3);
+    let body = controller.multipart(MultipartRequestBody::Desc);
+    let MultipartReplyBody::Desc(desc) = body else { panic!("{body:?}") };
+    assert_eq!((desc.mfr_desc.as_str(), desc.dp_desc.as_str()), ("Somebody", "rack 7"));
+}
+
+#[test]
+fn echoes_come_back_with_their_bytes() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_3);
+    let reply = controller.request(&Message::EchoRequest(b"how are you".to_vec()));
+    assert_eq!(reply, Message::EchoReply(b"how are you".to_vec()));
+}

@@ -1,0 +1,343 @@
+//! A switch in a thread, hosts at its ports, and a controller that speaks by the test's script.
+//!
+//! Every wait has a deadline of many seconds and ends as soon as what it waits for is there.
+
+use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use netdev::Port;
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::message::{
+    Hello, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut,
+};
+use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, VersionBitmap, Xid};
+use packet::{Batch, PacketBuf};
+use switch::config::Config;
+use switch::{CtlArgs, SwitchError, run_until};
+use tokio::sync::oneshot;
+
+/// How long anything may take.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A frame that is long enough, with a number in it.
+pub(crate) fn frame(number: u8) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame[14] = number;
+    frame
+}
+
+/// Calls `attempt` until it gives something.
+pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(Instant::now() < end, "in vain waited for: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// A running switch.
+pub(crate) struct Switch {
+    thread: Option<JoinHandle<Result<(), SwitchError>>>,
+    stop: Option<oneshot::Sender<()>>,
+    dir: tempfile::TempDir,
+    /// Those that are not taken yet. A port without its host has no link.
+    hosts: RefCell<Vec<Option<Host>>>,
+}
+
+impl Switch {
+    /// A switch with that many memory ports, that listens, of these further lines of TOML.
+    pub(crate) fn start(ports: usize, toml: &str) -> Self {
+        static SWITCHES: AtomicU32 = AtomicU32::new(0);
+        let number = SWITCHES.fetch_add(1, Ordering::Relaxed);
+        let names: Vec<String> = (1..=ports).map(|port| format!("s{number}p{port}")).collect();
+        let hosts = names.iter().map(|name| Host::open(&format!("memory:{name}?end=b")));
+        let hosts = hosts.map(Some).collect();
+        let specs: Vec<String> = names.iter().map(|name| format!("\"memory:{name}\"")).collect();
+        Self::with_ports(&specs.join(","), hosts, toml)
+    }
+
+    /// A switch with ports of any kind.
+    pub(crate) fn with_ports(specs: &str, hosts: Vec<Option<Host>>, toml: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display();
+        let text = format!(
+            "dpid = \"a1\"\nport = [{specs}]\nlisten = [\"punix:{path}/of\"]\n\
+             control = \"{path}/ctl\"\n{toml}"
+        );
+        let config: Config = switch::parse_config(&text).unwrap().resolve().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            run_until(config, || {
+                Ok(async {
+                    // Whether it is told or the test has ended: both mean stop.
+                    let _ = stopped.await;
+                })
+            })
+        });
+        let switch =
+            Self { thread: Some(thread), stop: Some(stop), dir, hosts: RefCell::new(hosts) };
+        until("the switch listens", || {
+            let ended = switch.thread.as_ref().is_some_and(JoinHandle::is_finished);
+            assert!(!ended, "the switch has ended");
+            UnixStream::connect(switch.socket("ctl")).ok()
+        });
+        switch
+    }
+
+    pub(crate) fn socket(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The host at a port, numbered from 1.
+    pub(crate) fn host(&self, port: usize) -> Host {
+        self.hosts.borrow_mut()[port - 1].take().expect("a host is taken once")
+    }
+
+    /// A controller that has said hello in `version`.
+    pub(crate) fn controller(&self, version: Version) -> Controller {
+        let stream = until("the switch accepts", || UnixStream::connect(self.socket("of")).ok());
+        Controller::greet(stream, version)
+    }
+
+    /// A bare connection.
+    pub(crate) fn stream(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.socket("of")).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream
+    }
+
+    /// Whether the switch still serves: a fresh controller gets its features.
+    pub(crate) fn assert_serves(&self) {
+        let mut controller = self.controller(Version::V1_3);
+        let reply = controller.request(&Message::FeaturesRequest);
+        assert!(matches!(reply, Message::FeaturesReply(_)), "{reply:?}");
+    }
+
+    /// `weir ctl`: success, and what it printed on output and errors.
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> (bool, String, String) {
+        #[derive(clap::Parser)]
+        struct Parsed {
+            #[command(flatten)]
+            ctl: CtlArgs,
+        }
+        let path = self.socket("ctl").display().to_string();
+        let words = ["ctl", "--control", &path].into_iter().chain(arguments.iter().copied());
+        let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = switch::ctl(&parsed.ctl, &mut out, &mut err);
+        let success = format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS);
+        (success, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    /// A counter by name.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let (success, out, err) = self.ctl(&["counters"]);
+        assert!(success, "{err}");
+        let line = out.lines().find(|line| line.split(' ').next() == Some(name));
+        line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()
+    }
+
+    /// Ends the switch; it must end well.
+    pub(crate) fn stop(mut self) {
+        drop(self.stop.take());
+        self.thread.take().unwrap().join().unwrap().unwrap();
+        assert!(!self.socket("ctl").exists() && !self.socket("of").exists(), "sockets are left");
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+}
+
+/// The other end of a port.
+pub(crate) struct Host {
+    port: Box<dyn Port>,
+    batch: Batch,
+}
+
+impl Host {
+    pub(crate) fn open(spec: &str) -> Self {
+        Self { port: netdev::open_text(spec).unwrap(), batch: Batch::default() }
+    }
+
+    pub(crate) fn send(&mut self, frame: &[u8]) {
+        let frames = [PacketBuf::from_slice(frame)];
+        until("room at the port", || (self.port.tx(&frames).unwrap() == 1).then_some(()));
+    }
+
+    pub(crate) fn receive(&mut self) -> Vec<u8> {
+        until("a frame", || {
+            if self.batch.is_empty() {
+                self.port.rx(&mut self.batch, 32).unwrap();
+            }
+            let first = self.batch.frames().first().map(|frame| frame.bytes().to_vec());
+            self.batch.recycle_front(1);
+            first
+        })
+    }
+
+    /// How many frames have come so far.
+    pub(crate) fn received(&mut self) -> usize {
+        self.batch.clear();
+        self.port.rx(&mut self.batch, 32).unwrap()
+    }
+}
+
+/// A controller by script.
+pub(crate) struct Controller {
+    pub(crate) stream: UnixStream,
+    pub(crate) version: Version,
+    next_xid: u32,
+    bytes: Vec<u8>,
+}
+
+impl Controller {
+    /// Says hello in `version` and takes the switch's.
+    pub(crate) fn greet(stream: UnixStream, version: Version) -> Self {
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
+        let mut controller = Self { stream, version, next_xid: 1, bytes: Vec::new() };
+        controller.send(&Message::Hello(Hello { versions: None }));
+        let hello = controller.frame().expect("a hello");
+        wire::decode_hello(&hello).unwrap();
+        controller
+    }
+
+    /// Says hello with a version bitmap.
+    pub(crate) fn greet_with_bitmap(stream: UnixStream, versions: &[Version]) -> Self {
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut bytes = Vec::new();
+        let hello = Message::Hello(Hello { versions: Some(VersionBitmap::of(versions)) });
+        wire::encode_into(&mut bytes, Version::V1_3, Xid(0), &hello).unwrap();
+        let version = versions.iter().copied().max().unwrap();
+        let mut controller = Self { stream, version, next_xid: 1, bytes: Vec::new() };
+        controller.raw(&bytes);
+        wire::decode_hello(&controller.frame().expect("a hello")).unwrap();
+        controller
+    }
+
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Sends under a fresh xid.
+    pub(crate) fn send(&mut self, message: &Message) -> Xid {
+        let xid = Xid(self.next_xid);
+        self.next_xid += 1;
+        let bytes = wire::encode(self.version, xid, message).unwrap();
+        self.raw(&bytes);
+        xid
+    }
+
+    /// The next frame; `None` when the switch has closed the connection.
+    pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(len) = wire::frame_len(&self.bytes).unwrap()
+                && len <= self.bytes.len()
+            {
+                return Some(self.bytes.drain(..len).collect());
+            }
+            let mut chunk = [0; 65_536];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(count) => self.bytes.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("reading from the switch: {error}"),
+            }
+        }
+    }
+
+    /// The next message; echo requests of the switch are answered and left out.
+    pub(crate) fn next(&mut self) -> (Xid, Message) {
+        loop {
+            let frame = self.frame().expect("the switch closed the connection");
+            let (version, xid, message) = wire::decode(&frame).unwrap();
+            assert_eq!(version, self.version);
+            match message {
+                Message::EchoRequest(data) => {
+                    let reply = wire::encode(version, xid, &Message::EchoReply(data)).unwrap();
+                    self.raw(&reply);
+                }
+                message => return (xid, message),
+            }
+        }
+    }
+
+    /// Sends and waits for what has the same xid; what comes before must be nothing else.
+    pub(crate) fn request(&mut self, message: &Message) -> Message {
+        let xid = self.send(message);
+        let (got, reply) = self.next();
+        assert_eq!(got, xid, "{reply:?}");
+        reply
+    }
+
+    /// The whole answer to a multipart request.
+    pub(crate) fn multipart(&mut self, body: MultipartRequestBody) -> MultipartReplyBody {
+        let request = MultipartRequest { more: false, body };
+        match self.request(&Message::MultipartRequest(request)) {
+            Message::MultipartReply(reply) => {
+                assert!(!reply.more, "more parts than the test wants");
+                reply.body
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until everything sent before is done; nothing but the barrier's reply may come.
+    pub(crate) fn barrier(&mut self) {
+        assert_eq!(self.request(&Message::BarrierRequest), Message::BarrierReply);
+    }
+
+    /// Sends what must be refused with `error`, quoting the message.
+    pub(crate) fn refused(&mut self, message: &Message, error: Error) {
+        let xid = Xid(self.next_xid);
+        let bytes = wire::encode(self.version, xid, message).unwrap();
+        match self.request(message) {
+            Message::Error(told) => {
+                let numbers = (told.error_type, told.code);
+                let name = told.error(self.version).map(Error::name);
+                assert_eq!(numbers, error.numbers(self.version), "{name:?} for {error:?}");
+                assert_eq!(told.data, bytes[..bytes.len().min(64)]);
+            }
+            other => panic!("{other:?} in place of {error:?}"),
+        }
+    }
+
+    /// Waits until the switch has closed the connection; the messages that came before.
+    pub(crate) fn closed(&mut self) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.frame()).collect()
+    }
+}
+
+/// A flow-mod that adds: priority, match, output port.
+pub(crate) fn add_flow(priority: u16, matching: Match, actions: Vec<Action>) -> Message {
+    Message::FlowMod(FlowMod {
+        priority,
+        matching,
+        instructions: vec![Instruction::ApplyActions(actions)],
+        ..FlowMod::new(FlowModCommand::Add)
+    })
+}
+
+/// A packet-out from the controller.
+pub(crate) fn packet_out(port: PortNo, data: Vec<u8>) -> Message {
+    let actions = vec![Action::output(port)];
+    Message::PacketOut(PacketOut { buffer_id: None, in_port: PortNo::ANY, actions, data })
+}

@@ -1,0 +1,14 @@
+//! The switch end to end: a real agent and worker in this process, memory ports, and a scripted
+//! controller over a Unix socket that writes and reads frames itself.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod connections;
+mod control;
+mod errors;
+mod forward;
+mod handshake;
+mod harness;
+mod roles;
+mod statistics;
+mod veth;

@@ -1,0 +1,109 @@
+//! Real devices in a network namespace of the test's own, which goes with the test: a port that
+//! disappears while the switch runs, and comes back; a link that goes down; names that are wrong.
+
+use netdev::sys::link::{Rtnl, VethEnd, VethPair};
+use netdev::sys::netns::Namespace;
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::port::{PortReason, PortState};
+use openflow::{Action, Field, Match, Message, PortNo, Version};
+
+use crate::harness::{Controller, Host, Switch, add_flow, frame};
+
+/// Runs a test in a namespace of its own.
+fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
+    let namespace = Namespace::new().expect("needs root: run by `cargo xtask test`");
+    namespace.enter(|| test(&Rtnl::open().unwrap())).unwrap();
+}
+
+fn add_veth(rtnl: &Rtnl, one: &str, other: &str) {
+    let pair = VethPair { here: VethEnd::new(one), there: VethEnd::new(other), there_in: None };
+    rtnl.add_veth(&pair).unwrap();
+    for name in [one, other] {
+        netdev::sys::link::quiet_ipv6(name).unwrap();
+        rtnl.set_up(name, true).unwrap();
+    }
+}
+
+/// The state of port 1 that the next port-status message tells.
+fn told_state(controller: &mut Controller) -> PortState {
+    loop {
+        match controller.next() {
+            (_, Message::PortStatus(status)) if status.desc.port_no == PortNo(1) => {
+                assert_eq!(status.reason, PortReason::Modify);
+                return status.desc.state;
+            }
+            (_, Message::PortStatus(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_port_that_disappears_stays_configured_and_comes_back() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        add_veth(rtnl, "sw2", "host2");
+        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let mut controller = switch.controller(Version::V1_3);
+        let matching = Match::any().with(Field::InPort, 2);
+        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.barrier();
+        rtnl.delete("sw1").unwrap();
+        assert!(told_state(&mut controller).contains(PortState::LINK_DOWN));
+        let body = controller.multipart(MultipartRequestBody::PortDesc);
+        let MultipartReplyBody::PortDesc(descs) = body else { panic!("{body:?}") };
+        assert_eq!(descs.len(), 2);
+        assert!(!descs[1].state.contains(PortState::LINK_DOWN));
+        add_veth(rtnl, "sw1", "host1");
+        while told_state(&mut controller).contains(PortState::LINK_DOWN) {}
+        let mut far = Host::open("af_packet:host1");
+        let mut near = Host::open("af_packet:host2");
+        near.send(&frame(7));
+        assert_eq!(far.receive(), frame(7));
+        assert_eq!(switch.counter("port_gone"), 1);
+        assert_eq!(switch.counter("port_reopened"), 1);
+        switch.stop();
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_link_that_goes_down_is_told() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        let switch = Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), "");
+        let mut controller = switch.controller(Version::V1_0);
+        controller.barrier();
+        rtnl.set_up("host1", false).unwrap();
+        assert!(told_state(&mut controller).contains(PortState::LINK_DOWN));
+        rtnl.set_up("host1", true).unwrap();
+        while told_state(&mut controller).contains(PortState::LINK_DOWN) {}
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_unknown_device_is_refused_with_those_that_exist() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        let config = switch::parse_config("control = \"none\"\nport = [\"af_packet:sw2\"]");
+        let config = config.unwrap().resolve().unwrap();
+        let error = switch::run_until(config, || Ok(std::future::pending::<()>())).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("port 1") && told.contains("sw2"), "{told}");
+        assert!(told.contains("sw1") && told.contains("host1"), "{told}");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_tap_device_goes_with_the_switch() {
+    in_namespace(|rtnl| {
+        let switch = Switch::with_ports("\"1=tap:wtap0\"", Vec::new(), "");
+        assert!(rtnl.link("wtap0").is_ok());
+        switch.stop();
+        assert!(rtnl.link("wtap0").is_err());
+    });
+}
