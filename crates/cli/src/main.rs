@@ -37,15 +37,12 @@ enum Program {
     Lab(Box<lab::cli::LabArgs>),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
-    /// Show switch, controller and lab at work, with a report
-    Demo(Box<lab::cli::DemoArgs>),
     /// Print version and build
     Version,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  weir demo
   weir demo
   weir controller hub
   weir switch --port af_packet:veth0 --port af_packet:veth1 --controller tcp:127.0.0.1:6653
@@ -77,7 +74,6 @@ fn main() -> ExitCode {
         }
         Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
-        Program::Demo(arguments) => exited("demo", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
         Program::Version => {
             println!("{}", version());
