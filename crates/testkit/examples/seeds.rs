@@ -12,8 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: seeds DIR")?);
     let all = vectors::load_dir(&testkit::vectors_dir(""))?;
     for (number, vector) in all.iter().enumerate() {
-        let target = target_of(vector);
-        write(&dir.join(target), number, &vector.bytes)?;
+        let (target, input) = seed_of(vector);
+        write(&dir.join(target), number, &input)?;
         if let Some(text) = &vector.text {
             write(&dir.join("text"), number, text.as_bytes())?;
         }
@@ -39,14 +39,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Findings go to the target that found them, frames of packets to the parser of packets,
+/// Findings go to the target that found them, frames of packets to the target that rewrites them,
 /// everything else to the decoder of messages.
-fn target_of(vector: &Vector) -> String {
+fn seed_of(vector: &Vector) -> (String, Vec<u8>) {
     let is_below = |name: &str| vector.file.components().any(|part| part.as_os_str() == name);
     match vector.file.file_stem() {
-        Some(stem) if is_below("fuzz") => stem.to_string_lossy().into_owned(),
-        _ if is_below("packets") => "packet".to_owned(),
-        _ => "wire".to_owned(),
+        Some(stem) if is_below("fuzz") => {
+            (stem.to_string_lossy().into_owned(), vector.bytes.clone())
+        }
+        // That target takes the value that it writes from the first bytes.
+        _ if is_below("packets") => ("packet".into(), [&[0x5a; 16], &vector.bytes[..]].concat()),
+        _ => ("wire".into(), vector.bytes.clone()),
     }
 }
 
