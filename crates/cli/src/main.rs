@@ -35,6 +35,8 @@ enum Program {
     Controller(controller::cli::ControllerArgs),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
+    /// Show it: hub and learning switch beside each other, measured in under two minutes
+    Demo(lab::cli::DemoArgs),
     /// Print version and build
     Version,
 }

@@ -1,4 +1,4 @@
-//! The switch's configuration: one struct that is the flags, the file's keys and their help at once.
+//! The switch's configuration: one struct that is flags, keys of the file and their help at once.
 //!
 //! A doc comment here is what `--help` prints, a field is a flag and a key of the TOML file. What
 //! is wrong in a file is told with file, line, column, key and what is allowed. Reading a

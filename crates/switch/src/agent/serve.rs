@@ -1,12 +1,12 @@
 //! One connection's task: bytes in, commands to the worker; mail out.
 //!
-//! All messages of one read go to the worker as one batch of commands, and all mail that waits goes
-//! out with one write. What the peer sends never ends more than its own connection.
+//! All messages of one read go to the worker as one batch of commands, and all mail that waits
+//! goes out with one write. What the peer sends never ends more than its own connection.
 //!
-//! A multipart reply may be as long as the flow tables. A connection has one of them at a time: what
-//! comes behind the request waits until the reply is sent, and nothing more is read meanwhile, so
-//! that a peer which asks a thousand times does not make a thousand copies. Echo requests that come
-//! while nothing else waits are answered between the parts.
+//! A multipart reply may be as long as the flow tables. A connection has one of them at a time:
+//! what comes behind the request waits until the reply is sent, and nothing more is read meanwhile,
+//! so that a peer which asks a thousand times does not make a thousand copies. Echo requests that
+//! come while nothing else waits are answered between the parts.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Reading the TOML file, and telling what is wrong in it: file, line, column, key, what is allowed.
+//! Reading the TOML file, and telling what is wrong in it: line, column, key, what is allowed.
 //!
 //! The keys and what they take are those of the flags; nothing is listed here a second time.
 

@@ -1,4 +1,4 @@
-//! The commands of `weir ctl`: subcommands, their help, and the requests on the socket, in one enum.
+//! The commands of `weir ctl`: subcommands, their help, and the socket's requests, in one enum.
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};

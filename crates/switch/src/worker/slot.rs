@@ -1,5 +1,5 @@
-//! One configured port: the device behind it as long as there is one, what it has counted in all its
-//! lives, and when to try to open it again.
+//! One configured port: the device behind it as long as there is one, what it has counted in all
+//! its lives, and when to try to open it again.
 //!
 //! A port stays configured when its device disappears; it shows `LINK_DOWN` and comes back with the
 //! device.
