@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes the binary OpenFlow messages of the Python package os-ken as vector files.
 
-os-ken 4.2.2 (Apache-2.0) ships messages of OpenFlow 1.0, 1.2, 1.3, 1.4 and 1.5 under
-`os_ken/tests/packet_data`, made by LINC, by Open vSwitch and by its own tests, and for each what its
-decoder makes of it under `os_ken/tests/unit/ofproto/json`. Here they become one file per version in
-the format of `vectors/README.md`; decodings are kept for the versions that Weir speaks.
+os-ken 4.2.2 (Apache-2.0) ships messages of OpenFlow 1.0, 1.2, 1.3, 1.4 and 1.5 below
+`os_ken/tests/packet_data`, made by LINC, by Open vSwitch and by its own tests, and for each what
+its decoder makes of it below `os_ken/tests/unit/ofproto/json`. Here they become one file per
+version in the format of `vectors/README.md`; decodings are kept for the versions that Weir speaks.
 
 Two tables below hold what cannot be taken as it is: messages that must be refused, with the error,
 and messages that no encoder would write byte for byte, each with the reason and the edit that makes
@@ -34,6 +34,17 @@ def zero(*places):
 def put(offset, new):
     """An edit that overwrites bytes."""
     return lambda data: data[:offset] + bytes.fromhex(new) + data[offset + len(new) // 2:]
+
+
+def cap_counts(offset):
+    """An edit that writes at most 32 ignored bits for the addresses of 1.0's match at `offset`."""
+    def edit(data):
+        bits = int.from_bytes(data[offset:offset + 4], "big")
+        for shift in (8, 14):
+            count = min(bits >> shift & 0x3F, 32)
+            bits = bits & ~(0x3F << shift) | count << shift
+        return data[:offset] + bits.to_bytes(4, "big") + data[offset + 4:]
+    return edit
 
 
 def sort_match(offset):
@@ -84,7 +95,7 @@ REFUSED = {
 # name: (why, edit of the bytes)
 CANONICAL = {
     "1-2-ofp_flow_mod":
-        ("63 ignored bits of the addresses are written as 32", put(8, "003820f7")),
+        ("63 ignored bits of the addresses are written as 32", cap_counts(8)),
     "1-6-ofp_switch_features":
         ("1.0 does not know these bits of a port's state", zero((60, 4), (108, 4))),
     "4-4-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(24)),
@@ -100,9 +111,9 @@ def hex_lines(data):
     return "\n  ".join(lines)
 
 
-def json_lines(path):
-    """The decoding without insignificant blanks, broken between tokens."""
-    text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
+def json_text(text):
+    """JSON without insignificant blanks, broken between tokens."""
+    text = json.dumps(json.loads(text), separators=(",", ":"))
     tokens = re.findall(r'"(?:[^"\\]|\\.)*"[:,]?|[^"]+?(?=")|[^"]+$', text)
     pieces = [part for token in tokens for part in
               ([token] if token.startswith('"') else re.split(r"(?<=[,\]}])", token))]
@@ -112,7 +123,7 @@ def json_lines(path):
             lines.append("")
         lines[-1] += piece
     joined = "\n  ".join(line for line in lines if line)
-    assert json.loads(joined) == json.loads(text), path
+    assert json.loads(joined) == json.loads(text), text
     return joined
 
 
@@ -135,7 +146,7 @@ def record(version, path, decoding):
     if note:
         lines.append(f"note: {note}")
     if version in SPOKEN and decoding.exists():
-        lines.append(f"json: {json_lines(decoding)}")
+        lines.append(f"json: {json_text(decoding.read_text())}")
     lines.append(f"hex: {hex_lines(data)}")
     if version in SPOKEN and name in CANONICAL:
         canonical = CANONICAL[name][1](data)
@@ -153,7 +164,7 @@ def main(site_packages, out):
         head = [
             f"# Messages of OpenFlow {version[2]}.{version[3]} from os-ken 4.2.2 (Apache-2.0),",
             "# written by vectors/tools/from_osken.py. A record whose name ends in /canonical is",
-            "# how the message of the name before it is encoded; all others are encoded as they are.",
+            "# how the message before it is encoded; all others are encoded as they are.",
         ]
         records = []
         for path in sorted(folder.iterdir()):

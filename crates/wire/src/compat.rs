@@ -1,4 +1,5 @@
-//! What OpenFlow 1.0 says in words of its own: port numbers and bits, the twelve-tuple, its actions.
+//! What OpenFlow 1.0 says in words of its own: port numbers and bits, the twelve-tuple, its
+//! actions.
 //!
 //! Everything else in this crate reads and writes both versions in one place; here stand the
 //! translations that are more than another layout. A translation never guesses: what has no

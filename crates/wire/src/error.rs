@@ -1,5 +1,5 @@
-//! What can go wrong: [`DecodeError`] for frames that are wrong, [`EncodeError`] for messages that a
-//! version cannot say.
+//! What can go wrong: [`DecodeError`] for frames that are wrong, [`EncodeError`] for messages
+//! that a version cannot say.
 //!
 //! A decode error carries the protocol's own error, so that the answer to a bad message is known
 //! where the fault is found. Nothing here decides whether to answer or to close the connection.
@@ -34,8 +34,9 @@ impl DecodeError {
         Self { error: fault.error, version, xid, what: fault.what, offset: fault.offset }
     }
 
-    /// The error message that answers the bad `frame`, and the version to encode it in: the frame's
-    /// own, or the nearest one below that Weir speaks. It quotes the first 64 bytes of the frame.
+    /// The error message that answers the bad `frame`, and the version to encode it in: the
+    /// frame's own, or the nearest one below that Weir speaks. It quotes the first 64 bytes of
+    /// the frame.
     ///
     /// `None` where there must be no answer: the frame has no whole header, or is an error message
     /// or a hello itself.

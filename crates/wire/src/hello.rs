@@ -1,7 +1,7 @@
 //! The hello and its version bitmap (clause 7.5.1).
 //!
-//! A hello of any version must be understood, or versions could not be negotiated; so nothing in its
-//! body is ever an error, and unknown elements are stepped over.
+//! A hello of any version must be understood, or versions could not be negotiated; so nothing in
+//! its body is ever an error, and unknown elements are stepped over.
 
 use openflow::VersionBitmap;
 use openflow::message::Hello;

@@ -1,10 +1,11 @@
-//! Codec of OpenFlow 1.0 and 1.3 messages: decode a frame to a message, encode a message to a frame.
+//! Codec of OpenFlow 1.0 and 1.3 messages: decode a frame to a message, encode a message to a
+//! frame.
 //!
-//! Both versions stand side by side in one file per concept (a flow-mod, an action, a port), because
-//! what they say alike is most of it; what 1.0 says in words of its own is translated in [`compat`].
-//! A decode error *is* one of the protocol's errors, so a bad message becomes its `OFPT_ERROR`
-//! without translation. The crate has no state, no input and output, and no clock; bytes from
-//! outside must never make it panic or allocate more than they justify.
+//! Both versions stand side by side in one file per concept (a flow-mod, an action, a port),
+//! because what they say alike is most of it; what 1.0 says in words of its own is translated in
+//! [`compat`]. A decode error *is* one of the protocol's errors, so a bad message becomes its
+//! `OFPT_ERROR` without translation. The crate has no state, no input and output, and no clock;
+//! bytes from outside must never make it panic or allocate more than they justify.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -35,8 +35,8 @@ pub(crate) fn write_mod(w: &mut Writer<'_>, meter: &MeterMod) -> writer::Result<
     Ok(())
 }
 
-/// Reads all that is left in `r` as bands. An unknown type, and an experimenter's band with more than
-/// its id, is `OFPMMFC_BAD_BAND`: no switch of ours could run it.
+/// Reads all that is left in `r` as bands. An unknown type, and an experimenter's band with more
+/// than its id, is `OFPMMFC_BAD_BAND`: no switch of ours could run it.
 fn read_bands(r: &mut Reader<'_>) -> reader::Result<Vec<Band>> {
     let mut bands = Vec::new();
     while !r.is_empty() {

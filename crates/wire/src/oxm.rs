@@ -56,8 +56,8 @@ fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
 /// Reads a field into the match.
 ///
 /// The faults are those of clause 7.2.3.3: `OFPBMC_BAD_FIELD` for unknown classes and fields,
-/// `OFPBMC_BAD_LEN` for a length that is not the field's, `OFPBMC_BAD_MASK` for a mask that the field
-/// does not take, and those of [`Match::add`].
+/// `OFPBMC_BAD_LEN` for a length that is not the field's, `OFPBMC_BAD_MASK` for a mask that the
+/// field does not take, and those of [`Match::add`].
 pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Result<()> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
@@ -89,8 +89,9 @@ pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
 
 /// Reads field and value of a set-field action; the reader holds the rest of the action.
 ///
-/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for what cannot be set and for masks,
-/// `OFPBAC_BAD_SET_LEN` for lengths, `OFPBAC_BAD_SET_ARGUMENT` for values beyond the field's width.
+/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for what cannot be set and for
+/// masks, `OFPBAC_BAD_SET_LEN` for lengths, `OFPBAC_BAD_SET_ARGUMENT` for values beyond the
+/// field's width.
 pub(crate) fn read_set(r: &mut Reader<'_>) -> reader::Result<(Field, u128)> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);

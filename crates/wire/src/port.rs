@@ -1,4 +1,5 @@
-//! Ports in messages: description, status, mod, statistics (clauses 7.2.1, 7.4.3, 7.3.4.2, 7.3.5.6).
+//! Ports in messages: description, status, mod, statistics (clauses 7.2.1, 7.4.3, 7.3.4.2,
+//! 7.3.5.6).
 //!
 //! Descriptions and statistics for 1.0 leave out what it has no room for: speeds, rates above
 //! 10 Gb/s, liveness, durations.

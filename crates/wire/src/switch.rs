@@ -1,8 +1,8 @@
 //! What a switch is and how it is set: features reply and switch configuration
 //! (clauses 7.3.1 and 7.3.2).
 //!
-//! 1.0 lists the actions and ports of the switch here; 1.3 asks for them by multipart requests, so a
-//! features reply of 1.3 that holds them is refused rather than cut.
+//! 1.0 lists the actions and ports of the switch here; 1.3 asks for them by multipart requests,
+//! so a features reply of 1.3 that holds them is refused rather than cut.
 
 use openflow::DatapathId;
 use openflow::Version;

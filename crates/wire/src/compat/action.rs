@@ -1,5 +1,5 @@
-//! Actions made under one version and said in the other: a flow entry added over 1.0 and dumped over
-//! 1.3, or the other way round.
+//! Actions made under one version and said in the other: a flow entry added over 1.0 and dumped
+//! over 1.3, or the other way round.
 //!
 //! It follows Open vSwitch, so that a dump looks the same on both:
 //! - 1.0's `set_vlan_vid` and `set_vlan_pcp` push a tag where there is none. In 1.3 that is a

@@ -1,10 +1,11 @@
 //! The twelve-tuple of 1.0, `ofp_match` (clause 5.2.3 of 1.0), to and from match fields.
 //!
-//! Reading normalizes as Open vSwitch does: a field whose prerequisite is missing is ignored (an IP
-//! address without an EtherType, ports of a protocol that has none), because many controllers leave
-//! rubbish there. What a field means depends on others: `nw_proto` is the opcode in ARP, `tp_src` and
-//! `tp_dst` are type and code in ICMP. Bits of `nw_tos` below the DSCP are ignored. A value that its
-//! field cannot hold is `OFPBMC_BAD_VALUE`. Writing is strict: what 1.0 cannot say is an error.
+//! Reading normalizes as Open vSwitch does: a field whose prerequisite is missing is ignored (an
+//! IP address without an EtherType, ports of a protocol that has none), because many controllers
+//! leave rubbish there. What a field means depends on others: `nw_proto` is the opcode in ARP,
+//! `tp_src` and `tp_dst` are type and code in ICMP. Bits of `nw_tos` below the DSCP are ignored.
+//! A value that its field cannot hold is `OFPBMC_BAD_VALUE`. Writing is strict: what 1.0 cannot
+//! say is an error.
 
 use openflow::field::VID_PRESENT;
 use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo};

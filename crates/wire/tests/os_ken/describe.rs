@@ -1,8 +1,10 @@
 //! A message in the words of os-ken's `to_jsondict`: its class names and members.
 
+use openflow::group::GroupMod;
 use openflow::message::{
     AsyncConfig, ErrorMessage, Features, Hello, PacketIn, PacketOut, Role, SwitchConfig,
 };
+use openflow::port::PortMod;
 use openflow::{BufferId, Message, Version};
 use serde_json::{Value, json};
 
@@ -48,31 +50,14 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
         Message::SetConfig(config) => ("OFPSetConfig", describe_config(config)),
         Message::PacketIn(packet) => ("OFPPacketIn", describe_packet_in(version, packet)),
         Message::FlowRemoved(removed) => ("OFPFlowRemoved", flow::removed(version, removed)),
-        Message::PortStatus(status) => (
-            "OFPPortStatus",
-            json!({ "reason": status.reason.number(), "desc": element::port(version, &status.desc) }),
-        ),
+        Message::PortStatus(status) => {
+            let desc = element::port(version, &status.desc);
+            ("OFPPortStatus", json!({ "reason": status.reason.number(), "desc": desc }))
+        }
         Message::PacketOut(packet) => ("OFPPacketOut", describe_packet_out(version, packet)),
         Message::FlowMod(flow_mod) => ("OFPFlowMod", flow::flow_mod(version, flow_mod)),
-        Message::GroupMod(group) => (
-            "OFPGroupMod",
-            json!({
-                "command": group.command.number(),
-                "type": group.group_type.number(),
-                "group_id": group.group_id.0,
-                "buckets": element::list(&group.buckets, element::bucket),
-            }),
-        ),
-        Message::PortMod(port) => (
-            "OFPPortMod",
-            json!({
-                "port_no": element::port_no(version, port.port_no),
-                "hw_addr": port.hw_addr.to_string(),
-                "config": port.config.bits(),
-                "mask": port.mask.bits(),
-                "advertise": port.advertise.bits(),
-            }),
-        ),
+        Message::GroupMod(group) => ("OFPGroupMod", describe_group_mod(group)),
+        Message::PortMod(port) => ("OFPPortMod", describe_port_mod(version, port)),
         Message::TableMod(table) => {
             ("OFPTableMod", json!({ "table_id": table.table_id.0, "config": table.config }))
         }
@@ -106,6 +91,25 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
         ),
     };
     class(name, members)
+}
+
+fn describe_group_mod(group: &GroupMod) -> Value {
+    json!({
+        "command": group.command.number(),
+        "type": group.group_type.number(),
+        "group_id": group.group_id.0,
+        "buckets": element::list(&group.buckets, element::bucket),
+    })
+}
+
+fn describe_port_mod(version: Version, port: &PortMod) -> Value {
+    json!({
+        "port_no": element::port_no(version, port.port_no),
+        "hw_addr": port.hw_addr.to_string(),
+        "config": port.config.bits(),
+        "mask": port.mask.bits(),
+        "advertise": element::features(version, port.advertise.bits()),
+    })
 }
 
 fn describe_hello(hello: &Hello) -> Value {

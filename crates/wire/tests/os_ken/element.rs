@@ -22,7 +22,7 @@ pub(crate) fn port_no(version: Version, port: PortNo) -> Value {
 }
 
 /// Copper, fibre, autonegotiation and pause lie four bits lower in 1.0.
-fn features(version: Version, bits: u32) -> u32 {
+pub(crate) fn features(version: Version, bits: u32) -> u32 {
     match version {
         Version::V1_0 => bits & 0x7f | bits >> 4 & 0xf80,
         Version::V1_3 => bits,

@@ -53,7 +53,7 @@ fn twelve_tuple(matching: &Match) -> Value {
     let (nw_dst, dst_bits) = address(&[Field::Ipv4Dst, Field::ArpTpa]);
     let bits: [(u32, &[Field]); 10] = [
         (0, &[Field::InPort]),
-        (1, &[Field::VlanVid]),
+        (1, if matching.exact(Field::VlanVid).is_some() { &[Field::VlanVid] } else { &[] }),
         (2, &[Field::EthSrc]),
         (3, &[Field::EthDst]),
         (4, &[Field::EthType]),
@@ -72,7 +72,7 @@ fn twelve_tuple(matching: &Match) -> Value {
         "in_port": int(number(&[Field::InPort]) & 0xffff),
         "dl_src": mac(Field::EthSrc),
         "dl_dst": mac(Field::EthDst),
-        "dl_vlan": int(number(&[Field::VlanVid]) & 0xfff),
+        "dl_vlan": matching.exact(Field::VlanVid).map_or(0, dl_vlan),
         "dl_vlan_pcp": int(number(&[Field::VlanPcp])),
         "dl_type": int(number(&[Field::EthType])),
         "nw_tos": int(number(&[Field::IpDscp]) << 2),
@@ -82,6 +82,10 @@ fn twelve_tuple(matching: &Match) -> Value {
         "tp_src": int(number(&tp_src)),
         "tp_dst": int(number(&tp_dst)),
     })
+}
+
+fn dl_vlan(vid: u128) -> u64 {
+    if vid == 0 { 0xffff } else { u64::try_from(vid).unwrap() & 0xfff }
 }
 
 pub(crate) fn actions(version: Version, actions: &[Action]) -> Value {
@@ -118,17 +122,19 @@ fn action(version: Version, action: &Action) -> Value {
             "OFPActionExperimenterUnknown",
             json!({ "experimenter": experimenter, "data": base64(data) }),
         ),
-        Action::SetVlanVid(_)
-        | Action::SetVlanPcp(_)
-        | Action::StripVlan
-        | Action::SetDlSrc(_)
-        | Action::SetDlDst(_)
-        | Action::SetNwSrc(_)
-        | Action::SetNwDst(_)
-        | Action::SetNwTos(_)
-        | Action::SetTpSrc(_)
-        | Action::SetTpDst(_)
-        | Action::Enqueue { .. } => panic!("os-ken's messages of 1.0 have no {action:?}"),
+        Action::SetVlanVid(vid) => ("OFPActionVlanVid", json!({ "vlan_vid": vid })),
+        Action::SetVlanPcp(pcp) => ("OFPActionVlanPcp", json!({ "vlan_pcp": pcp })),
+        Action::StripVlan => ("OFPActionStripVlan", json!({})),
+        Action::SetDlSrc(mac) => ("OFPActionSetDlSrc", json!({ "dl_addr": mac.to_string() })),
+        Action::SetDlDst(mac) => ("OFPActionSetDlDst", json!({ "dl_addr": mac.to_string() })),
+        Action::SetNwSrc(address) => ("OFPActionSetNwSrc", json!({ "nw_addr": address })),
+        Action::SetNwDst(address) => ("OFPActionSetNwDst", json!({ "nw_addr": address })),
+        Action::SetNwTos(tos) => ("OFPActionSetNwTos", json!({ "tos": tos })),
+        Action::SetTpSrc(port) => ("OFPActionSetTpSrc", json!({ "tp": port })),
+        Action::SetTpDst(port) => ("OFPActionSetTpDst", json!({ "tp": port })),
+        Action::Enqueue { port, queue } => {
+            ("OFPActionEnqueue", json!({ "port": port_no(version, *port), "queue_id": queue.0 }))
+        }
     };
     if version == Version::V1_3 {
         members["type"] = action.kind().row().v1_3.into();

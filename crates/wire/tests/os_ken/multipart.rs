@@ -23,14 +23,17 @@ pub(crate) fn experimenter(body: &Experimenter) -> Value {
 }
 
 fn flow_request(version: Version, request: &FlowStatsRequest) -> Value {
-    json!({
+    let mut members = json!({
         "table_id": request.table_id.0,
         "out_port": port_no(version, request.out_port),
-        "out_group": request.out_group.0,
-        "cookie": request.cookie.0,
-        "cookie_mask": request.cookie_mask,
         "match": flow::matching(version, &request.matching),
-    })
+    });
+    if version == Version::V1_3 {
+        members["out_group"] = request.out_group.0.into();
+        members["cookie"] = request.cookie.0.into();
+        members["cookie_mask"] = request.cookie_mask.into();
+    }
+    members
 }
 
 pub(crate) fn request(version: Version, request: &MultipartRequest) -> Value {
