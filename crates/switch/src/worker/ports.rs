@@ -10,6 +10,10 @@ use packet::{Batch, PacketBuf};
 use super::Slot;
 use crate::counters::{Counter, Counters};
 
+/// The shortest frame of Ethernet, without FCS (IEEE 802.3, clause 3.2.8). Hardware pads what is
+/// shorter; virtual devices hand on what they are given.
+const FRAME_MIN: usize = 60;
+
 /// Frames that wait for one port before they are sent in the middle of a batch.
 const TX_BATCH: usize = 64;
 
@@ -45,8 +49,8 @@ impl Ports {
         self.slots.get_mut(index)
     }
 
-    /// Queues a frame for a port.
-    pub(crate) fn queue(&mut self, number: PortNo, frame: PacketBuf) {
+    /// Queues a frame for a port. A frame that a pop made too short for a wire is padded.
+    pub(crate) fn queue(&mut self, number: PortNo, mut frame: PacketBuf) {
         let Ok(index) = self.slots.binary_search_by_key(&number, |slot| slot.number) else {
             // The datapath knows no other ports than these.
             self.counters.bump(Counter::TxPortGone);
@@ -56,6 +60,7 @@ impl Ports {
         if slot.tx.is_empty() {
             self.waiting.push(index);
         }
+        frame.pad_to(FRAME_MIN);
         slot.tx.push(frame);
         if slot.tx.len() >= TX_BATCH {
             send(slot, &mut self.batch, &self.counters);

@@ -36,6 +36,20 @@ fn an_entry_forwards_and_counts() {
 }
 
 #[test]
+fn a_frame_that_a_pop_made_too_short_is_padded() {
+    let switch = Switch::start(2, "");
+    let (mut a, mut b) = (switch.host(1), switch.host(2));
+    let mut controller = switch.controller(Version::V1_3);
+    let actions = vec![Action::PopVlan, Action::output(PortNo(2))];
+    controller.send(&add_flow(5, Match::any(), actions));
+    controller.barrier();
+    let plain = frame(9);
+    let tagged = [&plain[..12], &[0x81, 0, 0, 5], &plain[12..56]].concat();
+    a.send(&tagged);
+    assert_eq!(b.receive(), [&plain[..56], &[0; 4]].concat());
+}
+
+#[test]
 fn a_miss_goes_up_whole_in_1_0_and_nowhere_in_1_3() {
     let switch = Switch::start(2, "");
     let mut host = switch.host(1);
