@@ -5,6 +5,7 @@
 //! leave a test out silently: what a run cannot do (without root, without a peer) is said loudly.
 
 mod cargo;
+mod demo;
 mod leftovers;
 mod peers;
 mod suites;
@@ -116,7 +117,11 @@ const STEPS: &[Step] = &[
     Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
     Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
-    Step { name: "demo", what: "the demo of the README, in short", run: suites::demo },
+    Step {
+        name: "demo",
+        what: "the demo of the README: whole, stopped, without root",
+        run: demo::run,
+    },
     Step { name: "leftovers", what: "nothing stays behind", run: |_| bail!("runs last") },
 ];
 

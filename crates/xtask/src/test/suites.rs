@@ -1,4 +1,4 @@
-//! Suites of other people's programs, and the demo, as steps of the test command.
+//! Suites of other people's programs as steps of the test command.
 //!
 //! Each check of a suite counts by itself. It must never accept a result that is worse than the
 //! expectation beside the suite, nor leave an expectation standing that has become too low.
@@ -62,18 +62,6 @@ fn compare(results: &str, expected: &str) -> Result<Tally> {
         tally.failed += 1;
     }
     Ok(tally)
-}
-
-/// The demo with its shortest settings, reports below the target folder.
-pub(super) fn demo(context: &Context) -> Result<Tally> {
-    let out = context.target().join("demo");
-    std::fs::create_dir_all(&out)?;
-    let mut command = context.cargo();
-    command.args(["run", "--release", "--quiet", "--bin", "weir", "--", "demo", "--smoke"]);
-    command.arg("--out").arg(&out);
-    shell::run(&mut command)?;
-    let written = ["report.html", "report.json"].iter().all(|name| out.join(name).is_file());
-    Ok(Tally::of(written))
 }
 
 #[cfg(test)]
