@@ -8,11 +8,10 @@ mod testcontroller;
 mod weir;
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use netdev::sys::netns::Namespace;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
@@ -106,21 +105,61 @@ pub fn find(name: &str) -> Option<&'static dyn Controller> {
 /// How long a controller may take until it listens; Python's imports on a busy machine take long.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Waits until a connection to `plan`'s address is accepted. The connection is closed at once;
-/// controllers take that for a switch that went away.
+/// Waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no
+/// connection made: a controller would take that for a switch.
 fn wait_until_listening(
     process: &mut Process,
     plan: &ControllerPlan<'_>,
     cancel: &Cancel,
 ) -> Result<(), process::Error> {
-    let address = SocketAddrV4::new(plan.address, plan.port);
-    process.wait_until("listen", START_LIMIT, cancel, |_| accepts(plan.place.namespace, address))
+    let read = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
+    process.wait_until("listen", START_LIMIT, cancel, |_| {
+        let sockets = match plan.place.namespace {
+            Some(namespace) => namespace.enter(read).unwrap_or_default(),
+            None => read(),
+        };
+        has_listener(&sockets, plan.port)
+    })
 }
 
-fn accepts(namespace: Option<&Namespace>, address: SocketAddrV4) -> bool {
-    let connect = || TcpStream::connect_timeout(&address.into(), Duration::from_secs(1)).is_ok();
-    match namespace {
-        Some(namespace) => namespace.enter(connect).unwrap_or(false),
-        None => connect(),
+/// Whether `/proc/net/tcp` lists a socket that listens on `port`: local address and port in
+/// hexadecimal digits in the second column, state 0A in the fourth.
+fn has_listener(sockets: &str, port: u16) -> bool {
+    let ending = format!(":{port:04X}");
+    sockets.lines().skip(1).any(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let local = words.next().is_some_and(|local| local.ends_with(&ending));
+        local && words.nth(1) == Some("0A")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, find, has_listener};
+
+    #[test]
+    fn a_listener_is_found_in_the_kernels_list() {
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
+            0: 0200FF0A:19FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n\
+            1: 0200FF0A:1F90 0100FF0A:C350 01 00000000:00000000 00:00000000 00000000\n";
+        assert!(has_listener(text, 0x19fd));
+        assert!(!has_listener(text, 0x1f90), "connected, not listening");
+        assert!(!has_listener(text, 0xc350) && !has_listener("", 1));
+    }
+
+    #[test]
+    fn this_process_is_found_listening() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let text = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        assert!(has_listener(&text, port));
+    }
+
+    #[test]
+    fn names_are_found() {
+        for controller in ALL {
+            assert_eq!(find(controller.name()).unwrap().about(), controller.about());
+        }
+        assert!(find("nothing").is_none());
     }
 }

@@ -138,7 +138,8 @@ fn shares(load: &Load) -> String {
         .iter()
         .map(|process| format!("{} {:.0} %", process.name, process.cpu_cores * 100.0))
         .collect();
-    words.push(format!("everything else {:.0} %", load.rest_cores() * 100.0));
+    words.push(format!("tools at the hosts {:.0} %", load.tools_cores * 100.0));
+    words.push(format!("other programs {:.0} %", load.others_cores() * 100.0));
     format!("{} of a core each; all cores {:.0} % busy", words.join(", "), load.machine * 100.0)
 }
 
@@ -177,6 +178,7 @@ mod tests {
                 process(Role::Switch, cpu.0, cpu.0),
                 process(Role::Controller, cpu.1, cpu.1),
             ],
+            tools_cores: 0.3,
             machine,
             cores: 2,
         }
@@ -207,6 +209,10 @@ mod tests {
         let limit = limiting(&load(None, None, (0.5, 0.95), 0.99), None);
         assert!(limit.machine_full && limit.part == Part::Controller);
         let shared = limiting(&load(None, None, (0.7, 0.6), 1.0), None);
-        assert!(shared.why.contains("everything else 70 %"), "{}", shared.why);
+        assert!(
+            shared.why.contains("tools at the hosts 30 %, other programs 40 %"),
+            "{}",
+            shared.why
+        );
     }
 }

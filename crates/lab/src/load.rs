@@ -11,6 +11,7 @@ use netdev::sys::cpu;
 use serde::{Deserialize, Serialize};
 
 use crate::ceilings::line_bytes;
+use crate::process;
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -137,6 +138,7 @@ pub struct Sample {
     at_s: f64,
     links: Vec<LinkSample>,
     processes: Vec<ProcessSample>,
+    tools: Vec<(u32, f64)>,
     machine: MachineSample,
 }
 
@@ -184,6 +186,8 @@ pub struct Load {
     pub links: Vec<LinkLoad>,
     /// The programs under test.
     pub processes: Vec<ProcessLoad>,
+    /// The programs that measure at the hosts, such as iperf3, together.
+    pub tools_cores: f64,
     /// Share of all cores that was busy with anything, 0 to 1.
     pub machine: f64,
     /// Cores of the machine.
@@ -209,11 +213,12 @@ impl Load {
             .max_by(|a, b| a.cpu_cores.total_cmp(&b.cpu_cores))
     }
 
-    /// Cores that everything else took: tools at the hosts, other programs of the machine.
+    /// Cores taken by what is no part of the run: other programs of the machine, and the
+    /// kernel's own threads.
     #[must_use]
-    pub fn rest_cores(&self) -> f64 {
+    pub fn others_cores(&self) -> f64 {
         let watched: f64 = self.processes.iter().map(|process| process.cpu_cores).sum();
-        (self.machine * self.cores as f64 - watched).max(0.0)
+        (self.machine * self.cores as f64 - watched - self.tools_cores).max(0.0)
     }
 }
 
@@ -232,6 +237,7 @@ impl Observer<'_> {
             at_s: zero.elapsed().as_secs_f64(),
             links: (self.links)(),
             processes,
+            tools: tool_samples(&self.watched),
             machine: machine_sample(),
         }
     }
@@ -270,6 +276,31 @@ fn process_sample(pid: u32) -> ProcessSample {
         .collect();
     let total_s = cpu::process(pid).map(cpu::CpuTime::total_s).unwrap_or_default();
     ProcessSample { total_s, threads }
+}
+
+/// CPU time of the programs that the lab runs and that are not watched by name.
+fn tool_samples(watched: &[Watched]) -> Vec<(u32, f64)> {
+    process::live()
+        .into_iter()
+        .filter(|pid| watched.iter().all(|watched| watched.pid != *pid))
+        .filter_map(|pid| Some((pid, cpu::process(pid).ok()?.total_s())))
+        .collect()
+}
+
+/// What the tools used between two samples; what one did after the last sample before its end is
+/// not seen.
+fn tools_s(samples: &[Sample], start: &Sample, end: &Sample) -> f64 {
+    let mut last: Vec<(u32, f64)> = Vec::new();
+    for sample in samples.iter().filter(|s| s.at_s >= start.at_s && s.at_s <= end.at_s) {
+        for (pid, total_s) in &sample.tools {
+            match last.iter_mut().find(|entry| entry.0 == *pid) {
+                Some(entry) => entry.1 = *total_s,
+                None => last.push((*pid, *total_s)),
+            }
+        }
+    }
+    let before = |pid: u32| start.tools.iter().find(|t| t.0 == pid).map_or(0.0, |t| t.1);
+    last.iter().map(|(pid, total_s)| (total_s - before(*pid)).max(0.0)).sum()
 }
 
 fn machine_sample() -> MachineSample {
@@ -312,6 +343,7 @@ pub fn load_of(samples: &[Sample], watched: &[Watched]) -> Option<Load> {
         processes: processes
             .map(|(watched, (before, after))| process_load(watched, before, after, window_s))
             .collect(),
+        tools_cores: tools_s(samples, start, end) / window_s,
         machine: busy as f64 / ticks.max(1) as f64,
         cores,
     })
@@ -419,6 +451,7 @@ mod tests {
                     at_s: step as f64 * 0.1,
                     links: vec![LinkSample { id: LinkId::Port1In, rate_bps, count }],
                     processes: vec![ProcessSample { total_s: cpu_s * 0.95, threads }],
+                    tools: vec![(7, cpu_s * 0.25)],
                     machine: MachineSample { busy: active * 15, total: step * 20 },
                 }
             })
@@ -436,6 +469,7 @@ mod tests {
         assert!((link.utilisation.unwrap() - 12.288 / 13.0).abs() < 1e-6);
         assert_eq!(link.drops, 30, "drops are those of the whole measurement");
         assert!((load.machine - 0.75).abs() < 1e-6);
+        assert!((load.tools_cores - 0.25).abs() < 1e-6);
         let process = load.process(Role::Controller).unwrap();
         assert!((process.cpu_cores - 0.95).abs() < 1e-6);
         assert!((process.saturation - 0.6).abs() < 1e-6);

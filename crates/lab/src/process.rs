@@ -4,11 +4,13 @@
 //! Dropping a [`Process`] ends it: SIGTERM, a few seconds to obey, then SIGKILL. The kernel kills
 //! it too when the lab itself dies. A program must never outlive the value that owns it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use netdev::sys::netns::Namespace;
@@ -77,6 +79,19 @@ pub struct Process {
     log: PathBuf,
 }
 
+/// Process ids of all programs that the lab runs now, for the load sampler.
+static LIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn live_set() -> MutexGuard<'static, BTreeSet<u32>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Process ids of all programs that run now.
+#[must_use]
+pub fn live() -> Vec<u32> {
+    live_set().iter().copied().collect()
+}
+
 /// The command line as a shell would take it, for reports.
 #[must_use]
 pub fn command_line(command: &Command) -> String {
@@ -118,6 +133,7 @@ impl Process {
             }
         };
         let child = start().map_err(|source| Error::Start { command: line.clone(), source })?;
+        live_set().insert(child.id());
         Ok(Self { name: name.to_owned(), command: line, child, log })
     }
 
@@ -259,6 +275,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
+        live_set().remove(&self.pid());
     }
 }
 
@@ -290,7 +307,7 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Process, command_line, run};
+    use super::{Error, Process, command_line, live, run};
     use crate::cancel::Cancel;
     use std::process::Command;
     use std::time::Duration;
@@ -313,7 +330,9 @@ mod tests {
         process.check().unwrap();
         assert_eq!(process.tail(), "is ready");
         let pid = process.pid();
+        assert!(live().contains(&pid));
         drop(process);
+        assert!(!live().contains(&pid));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 

@@ -294,6 +294,33 @@ impl Report {
     }
 }
 
+/// From so many cores on, other programs have disturbed a measurement.
+const DISTURBED_CORES: f64 = 0.3;
+
+impl Report {
+    /// How many measurements other programs of the machine disturbed, and of how many.
+    #[must_use]
+    pub fn disturbed(&self) -> (usize, usize) {
+        let samples = || self.cells.iter().flat_map(|c| &c.measurements).flat_map(|m| &m.samples);
+        let loads = samples().filter_map(|sample| sample.load.as_ref());
+        let disturbed = loads.clone().filter(|load| load.others_cores() >= DISTURBED_CORES);
+        (disturbed.count(), loads.count())
+    }
+
+    /// A sentence about disturbed measurements, if there were any.
+    #[must_use]
+    pub fn disturbance(&self) -> Option<String> {
+        let (disturbed, all) = self.disturbed();
+        (disturbed > 0).then(|| {
+            format!(
+                "During {disturbed} of {all} measurements other programs (or kernel threads) took \
+                 {:.0} % of a core or more; a quiet machine gives better figures.",
+                DISTURBED_CORES * 100.0
+            )
+        })
+    }
+}
+
 /// The links and the version of a cell in words.
 #[must_use]
 pub fn links(key: &CellKey) -> String {

@@ -65,6 +65,9 @@ fn head(page: &mut String, report: &Report) {
         escape(&machine.os),
     );
     page.push_str("<p><button id=\"download\">Download the raw data (JSON)</button></p>");
+    if let Some(disturbance) = report.disturbance() {
+        let _ = write!(page, "<p class=\"bad\">{}</p>", escape(&disturbance));
+    }
     let comparisons = report.comparisons();
     if comparisons.is_empty() {
         return;

@@ -103,6 +103,7 @@ fn load(port: f64) -> Load {
             thread: "worker".into(),
             saturation: 0.4,
         }],
+        tools_cores: 0.2,
         machine: 0.6,
         cores: 2,
     }

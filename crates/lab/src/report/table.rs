@@ -191,6 +191,9 @@ fn footer(report: &Report) -> String {
         "Mean ± half of the 99 % interval (Student's t) over {} repeats, in turns. {:.0} s.\n",
         report.repeats, report.duration_s
     );
+    if let Some(disturbance) = report.disturbance() {
+        text += &format!("{disturbance}\n");
+    }
     for comparison in report.comparisons() {
         text += &format!(
             "{}: {:.1} times the packets/s of {} ({}).\n",
