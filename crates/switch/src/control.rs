@@ -7,6 +7,7 @@ mod answer;
 mod client;
 mod command;
 mod protocol;
+mod sample;
 mod server;
 mod show;
 mod socket;

@@ -74,7 +74,7 @@ pub enum Command {
     Trace {
         /// The port that the packet comes in by
         in_port: u32,
-        /// The frame in hex digits
+        /// The frame in hex digits, or a match that it is to meet, for example tcp,tp_dst=80
         frame: String,
     },
     /// Every counter and drop reason by name

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use openflow::PortNo;
-use openflow::text::format_port_desc;
+use openflow::text::{format_port_desc, parse_match};
 use packet::PacketBuf;
 use serde_json::{Value, json};
 
 use super::answer::{Record, VERSION, gone};
-use super::value;
+use super::{sample, value};
 use crate::agent::Agent;
 
 /// Who the switch is, its controllers and ports.
@@ -80,7 +80,13 @@ fn push_line(text: &mut String, line: &str) {
 
 /// The way of a frame through the tables.
 pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<Record, String> {
-    let frame = unhex(&frame)?;
+    let is_hex = |letter: char| letter.is_ascii_hexdigit() || letter.is_whitespace();
+    let frame = if frame.chars().all(is_hex) {
+        unhex(&frame)?
+    } else {
+        let matching = parse_match(&frame).map_err(|error| format!("frame: {error}"))?;
+        sample::frame_of(&matching)?
+    };
     let in_port = PortNo(in_port);
     let trace = agent
         .ask(move |worker| {
@@ -135,7 +141,7 @@ pub(super) fn counter((name, value): &(String, u64)) -> Record {
 fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text
         .bytes()
-        .filter(|byte| !byte.is_ascii_whitespace() && *byte != b':')
+        .filter(|byte| !byte.is_ascii_whitespace())
         .map(|byte| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
         .collect::<Option<_>>()
         .ok_or("the frame must be hex digits")?;
@@ -162,7 +168,7 @@ mod tests {
 
     #[test]
     fn hex_reads_back() {
-        assert_eq!(unhex("00ff 1a:2B\n").unwrap(), [0, 255, 0x1a, 0x2b]);
+        assert_eq!(unhex("00ff 1a2B\n").unwrap(), [0, 255, 0x1a, 0x2b]);
         assert_eq!(hex(&[0, 255]), "00ff");
         for bad in ["0", "0g", "\u{e9}\u{e9}"] {
             assert!(unhex(bad).is_err());

@@ -42,7 +42,8 @@ fn what_is_refused_says_why_with_exit_code_1() {
         (&["add-flow", "table=9,actions=drop"], "OFPFMFC_BAD_TABLE_ID"),
         (&["dump-flows", "table=x"], "flow: column"),
         (&["add-group", "group_id=1,type=round,bucket=output:1"], "group: column"),
-        (&["trace", "1", "xyz"], "hex"),
+        (&["trace", "1", "abc"], "half a byte"),
+        (&["trace", "1", "colour=red"], "frame: column"),
     ] {
         let (success, out, err) = switch.ctl(arguments);
         assert!(!success && out.is_empty(), "{arguments:?}");
@@ -73,6 +74,8 @@ fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
     let hex: String = frame(0).iter().map(|byte| format!("{byte:02x}")).collect();
     let (success, out, err) = switch.ctl(&["trace", "1", &hex]);
     assert!(success && out.contains(&format!("output 2: {hex}")), "{out} {err}");
+    let (success, out, err) = switch.ctl(&["trace", "1", "tcp,nw_dst=10.0.0.1,tp_dst=80"]);
+    assert!(success && out.contains("output 2: "), "{out} {err}");
     let (_, out, _) = switch.ctl(&["dump-flows"]);
     assert!(out.contains("n_packets=0"), "{out}");
 }
