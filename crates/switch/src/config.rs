@@ -37,11 +37,11 @@ pub struct SwitchArgs {
     #[serde(deserialize_with = "values::optional_spec")]
     pub local: Option<PortSpec>,
 
-    /// A controller to connect to, tcp:HOST[:PORT] or unix:PATH. Repeatable
+    /// A controller to connect to, `tcp:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub controller: Vec<Endpoint>,
 
-    /// Where controllers may connect to, ptcp:[PORT][:HOST] or punix:PATH. Repeatable
+    /// Where controllers may connect to, `ptcp:[PORT][:HOST]` or `punix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub listen: Vec<Endpoint>,
 

@@ -73,6 +73,6 @@ fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], packet: PacketIn) {
 
 fn broadcast(peers: &[Rc<Peer>], message: &Rc<Message>, wants: impl Fn(&Peer) -> bool) {
     for peer in peers.iter().filter(|peer| wants(peer)) {
-        peer.post(Letter::Asynchronous(Rc::clone(message)));
+        peer.post_news(Rc::clone(message));
     }
 }

@@ -36,19 +36,19 @@ pub(crate) struct Peer {
 pub(crate) struct Mail {
     /// Packet-ins, each the message itself.
     pub(crate) packets: Vec<Rc<Message>>,
-    /// Replies, errors and other asynchronous messages.
+    /// Other asynchronous messages.
+    pub(crate) news: Vec<Rc<Message>>,
+    /// Replies and errors.
     pub(crate) letters: VecDeque<Letter>,
 }
 
-/// Something that must arrive.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Letter {
     /// A reply.
     Reply(Request, Message),
     /// A request was refused.
     Refused(Request, Error),
-    /// An asynchronous message.
-    Asynchronous(Rc<Message>),
 }
 
 /// A controller for people.
@@ -102,7 +102,13 @@ impl Peer {
         room
     }
 
-    /// Puts a letter into the mail and wakes the task.
+    /// Puts an asynchronous message that must arrive into the mail and wakes the task.
+    pub(crate) fn post_news(&self, message: Rc<Message>) {
+        self.mail.borrow_mut().news.push(message);
+        self.notify.notify_one();
+    }
+
+    /// Puts an answer into the mail and wakes the task.
     pub(crate) fn post(&self, letter: Letter) {
         self.mail.borrow_mut().letters.push_back(letter);
         self.notify.notify_one();

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use channel::{DownReason, Event, Link, SendError, Stream};
 use openflow::{Message, Xid};
@@ -21,8 +22,11 @@ use super::{Agent, Peer};
 use crate::counters::Counter;
 use crate::worker::{Command, Quote, Request};
 
-/// Replies that wait for room before nothing more is read from the controller.
-const LETTERS_MAX: usize = 4096;
+/// With more commands on their way to the worker nothing is read any more from controllers.
+const PENDING_MAX: usize = 8_192;
+
+/// How long until it is looked again whether the worker has caught up.
+const PENDING_LOOK: Duration = Duration::from_millis(1);
 
 /// A connection in service.
 struct Service {
@@ -33,6 +37,8 @@ struct Service {
     peer: Option<Rc<Peer>>,
     /// Commands for the worker, sent at the end of the events.
     commands: Vec<Command>,
+    /// The worker does not keep up.
+    is_congested: bool,
     /// The reply to a multipart request is awaited or being sent.
     is_awaiting: bool,
     /// Requests behind it.
@@ -50,6 +56,7 @@ pub(super) async fn serve(agent: Rc<Agent>, stream: Stream, name: &str) -> (Down
         name: name.to_owned(),
         peer: None,
         commands: Vec::new(),
+        is_congested: false,
         is_awaiting: false,
         behind: VecDeque::new(),
         letters: VecDeque::new(),
@@ -77,6 +84,7 @@ impl Service {
                 Some(peer) => tokio::select! {
                     () = self.link.turn() => {}
                     () = peer.mailed() => {}
+                    () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
                 },
                 None => self.link.turn().await,
             }
@@ -84,6 +92,9 @@ impl Service {
                 return reason;
             }
             self.send_mail();
+            self.is_congested = self.agent.inbox.pending() > PENDING_MAX;
+            let hold = self.is_congested || !self.behind.is_empty();
+            self.link.connection().hold_input(hold);
         }
     }
 
@@ -135,7 +146,6 @@ impl Service {
     fn hand_over(&mut self, request: Request, message: Message) {
         if self.is_awaiting {
             self.behind.push_back((request, message));
-            self.link.connection().hold_input(true);
             return;
         }
         self.is_awaiting = request.is_awaited;
@@ -146,20 +156,23 @@ impl Service {
     fn go_on(&mut self) {
         self.is_awaiting = false;
         while !self.is_awaiting {
-            let Some((request, message)) = self.behind.pop_front() else {
-                self.link.connection().hold_input(false);
-                break;
-            };
+            let Some((request, message)) = self.behind.pop_front() else { break };
             self.hand_over(request, message);
         }
         self.agent.inbox.send(&mut self.commands);
     }
 
-    /// Sends mail as long as the output has room; the rest waits for the next turn.
+    /// Sends mail; the parts of a long reply as long as the output has room. Everything else goes
+    /// to the output at once, which the connection bounds.
     fn send_mail(&mut self) {
         let Some(peer) = self.peer.clone() else { return };
         let mail = peer.take_mail();
         self.letters.extend(mail.letters);
+        // They need no place in the order of the answers, which may wait for a long one.
+        for message in &mail.news {
+            let sent = self.link.connection().send_as(Xid(0), message);
+            self.count_unsent(sent);
+        }
         for packet in &mail.packets {
             match self.link.connection().offer(Xid(0), packet) {
                 Ok(true) => self.agent.counters.bump(Counter::PacketIn),
@@ -167,8 +180,11 @@ impl Service {
                 Err(error) => self.count_unsent(Err(error)),
             }
         }
-        while !self.link.connection().is_full() {
+        loop {
             if let Some(parts) = &mut self.parts {
+                if self.link.connection().is_full() {
+                    break;
+                }
                 let mut unsayable = 0;
                 let sent = parts.send(self.link.connection(), &mut unsayable);
                 self.agent.counters.add(Counter::Unsayable, unsayable);
@@ -183,8 +199,6 @@ impl Service {
             let Some(letter) = self.letters.pop_front() else { break };
             self.send_letter(letter);
         }
-        // Who asks faster than it reads the answers is heard again when it has read some.
-        self.link.connection().hold_input(self.letters.len() > LETTERS_MAX);
     }
 
     fn send_letter(&mut self, letter: Letter) {
@@ -203,7 +217,6 @@ impl Service {
                 }
                 sent
             }
-            Letter::Asynchronous(message) => connection.send_as(Xid(0), &message),
         };
         self.count_unsent(sent);
     }

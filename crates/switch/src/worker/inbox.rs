@@ -2,11 +2,12 @@
 //! when it sleeps.
 //!
 //! The worker never waits for the agent: it takes what is there under a lock that is held for a
-//! swap of two vectors.
+//! swap of two vectors. How many commands wait is known, so that the agent can stop reading from
+//! controllers that send faster than their commands can be carried out.
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use netdev::sys::event::Event;
@@ -16,6 +17,7 @@ use netdev::sys::event::Event;
 pub(crate) struct Inbox<T> {
     waiting: Mutex<Vec<T>>,
     any: AtomicBool,
+    pending: AtomicUsize,
     asleep: AtomicBool,
     bell: Event,
 }
@@ -25,6 +27,7 @@ impl<T> Inbox<T> {
         Ok(Self {
             waiting: Mutex::new(Vec::new()),
             any: AtomicBool::new(false),
+            pending: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
             bell: Event::new()?,
         })
@@ -35,6 +38,7 @@ impl<T> Inbox<T> {
         if batch.is_empty() {
             return;
         }
+        self.pending.fetch_add(batch.len(), Ordering::Relaxed);
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
         // Sequentially consistent on both sides, as in `may_sleep`: either the worker sees `any`
         // before it sleeps, or we see that it sleeps.
@@ -50,6 +54,16 @@ impl<T> Inbox<T> {
         if self.any.swap(false, Ordering::SeqCst) {
             std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
         }
+    }
+
+    /// The worker has carried out so many commands.
+    pub(crate) fn done(&self, count: usize) {
+        self.pending.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// How many commands have been sent and not been carried out.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
     }
 
     /// The worker wants to sleep on [`Inbox::fd`]: false when something has come meanwhile.

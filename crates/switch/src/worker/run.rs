@@ -1,5 +1,6 @@
 //! The worker's loop.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,10 @@ use crate::counters::{Counter, Counters};
 /// Frames taken from one port before the next has its turn: long enough to share the cost of a
 /// system call, short enough that a busy port delays the others by microseconds.
 const RX_BATCH: usize = 64;
+
+/// Commands carried out before the ports have their turn: a packet-out takes about a microsecond,
+/// so that packets wait for a fraction of a millisecond.
+const COMMAND_BATCH: usize = 256;
 
 /// Rounds without work before the worker sleeps. A round without work costs a few hundred
 /// nanoseconds, going to sleep and being woken several microseconds; on a machine with few cores
@@ -45,6 +50,7 @@ pub(crate) struct Worker {
     pub(super) upkeep: Upkeep,
     epoch: Instant,
     received: Vec<PacketBuf>,
+    taken: Vec<Command>,
     stopped: bool,
 }
 
@@ -72,6 +78,7 @@ impl Worker {
             upkeep: Upkeep::new(epoch),
             epoch,
             received: Vec::new(),
+            taken: Vec::new(),
             stopped: false,
         }
     }
@@ -84,7 +91,7 @@ impl Worker {
     /// Forwards until it is told to stop, then closes the ports.
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.outbox));
-        let mut commands = Vec::new();
+        let mut commands = VecDeque::new();
         let mut idle_rounds = 0;
         while !self.stopped {
             let mut worked = self.carry_out(&mut commands);
@@ -103,13 +110,17 @@ impl Worker {
         }
     }
 
-    /// Carries out the commands that wait; whether there were any.
-    fn carry_out(&mut self, commands: &mut Vec<Command>) -> bool {
-        self.inbox.take(commands);
+    /// Carries out a batch of the commands that wait; whether there were any.
+    fn carry_out(&mut self, commands: &mut VecDeque<Command>) -> bool {
         if commands.is_empty() {
+            self.inbox.take(&mut self.taken);
+            commands.extend(self.taken.drain(..));
+        }
+        let count = commands.len().min(COMMAND_BATCH);
+        if count == 0 {
             return false;
         }
-        for command in commands.drain(..) {
+        for command in commands.drain(..count) {
             match command {
                 Command::Message(request, message) => self.answer(request, message),
                 Command::Treat(treatment) => {
@@ -122,6 +133,7 @@ impl Worker {
                 Command::Stop => self.stopped = true,
             }
         }
+        self.inbox.done(count);
         self.ports.flush();
         true
     }

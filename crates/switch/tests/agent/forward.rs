@@ -143,3 +143,18 @@ fn entries_expire_and_tell_when_they_were_asked_to() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_local_port_is_there_when_it_is_configured() {
+    let switch = Switch::start(1, "local = \"null:host\"");
+    let mut controller = switch.controller(Version::V1_0);
+    let Message::FeaturesReply(features) = controller.request(&Message::FeaturesRequest) else {
+        panic!("no features");
+    };
+    let ports: Vec<PortNo> = features.ports.iter().map(|port| port.port_no).collect();
+    assert_eq!(ports, [PortNo(1), PortNo::LOCAL]);
+    controller.send(&packet_out(PortNo::LOCAL, frame(1)));
+    controller.barrier();
+    let (_, out, _) = switch.ctl(&["dump-ports"]);
+    assert!(out.contains("tx pkts=1"), "{out}");
+}
