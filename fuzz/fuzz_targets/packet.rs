@@ -1,5 +1,5 @@
-//! Extraction and rewriting: any bytes give a flow key whose values fit their fields; a rewrite that
-//! says it did nothing changed nothing, and one that set a field is seen by extraction.
+//! Extraction and rewriting: any bytes give a flow key whose values fit their fields; a rewrite
+//! that says it did nothing changed nothing, and one that set a field is seen by extraction.
 #![no_main]
 
 use openflow::Field;

@@ -316,7 +316,8 @@ impl Field {
         u128::MAX >> (128 - self.row().bits)
     }
 
-    /// Bytes of the value on the wire: as many as the bits need, but four for the labels of 20 bits.
+    /// Bytes of the value on the wire: as many as the bits need, but four for the labels of 20
+    /// bits.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self.row().bits {

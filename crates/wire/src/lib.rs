@@ -3,7 +3,7 @@
 //!
 //! Both versions stand side by side in one file per concept (a flow-mod, an action, a port),
 //! because what they say alike is most of it; what 1.0 says in words of its own is translated in
-//! [`compat`]. A decode error *is* one of the protocol's errors, so a bad message becomes its
+//! `compat`. A decode error *is* one of the protocol's errors, so a bad message becomes its
 //! `OFPT_ERROR` without translation. The crate has no state, no input and output, and no clock;
 //! bytes from outside must never make it panic or allocate more than they justify.
 #![forbid(unsafe_code)]

@@ -290,7 +290,7 @@ impl TwelveTuple {
         Some(())
     }
 
-    /// "Any tag" can only be said together with a priority, which [`write`] checks.
+    /// "Any tag" can only be said together with a priority, which [`write()`] checks.
     fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
         match (held.value, held.mask) {
             (VID_PRESENT, VID_PRESENT) => return Some(()),
