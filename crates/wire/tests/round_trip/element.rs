@@ -1,0 +1,201 @@
+//! Ports, queues, buckets, bands and tables that a version can say.
+
+use openflow::action::ACTIONS;
+use openflow::field::FIELDS;
+use openflow::group::Bucket;
+use openflow::instruction::INSTRUCTIONS;
+use openflow::meter::{Band, BandKind};
+use openflow::port::{
+    PacketQueue, PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueProperty,
+    QueueStats,
+};
+use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
+use openflow::{ActionKind, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version};
+
+use crate::entropy::Entropy;
+use crate::flow;
+
+pub(crate) fn features(e: &mut Entropy<'_>, version: Version) -> PortFeatures {
+    let bits = PortFeatures::from_bits_retain(e.u32());
+    match version {
+        Version::V1_0 => {
+            let unsayable = PortFeatures::FD_40GB
+                | PortFeatures::FD_100GB
+                | PortFeatures::FD_1TB
+                | PortFeatures::OTHER;
+            PortFeatures::from_bits_retain(bits.bits() & 0xffff) - unsayable
+        }
+        Version::V1_3 => bits,
+    }
+}
+
+pub(crate) fn port_desc(e: &mut Entropy<'_>, version: Version) -> PortDesc {
+    let v1_3 = version == Version::V1_3;
+    let stp = [PortState::empty(), PortState::BLOCKED, PortState::from_bits_retain(1 << 8)];
+    PortDesc {
+        port_no: flow::port(e, version),
+        hw_addr: MacAddr::from_u64(e.u64()),
+        name: e.text(15),
+        config: PortConfig::from_bits_retain(e.u32()),
+        state: match version {
+            Version::V1_0 => e.pick(&stp) | e.pick(&[PortState::empty(), PortState::LINK_DOWN]),
+            Version::V1_3 => PortState::from_bits_retain(e.u32()),
+        },
+        curr: features(e, version),
+        advertised: features(e, version),
+        supported: features(e, version),
+        peer: features(e, version),
+        curr_speed_kbps: if v1_3 { e.u32() } else { 0 },
+        max_speed_kbps: if v1_3 { e.u32() } else { 0 },
+    }
+}
+
+pub(crate) fn port_stats(e: &mut Entropy<'_>, version: Version) -> PortStats {
+    let v1_3 = version == Version::V1_3;
+    PortStats {
+        port_no: flow::port(e, version),
+        rx_packets: e.u64(),
+        tx_packets: e.u64(),
+        rx_bytes: e.u64(),
+        tx_bytes: e.u64(),
+        rx_dropped: e.u64(),
+        tx_dropped: e.u64(),
+        rx_errors: e.u64(),
+        tx_errors: e.u64(),
+        rx_frame_err: e.u64(),
+        rx_over_err: e.u64(),
+        rx_crc_err: e.u64(),
+        collisions: e.u64(),
+        duration_s: if v1_3 { e.u32() } else { 0 },
+        duration_ns: if v1_3 { e.u32() } else { 0 },
+    }
+}
+
+pub(crate) fn queue_stats(e: &mut Entropy<'_>, version: Version) -> QueueStats {
+    let v1_3 = version == Version::V1_3;
+    QueueStats {
+        port_no: flow::port(e, version),
+        queue_id: QueueId(e.u32()),
+        tx_bytes: e.u64(),
+        tx_packets: e.u64(),
+        tx_errors: e.u64(),
+        duration_s: if v1_3 { e.u32() } else { 0 },
+        duration_ns: if v1_3 { e.u32() } else { 0 },
+    }
+}
+
+/// In 1.0 a queue is of the port that was asked for.
+pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> PacketQueue {
+    let port = match version {
+        Version::V1_0 => asked,
+        Version::V1_3 => flow::port(e, version),
+    };
+    let properties = e.list(|e| match (version, e.below(4)) {
+        (_, 0) => QueueProperty::MinRate(e.u16()),
+        (Version::V1_3, 1) => QueueProperty::MaxRate(e.u16()),
+        (Version::V1_3, 2) => {
+            QueueProperty::Experimenter { experimenter: e.u32(), data: e.data(1) }
+        }
+        (_, _) => QueueProperty::Unknown { property: 3 + u16::from(e.u8()), data: e.data(1) },
+    });
+    PacketQueue { queue_id: QueueId(e.u32()), port, properties }
+}
+
+pub(crate) fn bucket(e: &mut Entropy<'_>) -> Bucket {
+    Bucket {
+        weight: e.u16(),
+        watch_port: PortNo(e.u32()),
+        watch_group: GroupId(e.u32()),
+        actions: flow::actions(e, Version::V1_3),
+    }
+}
+
+pub(crate) fn band(e: &mut Entropy<'_>) -> Band {
+    let kind = match e.below(3) {
+        0 => BandKind::Drop,
+        1 => BandKind::DscpRemark { prec_level: e.u8() },
+        _ => BandKind::Experimenter { experimenter: e.u32() },
+    };
+    Band { kind, rate: e.u32(), burst_size: e.u32() }
+}
+
+pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
+    let v1_0 = version == Version::V1_0;
+    TableStats {
+        table_id: TableId(e.u8()),
+        name: if v1_0 { e.text(31) } else { String::new() },
+        wildcards: if v1_0 { e.u32() } else { 0 },
+        max_entries: if v1_0 { e.u32() } else { 0 },
+        active_count: e.u32(),
+        lookup_count: e.u64(),
+        matched_count: e.u64(),
+    }
+}
+
+fn oxm_id(e: &mut Entropy<'_>) -> OxmId {
+    match e.below(4) {
+        0 => OxmId::Unknown(0x8000_fe00 | u32::from(e.u8())),
+        1 => {
+            OxmId::Experimenter { header: 0xffff_0000 | u32::from(e.u16()), experimenter: e.u32() }
+        }
+        _ => OxmId::Basic { field: e.pick(FIELDS).field, maskable: e.bool() },
+    }
+}
+
+fn type_id<Kind>(e: &mut Entropy<'_>, known: impl Fn(&mut Entropy<'_>) -> Kind) -> TypeId<Kind> {
+    match e.below(4) {
+        0 => TypeId::Unknown(0x100 | u16::from(e.u8())),
+        1 => TypeId::Experimenter(e.u32()),
+        _ => TypeId::Known(known(e)),
+    }
+}
+
+fn instruction_id(e: &mut Entropy<'_>) -> TypeId<InstructionKind> {
+    let kinds: Vec<InstructionKind> = INSTRUCTIONS
+        .iter()
+        .map(|row| row.kind)
+        .filter(|kind| *kind != InstructionKind::Experimenter)
+        .collect();
+    type_id(e, |e| e.pick(&kinds))
+}
+
+fn action_id(e: &mut Entropy<'_>) -> TypeId<ActionKind> {
+    let kinds: Vec<ActionKind> = ACTIONS
+        .iter()
+        .filter(|row| row.v1_3.is_some() && row.kind != ActionKind::Experimenter)
+        .map(|row| row.kind)
+        .collect();
+    type_id(e, |e| e.pick(&kinds))
+}
+
+fn property(e: &mut Entropy<'_>) -> TableProperty {
+    let on = e.pick(&[OnPacket::Hit, OnPacket::Miss]);
+    match e.below(9) {
+        0 => TableProperty::Instructions(on, e.list(instruction_id)),
+        1 => TableProperty::NextTables(on, e.list(|e| TableId(e.u8()))),
+        2 => TableProperty::WriteActions(on, e.list(action_id)),
+        3 => TableProperty::ApplyActions(on, e.list(action_id)),
+        4 => TableProperty::Match(e.list(oxm_id)),
+        5 => TableProperty::Wildcards(e.list(oxm_id)),
+        6 => TableProperty::WriteSetField(on, e.list(oxm_id)),
+        7 => TableProperty::ApplySetField(on, e.list(oxm_id)),
+        _ => TableProperty::Experimenter {
+            on,
+            experimenter: e.u32(),
+            exp_type: e.u32(),
+            data: e.data(1),
+        },
+    }
+}
+
+pub(crate) fn table_features(e: &mut Entropy<'_>) -> TableFeatures {
+    TableFeatures {
+        table_id: TableId(e.u8()),
+        name: e.text(31),
+        metadata_match: e.u64(),
+        metadata_write: e.u64(),
+        config: e.u32(),
+        max_entries: e.u32(),
+        properties: e.list(property),
+    }
+}

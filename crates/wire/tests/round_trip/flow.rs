@@ -1,0 +1,252 @@
+//! Matches, actions and instructions that a version can say, and the messages made of them.
+
+use openflow::action::ActionKind;
+use openflow::field::{FIELDS, Prereq, VID_PRESENT};
+use openflow::flow::{
+    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
+    FlowStatsRequest,
+};
+use openflow::instruction::INSTRUCTIONS;
+use openflow::{
+    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match,
+    MeterId, PortNo, QueueId, TableId, Version,
+};
+
+use crate::entropy::Entropy;
+
+/// A port number that the version can say.
+pub(crate) fn port(e: &mut Entropy<'_>, version: Version) -> PortNo {
+    match (version, e.bool()) {
+        (_, true) => PortNo(0xffff_ff00 + u32::from(e.u8())),
+        (Version::V1_0, false) => PortNo(u32::from(e.u16()) % 0xff00),
+        (Version::V1_3, false) => PortNo(e.u32()),
+    }
+}
+
+pub(crate) fn buffer(e: &mut Entropy<'_>) -> Option<BufferId> {
+    e.bool().then(|| BufferId(e.u32() & 0x7fff_ffff))
+}
+
+/// Adds a field, and before it the fields that it needs. `None` when they contradict what is there.
+fn add(matching: &Match, field: Field, value: u128, mask: u128) -> Option<Match> {
+    let mut with = need(matching.clone(), field.row().prereq)?;
+    with.add(field, value & mask, mask).ok()?;
+    with.check_prerequisites().ok().map(|()| with)
+}
+
+fn need(matching: Match, prereq: Prereq) -> Option<Match> {
+    if matching.meets(prereq) {
+        return Some(matching);
+    }
+    match prereq {
+        Prereq::None => Some(matching),
+        Prereq::Present(field) => add(&matching, field, 1, field.full_mask()),
+        Prereq::VlanTag => add(&matching, Field::VlanVid, VID_PRESENT | 5, 0x1fff),
+        Prereq::OneOf(field, values) => add(&matching, field, *values.first()?, field.full_mask()),
+    }
+}
+
+/// A match of one field and what it needs; `None` when the version cannot say the field.
+pub(crate) fn match_on(e: &mut Entropy<'_>, version: Version, field: Field) -> Option<Match> {
+    extend(e, version, &Match::any(), field)
+}
+
+fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field) -> Option<Match> {
+    let row = field.row();
+    let full = field.full_mask();
+    let value = e.u128() & full;
+    let (value, mask) = match version {
+        Version::V1_0 => (value_v1_0(e, field, value)?, mask_v1_0(e, field)),
+        Version::V1_3 if row.maskable && e.bool() => (value, e.u128() & full),
+        Version::V1_3 => (value, full),
+    };
+    add(matching, field, value, mask)
+}
+
+/// A value that 1.0 has room for.
+fn value_v1_0(e: &mut Entropy<'_>, field: Field, value: u128) -> Option<u128> {
+    if !field.row().in_v1_0 {
+        return None;
+    }
+    Some(match field {
+        Field::InPort => port(e, Version::V1_0).0.into(),
+        Field::VlanVid if value & VID_PRESENT == 0 => 0,
+        Field::ArpOp => value & 0xff,
+        _ => value,
+    })
+}
+
+/// 1.0 masks addresses of IPv4 alone, and by prefixes alone.
+fn mask_v1_0(e: &mut Entropy<'_>, field: Field) -> u128 {
+    let prefixed = [Field::Ipv4Src, Field::Ipv4Dst, Field::ArpSpa, Field::ArpTpa];
+    let full = field.full_mask();
+    if prefixed.contains(&field) { full << e.below(32) & full } else { full }
+}
+
+pub(crate) fn matching(e: &mut Entropy<'_>, version: Version) -> Match {
+    let mut matching = Match::any();
+    for row in e.list(|e| e.pick(FIELDS)) {
+        matching = extend(e, version, &matching, row.field).unwrap_or(matching);
+    }
+    matching
+}
+
+/// An action of a kind that the version has.
+pub(crate) fn action(e: &mut Entropy<'_>, version: Version, kind: ActionKind) -> Action {
+    match kind {
+        ActionKind::Output => Action::Output { port: port(e, version), max_len: e.u16() },
+        ActionKind::CopyTtlOut => Action::CopyTtlOut,
+        ActionKind::CopyTtlIn => Action::CopyTtlIn,
+        ActionKind::SetMplsTtl => Action::SetMplsTtl(e.u8()),
+        ActionKind::DecMplsTtl => Action::DecMplsTtl,
+        ActionKind::PushVlan => Action::PushVlan(e.u16()),
+        ActionKind::PopVlan => Action::PopVlan,
+        ActionKind::PushMpls => Action::PushMpls(e.u16()),
+        ActionKind::PopMpls => Action::PopMpls(e.u16()),
+        ActionKind::SetQueue => Action::SetQueue(QueueId(e.u32())),
+        ActionKind::Group => Action::Group(GroupId(e.u32())),
+        ActionKind::SetNwTtl => Action::SetNwTtl(e.u8()),
+        ActionKind::DecNwTtl => Action::DecNwTtl,
+        ActionKind::SetField => {
+            let settable: Vec<Field> =
+                FIELDS.iter().filter(|row| row.settable).map(|row| row.field).collect();
+            let field = e.pick(&settable);
+            Action::SetField { field, value: e.u128() & field.full_mask() }
+        }
+        ActionKind::PushPbb => Action::PushPbb(e.u16()),
+        ActionKind::PopPbb => Action::PopPbb,
+        ActionKind::SetVlanVid => Action::SetVlanVid(e.u16() & 0xfff),
+        ActionKind::SetVlanPcp => Action::SetVlanPcp(e.u8() & 7),
+        ActionKind::StripVlan => Action::StripVlan,
+        ActionKind::SetDlSrc => Action::SetDlSrc(MacAddr::from_u64(e.u64())),
+        ActionKind::SetDlDst => Action::SetDlDst(MacAddr::from_u64(e.u64())),
+        ActionKind::SetNwSrc => Action::SetNwSrc(e.u32().into()),
+        ActionKind::SetNwDst => Action::SetNwDst(e.u32().into()),
+        ActionKind::SetNwTos => Action::SetNwTos(e.u8()),
+        ActionKind::SetTpSrc => Action::SetTpSrc(e.u16()),
+        ActionKind::SetTpDst => Action::SetTpDst(e.u16()),
+        ActionKind::Enqueue => Action::Enqueue { port: port(e, version), queue: QueueId(e.u32()) },
+        ActionKind::Experimenter => Action::Experimenter { experimenter: e.u32(), data: e.data(8) },
+    }
+}
+
+pub(crate) fn actions(e: &mut Entropy<'_>, version: Version) -> Vec<Action> {
+    let kinds: Vec<ActionKind> = openflow::action::ACTIONS
+        .iter()
+        .map(|row| row.kind)
+        .filter(|kind| kind.number(version).is_some())
+        .collect();
+    e.list(|e| {
+        let kind = e.pick(&kinds);
+        action(e, version, kind)
+    })
+}
+
+pub(crate) fn instruction(e: &mut Entropy<'_>, kind: InstructionKind) -> Instruction {
+    match kind {
+        InstructionKind::GotoTable => Instruction::GotoTable(TableId(e.u8())),
+        InstructionKind::WriteMetadata => {
+            Instruction::WriteMetadata { metadata: e.u64(), mask: e.u64() }
+        }
+        InstructionKind::WriteActions => Instruction::WriteActions(actions(e, Version::V1_3)),
+        InstructionKind::ApplyActions => Instruction::ApplyActions(actions(e, Version::V1_3)),
+        InstructionKind::ClearActions => Instruction::ClearActions,
+        InstructionKind::Meter => Instruction::Meter(MeterId(e.u32())),
+        InstructionKind::Experimenter => {
+            Instruction::Experimenter { experimenter: e.u32(), data: e.data(8) }
+        }
+    }
+}
+
+fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
+    match version {
+        Version::V1_0 => {
+            let actions = actions(e, version);
+            if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
+        }
+        Version::V1_3 => e.list(|e| {
+            let kind = e.pick(INSTRUCTIONS).kind;
+            instruction(e, kind)
+        }),
+    }
+}
+
+pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
+    let mut flow = FlowMod {
+        cookie: Cookie(e.u64()),
+        idle_timeout_s: e.u16(),
+        hard_timeout_s: e.u16(),
+        priority: e.u16(),
+        buffer_id: buffer(e),
+        out_port: port(e, version),
+        matching: matching(e, version),
+        instructions: instructions(e, version),
+        ..FlowMod::new(FlowModCommand::from_number(e.u8()))
+    };
+    match version {
+        Version::V1_0 => {
+            let said =
+                FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP | FlowModFlags::EMERG;
+            flow.flags = FlowModFlags::from_bits_retain(e.u16()) & said;
+        }
+        Version::V1_3 => {
+            flow.flags = FlowModFlags::from_bits_retain(e.u16());
+            flow.table_id = TableId(e.u8());
+            flow.cookie_mask = e.u64();
+            flow.out_group = GroupId(e.u32());
+        }
+    }
+    flow
+}
+
+pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
+    let carried = version == Version::V1_3;
+    FlowRemoved {
+        cookie: Cookie(e.u64()),
+        priority: e.u16(),
+        reason: FlowRemovedReason::from_number(if carried { e.u8() } else { e.u8() % 3 }),
+        table_id: TableId(if carried { e.u8() } else { 0 }),
+        duration_s: e.u32(),
+        duration_ns: e.u32(),
+        idle_timeout_s: e.u16(),
+        hard_timeout_s: if carried { e.u16() } else { 0 },
+        packet_count: e.u64(),
+        byte_count: e.u64(),
+        matching: matching(e, version),
+    }
+}
+
+pub(crate) fn stats_request(e: &mut Entropy<'_>, version: Version) -> FlowStatsRequest {
+    let mut request = FlowStatsRequest {
+        table_id: TableId(e.u8()),
+        out_port: port(e, version),
+        matching: matching(e, version),
+        ..FlowStatsRequest::all()
+    };
+    if version == Version::V1_3 {
+        request.out_group = GroupId(e.u32());
+        request.cookie = Cookie(e.u64());
+        request.cookie_mask = e.u64();
+    }
+    request
+}
+
+pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
+    FlowStats {
+        table_id: TableId(e.u8()),
+        duration_s: e.u32(),
+        duration_ns: e.u32(),
+        priority: e.u16(),
+        idle_timeout_s: e.u16(),
+        hard_timeout_s: e.u16(),
+        flags: match version {
+            Version::V1_0 => FlowModFlags::empty(),
+            Version::V1_3 => FlowModFlags::from_bits_retain(e.u16()),
+        },
+        cookie: Cookie(e.u64()),
+        packet_count: e.u64(),
+        byte_count: e.u64(),
+        matching: matching(e, version),
+        instructions: instructions(e, version),
+    }
+}

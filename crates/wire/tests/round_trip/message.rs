@@ -1,0 +1,271 @@
+//! A message of any kind that a version can say, made from entropy.
+
+use openflow::flow::AggregateStats;
+use openflow::group::{
+    BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
+    GroupStats, GroupType,
+};
+use openflow::message::{
+    AsyncConfig, Capabilities, ControllerRole, ErrorMessage, Experimenter, Features, Hello,
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, MultipartType,
+    PacketIn, PacketInReason, PacketOut, QueueConfig, Role, SwitchConfig, SwitchDesc,
+};
+use openflow::meter::{
+    BandCounter, MeterConfig, MeterFeatures, MeterFlags, MeterMod, MeterModCommand, MeterStats,
+};
+use openflow::port::{PortConfig, PortMod, PortReason, PortStatus};
+use openflow::table::TableMod;
+use openflow::{
+    Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, QueueId,
+    TableId, Version, VersionBitmap,
+};
+
+use crate::entropy::Entropy;
+use crate::{element, flow};
+
+/// A message of the kind, which the version has.
+pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) -> Message {
+    match kind {
+        MessageKind::Hello => {
+            Message::Hello(Hello { versions: e.bool().then(|| VersionBitmap(e.u32())) })
+        }
+        MessageKind::Error => Message::Error(error(e, version)),
+        MessageKind::EchoRequest => Message::EchoRequest(e.data(1)),
+        MessageKind::EchoReply => Message::EchoReply(e.data(1)),
+        MessageKind::Experimenter => Message::Experimenter(experimenter(e, version)),
+        MessageKind::FeaturesRequest => Message::FeaturesRequest,
+        MessageKind::FeaturesReply => Message::FeaturesReply(features(e, version)),
+        MessageKind::GetConfigRequest => Message::GetConfigRequest,
+        MessageKind::GetConfigReply => Message::GetConfigReply(config(e)),
+        MessageKind::SetConfig => Message::SetConfig(config(e)),
+        MessageKind::PacketIn => Message::PacketIn(packet_in(e, version)),
+        MessageKind::FlowRemoved => Message::FlowRemoved(flow::removed(e, version)),
+        MessageKind::PortStatus => Message::PortStatus(PortStatus {
+            reason: PortReason::from_number(e.u8()),
+            desc: element::port_desc(e, version),
+        }),
+        MessageKind::PacketOut => Message::PacketOut(PacketOut {
+            buffer_id: flow::buffer(e),
+            in_port: flow::port(e, version),
+            actions: flow::actions(e, version),
+            data: e.data(1),
+        }),
+        MessageKind::FlowMod => Message::FlowMod(flow::flow_mod(e, version)),
+        MessageKind::GroupMod => Message::GroupMod(GroupMod {
+            command: GroupModCommand::from_number(e.u16()),
+            group_type: GroupType::from_number(e.u8()),
+            group_id: GroupId(e.u32()),
+            buckets: e.list(element::bucket),
+        }),
+        MessageKind::PortMod => Message::PortMod(PortMod {
+            port_no: flow::port(e, version),
+            hw_addr: MacAddr::from_u64(e.u64()),
+            config: PortConfig::from_bits_retain(e.u32()),
+            mask: PortConfig::from_bits_retain(e.u32()),
+            advertise: element::features(e, version),
+        }),
+        MessageKind::TableMod => {
+            Message::TableMod(TableMod { table_id: TableId(e.u8()), config: e.u32() })
+        }
+        MessageKind::MultipartRequest => Message::MultipartRequest(request(e, version)),
+        MessageKind::MultipartReply => {
+            Message::MultipartReply(MultipartReply { more: e.bool(), body: reply_body(e, version) })
+        }
+        MessageKind::BarrierRequest => Message::BarrierRequest,
+        MessageKind::BarrierReply => Message::BarrierReply,
+        MessageKind::QueueGetConfigRequest => {
+            Message::QueueGetConfigRequest(flow::port(e, version))
+        }
+        MessageKind::QueueGetConfigReply => {
+            let port = flow::port(e, version);
+            let queues = e.list(|e| element::queue(e, version, port));
+            Message::QueueGetConfigReply(QueueConfig { port, queues })
+        }
+        MessageKind::RoleRequest => Message::RoleRequest(role(e)),
+        MessageKind::RoleReply => Message::RoleReply(role(e)),
+        MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
+        MessageKind::GetAsyncReply => Message::GetAsyncReply(async_config(e)),
+        MessageKind::SetAsync => Message::SetAsync(async_config(e)),
+        MessageKind::MeterMod => Message::MeterMod(MeterMod {
+            command: MeterModCommand::from_number(e.u16()),
+            flags: MeterFlags::from_bits_retain(e.u16()),
+            meter_id: MeterId(e.u32()),
+            bands: e.list(element::band),
+        }),
+    }
+}
+
+fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
+    let experimenter = (version == Version::V1_3 && e.bool()).then(|| e.u32());
+    let error_type = if experimenter.is_some() { 0xffff } else { e.u16() & 0x7fff };
+    ErrorMessage { error_type, code: e.u16(), experimenter, data: e.data(1) }
+}
+
+fn experimenter(e: &mut Entropy<'_>, version: Version) -> Experimenter {
+    Experimenter {
+        experimenter: e.u32(),
+        exp_type: if version == Version::V1_3 { e.u32() } else { 0 },
+        data: e.data(1),
+    }
+}
+
+fn features(e: &mut Entropy<'_>, version: Version) -> Features {
+    let v1_3 = version == Version::V1_3;
+    Features {
+        datapath_id: DatapathId(e.u64()),
+        n_buffers: e.u32(),
+        n_tables: e.u8(),
+        auxiliary_id: if v1_3 { e.u8() } else { 0 },
+        capabilities: Capabilities::from_bits_retain(e.u32()),
+        actions: if v1_3 { 0 } else { e.u32() },
+        ports: if v1_3 { Vec::new() } else { e.list(|e| element::port_desc(e, version)) },
+    }
+}
+
+fn config(e: &mut Entropy<'_>) -> SwitchConfig {
+    SwitchConfig { flags: e.u16(), miss_send_len: e.u16() }
+}
+
+fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
+    let in_port = flow::port(e, version);
+    let (table_id, cookie, matching) = match version {
+        Version::V1_0 => {
+            let matching = Match::any().with(Field::InPort, in_port.0.into());
+            (TableId(0), Cookie(u64::MAX), matching)
+        }
+        Version::V1_3 => (TableId(e.u8()), Cookie(e.u64()), flow::matching(e, version)),
+    };
+    PacketIn {
+        buffer_id: flow::buffer(e),
+        total_len: e.u16(),
+        reason: PacketInReason::from_number(e.u8()),
+        table_id,
+        cookie,
+        matching,
+        data: e.data(1),
+    }
+}
+
+fn role(e: &mut Entropy<'_>) -> Role {
+    Role { role: ControllerRole::from_number(e.u32()), generation_id: e.u64() }
+}
+
+fn async_config(e: &mut Entropy<'_>) -> AsyncConfig {
+    AsyncConfig {
+        packet_in: [e.u32(), e.u32()],
+        port_status: [e.u32(), e.u32()],
+        flow_removed: [e.u32(), e.u32()],
+    }
+}
+
+/// The types of multiparts that the version's specification has.
+fn multipart_type(e: &mut Entropy<'_>, version: Version) -> MultipartType {
+    let all = MultipartType::ALL;
+    match version {
+        Version::V1_0 if e.below(7) == 0 => MultipartType::Experimenter,
+        Version::V1_0 => e.pick(&all[..6]),
+        Version::V1_3 => e.pick(all),
+    }
+}
+
+fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
+    use MultipartRequestBody as Body;
+    let body = match multipart_type(e, version) {
+        MultipartType::Desc => Body::Desc,
+        MultipartType::Flow => Body::Flow(flow::stats_request(e, version)),
+        MultipartType::Aggregate => Body::Aggregate(flow::stats_request(e, version)),
+        MultipartType::Table => Body::Table,
+        MultipartType::PortStats => Body::PortStats(flow::port(e, version)),
+        MultipartType::Queue => {
+            Body::Queue { port: flow::port(e, version), queue: QueueId(e.u32()) }
+        }
+        MultipartType::Group => Body::Group(GroupId(e.u32())),
+        MultipartType::GroupDesc => Body::GroupDesc,
+        MultipartType::GroupFeatures => Body::GroupFeatures,
+        MultipartType::Meter => Body::Meter(MeterId(e.u32())),
+        MultipartType::MeterConfig => Body::MeterConfig(MeterId(e.u32())),
+        MultipartType::MeterFeatures => Body::MeterFeatures,
+        MultipartType::TableFeatures => Body::TableFeatures(e.list(element::table_features)),
+        MultipartType::PortDesc => Body::PortDesc,
+        MultipartType::Experimenter | MultipartType::Unknown(_) => {
+            Body::Experimenter(experimenter(e, version))
+        }
+    };
+    MultipartRequest { more: version == Version::V1_3 && e.bool(), body }
+}
+
+pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartReplyBody {
+    use MultipartReplyBody as Body;
+    match multipart_type(e, version) {
+        MultipartType::Desc => Body::Desc(SwitchDesc {
+            mfr_desc: e.text(255),
+            hw_desc: e.text(255),
+            sw_desc: e.text(255),
+            serial_num: e.text(31),
+            dp_desc: e.text(255),
+        }),
+        MultipartType::Flow => Body::Flow(e.list(|e| flow::stats(e, version))),
+        MultipartType::Aggregate => Body::Aggregate(AggregateStats {
+            packet_count: e.u64(),
+            byte_count: e.u64(),
+            flow_count: e.u32(),
+        }),
+        MultipartType::Table => Body::Table(e.list(|e| element::table_stats(e, version))),
+        MultipartType::PortStats => Body::PortStats(e.list(|e| element::port_stats(e, version))),
+        MultipartType::Queue => Body::Queue(e.list(|e| element::queue_stats(e, version))),
+        MultipartType::Group => Body::Group(e.list(group_stats)),
+        MultipartType::GroupDesc => Body::GroupDesc(e.list(|e| GroupDesc {
+            group_type: GroupType::from_number(e.u8()),
+            group_id: GroupId(e.u32()),
+            buckets: e.list(element::bucket),
+        })),
+        MultipartType::GroupFeatures => Body::GroupFeatures(GroupFeatures {
+            types: e.u32(),
+            capabilities: GroupCapabilities::from_bits_retain(e.u32()),
+            max_groups: [e.u32(), e.u32(), e.u32(), e.u32()],
+            actions: [e.u32(), e.u32(), e.u32(), e.u32()],
+        }),
+        MultipartType::Meter => Body::Meter(e.list(meter_stats)),
+        MultipartType::MeterConfig => Body::MeterConfig(e.list(|e| MeterConfig {
+            flags: MeterFlags::from_bits_retain(e.u16()),
+            meter_id: MeterId(e.u32()),
+            bands: e.list(element::band),
+        })),
+        MultipartType::MeterFeatures => Body::MeterFeatures(MeterFeatures {
+            max_meter: e.u32(),
+            band_types: e.u32(),
+            capabilities: e.u32(),
+            max_bands: e.u8(),
+            max_color: e.u8(),
+        }),
+        MultipartType::TableFeatures => Body::TableFeatures(e.list(element::table_features)),
+        MultipartType::PortDesc => Body::PortDesc(e.list(|e| element::port_desc(e, version))),
+        MultipartType::Experimenter | MultipartType::Unknown(_) => {
+            Body::Experimenter(experimenter(e, version))
+        }
+    }
+}
+
+fn group_stats(e: &mut Entropy<'_>) -> GroupStats {
+    GroupStats {
+        group_id: GroupId(e.u32()),
+        ref_count: e.u32(),
+        packet_count: e.u64(),
+        byte_count: e.u64(),
+        duration_s: e.u32(),
+        duration_ns: e.u32(),
+        buckets: e.list(|e| BucketCounter { packet_count: e.u64(), byte_count: e.u64() }),
+    }
+}
+
+fn meter_stats(e: &mut Entropy<'_>) -> MeterStats {
+    MeterStats {
+        meter_id: MeterId(e.u32()),
+        flow_count: e.u32(),
+        packet_in_count: e.u64(),
+        byte_in_count: e.u64(),
+        duration_s: e.u32(),
+        duration_ns: e.u32(),
+        bands: e.list(|e| BandCounter { packet_count: e.u64(), byte_count: e.u64() }),
+    }
+}
