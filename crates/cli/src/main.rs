@@ -26,7 +26,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Program {
     /// Run an OpenFlow switch
-    #[command(after_help = SWITCH_EXAMPLES)]
+    #[command(after_help = format!("{SWITCH_EXAMPLES}\n\n{}", switch::config::help()))]
     Switch(Box<switch::SwitchArgs>),
     /// Ask a running switch, or change its flow entries
     #[command(after_help = CTL_EXAMPLES)]

@@ -9,6 +9,8 @@ mod echo;
 mod iperf2;
 mod iperf3;
 #[cfg(test)]
+mod kernel_tests;
+#[cfg(test)]
 mod mock;
 mod ping;
 mod pps;

@@ -1,0 +1,111 @@
+//! Interrupting the lab: whenever it happens, no program, namespace or file of the run is left.
+//!
+//! The programs of a run inherit a marker in their environment; a process that still carries it
+//! after the lab has ended is what this test looks for. Network namespaces of a run have no name
+//! and live by its descriptors and processes only, so with those they are gone.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MARKER: &str = "WEIR_TEST_TEARDOWN";
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Starts a run in `dir` and returns when it has announced a step that holds `step`.
+fn run_until(step: &str, marker: &str, dir: &Path) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["lab", "run", "packet-in-hub", "--quick", "--repeats", "50", "--out"])
+        .arg(dir.join("out"))
+        .env(MARKER, marker)
+        .env("TMPDIR", dir)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the weir binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
+    let announced = lines.by_ref().map_while(Result::ok).any(|line| line.contains(step));
+    assert!(announced, "the run ended before the step {step:?}");
+    // Keeps reading, so that the lab never writes into a closed pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    child
+}
+
+fn signal(child: &Child, signal: &str) {
+    let order = format!("kill -s {signal} {}", child.id());
+    let done = Command::new("sh").args(["-c", &order]).status();
+    assert!(done.is_ok_and(|status| status.success()), "kill -s {signal}");
+}
+
+fn wait(child: &mut Child) -> std::process::ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("the child can be waited for") {
+            return status;
+        }
+        assert!(start.elapsed() < LIMIT, "the lab does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Command lines of the processes that carry the marker.
+fn marked(marker: &str) -> Vec<String> {
+    let wanted = format!("{MARKER}={marker}");
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    processes
+        .filter(|process| {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        })
+        .map(|process| std::fs::read(process.path().join("cmdline")).unwrap_or_default())
+        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        .collect()
+}
+
+fn devices() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
+    text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
+}
+
+fn assert_nothing_runs(marker: &str) {
+    let start = Instant::now();
+    while !marked(marker).is_empty() {
+        assert!(start.elapsed() < LIMIT, "still there: {:#?}", marked(marker));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interrupt_at_any_point_leaves_nothing_behind() {
+    let before = devices();
+    for (index, step) in ["start", "RTT by ping", "TCP", "Packet rate"].into_iter().enumerate() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let marker = format!("int-{}-{index}", std::process::id());
+        let mut lab = run_until(step, &marker, dir.path());
+        signal(&lab, if index % 2 == 0 { "INT" } else { "TERM" });
+        assert_eq!(wait(&mut lab).code(), Some(130), "at {step:?}");
+        assert_nothing_runs(&marker);
+        let left: Vec<_> = std::fs::read_dir(dir.path())
+            .expect("the folder is there")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name != "out")
+            .collect();
+        assert!(left.is_empty(), "at {step:?}: {left:?}");
+    }
+    assert_eq!(devices(), before);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_killed_lab_takes_its_programs_along() {
+    let before = devices();
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let marker = format!("kill-{}", std::process::id());
+    let mut lab = run_until("TCP", &marker, dir.path());
+    signal(&lab, "KILL");
+    assert_eq!(wait(&mut lab).code(), None, "killed by a signal");
+    assert_nothing_runs(&marker);
+    assert_eq!(devices(), before);
+}

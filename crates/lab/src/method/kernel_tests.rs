@@ -1,0 +1,119 @@
+//! Every method over real kernel sockets, with a wire of our own in the switch's place.
+//!
+//! The wire copies frames between the two ports and nothing else, so that what the methods find is
+//! known: no loss at low load, no controller, and a port rate that limits TCP.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use netdev::Port;
+use netdev::sys::event::wait;
+use packet::Batch;
+
+use super::{ALL, Bench, Method, Timing, blast, echo};
+use crate::bed::{Bed, Traffic};
+use crate::cancel::Cancel;
+use crate::testbed::netns::{NetnsBed, PORTS};
+use crate::testbed::{HOSTS, Shape};
+
+const TIMING: Timing = Timing {
+    ping_count: 10,
+    ping_interval_ms: 10,
+    probe_pps: 200.0,
+    probe_s: 0.3,
+    load_s: 1,
+    udp_bps: 10_000_000,
+    trial_s: 0.2,
+    small_frame: 64,
+};
+
+fn forward(ports: &mut [Box<dyn Port>; 2], stop: &AtomicBool) {
+    let mut batch = Batch::default();
+    while !stop.load(Ordering::Relaxed) {
+        let mut moved = 0;
+        for (from, to) in [(0, 1), (1, 0)] {
+            moved += ports[from].rx(&mut batch, 64).unwrap();
+            let _ = ports[to].tx(batch.frames()).unwrap();
+            batch.clear();
+        }
+        if moved == 0 {
+            let [first, second] = &*ports;
+            let fds: Vec<_> = [first.fd(), second.fd()].into_iter().flatten().collect();
+            wait(&fds, Some(std::time::Duration::from_millis(20))).unwrap();
+        }
+    }
+}
+
+/// Runs `work` on a testbed whose ports are joined by a wire.
+fn on_a_wire(shape: Shape, work: impl FnOnce(&Bench<'_>)) {
+    let bed = NetnsBed::new(shape).expect("needs root");
+    let open = |name: &str| netdev::open_text(&format!("af_packet:{name}")).unwrap();
+    let mut ports = bed.switch().enter(|| [open(PORTS[0]), open(PORTS[1])]).unwrap();
+    let bed = Bed::Kernel(bed);
+    let (stop, cancel) = (AtomicBool::new(false), Cancel::default());
+    let dir = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| forward(&mut ports, &stop));
+        let bench =
+            Bench { bed: &bed, watched: &[], timing: TIMING, dir: dir.path(), cancel: &cancel };
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&bench)));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn shape(port: &str) -> Shape {
+    Shape { port_rate: port.parse().unwrap(), control_rate: "none".parse().unwrap() }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn our_own_equivalents_measure_over_kernel_sockets() {
+    on_a_wire(shape("100M"), |bench| {
+        let echoes = echo::run(bench, HOSTS[1].ip).unwrap();
+        assert_eq!((echoes.sent, echoes.rtt_ms.len()), (10, 10));
+        let received = blast::tcp(bench).unwrap();
+        let mbps = received.bytes as f64 * 8.0 / received.seconds / 1e6;
+        // Above would be a broken token bucket; far below is a machine that stalls.
+        assert!((0.1..97.0).contains(&mbps), "{mbps}");
+        let traffic = Traffic {
+            frame_size: 1516,
+            rate_pps: 100.0,
+            duration_s: 0.3,
+            grace_s: 10.0,
+            drain_s: 10.0,
+        };
+        let there = bench.bed.one_way(&traffic, bench.cancel).unwrap();
+        assert_eq!((there.sent.sent, there.account.received), (30, 30));
+        let back = bench.bed.round_trip(&traffic, bench.cancel).unwrap();
+        assert_eq!((back.account.received, back.account.duplicates), (30, 0));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn every_method_measures_by_whatever_is_installed() {
+    on_a_wire(shape("100M"), |bench| {
+        for method in ALL {
+            let trial = method.run(bench).unwrap_or_else(|e| panic!("{}: {e}", method.id()));
+            for metric in method.metrics() {
+                let value = trial.values.iter().find(|(id, _)| *id == metric.id);
+                let stands_in = trial.tool.starts_with("Weir's own");
+                assert!(value.is_some() || stands_in, "{} of {}", metric.id, trial.tool);
+            }
+            let (headline, value) = trial.values[0];
+            assert!(value > 0.0, "{headline} is {value}");
+            assert!(trial.load.is_some(), "{}", method.id());
+        }
+    });
+}
+
+#[test]
+fn methods_that_need_kernel_hosts_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::Memory(crate::testbed::memory::MemoryBed::new(dir.path()).unwrap());
+    let unfit = |method: &&&dyn Method| method.fits(&bed).is_err();
+    let ids: Vec<&str> = ALL.iter().filter(unfit).map(|method| method.id()).collect();
+    assert_eq!(ids, ["ping", "tcp", "udp2"]);
+}
