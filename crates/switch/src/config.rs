@@ -111,6 +111,28 @@ pub struct SwitchArgs {
     pub check_config: bool,
 }
 
+/// The kinds of port with their options, and what a file looks like, for `--help`.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from("Kinds of port:\n");
+    for row in netdev::KINDS {
+        let spec = format!("{}:{}", row.word, row.name_hint);
+        text += &format!("  {spec:18} {}\n", row.help);
+        for option in row.options {
+            let spec = format!("?{}={}", option.name, option.values);
+            text += &format!("    {spec:24} {}\n", option.help);
+        }
+    }
+    text + FILE_HELP
+}
+
+const FILE_HELP: &str = "
+A file for --config:
+  dpid = \"00000000000000a1\"
+  port = [\"1=af_packet:eth1\", \"2=af_packet:eth2\"]
+  controller = [\"tcp:192.0.2.7:6653\"]
+  protocols = [\"OpenFlow13\"]";
+
 impl SwitchArgs {
     /// Reads the file of `--config`, if there is one, and lays the flags over it.
     ///
@@ -154,4 +176,51 @@ impl SwitchArgs {
 
 fn either<T>(flags: Vec<T>, file: Vec<T>) -> Vec<T> {
     if flags.is_empty() { file } else { flags }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{SwitchArgs, help, parse_config};
+
+    #[test]
+    fn errors_in_a_file_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switch.toml");
+        fs::write(&path, "port = [\"1=null:a\"]\ntabels = 3\n").unwrap();
+        let args = SwitchArgs { config: Some(path.clone()), ..SwitchArgs::default() };
+        let told = args.with_file().unwrap_err().to_string();
+        let begin = format!("{}:2:1: tabels: unknown key; did you mean tables?", path.display());
+        assert!(told.starts_with(&begin), "{told}");
+        let path = folder.path().join("none.toml");
+        let args = SwitchArgs { config: Some(path.clone()), ..SwitchArgs::default() };
+        let told = args.with_file().unwrap_err().to_string();
+        assert!(told.starts_with(&format!("{}: cannot be read: ", path.display())), "{told}");
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switch.toml");
+        fs::write(&path, "tables = 3\nmax-entries = 9\nport = [\"null:a\"]\n").unwrap();
+        let args = SwitchArgs {
+            config: Some(path),
+            tables: Some(7),
+            port: vec!["5=null:b".parse().unwrap()],
+            ..SwitchArgs::default()
+        };
+        let config = args.with_file().unwrap().resolve().unwrap();
+        assert_eq!((config.tables, config.max_entries), (7, 9));
+        assert_eq!(config.ports.len(), 1);
+        assert_eq!(config.ports[0].number.0, 5);
+    }
+
+    #[test]
+    fn the_file_of_the_help_is_right_and_every_kind_is_named() {
+        let help = help();
+        assert!(netdev::KINDS.iter().all(|row| help.contains(row.word)));
+        let file = help.split("--config:\n").nth(1).unwrap();
+        parse_config(file).unwrap();
+    }
 }
