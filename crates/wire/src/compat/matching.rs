@@ -345,3 +345,95 @@ pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> 
     tuple.write(w);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{IN_PORT, NOTHING, TwelveTuple, read, write};
+    use crate::error::EncodeError;
+    use crate::reader::Reader;
+    use crate::writer::Writer;
+    use openflow::field::VID_PRESENT;
+    use openflow::{Error, Field, Match, Version};
+
+    fn decoded(tuple: TwelveTuple) -> Result<Match, Error> {
+        let mut bytes = Vec::new();
+        tuple.write(&mut Writer::new(Version::V1_0, &mut bytes));
+        assert_eq!(bytes.len(), 40);
+        let mut reader = Reader::new(Version::V1_0, &bytes, 0, "test");
+        read(&mut reader).map_err(|fault| fault.error)
+    }
+
+    fn encoded(matching: &Match) -> Result<(), EncodeError> {
+        let mut bytes = Vec::new();
+        write(&mut Writer::new(Version::V1_0, &mut bytes), matching)?;
+        let mut reader = Reader::new(Version::V1_0, &bytes, 0, "test");
+        assert_eq!(read(&mut reader).as_ref(), Ok(matching));
+        Ok(())
+    }
+
+    #[test]
+    fn a_field_without_its_prerequisite_is_ignored() {
+        let rubbish = TwelveTuple {
+            wildcards: IN_PORT,
+            dl_vlan: 0xffff,
+            dl_type: 0x88cc,
+            nw_proto: 6,
+            nw_src: 1,
+            tp_src: 80,
+            ..TwelveTuple::default()
+        };
+        let lldp = decoded(rubbish).unwrap();
+        let fields: Vec<Field> = lldp.fields().iter().map(|held| held.field).collect();
+        assert_eq!(fields, [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid]);
+        let ports_of_nothing = TwelveTuple { dl_type: 0x0800, nw_proto: 47, ..rubbish };
+        assert!(decoded(ports_of_nothing).unwrap().get(Field::TcpSrc).is_none());
+    }
+
+    #[test]
+    fn thirty_two_ignored_bits_and_more_ignore_the_address() {
+        for (bits, mask) in [(0, Some(0xffff_ffff)), (8, Some(0xffff_ff00)), (31, Some(1 << 31))]
+            .into_iter()
+            .chain([(32, None), (40, None), (63, None)])
+        {
+            let wildcards = NOTHING & !(1 << 4) & !(0x3f << 8) | bits << 8;
+            let tuple = TwelveTuple {
+                wildcards,
+                dl_type: 0x0800,
+                nw_src: 0xc0a8_0101,
+                ..TwelveTuple::default()
+            };
+            let matching = decoded(tuple).unwrap();
+            assert_eq!(matching.get(Field::Ipv4Src).map(|held| held.mask), mask, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn tags_are_asked_for_by_id_by_priority_or_not_at_all() {
+        let vid = Match::any().with(Field::VlanVid, VID_PRESENT | 5);
+        let none = Match::any().with(Field::VlanVid, 0);
+        let any = Match::any().with_masked(Field::VlanVid, VID_PRESENT, VID_PRESENT);
+        for sayable in [vid.clone().with(Field::VlanPcp, 3), vid, none] {
+            assert_eq!(encoded(&sayable), Ok(()));
+        }
+        assert_eq!(encoded(&any.clone().with(Field::VlanPcp, 0)), Ok(()));
+        assert!(encoded(&any).is_err());
+    }
+
+    #[test]
+    fn what_the_tuple_has_no_room_for_is_named() {
+        let ip = Match::any().with(Field::EthType, 0x0800);
+        let arp = Match::any().with(Field::EthType, 0x0806);
+        for (unsayable, what) in [
+            (Match::any().with(Field::Metadata, 1), "metadata"),
+            (Match::any().with_masked(Field::EthDst, 1, 1), "eth_dst"),
+            (Match::any().with(Field::InPort, 0xff00), "in_port"),
+            (ip.clone().with_masked(Field::Ipv4Src, 1, 0xff), "ipv4_src"),
+            (ip.with(Field::IpEcn, 1), "ip_ecn"),
+            (arp.with(Field::ArpOp, 256), "arp_op"),
+        ] {
+            let error = EncodeError::Unsupported { version: Version::V1_0, what };
+            assert_eq!(encoded(&unsayable), Err(error));
+        }
+        assert!(encoded(&Match::any().with(Field::IpProto, 6)).is_err());
+    }
+}
