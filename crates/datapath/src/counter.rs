@@ -66,6 +66,7 @@ rows! {
         NoLiveBucket "no_live_bucket" "No bucket of its group is live.";
         NoBucket "no_bucket" "Its group has no bucket.";
         TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
+        ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
         ReentrantTable "reentrant_table" "An output to `TABLE` stood outside of a packet-out.";
     }

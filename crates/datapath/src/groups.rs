@@ -231,16 +231,24 @@ impl Groups {
         false
     }
 
-    /// Whether any bucket of the group is live (clause 6.5).
-    fn is_live(&self, id: GroupId, ports: &Ports) -> bool {
-        self.get(id)
-            .is_some_and(|group| group.buckets.iter().any(|b| self.bucket_is_live(b, ports)))
-    }
-
-    /// Whether the port or the group that the bucket watches is live (clause 6.5).
+    /// Whether the port or the group that the bucket watches is live, where a group is live when
+    /// any of its buckets is (clause 6.5). So a bucket is live when a live port is watched by it or
+    /// by a bucket of any group that its watching leads to; each group is looked at once.
     fn bucket_is_live(&self, bucket: &Bucket, ports: &Ports) -> bool {
-        (bucket.watch_port != PortNo::ANY && ports.is_live(bucket.watch_port))
-            || (bucket.watch_group != GroupId::ANY && self.is_live(bucket.watch_group, ports))
+        let mut ahead = vec![bucket];
+        let mut seen = BTreeSet::new();
+        while let Some(bucket) = ahead.pop() {
+            if bucket.watch_port != PortNo::ANY && ports.is_live(bucket.watch_port) {
+                return true;
+            }
+            if bucket.watch_group != GroupId::ANY
+                && seen.insert(bucket.watch_group)
+                && let Some(group) = self.get(bucket.watch_group)
+            {
+                ahead.extend(&group.buckets);
+            }
+        }
+        false
     }
 
     /// Whether a packet may go to the bucket: see the head of this file.
@@ -277,6 +285,9 @@ impl Groups {
     }
 
     /// Counters of a group or of all; `flow_count` tells how many entries use a group.
+    ///
+    /// Who forwards to whom is found in one pass, as there may be as many groups as the table
+    /// holds.
     pub(crate) fn stats(
         &self,
         id: GroupId,
@@ -284,13 +295,19 @@ impl Groups {
         flow_count: &dyn Fn(GroupId) -> u32,
     ) -> Vec<GroupStats> {
         let wanted = self.groups.iter().filter(|(own, _)| id == GroupId::ALL || **own == id);
+        let mut forwarding: BTreeMap<GroupId, u32> = BTreeMap::new();
+        for group in self.groups.values() {
+            let actions = group.buckets.iter().flat_map(|bucket| &bucket.actions);
+            for id in actions.filter_map(group_of).collect::<BTreeSet<GroupId>>() {
+                *forwarding.entry(id).or_default() += 1;
+            }
+        }
         let stats = |(id, group): (&GroupId, &Group)| {
-            let chained = self.groups.values().filter(|other| other.forwards_to(*id)).count();
+            let chained = forwarding.get(id).copied().unwrap_or(0);
             let (duration_s, duration_ns) = now.age(group.since);
             GroupStats {
                 group_id: *id,
-                ref_count: flow_count(*id)
-                    .saturating_add(u32::try_from(chained).unwrap_or(u32::MAX)),
+                ref_count: flow_count(*id).saturating_add(chained),
                 packet_count: group.packets,
                 byte_count: group.bytes,
                 duration_s,

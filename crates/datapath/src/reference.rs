@@ -16,6 +16,8 @@ mod stats;
 mod table;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use openflow::flow::{AggregateStats, FlowMod, FlowRemovedReason, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::message::PacketOut;
@@ -105,24 +107,26 @@ impl Datapath for Reference {
     }
 
     fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error> {
-        let gone = self.groups.apply(group_mod, &self.config, now)?;
+        let gone: BTreeSet<GroupId> =
+            self.groups.apply(group_mod, &self.config, now)?.into_iter().collect();
         if gone.is_empty() {
             return Ok(Outcome::default());
         }
         let removed = self.remove(self.all_tables(), now, |entry| {
-            gone.iter().any(|id| entry.uses_group(*id)).then_some(FlowRemovedReason::GroupDelete)
+            entry.groups().any(|id| gone.contains(&id)).then_some(FlowRemovedReason::GroupDelete)
         });
         Ok(Outcome { removed, ..Outcome::default() })
     }
 
     fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error> {
-        let gone = self.meters.apply(meter_mod, &self.config, now)?;
+        let gone: BTreeSet<MeterId> =
+            self.meters.apply(meter_mod, &self.config, now)?.into_iter().collect();
         if gone.is_empty() {
             return Ok(Outcome::default());
         }
         // 1.3 has no reason of its own for this.
         let removed = self.remove(self.all_tables(), now, |entry| {
-            gone.iter().any(|id| entry.uses_meter(*id)).then_some(FlowRemovedReason::Delete)
+            entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::Delete)
         });
         Ok(Outcome { removed, ..Outcome::default() })
     }
@@ -214,7 +218,8 @@ impl Datapath for Reference {
     }
 
     fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
-        self.groups.stats(group, now, &|id| self.flows_with_group(id))
+        let flows = self.flows_with_groups();
+        self.groups.stats(group, now, &|id| flows.get(&id).copied().unwrap_or(0))
     }
 
     fn group_desc(&self) -> Vec<GroupDesc> {
@@ -226,7 +231,8 @@ impl Datapath for Reference {
     }
 
     fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
-        self.meters.stats(meter, now, &|id| self.flows_with_meter(id))
+        let flows = self.flows_with_meters();
+        self.meters.stats(meter, now, &|id| flows.get(&id).copied().unwrap_or(0))
     }
 
     fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error> {

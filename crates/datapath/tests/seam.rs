@@ -286,6 +286,68 @@ fn chained_groups_cannot_ask_for_endless_copies() {
 }
 
 #[test]
+fn buckets_are_copies_and_their_number_is_bounded() {
+    let mut dp = datapath();
+    group(&mut dp, &format!("group_id=1,type=all{}", ",bucket=output:2".repeat(1_000)));
+    let buckets = ",bucket=group:1".repeat(1_000);
+    group(&mut dp, &format!("group_id=2,type=all{buckets}"));
+    add(&mut dp, "actions=group:2");
+    let verdicts = send(&mut dp, &udp(1));
+    assert!(verdicts.len() < 10_000, "{}", verdicts.len());
+    assert!(dp.counters().drops(DropReason::TooManyCopies) > 0);
+}
+
+/// A chain of groups, each leading to the one before it by the text of its bucket.
+fn chain(dp: &mut Reference, length: u32, bucket: impl Fn(u32) -> String) {
+    group(dp, "group_id=1,type=all,bucket=output:2");
+    for id in 2..=length {
+        group(dp, &format!("group_id={id},{}", bucket(id - 1)));
+    }
+}
+
+#[test]
+fn a_long_chain_of_groups_costs_its_packet_only() {
+    let mut dp = datapath();
+    chain(&mut dp, 1_000, |below| format!("type=indirect,bucket=group:{below}"));
+    add(&mut dp, "in_port=1,actions=group:1000");
+    assert_eq!(send(&mut dp, &udp(1)), [Verdict::Drop { reason: DropReason::ChainTooLong }]);
+    add(&mut dp, "in_port=1,priority=40000,actions=group:32");
+    assert!(matches!(send(&mut dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
+}
+
+#[test]
+fn liveness_is_found_however_groups_watch_each_other() {
+    let mut dp = datapath();
+    let twice = |below| {
+        let bucket = format!("bucket=watch_group:{below},output:3");
+        format!("type=ff,{bucket},{bucket}")
+    };
+    // Nothing of the chain is live as long as port 9 is not there.
+    group(&mut dp, "group_id=1,type=ff,bucket=watch_port:9,output:2");
+    for id in 2..=300 {
+        group(&mut dp, &format!("group_id={id},{}", twice(id - 1)));
+    }
+    add(&mut dp, "actions=group:300");
+    assert_eq!(send(&mut dp, &udp(1)), [Verdict::Drop { reason: DropReason::NoLiveBucket }]);
+    let state = PortState::LIVE;
+    dp.port_set(PortDesc { port_no: PortNo(9), state, ..PortDesc::default() }, Nanos(0));
+    assert!(matches!(send(&mut dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
+}
+
+#[test]
+fn reference_counts_name_entries_and_groups_that_lead_to_a_group() {
+    let mut dp = datapath();
+    chain(&mut dp, 3, |_| "type=all,bucket=group:1,bucket=group:1".to_owned());
+    add(&mut dp, "in_port=1,actions=group:1,group:1,group:2");
+    add(&mut dp, "in_port=2,actions=group:1");
+    let counts = |id| -> Vec<u32> {
+        dp.group_stats(id, Nanos(0)).iter().map(|stats| stats.ref_count).collect()
+    };
+    assert_eq!(counts(GroupId::ALL), [4, 1, 0]);
+    assert_eq!(counts(GroupId(1)), [4]);
+}
+
+#[test]
 fn removed_entries_carry_their_last_counters() {
     let mut dp = datapath();
     add(&mut dp, "in_port=1,cookie=5,idle_timeout=7,send_flow_rem,actions=output:2");

@@ -75,12 +75,22 @@ impl Entry {
         })
     }
 
-    pub(super) fn uses_group(&self, wanted: GroupId) -> bool {
-        self.actions().filter_map(group_of).any(|group| group == wanted)
+    /// The groups that the entry itself leads to.
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.actions().filter_map(group_of)
     }
 
-    pub(super) fn uses_meter(&self, wanted: MeterId) -> bool {
-        self.instructions.contains(&Instruction::Meter(wanted))
+    /// The meter that the entry's packets pass.
+    pub(super) fn meter(&self) -> Option<MeterId> {
+        self.instructions.iter().find_map(|instruction| match instruction {
+            Instruction::Meter(id) => Some(*id),
+            Instruction::ApplyActions(_)
+            | Instruction::WriteActions(_)
+            | Instruction::GotoTable(_)
+            | Instruction::WriteMetadata { .. }
+            | Instruction::ClearActions
+            | Instruction::Experimenter { .. } => None,
+        })
     }
 
     pub(super) fn count(&mut self, bytes: u64, now: Nanos) {

@@ -45,7 +45,8 @@ impl<'a> Filter<'a> {
         matches
             && (entry.cookie.0 ^ wanted.cookie.0) & wanted.cookie_mask == 0
             && (wanted.out_port == PortNo::ANY || entry.outputs_to(wanted.out_port))
-            && (wanted.out_group == GroupId::ANY || entry.uses_group(wanted.out_group))
+            && (wanted.out_group == GroupId::ANY
+                || entry.groups().any(|group| group == wanted.out_group))
     }
 }
 

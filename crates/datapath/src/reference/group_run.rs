@@ -11,9 +11,13 @@ use super::walk::{Goes, Packet, Walk};
 use crate::action_set::{ActionSet, Origin};
 use crate::counter::DropReason;
 
-/// Groups that one packet may run through. Groups lead to no loop, but chained groups of several
+/// Copies that groups may make of one packet. Groups lead to no loop, but chained groups of several
 /// buckets could ask for more copies than there are atoms.
-const MAX_GROUP_RUNS: usize = 4_096;
+const MAX_COPIES: usize = 4_096;
+
+/// How many groups may lead from one to the next. Each is a call inside the other's, and a
+/// controller must not be able to exhaust the stack.
+const MAX_CHAIN: usize = 64;
 
 impl Walk<'_> {
     /// Takes a packet through a group.
@@ -21,10 +25,9 @@ impl Walk<'_> {
         let dp = self.dp;
         // A group that entries use exists: deleting it takes them along.
         let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
-        if self.group_runs >= MAX_GROUP_RUNS {
-            return self.drop(DropReason::TooManyCopies);
+        if self.chained >= MAX_CHAIN {
+            return self.drop(DropReason::ChainTooLong);
         }
-        self.group_runs += 1;
         let bytes = packet.bytes();
         self.effect(Effect::Group { id, bytes });
         if group.buckets().is_empty() {
@@ -36,12 +39,18 @@ impl Walk<'_> {
         }
         for index in chosen {
             let Some(bucket) = group.buckets().get(index) else { continue };
+            if self.copies >= MAX_COPIES {
+                return self.drop(DropReason::TooManyCopies);
+            }
+            self.copies += 1;
             self.note(|| format!("group {} ({}): bucket {index}", id.0, name(group.group_type())));
             self.effect(Effect::Bucket { id, index, bytes });
             let mut copy = packet.clone();
             let set = ActionSet::of(&bucket.actions);
+            self.chained += 1;
             // What becomes of the copy behind its bucket concerns nobody any more.
             let _done: Goes = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
+            self.chained -= 1;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Statistics of flow entries and tables (clauses 7.3.5.2 to 7.3.5.4).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use openflow::flow::{AggregateStats, FlowModFlags, FlowStats, FlowStatsRequest};
 use openflow::table::TableStats;
 use openflow::{Error, GroupId, MeterId, TableId};
@@ -63,18 +65,22 @@ impl Reference {
         (0..self.config.n_tables).zip(&self.tables).map(stats).collect()
     }
 
-    fn count_entries(&self, counts: impl Fn(&Entry) -> bool) -> u32 {
-        let entries = self.tables.iter().flat_map(|table| table.entries());
-        u32::try_from(entries.filter(|entry| counts(entry)).count()).unwrap_or(u32::MAX)
+    /// How many entries use each group themselves, found in one pass over all entries.
+    pub(super) fn flows_with_groups(&self) -> BTreeMap<GroupId, u32> {
+        self.count_uses(|entry| entry.groups().collect())
     }
 
-    /// How many entries use a group themselves.
-    pub(super) fn flows_with_group(&self, group: GroupId) -> u32 {
-        self.count_entries(|entry| entry.uses_group(group))
+    /// How many entries use each meter, found in one pass over all entries.
+    pub(super) fn flows_with_meters(&self) -> BTreeMap<MeterId, u32> {
+        self.count_uses(|entry| entry.meter().into_iter().collect())
     }
 
-    /// How many entries use a meter.
-    pub(super) fn flows_with_meter(&self, meter: MeterId) -> u32 {
-        self.count_entries(|entry| entry.uses_meter(meter))
+    fn count_uses<I: Ord>(&self, uses: impl Fn(&Entry) -> BTreeSet<I>) -> BTreeMap<I, u32> {
+        let mut counts = BTreeMap::new();
+        for id in self.tables.iter().flat_map(|table| table.entries()).flat_map(uses) {
+            let count: &mut u32 = counts.entry(id).or_default();
+            *count = count.saturating_add(1);
+        }
+        counts
     }
 }

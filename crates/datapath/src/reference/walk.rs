@@ -63,8 +63,10 @@ pub(super) struct Walk<'a> {
     depth: usize,
     /// Verdicts of this walk so far.
     given: usize,
-    /// Groups that ran so far.
-    pub(super) group_runs: usize,
+    /// Copies that groups have made so far.
+    pub(super) copies: usize,
+    /// Groups that the packet is in just now, one inside the other.
+    pub(super) chained: usize,
     /// Whether an output to `TABLE` is allowed: in the actions of a packet-out only.
     pub(super) table_allowed: bool,
 }
@@ -79,7 +81,8 @@ impl<'a> Walk<'a> {
             steps: None,
             depth: 0,
             given: 0,
-            group_runs: 0,
+            copies: 0,
+            chained: 0,
             table_allowed: false,
         }
     }
