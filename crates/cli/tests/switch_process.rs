@@ -1,0 +1,102 @@
+//! `weir switch` and `weir ctl` as programs: the ready line, exit codes, signals, and a restart
+//! after a kill.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn weir(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A switch that has said that it is ready.
+fn started(dir: &Path) -> Child {
+    let (control, listen) = (dir.join("ctl"), format!("punix:{}/of", dir.display()));
+    let mut child = weir(&["switch", "--port", "null:a", "--listen", &listen, "--control"])
+        .arg(control)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let ready = lines.map(Result::unwrap).find(|line| line.contains("ready"));
+    assert!(ready.is_some(), "the switch ended before it was ready");
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+fn ctl(dir: &Path, arguments: &[&str]) -> Output {
+    weir(&["ctl", "--control"]).arg(dir.join("ctl")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn signals_end_the_switch_well_and_unlink_its_sockets() {
+    for name in ["TERM", "INT"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = started(dir.path());
+        assert!(ctl(dir.path(), &["show"]).status.success());
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_killed_switch_does_not_block_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    assert_eq!(ctl(dir.path(), &["show"]).status.code(), Some(1));
+    let mut child = started(dir.path());
+    assert!(ctl(dir.path(), &["add-flow", "actions=drop"]).status.success());
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_second_switch_on_a_live_socket_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let second = weir(&["switch", "--port", "null:a", "--control"])
+        .arg(dir.path().join("ctl"))
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let told = String::from_utf8(second.stderr).unwrap();
+    assert!(told.contains("--control"), "{told}");
+    assert!(ctl(dir.path(), &["show"]).status.success());
+    signal(&child, "TERM");
+    child.wait().unwrap();
+}
+
+#[test]
+fn exit_codes_tell_refusal_from_wrong_usage() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    assert_eq!(ctl(dir.path(), &["dump-flows"]).status.code(), Some(0));
+    assert_eq!(ctl(dir.path(), &["add-flow", "colour=red"]).status.code(), Some(1));
+    assert_eq!(ctl(dir.path(), &["fly"]).status.code(), Some(2));
+    signal(&child, "TERM");
+    child.wait().unwrap();
+    for (arguments, code, told) in [
+        (&["switch", "--fail-mode", "standalone"][..], 2, "not there yet"),
+        (&["switch", "--port", "nul:x"], 2, "unknown port kind"),
+        (&["switch", "--port", "1=null:a", "--port", "1=null:b"], 1, "given twice"),
+        (&["switch", "--tables", "255"], 1, "1 to 254"),
+        (&["switch", "--config", "/none/such.toml"], 1, "/none/such.toml: cannot be read"),
+        (&["switch", "--port", "null:a", "--check-config"], 0, "configuration is fine"),
+        (&["--log", "a=b=c", "version"], 2, "--log"),
+    ] {
+        let output = weir(arguments).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(told), "{arguments:?}: {text}");
+    }
+}
