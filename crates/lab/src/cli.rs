@@ -259,6 +259,7 @@ impl RunArgs {
             kind,
             settings: self.paths.settings()?,
             limit: self.budget.map(Duration::from_secs),
+            notes: Vec::new(),
             quiet: self.output.quiet,
         })
     }

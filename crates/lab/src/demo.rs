@@ -14,6 +14,7 @@ use crate::run::Plan;
 use crate::scenario;
 use crate::service::Settings;
 use crate::session::BedKind;
+use crate::tools::Missing;
 
 /// Ports of 100BASE-TX, as in E1.
 const PORT_RATE: LinkRate = LinkRate(Some(100_000_000));
@@ -24,8 +25,16 @@ pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) 
     let scenario = scenario::ALL[0];
     let mut cells = vec![cell("weir", "weir", AppKind::Hub, kind)];
     cells.push(cell("weir", "weir", AppKind::LearningSwitch, kind));
-    if kind == BedKind::Kernel && is_installed(&settings) {
-        cells.push(cell("ovs", "os-ken", AppKind::Hub, kind));
+    let mut notes = Vec::new();
+    match missing(&settings) {
+        None if kind == BedKind::Kernel => {
+            cells.push(cell("ovs", "os-ken", AppKind::Hub, kind));
+        }
+        None => {}
+        Some(missing) => notes.push(format!(
+            "Once Open vSwitch and os-ken are installed the demo sets their hub beside Weir's: \
+             {missing}."
+        )),
     }
     Plan {
         scenario,
@@ -36,14 +45,16 @@ pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) 
         kind,
         settings,
         limit: Some(limit),
+        notes,
         quiet: false,
     }
 }
 
-fn is_installed(settings: &Settings) -> bool {
-    let dut = dut::find("ovs").is_some_and(|dut| dut.programs(settings).is_ok());
-    let controller = controller::find("os-ken");
-    dut && controller.is_some_and(|controller| controller.programs(settings).is_ok())
+/// What the comparison needs and is not there.
+fn missing(settings: &Settings) -> Option<Missing> {
+    let dut = dut::find("ovs")?.programs(settings);
+    let controller = controller::find("os-ken")?.programs(settings);
+    dut.and(controller).err()
 }
 
 fn cell(dut: &str, controller: &str, app: AppKind, kind: BedKind) -> CellKey {
@@ -73,7 +84,7 @@ mod tests {
         let nowhere = std::path::PathBuf::from("/nonexistent");
         let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
         let plan = plan(settings, BedKind::Kernel, 3, Duration::from_secs(110));
-        assert_eq!(plan.cells.len(), 2);
+        assert_eq!((plan.cells.len(), plan.notes.len()), (2, 1));
         let cost = plan.cell_cost() * 6;
         assert!(cost < Duration::from_secs(105), "{cost:?}");
     }

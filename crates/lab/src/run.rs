@@ -42,6 +42,8 @@ pub struct Plan {
     pub settings: Settings,
     /// The time that the run may take.
     pub limit: Option<Duration>,
+    /// What the reader of the report should know beforehand.
+    pub notes: Vec<String>,
     /// Shows no progress.
     pub quiet: bool,
 }
@@ -69,7 +71,7 @@ pub fn execute(plan: &Plan, cancel: &Cancel) -> Result<Report, Stopped> {
     let machine = Machine::read();
     let budget = Budget::start(plan.limit);
     let mut jobs = jobs(plan);
-    let mut notes = Vec::new();
+    let mut notes = plan.notes.clone();
     let open = jobs.iter().filter(|job| job.cell.state == State::Measured).count();
     let steps = (open * plan.repeats * (plan.methods.len() + 1)) as u64;
     let mut progress = Progress::new(steps, plan.quiet);

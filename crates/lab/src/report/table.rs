@@ -200,6 +200,8 @@ fn footer(report: &Report) -> String {
             comparison.cell, comparison.ratio, comparison.baseline, comparison.links
         );
     }
+    let hints = report.notes.iter().filter(|note| note.contains("install"));
+    text.extend(hints.map(|note| format!("{note}\n")));
     for index in 0..report.cells.first().map_or(0, |cell| cell.measurements.len()) {
         let unfit = report.cells.iter().filter_map(|cell| cell.measurements.get(index));
         if let Some((label, reason)) = unfit
