@@ -366,11 +366,18 @@ impl Connection {
     /// nothing is read this is the sign of life: a slow reader is not taken for a dead one.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         if count > 0 && !self.wants_input() {
-            self.last_alive = now;
-            self.probe_sent = None;
+            self.excuse(now);
         }
         self.counters.bytes_sent += count as u64;
         self.output.sent(count);
+    }
+
+    /// Begins all deadlines of the peer anew: what it says, or the rest of a message that it has
+    /// begun, may stand in the stream while we do not read.
+    fn excuse(&mut self, now: Instant) {
+        self.last_alive = now;
+        self.probe_sent = None;
+        self.partial_since = self.partial_since.map(|_| now);
     }
 
     /// Whether so much waits for the peer that [`Connection::offer`] drops.
@@ -380,7 +387,8 @@ impl Connection {
     }
 
     /// Tells to read no further, or to go on: for an owner with replies of its own in waiting,
-    /// which the connection does not know of.
+    /// which the connection does not know of. Meanwhile the peer is not judged by its silence,
+    /// unless it leaves unread what waits for it.
     pub fn hold_input(&mut self, hold: bool) {
         self.is_held = hold;
     }
@@ -417,6 +425,9 @@ impl Connection {
     /// Does what is due at `now`: sends a probe or gives the peer up.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
+        if self.is_held && self.output.waiting().is_empty() {
+            self.excuse(now);
+        }
         let due = |since: Instant, after| now >= since + after;
         match self.state {
             State::Over => return,

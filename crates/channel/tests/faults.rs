@@ -368,6 +368,41 @@ fn a_peer_that_reads_slowly_is_alive_while_nothing_is_read_from_it() {
 }
 
 #[test]
+fn half_a_message_waits_while_nothing_is_read() {
+    let now = Instant::now();
+    let mut connection = up(Settings { output_limit_bytes: 100, ..settings() }, now);
+    for number in 0..30 {
+        connection.send_as(Xid(number), &Message::BarrierReply).unwrap();
+    }
+    assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());
+    for second in 1..16 {
+        connection.handle_timeout(now + s(second * 4));
+        connection.transmitted(8, now + s(second * 4));
+    }
+    assert!(events(&mut connection).is_empty(), "its rest stands in the stream");
+}
+
+#[test]
+fn a_peer_is_not_judged_while_its_owner_does_not_read() {
+    let now = Instant::now();
+    let mut connection = up(settings(), now);
+    assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());
+    connection.hold_input(true);
+    let mut at = now;
+    while at < now + s(300) {
+        at = connection.next_timeout().unwrap();
+        connection.handle_timeout(at);
+    }
+    assert!(events(&mut connection).is_empty());
+    assert!(sent(&mut connection).is_empty(), "no probe, as its answer would not be read");
+    connection.hold_input(false);
+    connection.handle_timeout(at + s(10));
+    assert_eq!(sent(&mut connection).len(), 1, "the probe after a silence");
+    connection.handle_timeout(at + s(20));
+    assert_eq!(events(&mut connection), [Event::Down(DownReason::NoEchoReply)]);
+}
+
+#[test]
 fn an_owner_can_stop_the_reading() {
     let mut connection = up(settings(), Instant::now());
     connection.hold_input(true);
