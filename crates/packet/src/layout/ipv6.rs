@@ -102,7 +102,7 @@ impl Order {
             _ => (ipv6::IEH_DEST, 7),
         };
         let first = !std::mem::replace(&mut self.met, true);
-        self.dests += u8::from(bit == ipv6::IEH_DEST);
+        self.dests = self.dests.saturating_add(u8::from(bit == ipv6::IEH_DEST));
         let allowed = if bit == ipv6::IEH_DEST { self.dests <= 2 } else { self.seen & bit == 0 };
         self.seen |= bit;
         let mut bits = if bit == ipv6::IEH_HOP && !first { 0 } else { bit };

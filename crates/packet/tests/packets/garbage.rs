@@ -1,6 +1,7 @@
 //! Any bytes: nothing panics, and what is refused is left as it was.
 
 use crate::frames;
+use openflow::Field;
 use openflow::field::FIELDS;
 use packet::{Meta, PacketBuf, extract, fill_checksums, rewrite, verify};
 use proptest::collection::vec;
@@ -34,6 +35,24 @@ fn run(frame: &[u8], name: &str, act: impl FnOnce(&mut PacketBuf) -> bool) {
         assert_eq!(buf.bytes(), frame, "{name} did nothing but changed the frame");
     }
     let _ = extract(buf.bytes(), &Meta::default());
+}
+
+/// A jumbo frame has room for more extension headers than a byte can count.
+#[test]
+fn a_thousand_extension_headers_are_walked() {
+    let (count, dest) = (1_000, 60);
+    let mut frame = [vec![0; 12], vec![0x86, 0xdd, 0x60, 0, 0, 0]].concat();
+    let payload_len = u16::try_from(8 * count).unwrap();
+    frame.extend(payload_len.to_be_bytes());
+    frame.extend([dest, 64]);
+    frame.extend([0; 32]);
+    for left in (0..count).rev() {
+        frame.extend([if left == 0 { 59 } else { dest }, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let key = extract(&frame, &Meta::default());
+    // Destination options, no next header, and an unexpected repetition.
+    assert_eq!(key.get(Field::Ipv6Exthdr), 0b0_1000_1001);
+    assert_eq!(key.get(Field::IpProto), 59);
 }
 
 proptest! {
