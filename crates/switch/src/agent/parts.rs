@@ -1,7 +1,8 @@
 //! A long multipart reply, cut into parts that are sent as there is room (clause 7.3.5).
 //!
 //! Between two parts the connection answers echoes and other messages, however long the reply is.
-//! Entries that the version cannot say are left out and counted.
+//! Entries that the version cannot say, or that are longer than any message (a flow-mod of 64 KiB
+//! has no flow statistics), are left out and counted.
 
 use channel::{Connection, SendError};
 use openflow::message::{MultipartReply, MultipartReplyBody};
@@ -43,7 +44,7 @@ impl Parts {
     /// Sends the next part; adds the entries that the version cannot say to `unsayable`.
     ///
     /// # Errors
-    /// When the connection is not up, or a single entry is too long for a message.
+    /// When the connection is not up, or the reply is no list and cannot be said.
     pub(super) fn send(
         &mut self,
         connection: &mut Connection,
@@ -67,7 +68,9 @@ impl Parts {
                 self.rest.extend(second);
                 self.rest.push(body);
             }
-            SendError::Encode(EncodeError::Unsupported { .. }) if entries == 1 => {
+            SendError::Encode(EncodeError::TooLong { .. } | EncodeError::Unsupported { .. })
+                if entries == 1 =>
+            {
                 *unsayable += 1;
                 // The last part carries the flag that ends the reply, with or without entries.
                 if !more {
@@ -152,7 +155,7 @@ mod tests {
     use channel::{Connection, Event, Role, Settings};
     use openflow::flow::{FlowModFlags, FlowStats};
     use openflow::message::MultipartReplyBody;
-    use openflow::{Cookie, Field, Match, Message, TableId, Version, Xid};
+    use openflow::{Action, Cookie, Field, Instruction, Match, Message, TableId, Version, Xid};
 
     use super::{Parts, Sent};
 
@@ -211,6 +214,18 @@ mod tests {
             assert!(cookies.iter().copied().eq(0..count), "{count}");
             assert_eq!(unsayable, 0);
         }
+    }
+
+    #[test]
+    fn an_entry_that_no_message_holds_is_left_out() {
+        let mut long = entry(1, Match::any());
+        let action = Action::set_field(Field::EthDst, 1);
+        long.instructions = vec![Instruction::ApplyActions(vec![action; 4_100])];
+        let short = |number| entry(number, Match::any());
+        let (cookies, unsayable) = through(Version::V1_3, vec![short(0), long.clone(), short(2)]);
+        assert_eq!((cookies, unsayable), (vec![0, 2], 1));
+        let (cookies, unsayable) = through(Version::V1_3, vec![long]);
+        assert_eq!((cookies, unsayable), (vec![], 1), "the reply ends all the same");
     }
 
     #[test]

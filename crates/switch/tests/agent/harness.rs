@@ -85,10 +85,11 @@ impl Switch {
         });
         let switch =
             Self { thread: Some(thread), stop: Some(stop), dir, hosts: RefCell::new(hosts) };
-        until("the switch listens", || {
+        until("the switch is ready", || {
             let ended = switch.thread.as_ref().is_some_and(JoinHandle::is_finished);
             assert!(!ended, "the switch has ended");
-            UnixStream::connect(switch.socket("ctl")).ok()
+            // Answered once everything listens.
+            switch.ctl(&["show"]).0.then_some(())
         });
         switch
     }
