@@ -4,7 +4,7 @@ use openflow::flow::FlowStatsRequest;
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Action, Field, GroupId, Match, Message, MeterId, PortNo, QueueId, Version};
 
-use crate::harness::{Switch, add_flow, frame};
+use crate::harness::{Controller, Host, Switch, add_flow, frame, packet_out};
 
 #[test]
 fn every_request_of_1_3_has_its_reply() {
@@ -59,6 +59,23 @@ fn port_counters_are_those_of_the_port() {
     let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
     assert_eq!((ports[0].rx_packets, ports[0].rx_bytes, ports[0].tx_packets), (7, 420, 0));
     assert_eq!((ports[1].tx_packets, ports[1].tx_bytes, ports[1].rx_packets), (7, 420, 0));
+}
+
+#[test]
+fn errors_of_a_port_are_counted_from_zero() {
+    let specs = "\"memory:errors?frame_max=100\"";
+    let host = Host::open("memory:errors?end=b&frame_max=100");
+    let switch = Switch::with_ports(specs, vec![Some(host)], "");
+    let mut controller = switch.controller(Version::V1_3);
+    let errors = |controller: &mut Controller| {
+        let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(1)));
+        let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+        (ports[0].rx_errors, ports[0].tx_errors)
+    };
+    assert_eq!(errors(&mut controller), (0, 0));
+    controller.send(&packet_out(PortNo(1), vec![0; 200]));
+    controller.barrier();
+    assert_eq!(errors(&mut controller), (0, 1), "longer than the port takes");
 }
 
 #[test]

@@ -36,9 +36,9 @@ pub(crate) fn stats(worker: &mut Worker, port: PortNo) -> Result<Vec<PortStats>,
         stats.tx_packets = counted.tx_packets;
         stats.tx_bytes = counted.tx_bytes;
         stats.rx_dropped += counted.rx_drops;
-        stats.rx_errors += counted.rx_errors;
+        stats.rx_errors = counted.rx_errors;
         stats.tx_dropped += counted.tx_drops + slot.tx_refused;
-        stats.tx_errors += counted.tx_errors;
+        stats.tx_errors = counted.tx_errors;
     }
     Ok(all)
 }
