@@ -7,7 +7,7 @@
 #   DUT_DPID        datapath id, 16 hex digits
 #   DUT_OFP         OpenFlow10, OpenFlow13, or a comma separated list
 #   DUT_DIR         scratch folder
-#   DUT_FAIL_MODE   secure (default) or standalone
+#   DUT_FAIL_MODE   secure (default); the switch refuses others
 #   WEIR            the program; default: the release build, else the debug build, else `weir`
 #
 # Runs in the foreground until SIGTERM; the shell is replaced, so signals reach the switch itself.

@@ -121,9 +121,7 @@ impl FromStr for FailMode {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "secure" => Ok(Self::Secure),
-            "standalone" => Err("standalone is not there yet: it comes with the NORMAL port; \
-                                 use secure"
-                .to_owned()),
+            "standalone" => Err("standalone is not there yet; use secure".to_owned()),
             other => Err(format!("unknown fail mode {other:?}; use secure")),
         }
     }
