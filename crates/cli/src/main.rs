@@ -114,10 +114,39 @@ fn version() -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_arguments_contradict_nowhere() {
         super::Arguments::command().debug_assert();
+    }
+
+    /// The lines that a reader would copy: indented, and a call of the program.
+    fn commands(text: &str) -> Vec<String> {
+        let joined = text.replace("\\\n", " ");
+        let calls = joined.lines().filter(|line| line.starts_with(' '));
+        calls.map(str::trim).filter(|line| line.starts_with("weir ")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_of_the_documents_and_of_the_help_are_taken() {
+        let texts = [
+            include_str!("../../../README.md"),
+            include_str!("../../../docs/switch.md"),
+            include_str!("../../../docs/lab.md"),
+            super::EXAMPLES,
+            super::SWITCH_EXAMPLES,
+            super::CTL_EXAMPLES,
+        ];
+        let calls: Vec<String> = texts.into_iter().flat_map(commands).collect();
+        assert!(calls.len() > 20, "only {calls:?}");
+        for call in calls {
+            match super::Arguments::try_parse_from(call.split_whitespace()) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::DisplayHelp => {}
+                Err(error) => panic!("{call}: {error}"),
+            }
+        }
     }
 }
