@@ -322,6 +322,22 @@ impl Connection {
         Ok(self.push(Class::Must, version, xid, message)?)
     }
 
+    /// Sends a frame that is encoded already, in the agreed version: a part of a long reply, see
+    /// [`wire::ReplyFrames`].
+    ///
+    /// # Errors
+    /// [`SendError::NotUp`].
+    pub fn send_frame(&mut self, frame: &[u8]) -> Result<(), SendError> {
+        let State::Up(_) = self.state else { return Err(SendError::NotUp) };
+        let written = self.output.push(Class::Must, |out| {
+            out.extend_from_slice(frame);
+            Ok::<_, Infallible>(())
+        });
+        written.unwrap_or_else(|never| match never {});
+        self.pushed();
+        Ok(())
+    }
+
     /// Sends a message that may be lost, a packet-in, unless the output is full. Whether it was
     /// sent; what was not is counted in [`Counters::offers_dropped`].
     ///

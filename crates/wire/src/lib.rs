@@ -38,4 +38,4 @@ pub use error::{DecodeError, EncodeError};
 pub use header::{Frame, HEADER_LEN, Header, MAX_FRAME_LEN, frame_len};
 pub use hello::decode_hello;
 pub use message::{decode, encode, encode_into};
-pub use split::{Parts, encode_multipart, encode_multipart_request, encode_sayable_multipart};
+pub use split::ReplyFrames;

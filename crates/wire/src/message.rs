@@ -77,7 +77,7 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::Result<Message> {
 ///
 /// # Errors
 /// [`EncodeError::Unsupported`] for what the version cannot say, [`EncodeError::TooLong`] for what
-/// does not fit its length field (a multipart reply is split by [`crate::encode_multipart`]),
+/// does not fit its length field (a multipart reply is split by [`crate::ReplyFrames`]),
 /// [`EncodeError::Invalid`] for a message that contradicts itself.
 pub fn encode(version: Version, xid: Xid, message: &Message) -> Result<Vec<u8>, EncodeError> {
     let mut frame = Vec::new();

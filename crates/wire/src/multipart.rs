@@ -222,6 +222,28 @@ pub(crate) enum Element<'a> {
     Experimenter(&'a Experimenter),
 }
 
+/// Whether a reply is a list, which several frames may say.
+pub(crate) fn is_list(body: &MultipartReplyBody) -> bool {
+    use MultipartReplyBody as Body;
+    match body {
+        Body::Flow(_)
+        | Body::Table(_)
+        | Body::PortStats(_)
+        | Body::Queue(_)
+        | Body::Group(_)
+        | Body::GroupDesc(_)
+        | Body::Meter(_)
+        | Body::MeterConfig(_)
+        | Body::TableFeatures(_)
+        | Body::PortDesc(_) => true,
+        Body::Desc(_)
+        | Body::Aggregate(_)
+        | Body::GroupFeatures(_)
+        | Body::MeterFeatures(_)
+        | Body::Experimenter(_) => false,
+    }
+}
+
 /// The elements of a reply, in their order.
 pub(crate) fn elements<'a>(
     body: &'a MultipartReplyBody,

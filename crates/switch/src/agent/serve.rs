@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use channel::{DownReason, Event, Link, SendError, Stream};
 use openflow::{Message, Xid};
+use wire::ReplyFrames;
 
-use super::parts::{Parts, Sent};
+use super::parts::{Sent, send_next};
 use super::peer::Letter;
 use super::request::{Handling, handle};
 use super::{Agent, Peer};
@@ -44,7 +45,7 @@ struct Service {
     /// Requests behind it.
     behind: VecDeque<(Request, Message)>,
     letters: VecDeque<Letter>,
-    parts: Option<Parts>,
+    parts: Option<ReplyFrames>,
 }
 
 /// Serves a connection until it is over; why it ended, and whether it was ever up.
@@ -186,7 +187,7 @@ impl Service {
                     break;
                 }
                 let mut unsayable = 0;
-                let sent = parts.send(self.link.connection(), &mut unsayable);
+                let sent = send_next(parts, self.link.connection(), &mut unsayable);
                 self.agent.counters.add(Counter::Unsayable, unsayable);
                 if let Ok(Sent::More) = sent {
                     continue;
@@ -205,8 +206,10 @@ impl Service {
         let connection = self.link.connection();
         let sent = match letter {
             Letter::Reply(request, Message::MultipartReply(reply)) => {
-                self.parts = Some(Parts::new(request.xid, reply.body));
-                Ok(())
+                let version = connection.version().ok_or(SendError::NotUp);
+                version.map(|version| {
+                    self.parts = Some(ReplyFrames::new(version, request.xid, reply.body));
+                })
             }
             Letter::Reply(request, message) => connection.send_as(request.xid, &message),
             Letter::Refused(request, error) => {
