@@ -1,8 +1,8 @@
 //! Multipart replies that are longer than one frame can be (clause 7.3.5).
 //!
 //! A list is written to as few frames as it fits in, every one but the last with the MORE flag; an
-//! element is never split. Frames are made one at a time, so that who sends them can do other things
-//! in between and never holds the whole reply twice.
+//! element is never split. Frames are made one at a time, so that who sends them can do other
+//! things in between and never holds the whole reply twice.
 
 use openflow::message::MultipartReplyBody;
 use openflow::{MessageKind, Version, Xid};
