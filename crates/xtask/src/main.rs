@@ -52,7 +52,11 @@ enum Task {
 fn main() -> ExitCode {
     let root = workspace_root();
     let done = match Cli::parse().task {
-        Task::Test(options) => test::run(&root, &options),
+        Task::Test(options) => match test::run(&root, &options) {
+            // The totals have told it, and they are the last line.
+            Ok(false) => return ExitCode::FAILURE,
+            outcome => outcome.map(drop),
+        },
         Task::Fuzz(options) => fuzz::run(&root, &options),
         Task::Docs(options) => docs::run(&root, &options),
         Task::Example => example::run(&root),

@@ -50,7 +50,7 @@ pub(super) fn install(context: &Context) -> Result<Tally> {
     }
     if has_os_ken(context) {
         tally.passed += 1;
-    } else if context.install && shell::on_path("python3") {
+    } else if may_install && installed("python3") {
         os_ken(context)?;
         tally.passed += 1;
     } else {
@@ -59,7 +59,8 @@ pub(super) fn install(context: &Context) -> Result<Tally> {
     Ok(tally)
 }
 
-fn installed(program: &str) -> bool {
+/// Whether a program is there and whole.
+pub(super) fn installed(program: &str) -> bool {
     // Administrators' programs lie outside an ordinary user's path.
     let beside = ["/usr/sbin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).is_file());
     let found = shell::on_path(program) || beside;

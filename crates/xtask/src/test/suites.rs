@@ -8,13 +8,16 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Context, Tally};
+use super::{Context, Tally, peers};
 use crate::shell;
 
 /// `contrib/peers/ofctl` for OpenFlow 1.0 and 1.3 against `weir switch`.
 pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !peers::installed("ovs-ofctl") {
+        return Ok(Tally::left_out("ovs-ofctl is missing"));
     }
     shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let out = context.target().join("ofctl");
