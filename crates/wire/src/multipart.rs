@@ -199,7 +199,7 @@ pub(crate) fn reply_type(body: &MultipartReplyBody) -> MultipartType {
 
 pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::Result<()> {
     write_header(w, reply_type(&reply.body), reply.more)?;
-    elements(&reply.body).try_for_each(|element| write_element(w, &element))
+    elements(&reply.body, 0).try_for_each(|element| write_element(w, &element))
 }
 
 /// What a reply's body is made of; never split between two messages.
@@ -220,6 +220,10 @@ pub(crate) enum Element<'a> {
     TableFeatures(&'a TableFeatures),
     PortDesc(&'a PortDesc),
     Experimenter(&'a Experimenter),
+}
+
+fn rest<T>(list: &[T], from: usize) -> std::slice::Iter<'_, T> {
+    list.get(from..).unwrap_or_default().iter()
 }
 
 /// Whether a reply is a list, which several frames may say.
@@ -244,27 +248,28 @@ pub(crate) fn is_list(body: &MultipartReplyBody) -> bool {
     }
 }
 
-/// The elements of a reply, in their order.
+/// The elements of a reply from the one numbered `from` on, in their order.
 pub(crate) fn elements<'a>(
     body: &'a MultipartReplyBody,
+    from: usize,
 ) -> Box<dyn Iterator<Item = Element<'a>> + 'a> {
     use MultipartReplyBody as Body;
-    use std::iter::once;
+    let once = |element| std::iter::once(element).skip(from);
     match body {
         Body::Desc(one) => Box::new(once(Element::Desc(one))),
-        Body::Flow(list) => Box::new(list.iter().map(Element::Flow)),
+        Body::Flow(list) => Box::new(rest(list, from).map(Element::Flow)),
         Body::Aggregate(one) => Box::new(once(Element::Aggregate(one))),
-        Body::Table(list) => Box::new(list.iter().map(Element::Table)),
-        Body::PortStats(list) => Box::new(list.iter().map(Element::PortStats)),
-        Body::Queue(list) => Box::new(list.iter().map(Element::Queue)),
-        Body::Group(list) => Box::new(list.iter().map(Element::Group)),
-        Body::GroupDesc(list) => Box::new(list.iter().map(Element::GroupDesc)),
+        Body::Table(list) => Box::new(rest(list, from).map(Element::Table)),
+        Body::PortStats(list) => Box::new(rest(list, from).map(Element::PortStats)),
+        Body::Queue(list) => Box::new(rest(list, from).map(Element::Queue)),
+        Body::Group(list) => Box::new(rest(list, from).map(Element::Group)),
+        Body::GroupDesc(list) => Box::new(rest(list, from).map(Element::GroupDesc)),
         Body::GroupFeatures(one) => Box::new(once(Element::GroupFeatures(one))),
-        Body::Meter(list) => Box::new(list.iter().map(Element::Meter)),
-        Body::MeterConfig(list) => Box::new(list.iter().map(Element::MeterConfig)),
+        Body::Meter(list) => Box::new(rest(list, from).map(Element::Meter)),
+        Body::MeterConfig(list) => Box::new(rest(list, from).map(Element::MeterConfig)),
         Body::MeterFeatures(one) => Box::new(once(Element::MeterFeatures(one))),
-        Body::TableFeatures(list) => Box::new(list.iter().map(Element::TableFeatures)),
-        Body::PortDesc(list) => Box::new(list.iter().map(Element::PortDesc)),
+        Body::TableFeatures(list) => Box::new(rest(list, from).map(Element::TableFeatures)),
+        Body::PortDesc(list) => Box::new(rest(list, from).map(Element::PortDesc)),
         Body::Experimenter(one) => Box::new(once(Element::Experimenter(one))),
     }
 }

@@ -57,7 +57,7 @@ impl ReplyFrames {
         multipart::write_header(&mut w, multipart::reply_type(&self.body), false)?;
         let empty = w.place();
         let mut more = false;
-        for element in multipart::elements(&self.body).skip(self.done) {
+        for element in multipart::elements(&self.body, self.done) {
             let before = w.place();
             let written = multipart::write_element(&mut w, &element);
             let fits = w.place() <= MAX_FRAME_LEN;
