@@ -2,9 +2,10 @@
 //!
 //! A part stands between `<!-- output of: COMMAND -->` and `<!-- end of output -->`, so that help
 //! texts, examples and the crate graph in the documentation are the real ones. It must never run
-//! anything but `weir ... --help`, the drawings of the graph, and print files of the workspace.
+//! anything but `weir ... --help` and `list`, the drawings of the graph, and print files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -85,20 +86,25 @@ fn output_of(root: &Path, command: &str) -> Result<String> {
     match command.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["cargo", "xtask", "graph"] => Ok(graph::text(&graph_of(root)?)),
         ["cargo", "xtask", "graph", "--markdown"] => Ok(graph::markdown(&graph_of(root)?)),
-        ["weir", words @ .., "--help"] => {
-            let mut weir = shell::cargo();
-            weir.current_dir(root).args(["run", "--quiet", "--bin", "weir", "--"]);
-            weir.args(words).arg("--help").env("COLUMNS", COLUMNS);
-            // The help of the documentation must not depend on who prints it.
-            weir.env_remove("RUST_LOG");
+        ["weir", words @ .., last @ ("--help" | "list")] => {
+            let mut weir = Command::new(program(root)?);
+            weir.args(words).arg(last).env("COLUMNS", COLUMNS);
             let said = shell::capture(&mut weir)?;
             Ok(said.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
         }
         ["cat", path] => {
             std::fs::read_to_string(root.join(path)).with_context(|| (*path).to_owned())
         }
-        _ => bail!("`{command}` is none of: cargo xtask graph [--markdown], weir .. --help, cat"),
+        _ => bail!("`{command}` is none of: cargo xtask graph, weir .. --help, weir .. list, cat"),
     }
+}
+
+/// The program in its debug build, made with the whole workspace so that nothing is built twice.
+fn program(root: &Path) -> Result<PathBuf> {
+    let mut build = shell::cargo();
+    build.current_dir(root).args(["build", "--quiet", "--workspace", "--bin", "weir"]);
+    shell::run(&mut build)?;
+    Ok(shell::target(root).join("debug/weir"))
 }
 
 fn graph_of(root: &Path) -> Result<Graph> {

@@ -4,6 +4,7 @@
 //! through a shell.
 
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +12,14 @@ use anyhow::{Context, Result, bail};
 /// The cargo that runs us, or the one on the path.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Where cargo builds the workspace at `root`.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root.join(dir),
+        None => root.join("target"),
+    }
 }
 
 /// The program and its arguments, as a person would type them.

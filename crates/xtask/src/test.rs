@@ -68,10 +68,7 @@ impl Context {
 
     /// Where cargo builds.
     fn target(&self) -> PathBuf {
-        match std::env::var_os("CARGO_TARGET_DIR") {
-            Some(dir) => self.root.join(dir),
-            None => self.root.join("target"),
-        }
+        shell::target(&self.root)
     }
 
     /// What the run keeps for the next one, such as virtual environments of peers.
