@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Load, Role};
+use crate::load::{LinkId, LinkLoad, Load, Role};
 
 /// A shaped link is saturated from this share of its rate on.
 pub const LINK_FULL: f64 = 0.95;
@@ -21,15 +21,16 @@ pub const OFFER_MET: f64 = 0.995;
 
 /// The rule in words.
 pub const RULE: &str = "All utilisations are those of the busiest whole second of the \
-measurement. (1) A shaped port or control link that carried at least 95 % of its rate (FCS, \
-preamble and gap counted) limits. (2) Else the controller or the switch limits if its busiest \
-thread took at least 90 % of a core (a program that can use only one core, such as Python under \
-its lock, is judged by all its threads together); so does the sending host where the lab's own \
-traffic does that. (3) Else, if all cores together were at least \
-95 % busy, the machine limits: hosts, switch and controller share it. (4) Else, if at least \
-99.5 % of a fixed offered load arrived, the offered load is the limit. (5) Else no part was \
-saturated: delay on the path or the sending host limits. Where (1) or (2) holds and all cores \
-were busy too, that is said. Round-trip times are taken at low load and have no limiting part.";
+measurement. (1) If at least 99.5 % of a fixed offered load arrived, the offered load is the \
+limit. (2) Else a shaped control link, or a shaped port towards a host, that carried at least \
+95 % of its rate (FCS, preamble and gap counted) limits; a full port from a host only says that \
+enough was offered. (3) Else the controller or the switch limits if its busiest thread took at \
+least 90 % of a core (a program that can use only one core, such as Python under its lock, is \
+judged by all its threads together); so does the sending host where the lab's own traffic does \
+that. (4) Else, if all cores together were at least 95 % busy, the machine limits: hosts, switch \
+and controller share it. (5) Else no part was saturated: delay on the path or the sending host \
+limits. Where (2) or (3) holds and all cores were busy too, that is said. Round-trip times are \
+taken at low load and have no limiting part.";
 
 /// The part that limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,27 +87,34 @@ pub struct Limit {
 #[must_use]
 pub fn limiting(load: &Load, carried: Option<f64>) -> Limit {
     let machine_full = load.machine >= MACHINE_FULL;
-    let (part, why) = link(load)
+    let (part, why) = offered(carried)
+        .or_else(|| link(load))
         .or_else(|| program(load))
         .or_else(|| machine_full.then(|| (Part::Machine, shares(load))))
-        .or_else(|| {
-            let share = carried.filter(|share| *share >= OFFER_MET)?;
-            Some((Part::OfferedLoad, format!("{:.1} % of the offered load arrived", share * 100.0)))
-        })
         .unwrap_or_else(|| (Part::None, format!("nothing saturated: {}", shares(load))));
     Limit { part, why, machine_full }
 }
 
+fn offered(carried: Option<f64>) -> Option<(Part, String)> {
+    let share = carried.filter(|share| *share >= OFFER_MET)?;
+    Some((Part::OfferedLoad, format!("{:.1} % of the offered load arrived", share * 100.0)))
+}
+
 fn link(load: &Load) -> Option<(Part, String)> {
-    let full = |control: bool| {
-        let link = load.busiest_link(control)?;
+    let full = |part: Part, link: &LinkLoad| {
         let share = link.utilisation.filter(|share| *share >= LINK_FULL)?;
-        let part = if control { Part::ControlLink } else { Part::Port };
         let why = format!("{} at {:.1} % of its rate", link.id.label(), share * 100.0);
         Some((share, part, why))
     };
-    let (_, part, why) =
-        [full(false), full(true)].into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (_, part, why) = load
+        .links
+        .iter()
+        .filter_map(|link| match link.id {
+            LinkId::Port1Out | LinkId::Port2Out => full(Part::Port, link),
+            LinkId::ControlUp | LinkId::ControlDown => full(Part::ControlLink, link),
+            LinkId::Port1In | LinkId::Port2In => None,
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some((part, why))
 }
 
@@ -170,7 +178,7 @@ mod tests {
         Load {
             window_s: 1.0,
             links: vec![
-                link(LinkId::Port1In, port.map(|p| p / 2.0)),
+                link(LinkId::Port1In, port.map(|_| 1.0)),
                 link(LinkId::Port2Out, port),
                 link(LinkId::ControlUp, control),
             ],
@@ -194,6 +202,7 @@ mod tests {
             (load(None, None, (0.99, 0.95), 0.9), None, Part::Switch),
             (load(None, None, (0.7, 0.6), 0.99), None, Part::Machine),
             (load(None, None, (0.2, 0.2), 0.3), Some(1.0), Part::OfferedLoad),
+            (load(None, None, (0.2, 0.2), 1.0), Some(0.999), Part::OfferedLoad),
             (load(None, None, (0.2, 0.2), 0.3), Some(0.9), Part::None),
             (load(Some(0.5), Some(0.5), (0.2, 0.2), 0.3), None, Part::None),
         ];

@@ -300,7 +300,8 @@ fn tools_s(samples: &[Sample], start: &Sample, end: &Sample) -> f64 {
         }
     }
     let before = |pid: u32| start.tools.iter().find(|t| t.0 == pid).map_or(0.0, |t| t.1);
-    last.iter().map(|(pid, total_s)| (total_s - before(*pid)).max(0.0)).sum()
+    // Not `sum`: that of nothing is minus zero.
+    last.iter().map(|(pid, total_s)| (total_s - before(*pid)).max(0.0)).fold(0.0, |a, b| a + b)
 }
 
 fn machine_sample() -> MachineSample {

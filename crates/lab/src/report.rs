@@ -265,6 +265,20 @@ pub struct Comparison {
 }
 
 impl Report {
+    /// Of [`Report::comparisons`], the highest ratio for each kind of links.
+    #[must_use]
+    pub fn headlines(&self) -> Vec<Comparison> {
+        let mut headlines: Vec<Comparison> = Vec::new();
+        for comparison in self.comparisons() {
+            match headlines.iter_mut().find(|old| old.links == comparison.links) {
+                None => headlines.push(comparison),
+                Some(old) if old.ratio < comparison.ratio => *old = comparison,
+                Some(_) => {}
+            }
+        }
+        headlines
+    }
+
     /// Packet rates at saturation of every hub cell over that of Open vSwitch with os-ken's hub
     /// (the way most people would build it), where both were measured at the same links.
     #[must_use]

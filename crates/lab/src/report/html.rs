@@ -7,7 +7,7 @@ mod details;
 use std::fmt::Write;
 
 use super::plot::{Bar, Curve, bars, distributions, escape, grouped};
-use super::table::limit_text;
+use super::table::{limit_text, starred};
 use super::{Cell, Figure, Measurement, Report, State, links};
 use crate::controller::AppKind;
 
@@ -68,7 +68,7 @@ fn head(page: &mut String, report: &Report) {
     if let Some(disturbance) = report.disturbance() {
         let _ = write!(page, "<p class=\"bad\">{}</p>", escape(&disturbance));
     }
-    let comparisons = report.comparisons();
+    let comparisons = report.headlines();
     if comparisons.is_empty() {
         return;
     }
@@ -124,8 +124,8 @@ fn table(page: &mut String, report: &Report) {
     }
     page.push_str(
         "</table></div><p class=\"soft\">Mean ± half of the 99 % interval (Student's t) over the \
-         repeats. Below it, the part that limited, by the rule at the end; loss where there was \
-         some.</p>",
+         repeats. Below it loss, where there was some, and the part that limited, by the rule at \
+         the end; with a star where all cores of the machine were busy too.</p>",
     );
 }
 
@@ -162,7 +162,7 @@ fn value(measurement: &Measurement, id: &str, method: &str) -> String {
         let _ = write!(text, "<br><span class=\"pm\">loss {loss:.2} %</span>");
     }
     if let Some(limit) = measurement.limit.as_ref().filter(|_| !method.is_empty()) {
-        let (why, label) = (escape(&limit.why), limit_text(limit));
+        let (why, label) = (escape(&limit.why), starred(limit));
         let class = details::part_class(limit.part);
         let _ = write!(text, "<br><span class=\"chip {class}\" title=\"{why}\">{label}</span>");
     }

@@ -73,11 +73,19 @@ fn is_loading(report: &Report, index: usize) -> bool {
     report.cells.iter().any(|cell| cell.measurements.get(index).is_some_and(|m| m.limit.is_some()))
 }
 
+/// Whether it is a part of the path that can be full beside a busy machine.
+fn is_part(part: Part) -> bool {
+    match part {
+        Part::Port | Part::ControlLink | Part::Controller | Part::Switch | Part::Host => true,
+        Part::Machine | Part::OfferedLoad | Part::None => false,
+    }
+}
+
 /// The limiting part in a few words.
 #[must_use]
 pub fn limit_text(limit: &Limit) -> String {
     let part = limit.part.label();
-    if limit.machine_full && limit.part != Part::Machine {
+    if limit.machine_full && is_part(limit.part) {
         format!("{part} (all cores busy)")
     } else {
         part.to_owned()
@@ -172,10 +180,17 @@ fn long_value(cell: &Cell, column: &Column) -> String {
     beside.unwrap_or(text)
 }
 
+/// The limiting part, with a star where all cores were busy besides.
+#[must_use]
+pub fn starred(limit: &Limit) -> String {
+    let star = if limit.machine_full && is_part(limit.part) { "*" } else { "" };
+    format!("{}{star}", limit.part.label())
+}
+
 fn limits(cell: &Cell) -> String {
     let of = |method: &str| {
         let limit = cell.measurement(method).and_then(|m| m.limit.as_ref());
-        limit.map_or_else(|| "-".to_owned(), limit_text)
+        limit.map_or_else(|| "-".to_owned(), starred)
     };
     let parts = ["tcp", "udp", "pps"].map(of);
     if parts.iter().all(|part| *part == parts[0]) {
@@ -191,10 +206,13 @@ fn footer(report: &Report) -> String {
         "Mean ± half of the 99 % interval (Student's t) over {} repeats, in turns. {:.0} s.\n",
         report.repeats, report.duration_s
     );
+    if report.cells.len() > SIDE_BY_SIDE {
+        text += "* all cores of the machine were busy too.\n";
+    }
     if let Some(disturbance) = report.disturbance() {
         text += &format!("{disturbance}\n");
     }
-    for comparison in report.comparisons() {
+    for comparison in report.headlines() {
         text += &format!(
             "{}: {:.1} times the packets/s of {} ({}).\n",
             comparison.cell, comparison.ratio, comparison.baseline, comparison.links
