@@ -35,6 +35,10 @@ const GRACE_S: f64 = 0.05;
 /// How long a trial waits for what is still queued, so that the next one starts on an empty path.
 const DRAIN_S: f64 = 12.0;
 
+/// The saturating trial lasts at least so long, seconds: its load is looked at, and CPU time is
+/// counted in steps of 10 ms.
+const OVERLOAD_S: f64 = 1.0;
+
 /// The saturating trial offers so many times what the search saw arrive.
 const OVERLOAD: f64 = 1.1;
 
@@ -61,7 +65,7 @@ impl Method for PacketRate {
     }
 
     fn cost(&self, timing: &Timing) -> Duration {
-        Duration::from_secs_f64(14.0 * (timing.trial_s + 0.15))
+        Duration::from_secs_f64(13.0 * (timing.trial_s + 0.15) + OVERLOAD_S)
     }
 
     fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
@@ -73,11 +77,12 @@ impl Method for PacketRate {
             bps as f64 / (8 * LINE_MINIMUM.max(bench.timing.small_frame as u64 + 20)) as f64
         });
         let max_pps = MAX_PPS.min(line);
-        let mut path = RealPath { bench, last: None };
+        let mut path = RealPath { bench, duration_s: bench.timing.trial_s, last: None };
         let range = Range { start_pps: START_PPS, max_pps };
         let found = search(&mut path, range)?;
         // With the port rate as the most, 2 % more than the line carries still saturates it.
         let offered = (found.most_received_pps * OVERLOAD).clamp(START_PPS, max_pps * 1.02);
+        path.duration_s = path.duration_s.max(OVERLOAD_S);
         let (attempt, load) = bench.observe(|| path.trial(offered));
         let attempt = attempt?;
         Ok(Trial {
@@ -117,6 +122,7 @@ pub(super) fn received_pps(account: &Account, start_ns: u64, duration_s: f64) ->
 
 struct RealPath<'a, 'b> {
     bench: &'a Bench<'b>,
+    duration_s: f64,
     last: Option<Account>,
 }
 
@@ -128,14 +134,14 @@ impl Path for RealPath<'_, '_> {
         let traffic = Traffic {
             frame_size: timing.small_frame,
             rate_pps: offered_pps,
-            duration_s: timing.trial_s,
+            duration_s: self.duration_s,
             grace_s: GRACE_S,
             drain_s: DRAIN_S,
         };
         let outcome = self.bench.bed.one_way(&traffic, self.bench.cancel)?;
         let attempt = Attempt {
             offered_pps,
-            received_pps: received_pps(&outcome.account, outcome.start_ns, timing.trial_s),
+            received_pps: received_pps(&outcome.account, outcome.start_ns, self.duration_s),
             loss: outcome.account.loss_ratio(),
         };
         self.last = Some(outcome.account);
