@@ -32,7 +32,23 @@ pub struct Tap {
     counters: PortCounters,
 }
 
+/// The kernel's rule for names of devices: it answers a wrong one with a number that says nothing.
+fn check_name(spec: &PortSpec) -> Result<(), PortError> {
+    let name = spec.name();
+    let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    if (1..libc::IFNAMSIZ).contains(&name.len())
+        && !name.contains(wrong)
+        && name != "."
+        && name != ".."
+    {
+        return Ok(());
+    }
+    let rule = "no device can have this name; use 1 to 15 bytes without slash, colon and blank";
+    Err(PortError::Io { what: format!("tap:{name}"), source: io::Error::other(rule) })
+}
+
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+    check_name(spec)?;
     let vnet = spec.flag("vnet_hdr", false)?;
     let mtu = spec.number("mtu", 68..=65_521)?;
     let what = format!("tap:{}", spec.name());
@@ -119,5 +135,21 @@ impl Port for Tap {
         let drops = drops(&self.rtnl, &self.device).saturating_sub(self.drops_before);
         self.counters.rx_drops = self.counters.rx_drops.max(drops);
         self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_device_can_have_is_told_with_the_rule() {
+        for spec in ["tap:a/b", "tap:sixteen-bytes-xx", "tap:a b"] {
+            let spec: PortSpec = spec.parse().unwrap();
+            let told = open(&spec).err().unwrap().to_string();
+            assert!(told.contains("use 1 to 15 bytes"), "{told}");
+        }
+        let spec: PortSpec = "tap:fifteen-bytes-x".parse().unwrap();
+        assert!(check_name(&spec).is_ok());
     }
 }
