@@ -61,18 +61,29 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// What to do where the control socket cannot be reached.
+fn what_helps(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::PermissionDenied => "run as the user whose switch it is, or as root",
+        _ => "start weir switch, or name the socket of another by --control",
+    }
+}
+
 fn ask(args: &CtlArgs, out: &mut dyn Write) -> Result<(), Failure> {
     let path = args.control.clone().unwrap_or_else(default_control);
     let told = |what: &str, error: &dyn std::fmt::Display| {
         Failure::Told(format!("{what} {}: {error}", path.display()))
     };
-    let mut stream = UnixStream::connect(&path)
-        .map_err(|error| told("no switch answers on the control socket", &error))?;
+    let mut stream = UnixStream::connect(&path).map_err(|error| {
+        let told = format!("no switch answers on the control socket {}: {error}", path.display());
+        Failure::Told(format!("{told}; {}", what_helps(error.kind())))
+    })?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     let request = Request { json: args.json, command: args.command.clone() };
     let mut line = serde_json::to_vec(&request).map_err(|error| told("asking", &error))?;
     line.push(b'\n');
-    stream.write_all(&line).map_err(|error| told("asking", &error))?;
+    // A switch that refuses the connection says why without having read what is asked.
+    let asked = stream.write_all(&line);
     let mut lines = BufReader::new(stream);
     let mut text = Vec::new();
     loop {
@@ -80,6 +91,7 @@ fn ask(args: &CtlArgs, out: &mut dyn Write) -> Result<(), Failure> {
         let count =
             lines.read_until(b'\n', &mut text).map_err(|error| told("reading from", &error))?;
         if count == 0 {
+            asked.map_err(|error| told("asking", &error))?;
             return Err(Failure::Told("the switch ended the connection".to_owned()));
         }
         match serde_json::from_slice(&text).map_err(|error| told("answer of", &error))? {

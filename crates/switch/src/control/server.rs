@@ -37,6 +37,9 @@ pub(crate) async fn serve_control(agent: Rc<Agent>, listener: UnixListener) {
         };
         if open.get() >= CONNECTIONS_MAX {
             agent.counters.bump(Counter::ControlRefused);
+            // One line fits an empty socket's buffer; whoever does not read it sees the end only.
+            let full = format!("{CONNECTIONS_MAX} control connections are open; end one of them");
+            let _ = stream.try_write(&Line::Refused(full).encode());
             continue;
         }
         open.set(open.get() + 1);

@@ -17,7 +17,7 @@ pub enum SocketError {
     #[error("control socket {0}: there is a file that is no socket; remove it or name another")]
     NotASocket(PathBuf),
     /// A system call failed.
-    #[error("control socket {path}: {what}: {source}")]
+    #[error("control socket {path}: {what}: {source}; name another place by --control, or none")]
     Io {
         /// The socket.
         path: PathBuf,
@@ -139,6 +139,16 @@ mod tests {
         fs::write(&path, "data").unwrap();
         assert!(matches!(ControlSocket::bind(&path), Err(SocketError::NotASocket(_))));
         assert_eq!(fs::read_to_string(&path).unwrap(), "data");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_used_is_told_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let told = ControlSocket::bind(&file.join("switch.sock")).unwrap_err().to_string();
+        assert!(told.contains("making its folder"), "{told}");
+        assert!(told.ends_with("name another place by --control, or none"), "{told}");
     }
 
     #[test]

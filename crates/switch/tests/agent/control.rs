@@ -86,6 +86,17 @@ fn nobody_there_is_told_with_exit_code_1() {
     std::fs::remove_file(switch.socket("ctl")).unwrap();
     let (success, _, err) = switch.ctl(&["show"]);
     assert!(!success && err.contains("no switch answers"), "{err}");
+    assert!(err.contains("start weir switch, or name the socket of another by --control"), "{err}");
+}
+
+#[test]
+fn one_connection_too_many_is_told_why() {
+    let switch = Switch::start(1, "");
+    let path = switch.socket("ctl");
+    let held: Vec<_> = (0..32).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let (success, _, err) = switch.ctl(&["show"]);
+    assert!(!success && err.contains("32 control connections are open"), "{err}");
+    drop(held);
 }
 
 #[test]
