@@ -1,13 +1,14 @@
 //! Cancellation and the time budget: one token that every wait of the lab asks.
 //!
 //! A signal sets the token; the code that runs then unwinds by returning [`Stopped`], and every
-//! namespace, link and child goes with the value that owns it. A second signal ends the process at
-//! once; the kernel then takes the children (parent-death signal) and namespaces (descriptors).
+//! namespace, link and child goes with the value that owns it. A second signal that is clearly
+//! another one ends the process at once; the kernel then takes the children (parent-death signal) and
+//! namespaces (descriptors).
 //! Nothing in the lab may wait longer than a few tens of milliseconds without asking.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -18,6 +19,10 @@ pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// How often waits look at the token.
 const STEP: Duration = Duration::from_millis(20);
+
+/// A signal that comes so soon after the first is the same wish: `timeout`, for one, signals the
+/// process and then its group.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// The run was interrupted by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,14 +44,18 @@ impl Cancel {
         let cancel = Self::default();
         let flag = Arc::clone(&cancel.flag);
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-        let seen = AtomicI32::new(0);
         std::thread::Builder::new().name("signals".into()).spawn(move || {
+            let mut first: Option<Instant> = None;
             for _ in signals.forever() {
-                if seen.fetch_add(1, Ordering::SeqCst) > 0 {
-                    std::process::exit(i32::from(EXIT_INTERRUPTED));
+                match first {
+                    None => {
+                        first = Some(Instant::now());
+                        flag.store(true, Ordering::SeqCst);
+                        eprintln!("\ninterrupted: taking everything down (again to end at once)");
+                    }
+                    Some(at) if at.elapsed() < SAME_WISH => {}
+                    Some(_) => std::process::exit(i32::from(EXIT_INTERRUPTED)),
                 }
-                flag.store(true, Ordering::SeqCst);
-                eprintln!("\ninterrupted: taking everything down (again to end at once)");
             }
         })?;
         Ok(cancel)

@@ -3,6 +3,8 @@
 //! The binary hands its arguments over and takes an exit code back; no other crate knows what a
 //! run is made of.
 
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -336,6 +338,7 @@ fn interrupted() -> ExitCode {
 fn carry_out(plan: &Plan, output: &OutputArgs, cancel: &Cancel) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&output.out)
         .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
+    check_folder(&output.out)?;
     let Ok(report) = execute(plan, cancel) else {
         return Ok(interrupted());
     };
@@ -343,22 +346,43 @@ fn carry_out(plan: &Plan, output: &OutputArgs, cancel: &Cancel) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
+/// Finds out by trying whether the folder takes files: before the first measurement, not after the
+/// last.
+fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    tempfile::tempfile_in(folder).map(drop).with_context(|| {
+        format!("cannot write into {}; another folder: --out FOLDER", folder.display())
+    })
+}
+
+/// Shows the report, then writes it: what was measured is seen even when the disk is full.
 fn publish(report: &Report, output: &OutputArgs) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")?;
-    let write = |name: &str, text: &str| -> anyhow::Result<PathBuf> {
-        let path = output.out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(path)
-    };
-    let json_path = write("report.json", &json)?;
-    let html_path = write("report.html", &html::render(report))?;
     if output.json {
         println!("{json}");
     } else {
         println!("{}", table::render(report, terminal_width()));
+    }
+    let json_path = write_whole(&output.out, "report.json", &json)?;
+    let html_path = write_whole(&output.out, "report.html", &html::render(report))?;
+    if !output.json {
         println!("{}\n{}", shown(&html_path), shown(&json_path));
     }
     Ok(())
+}
+
+/// Writes a file under its name only once it is whole.
+fn write_whole(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let path = folder.join(name);
+    let write = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new()
+            .permissions(std::fs::Permissions::from_mode(0o644))
+            .tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(&path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
 fn shown(path: &Path) -> String {
@@ -370,4 +394,25 @@ fn terminal_width() -> Option<u16> {
     const PIPE: u16 = 180;
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     Some(size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(PIPE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_folder, write_whole};
+    use std::path::Path;
+
+    #[test]
+    fn a_folder_that_takes_no_files_is_named_before_anything_is_measured() {
+        let error = check_folder(Path::new("/proc/self")).unwrap_err().to_string();
+        assert!(error.contains("/proc/self") && error.contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_whole(folder.path(), "report.json", "{}").unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "{}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_whole(&folder.path().join("none"), "report.json", "{}").is_err());
+    }
 }

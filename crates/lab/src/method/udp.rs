@@ -91,7 +91,8 @@ impl Method for Iperf3 {
             tool: "iperf3".into(),
             commands: done.commands,
             load: done.load,
-            carried: Some(share * done.sums.sent.bits_per_second / bench.timing.udp_bps as f64),
+            // The rate, not the count: behind a full link everything arrives, only later.
+            carried: Some(received.bits_per_second / bench.timing.udp_bps as f64),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
                 "received_datagrams": received.packets,
@@ -140,8 +141,6 @@ impl Method for Iperf2 {
         let done = iperf2::run(bench, &bench.timing.udp_bps.to_string())?;
         let report = done.report;
         let share = 1.0 - report.lost / report.total.max(1.0);
-        let offered = report.total * (UDP_PAYLOAD * 8) as f64;
-        let wanted = bench.timing.udp_bps as f64 * f64::from(bench.timing.load_s);
         Ok(Trial {
             values: vec![
                 ("udp2_mbps", report.bps / 1e6),
@@ -151,7 +150,7 @@ impl Method for Iperf2 {
             tool: "iperf 2".into(),
             commands: done.commands,
             load: done.load,
-            carried: Some(share * offered / wanted),
+            carried: Some(report.bps / bench.timing.udp_bps as f64),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
         })
     }
