@@ -21,7 +21,7 @@ pub const OFFER_MET: f64 = 0.995;
 
 /// The rule in words.
 pub const RULE: &str = "All utilisations are those of the busiest whole second of the \
-measurement. (1) If at least 99.5 % of a fixed offered load arrived, the offered load is the \
+measurement. (1) If a fixed offered load arrived at 99.5 % of its rate or more, it is the \
 limit. (2) Else a shaped control link, or a shaped port towards a host, that carried at least \
 95 % of its rate (FCS, preamble and gap counted) limits; a full port from a host only says that \
 enough was offered. (3) Else the controller or the switch limits if its busiest thread took at \
