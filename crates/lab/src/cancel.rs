@@ -2,8 +2,8 @@
 //!
 //! A signal sets the token; the code that runs then unwinds by returning [`Stopped`], and every
 //! namespace, link and child goes with the value that owns it. A second signal that is clearly
-//! another one ends the process at once; the kernel then takes the children (parent-death signal) and
-//! namespaces (descriptors).
+//! another one ends the process at once; the kernel then takes the children (parent-death signal)
+//! and namespaces (descriptors).
 //! Nothing in the lab may wait longer than a few tens of milliseconds without asking.
 
 use std::io;
