@@ -133,8 +133,10 @@ fn is_executable(file: &Path) -> bool {
 /// Where os-ken's virtual environment is looked for when no other place is given.
 #[must_use]
 pub fn os_ken_default_dir() -> PathBuf {
+    // An empty or relative folder is to be ignored (XDG Base Directory Specification).
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
     cache.unwrap_or_else(std::env::temp_dir).join("weir").join(format!("os-ken-{OS_KEN_VERSION}"))
 }
