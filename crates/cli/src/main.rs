@@ -122,11 +122,16 @@ mod tests {
         super::Arguments::command().debug_assert();
     }
 
-    /// The lines that a reader would copy: indented, and a call of the program.
+    /// The lines that a reader would copy: indented, and a call of the program. What stands between
+    /// fences is output.
     fn commands(text: &str) -> Vec<String> {
         let joined = text.replace("\\\n", " ");
-        let calls = joined.lines().filter(|line| line.starts_with(' '));
-        calls.map(str::trim).filter(|line| line.starts_with("weir ")).map(str::to_owned).collect()
+        let mut is_output = false;
+        let shown = joined.lines().filter(|line| {
+            is_output ^= line.starts_with("```");
+            !is_output && line.starts_with(' ')
+        });
+        shown.map(str::trim).filter(|line| line.starts_with("weir ")).map(str::to_owned).collect()
     }
 
     #[test]
