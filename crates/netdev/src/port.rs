@@ -5,7 +5,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use packet::{Batch, PacketBuf};
+use packet::{Batch, PacketBuf, Pool};
 use serde::Serialize;
 
 use crate::error::PortError;
@@ -35,6 +35,22 @@ pub trait Port: Send {
     /// # Errors
     /// [`PortError::Gone`] once the device has disappeared; other errors say what failed.
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError>;
+
+    /// Sends a prefix of `frames` in order and returns how many the port took, as [`Port::tx`] does;
+    /// what it took is gone from `frames`, and the buffers are in `pool` or with the port. A port
+    /// that sends memory of a device's own sends it without a copy only by this call.
+    ///
+    /// # Errors
+    /// As [`Port::tx`]; what was not taken is still in `frames`.
+    fn tx_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> Result<usize, PortError> {
+        let sent = self.tx(frames)?;
+        pool.give_front(frames, sent);
+        Ok(sent)
+    }
 
     /// The descriptor that polls readable (or in error) when [`Port::rx`] has something to say,
     /// valid from the moment when `rx` returned 0. `None` when the port is always ready.

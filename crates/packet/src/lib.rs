@@ -14,7 +14,7 @@ mod key;
 mod layout;
 pub mod rewrite;
 
-pub use buf::{Batch, FRAME_CAPACITY, HEADROOM, PacketBuf};
+pub use buf::{Batch, Block, FRAME_CAPACITY, Foreign, HEADROOM, Owner, PacketBuf, Pool};
 pub use covered::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use extract::{Meta, extract};
 pub use key::{FlowKey, Slot, WORDS};

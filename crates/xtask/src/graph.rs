@@ -75,7 +75,7 @@ pub(crate) const ROOMS: &[Room] = &[
         &["packet"]),
     room("wire", 1, FORBID, "codec: frame to message and back",
         &["openflow"]),
-    room("packet", 1, NOWHERE_YET, "headers, flow key, rewrite, build, buffers",
+    room("packet", 1, Unsafe::Only(&["src/buf/memory.rs"]), "headers, flow key, rewrite, build, buffers",
         &["openflow"]),
     room("openflow", 0, FORBID, "the vocabulary: five tables and the text syntax",
         &[]),

@@ -1,0 +1,331 @@
+//! The memory behind a frame: its own, or foreign memory such as a device driver's buffer.
+//!
+//! A driver that hands over buffers of its own (DPDK's mbufs) must not be copied from, so a frame
+//! may lie in memory that somebody else gets back. Both kinds are the same 32 bytes, and reading or
+//! writing the frame does not ask which kind it is. This file holds all unsafe code of the buffers;
+//! it must never hand out a byte outside of the room, or one that was never written.
+//!
+//! Invariants: `base` is valid for `room()` bytes, all of which are initialised and belong to this
+//! value alone; `start + len <= room()`.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use super::PacketBuf;
+
+/// Own memory comes in multiples of a cache line and starts at one, so that a frame behind the
+/// usual headroom does too, and can be copied by whole lines.
+pub(super) const LINE: usize = 64;
+
+/// Who foreign memory goes back to: one constant for each kind of owner.
+#[derive(Debug)]
+pub struct Owner {
+    /// The bytes that belong to the buffer of this object, from its base on.
+    pub room: unsafe fn(object: NonNull<c_void>) -> u32,
+    /// Takes the buffer of this object back; called once for each.
+    pub release: unsafe fn(object: NonNull<c_void>),
+}
+
+/// A buffer of somebody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign {
+    /// What the owner knows the buffer by.
+    pub object: NonNull<c_void>,
+    /// Where its memory begins.
+    pub base: NonNull<u8>,
+    /// Where the frame begins, in bytes from `base`.
+    pub start: u32,
+    /// The frame's length in bytes.
+    pub len: u32,
+}
+
+/// Memory with a frame somewhere in it.
+pub(super) struct Memory {
+    base: NonNull<u8>,
+    start: u32,
+    len: u32,
+    /// The room of own memory, the address of the object of foreign memory.
+    word: *mut c_void,
+    /// `None` for own memory.
+    owner: Option<&'static Owner>,
+}
+
+// SAFETY: own memory is plain bytes with one owner; foreign memory is promised to be the same by
+// `from_foreign`, and its owner to take it back on any thread.
+unsafe impl Send for Memory {}
+// SAFETY: a shared reference only reads.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Memory without room.
+    pub(super) const fn empty() -> Self {
+        Self {
+            base: NonNull::dangling(),
+            start: 0,
+            len: 0,
+            word: std::ptr::null_mut(),
+            owner: None,
+        }
+    }
+
+    /// Own memory of at least `room` zero bytes; the frame is empty and stands at the front.
+    ///
+    /// # Panics
+    /// For a room of 2 GiB or more, which no frame has.
+    pub(super) fn with_room(room: usize) -> Self {
+        let room = room.next_multiple_of(LINE).max(LINE);
+        assert!(room <= i32::MAX as usize, "a frame of {room} bytes");
+        let layout = layout(room);
+        // SAFETY: the layout's size is not zero.
+        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        let word = std::ptr::without_provenance_mut(room);
+        Self { base, start: 0, len: 0, word, owner: None }
+    }
+
+    /// Takes over a buffer of somebody else's.
+    ///
+    /// # Safety
+    /// Until `owner.release` is called for the object, the `owner.room` bytes from `base` on are
+    /// initialised and read and written by nobody else; `start + len` is not more than the room;
+    /// `release` may be called on any thread.
+    pub(super) unsafe fn from_foreign(foreign: Foreign, owner: &'static Owner) -> Self {
+        let Foreign { object, base, start, len } = foreign;
+        Self { base, start, len, word: object.as_ptr(), owner: Some(owner) }
+    }
+
+    /// The buffer of this owner, which from now on has to release it; else the memory again.
+    pub(super) fn into_foreign(self, owner: &'static Owner) -> Result<Foreign, Self> {
+        let ours = self.owner.is_some_and(|held| std::ptr::eq(held, owner));
+        let Some(object) = NonNull::new(self.word).filter(|_| ours) else { return Err(self) };
+        let foreign = Foreign { object, base: self.base, start: self.start, len: self.len };
+        std::mem::forget(self);
+        Ok(foreign)
+    }
+
+    /// Whether the memory is not somebody else's.
+    #[inline]
+    pub(super) fn is_own(&self) -> bool {
+        self.owner.is_none()
+    }
+
+    /// Bytes from the base to the end.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        match self.owner {
+            None => self.word.addr(),
+            // SAFETY: the object has not been released, since this value still holds it.
+            Some(owner) => unsafe { (owner.room)(NonNull::new_unchecked(self.word)) as usize },
+        }
+    }
+
+    /// Where the frame begins.
+    #[inline]
+    pub(super) fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    /// The frame's length.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The frame.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: by the invariants the frame lies in initialised memory of this value.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(self.start()), self.len()) }
+    }
+
+    /// The frame, writable.
+    #[inline]
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `self` is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(self.start()), self.len()) }
+    }
+
+    /// Places the frame elsewhere in the room; its bytes are what stands there.
+    ///
+    /// # Panics
+    /// When the room is too small.
+    #[inline]
+    pub(super) fn place(&mut self, start: usize, len: usize) {
+        let end = start.checked_add(len).filter(|end| *end <= self.room());
+        assert!(end.is_some(), "a frame of {len} bytes at {start} is outside of its buffer");
+        self.set(start, len);
+    }
+
+    /// Moves the frame's beginning `count` bytes towards the front.
+    ///
+    /// # Panics
+    /// When there is less in front of the frame.
+    #[inline]
+    pub(super) fn grow_front(&mut self, count: usize) {
+        assert!(count <= self.start(), "{count} bytes in front of {}", self.start);
+        self.set(self.start() - count, self.len() + count);
+    }
+
+    /// Cuts `count` bytes off the frame's front.
+    ///
+    /// # Panics
+    /// When the frame is shorter.
+    #[inline]
+    pub(super) fn cut_front(&mut self, count: usize) {
+        assert!(count <= self.len(), "{count} bytes of {}", self.len);
+        self.set(self.start() + count, self.len() - count);
+    }
+
+    /// Shortens the frame to `len` bytes, if it is longer.
+    #[inline]
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.set(self.start(), len.min(self.len()));
+    }
+
+    /// Both numbers are at most the room, which is below 2 GiB for own memory and a `u32` for
+    /// foreign memory.
+    #[inline]
+    fn set(&mut self, start: usize, len: usize) {
+        self.start = start as u32;
+        self.len = len as u32;
+    }
+}
+
+impl Drop for Memory {
+    #[inline]
+    fn drop(&mut self) {
+        match self.owner {
+            None if self.word.is_null() => {}
+            // SAFETY: allocated by `with_room` with this layout, and released only here.
+            None => unsafe { dealloc(self.base.as_ptr(), layout(self.word.addr())) },
+            // SAFETY: the object is held by this value alone and released only here.
+            Some(owner) => unsafe { (owner.release)(NonNull::new_unchecked(self.word)) },
+        }
+    }
+}
+
+impl PacketBuf {
+    /// A frame in somebody else's memory, which is used in place and goes back to its owner when
+    /// the buffer is dropped, or when the frame grows out of it.
+    ///
+    /// # Safety
+    /// Until `owner.release` is called for the object, the `owner.room` bytes from `base` on are
+    /// initialised and read and written by nobody else; `start + len` is not more than the room;
+    /// `release` may be called on any thread.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_foreign(foreign: Foreign, owner: &'static Owner) -> Self {
+        // SAFETY: the caller promises the same.
+        Self { memory: unsafe { Memory::from_foreign(foreign, owner) } }
+    }
+}
+
+/// The layout of own memory with that room.
+fn layout(room: usize) -> Layout {
+    match Layout::from_size_align(room, LINE) {
+        Ok(layout) => layout,
+        Err(_) => unreachable!("a room of {room} bytes was checked when it was made"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_void;
+    use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{Foreign, LINE, Memory, Owner};
+
+    /// A buffer as a driver might have it: memory, and how often it was taken back.
+    struct Lent {
+        memory: [u8; 256],
+        released: AtomicUsize,
+    }
+
+    const LENDER: Owner = Owner { room, release };
+    static OURS: Owner = LENDER;
+    static OTHER: Owner = LENDER;
+
+    unsafe fn room(_: NonNull<c_void>) -> u32 {
+        256
+    }
+
+    unsafe fn release(object: NonNull<c_void>) {
+        // SAFETY: the tests pass a `Lent` that lives longer than what they lend.
+        let lent = unsafe { object.cast::<Lent>().as_ref() };
+        lent.released.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lend(lent: &mut Lent) -> Memory {
+        let object = NonNull::from(&mut *lent).cast();
+        let base = NonNull::from(&mut lent.memory).cast();
+        // SAFETY: 256 initialised bytes that the caller does not touch while they are lent.
+        unsafe { Memory::from_foreign(Foreign { object, base, start: 10, len: 4 }, &OURS) }
+    }
+
+    fn lent() -> Box<Lent> {
+        Box::new(Lent { memory: [7; 256], released: AtomicUsize::new(0) })
+    }
+
+    #[test]
+    fn a_handle_is_half_a_cache_line() {
+        assert_eq!(std::mem::size_of::<Memory>(), 32);
+        assert_eq!(std::mem::size_of::<Option<Memory>>(), 32);
+    }
+
+    #[test]
+    fn own_memory_is_zero_and_starts_at_a_line() {
+        let mut memory = Memory::with_room(65);
+        assert_eq!((memory.room(), memory.len()), (2 * LINE, 0));
+        memory.place(0, 2 * LINE);
+        assert_eq!(memory.bytes(), [0; 2 * LINE]);
+        assert_eq!(memory.bytes().as_ptr().addr() % LINE, 0);
+        memory.bytes_mut()[3] = 9;
+        memory.cut_front(3);
+        memory.truncate(1);
+        assert_eq!(memory.bytes(), [9]);
+        memory.grow_front(2);
+        assert_eq!(memory.bytes(), [0, 0, 9]);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside of its buffer")]
+    fn a_frame_beyond_the_room_is_our_mistake() {
+        Memory::with_room(64).place(1, 64);
+    }
+
+    #[test]
+    fn foreign_memory_is_used_in_place_and_goes_back_once() {
+        let mut lent = lent();
+        let mut memory = lend(&mut lent);
+        assert!(!memory.is_own());
+        assert_eq!((memory.bytes(), memory.room()), (&[7; 4][..], 256));
+        memory.place(0, 256);
+        memory.bytes_mut()[0] = 1;
+        drop(memory);
+        assert_eq!((lent.memory[0], lent.released.load(Ordering::Relaxed)), (1, 1));
+    }
+
+    #[test]
+    fn only_its_owner_takes_foreign_memory_out() {
+        let mut lent = lent();
+        let memory = lend(&mut lent);
+        let Err(memory) = memory.into_foreign(&OTHER) else { panic!("not theirs") };
+        let Ok(foreign) = memory.into_foreign(&OURS) else { panic!("ours") };
+        assert_eq!((foreign.start, foreign.len), (10, 4));
+        assert_eq!(lent.released.load(Ordering::Relaxed), 0);
+        assert!(Memory::with_room(1).into_foreign(&OURS).is_err());
+        assert!(Memory::empty().into_foreign(&OURS).is_err());
+    }
+
+    #[test]
+    fn foreign_memory_goes_back_from_another_thread() {
+        let mut lent = lent();
+        let memory = lend(&mut lent);
+        std::thread::spawn(move || drop(memory)).join().unwrap();
+        assert_eq!(lent.released.load(Ordering::Relaxed), 1);
+    }
+}
