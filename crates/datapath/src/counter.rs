@@ -111,9 +111,14 @@ impl Counters {
 
     /// Counts a drop under its reason and in the sum.
     pub fn add_drop(&mut self, reason: DropReason) {
+        self.add_drops(reason, 1);
+    }
+
+    /// Counts drops under their reason and in the sum.
+    pub fn add_drops(&mut self, reason: DropReason, amount: u64) {
         let count = &mut self.drops[reason as usize];
-        *count = count.wrapping_add(1);
-        self.add(Counter::Drops, 1);
+        *count = count.wrapping_add(amount);
+        self.add(Counter::Drops, amount);
     }
 
     /// A counter's value.

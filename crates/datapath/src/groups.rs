@@ -65,6 +65,11 @@ impl Group {
         &self.buckets
     }
 
+    /// What each bucket is for the choice of a select group, in the order of the buckets.
+    pub(crate) fn identities(&self) -> &[u64] {
+        &self.identities
+    }
+
     pub(crate) fn count(&mut self, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;
@@ -122,6 +127,14 @@ impl Groups {
 
     pub(crate) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         self.groups.get_mut(&id)
+    }
+
+    /// Takes a group as another datapath's command has made it, or takes it away.
+    pub(crate) fn put(&mut self, id: GroupId, group: Option<Group>) {
+        match group {
+            Some(group) => drop(self.groups.insert(id, group)),
+            None => drop(self.groups.remove(&id)),
+        }
     }
 
     /// Carries out a group-mod; the groups that are gone.

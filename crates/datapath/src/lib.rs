@@ -10,6 +10,7 @@ mod action_set;
 mod config;
 mod counter;
 mod facts;
+pub mod fast;
 mod features;
 mod groups;
 mod macs;

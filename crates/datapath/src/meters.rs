@@ -91,20 +91,24 @@ impl Meter {
 
     /// Meters a packet of so many bytes against `buckets`, changing nothing here.
     pub(crate) fn meter(&self, buckets: &[TokenBucket], bytes: u64, now: Nanos) -> Metered {
-        let cost = if self.flags.contains(MeterFlags::PKTPS) {
-            PER_PACKET
-        } else {
-            i128::from(bytes) * 8 * PER_BIT
-        };
         let mut buckets = buckets.to_vec();
-        let mut acting: Option<(usize, &Band)> = None;
-        for (index, (bucket, band)) in buckets.iter_mut().zip(&self.bands).enumerate() {
-            let exceeded = !bucket.take(cost, now);
-            if exceeded && acting.is_none_or(|(_, highest)| band.rate > highest.rate) {
-                acting = Some((index, band));
-            }
+        let band = acting(self.flags, &self.bands, &mut buckets, bytes, now);
+        Metered { band, buckets }
+    }
+
+    /// Meters and counts a packet at once: index of the band that acts, and what it does. The same
+    /// as [`Meter::meter`] and then [`Meter::count`], without their copies.
+    pub(crate) fn pass(&mut self, bytes: u64, now: Nanos) -> Option<(usize, BandKind)> {
+        let acting = acting(self.flags, &self.bands, &mut self.buckets, bytes, now);
+        self.packets += 1;
+        self.bytes += bytes;
+        if let Some((index, _)) = acting
+            && let Some(counter) = self.band_counters.get_mut(index)
+        {
+            counter.packet_count += 1;
+            counter.byte_count += bytes;
         }
-        Metered { band: acting.map(|(index, band)| (index, band.kind)), buckets }
+        acting
     }
 
     /// Counts a metered packet and keeps the buckets.
@@ -127,6 +131,29 @@ impl Meter {
             asked.bands.iter().map(|band| TokenBucket::new(band, asked.flags, now)).collect();
         self.band_counters = vec![BandCounter::default(); asked.bands.len()];
     }
+}
+
+/// Takes a packet out of the buckets and tells which band acts.
+fn acting(
+    flags: MeterFlags,
+    bands: &[Band],
+    buckets: &mut [TokenBucket],
+    bytes: u64,
+    now: Nanos,
+) -> Option<(usize, BandKind)> {
+    let cost = if flags.contains(MeterFlags::PKTPS) {
+        PER_PACKET
+    } else {
+        i128::from(bytes) * 8 * PER_BIT
+    };
+    let mut acting: Option<(usize, &Band)> = None;
+    for (index, (bucket, band)) in buckets.iter_mut().zip(bands).enumerate() {
+        let exceeded = !bucket.take(cost, now);
+        if exceeded && acting.is_none_or(|(_, highest)| band.rate > highest.rate) {
+            acting = Some((index, band));
+        }
+    }
+    acting.map(|(index, band)| (index, band.kind))
 }
 
 /// The DSCP that a remark band writes: its drop precedence raised by `prec_level` steps, at most to

@@ -167,6 +167,14 @@ impl Ports {
         Some(PortReason::Add)
     }
 
+    /// Takes a port as another datapath's command has made it, or takes it away.
+    pub(crate) fn put(&mut self, number: PortNo, port: Option<Port>) {
+        match port {
+            Some(port) => drop(self.ports.insert(number, port)),
+            None => drop(self.ports.remove(&number)),
+        }
+    }
+
     pub(crate) fn remove(&mut self, port: PortNo) -> Option<PortDesc> {
         self.ports.remove(&port).map(|port| port.desc)
     }

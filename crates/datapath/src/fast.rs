@@ -1,0 +1,20 @@
+//! The fast datapath: one state for commands, and replicas of what packets need in the workers.
+//!
+//! [`Control`] carries out every command and keeps the authoritative state; it never sees a
+//! packet. Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of
+//! its own between two batches. So no table is shared, nothing is locked on a packet's way, and a
+//! barrier means that every forwarder has applied everything up to it. Shared are counters only
+//! ([`Shared`]): each has one writer. [`Fast`] is a control and one forwarder in one thread.
+//!
+//! What packets see must be what the reference makes them see: the tests compare the two in
+//! everything that the seam shows.
+
+mod classifier;
+mod op;
+mod pattern;
+mod shared;
+
+pub use self::classifier::{Classifier, Live};
+pub use self::op::{EntryId, Op, Ticket};
+pub use self::pattern::{Mask, MaskWord, Masks, Pattern};
+pub use self::shared::Shared;

@@ -1,0 +1,136 @@
+//! What a forwarder is told: one change of its replica, in the order in which control made them.
+//!
+//! Control makes each change once and numbers it; whoever runs the forwarders hands a copy to each.
+//! A forwarder that has applied the first `n` of them has exactly the state that control had then.
+//! An op is complete in itself: nothing about it may be looked up in control's state, which is
+//! further on by the time the op is applied.
+
+use std::sync::{Arc, Mutex};
+
+use openflow::{GroupId, Instruction, MeterId, PortNo, TableId};
+
+use super::pattern::Pattern;
+use super::shared::{GroupCounters, PortCounters};
+use crate::action_set::Origin;
+use crate::config::Settings;
+use crate::groups::Group;
+use crate::meters::Meter;
+use crate::ports::Port;
+use crate::time::Nanos;
+
+/// Place of a flow entry in control's slab and in every slab of counters. An entry keeps its id for
+/// life; the id is given to another one only when every forwarder has folded the counts of the
+/// first one for the last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub u32);
+
+impl EntryId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of an op: the first one is 1. Also the name of a fold, which is an op.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// One change, in a form that only this crate can read.
+#[derive(Clone, Debug)]
+pub struct Op(pub(crate) Change);
+
+/// The changes there are.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// An entry is new. No entry of the table has its pattern and priority.
+    Insert(Insert),
+    /// An entry does something else, or has a new cookie or life. Its place in the order stays.
+    Replace { table: TableId, id: EntryId, origin: Origin, life: Life, behaviour: Arc<Behaviour> },
+    /// An entry is gone. Its counts are folded by the next [`Change::Fold`], not later.
+    Remove { table: TableId, id: EntryId, pattern: Pattern, priority: u16 },
+    /// A group is new, different (its buckets may be others), or gone.
+    Group { id: GroupId, group: Option<Arc<GroupState>> },
+    /// A meter is new, configured anew (`Some` of the same), or gone.
+    Meter { id: MeterId, meter: Option<Arc<Mutex<Meter>>> },
+    /// A port is new, has a new description or settings, or is gone.
+    Port { port: PortNo, state: Option<Arc<PortState>> },
+    /// The treatments of misses, fragments and TTLs.
+    Settings(Settings),
+    /// Move every count that is kept anywhere else to the shared counters, in pieces between
+    /// batches; when that is done, `folded` is set to this ticket.
+    Fold(Ticket),
+}
+
+/// A new entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Insert {
+    pub(crate) table: TableId,
+    pub(crate) id: EntryId,
+    pub(crate) pattern: Pattern,
+    pub(crate) priority: u16,
+    /// Age: of two entries with the same priority that both match, the one with the lower number
+    /// wins.
+    pub(crate) seq: u64,
+    pub(crate) origin: Origin,
+    pub(crate) life: Life,
+    pub(crate) behaviour: Arc<Behaviour>,
+}
+
+/// When an entry ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) created: Nanos,
+    /// Zero for none.
+    pub(crate) idle_timeout_s: u16,
+    /// Zero for none.
+    pub(crate) hard_timeout_s: u16,
+}
+
+impl Life {
+    /// Whether the entry ever expires.
+    pub(crate) fn is_limited(self) -> bool {
+        self.idle_timeout_s != 0 || self.hard_timeout_s != 0
+    }
+
+    /// When the hard timeout passes.
+    pub(crate) fn hard_at(self) -> Option<Nanos> {
+        (self.hard_timeout_s != 0).then(|| self.created.plus_s(self.hard_timeout_s.into()))
+    }
+
+    /// When the idle timeout passes for an entry that was last used then.
+    pub(crate) fn idle_at(self, last_used: Nanos) -> Option<Nanos> {
+        let from = self.created.max(last_used);
+        (self.idle_timeout_s != 0).then(|| from.plus_s(self.idle_timeout_s.into()))
+    }
+
+    /// Whether a timeout has passed: such an entry meets no packet any more.
+    pub(crate) fn is_over(self, last_used: Nanos, now: Nanos) -> bool {
+        let passed = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
+        passed(self.hard_at()) || passed(self.idle_at(last_used))
+    }
+}
+
+/// What an entry does with packets: one object for all entries that do the same.
+#[derive(Debug)]
+pub(crate) struct Behaviour {
+    /// Equal for equal instructions while an entry has them, so that what is compiled from them
+    /// can be shared. Given to others later.
+    pub(crate) number: u32,
+    /// In the order of the message; executed in the order of [`openflow::InstructionKind`].
+    pub(crate) instructions: Box<[Instruction]>,
+}
+
+/// A group as packets need it.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupState {
+    /// Type, buckets and identities. Its own counters are not used.
+    pub(crate) group: Group,
+    pub(crate) counters: Arc<GroupCounters>,
+}
+
+/// A port as packets need it.
+#[derive(Clone, Debug)]
+pub(crate) struct PortState {
+    /// Description and settings. Its own counters are not used.
+    pub(crate) port: Port,
+    pub(crate) counters: Arc<PortCounters>,
+}

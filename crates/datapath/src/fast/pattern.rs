@@ -1,0 +1,284 @@
+//! A match as words: what a flow key is compared with.
+//!
+//! A [`Pattern`] says the same as an [`openflow::Match`] in the layout of [`FlowKey::words`], so
+//! that a comparison is a few AND and XOR instead of a walk over fields. The mask is shared by all
+//! patterns that look at the same bits: a million entries have a handful of masks. It must never
+//! mean anything else than [`FlowKey::meets`] does.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use openflow::{Field, Match};
+use packet::FlowKey;
+
+/// The bits of one word of a flow key that a match looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MaskWord {
+    /// Index in [`FlowKey::words`].
+    pub index: u8,
+    /// The bits; never zero.
+    pub bits: u64,
+}
+
+/// Which bits of a flow key a match looks at, and which fields the packet must have.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mask {
+    fields: Box<[(Field, u128)]>,
+    words: Box<[MaskWord]>,
+    present: u64,
+}
+
+impl Mask {
+    fn of(matching: &Match) -> Self {
+        let mut all = [0_u64; packet::WORDS];
+        let mut present = 0;
+        for held in matching.fields() {
+            let (word, low, high) = placed(held.field, held.mask);
+            all[word] |= low;
+            if let Some(next) = all.get_mut(word + 1) {
+                *next |= high;
+            }
+            // An absent tag is the value zero of the field and meets `vlan_vid=0`.
+            if !matches!(held.field, Field::VlanVid) {
+                present |= 1 << held.field as u32;
+            }
+        }
+        let words = all.iter().zip(0_u8..).filter(|(bits, _)| **bits != 0);
+        Self {
+            fields: matching.fields().iter().map(|held| (held.field, held.mask)).collect(),
+            words: words.map(|(bits, index)| MaskWord { index, bits: *bits }).collect(),
+            present,
+        }
+    }
+
+    /// The fields with their masks, in the order of [`Field`].
+    #[must_use]
+    pub fn fields(&self) -> &[(Field, u128)] {
+        &self.fields
+    }
+
+    /// The words that are looked at, by rising index.
+    #[must_use]
+    pub fn words(&self) -> &[MaskWord] {
+        &self.words
+    }
+
+    /// The fields that the packet must have, as in [`FlowKey::present`]. `VLAN_VID` is never among
+    /// them: its absence is a value.
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Whether every bit of this mask is also in the other.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let mut theirs = other.words.iter();
+        self.words.iter().all(|own| {
+            let same = theirs.find(|word| word.index >= own.index);
+            same.is_some_and(|word| word.index == own.index && own.bits & !word.bits == 0)
+        })
+    }
+}
+
+/// A value of up to 128 bits where the key holds the field: the word, and what lies there and in
+/// the next.
+fn placed(field: Field, value: u128) -> (usize, u64, u64) {
+    let slot = FlowKey::slot(field);
+    if slot.bits > 64 {
+        (slot.word, value as u64, (value >> 64) as u64)
+    } else {
+        (slot.word, (value as u64) << slot.shift, 0)
+    }
+}
+
+/// Keeps one copy of every mask in use.
+#[derive(Debug, Default)]
+pub struct Masks {
+    known: HashSet<Arc<Mask>>,
+}
+
+impl Masks {
+    /// The mask of a match, shared with the other patterns that have it.
+    pub fn of(&mut self, matching: &Match) -> Arc<Mask> {
+        let mask = Mask::of(matching);
+        if let Some(known) = self.known.get(&mask) {
+            return Arc::clone(known);
+        }
+        self.sweep();
+        let mask = Arc::new(mask);
+        self.known.insert(Arc::clone(&mask));
+        mask
+    }
+
+    /// Forgets masks that no pattern has any more, at the moments when the set would grow.
+    fn sweep(&mut self) {
+        if self.known.len() == self.known.capacity() {
+            self.known.retain(|mask| Arc::strong_count(mask) > 1);
+        }
+    }
+}
+
+/// A match: the mask, and the value of each word that the mask looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    mask: Arc<Mask>,
+    /// One word for each of the mask's, in the same order.
+    value: Box<[u64]>,
+}
+
+impl Pattern {
+    /// The pattern that says what the match says.
+    pub fn of(matching: &Match, masks: &mut Masks) -> Self {
+        let mask = masks.of(matching);
+        let mut all = [0_u64; packet::WORDS];
+        for held in matching.fields() {
+            let (word, low, high) = placed(held.field, held.value);
+            all[word] |= low;
+            if let Some(next) = all.get_mut(word + 1) {
+                *next |= high;
+            }
+        }
+        let value = mask.words.iter().map(|word| all[usize::from(word.index)]).collect();
+        Self { mask, value }
+    }
+
+    /// The pattern of a mask and of values for its words; bits outside of the mask must be zero.
+    pub(crate) fn of_parts(mask: Arc<Mask>, value: &[u64]) -> Self {
+        debug_assert_eq!(mask.words.len(), value.len(), "a word for each of the mask's");
+        Self { mask, value: value.into() }
+    }
+
+    /// The match that this pattern was made of.
+    #[must_use]
+    pub fn matching(&self) -> Match {
+        let mut all = [0_u64; packet::WORDS];
+        for (word, value) in self.mask.words.iter().zip(&self.value) {
+            all[usize::from(word.index)] = *value;
+        }
+        let mut matching = Match::any();
+        for (field, mask) in &self.mask.fields {
+            let slot = FlowKey::slot(*field);
+            let low = u128::from(all[slot.word] >> slot.shift);
+            let high = if slot.bits > 64 { u128::from(all[slot.word + 1]) << 64 } else { 0 };
+            matching.set(*field, (low | high) & mask, *mask);
+        }
+        matching
+    }
+
+    /// What is looked at.
+    #[must_use]
+    pub fn mask(&self) -> &Arc<Mask> {
+        &self.mask
+    }
+
+    /// The values of the mask's words, in their order.
+    #[must_use]
+    pub fn value(&self) -> &[u64] {
+        &self.value
+    }
+
+    /// Whether every packet meets the pattern.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// Whether a packet meets the pattern; the same as [`FlowKey::meets`].
+    #[inline]
+    #[must_use]
+    pub fn meets(&self, key: &FlowKey) -> bool {
+        let differs = self.mask.words.iter().zip(&self.value).fold(0, |differs, (word, value)| {
+            differs | (key.words()[usize::from(word.index)] & word.bits) ^ value
+        });
+        differs | self.mask.present & !key.present() == 0
+    }
+
+    /// Whether every packet that meets `other` meets this; the same as [`Match::covers`].
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let mut theirs = other.mask.words.iter().zip(&other.value);
+        self.mask.words.iter().zip(&self.value).all(|(own, value)| {
+            let same = theirs.find(|(word, _)| word.index >= own.index);
+            same.is_some_and(|(word, other)| {
+                word.index == own.index && own.bits & !word.bits == 0 && other & own.bits == *value
+            })
+        })
+    }
+
+    /// Whether a packet can meet both; the same as [`Match::overlaps`].
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let mut theirs = other.mask.words.iter().zip(&other.value).peekable();
+        self.mask.words.iter().zip(&self.value).all(|(own, value)| {
+            while theirs.next_if(|(word, _)| word.index < own.index).is_some() {}
+            let same = theirs.next_if(|(word, _)| word.index == own.index);
+            same.is_none_or(|(word, other)| (value ^ other) & own.bits & word.bits == 0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Masks, Pattern};
+    use openflow::field::FIELDS;
+    use openflow::{Field, Match};
+    use packet::FlowKey;
+    use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
+    use std::sync::Arc;
+
+    /// Few values and few masks, so that equality and overlap come about.
+    fn matches() -> impl Strategy<Value = Match> {
+        let field = (0..FIELDS.len(), 0..4_u128, prop::sample::select(vec![u128::MAX, 1, 2, 0]));
+        prop::collection::vec(field, 0..6).prop_map(|fields| {
+            fields.into_iter().fold(Match::any(), |matching, (field, value, mask)| {
+                matching.with_masked(FIELDS[field].field, value | value << 126, mask)
+            })
+        })
+    }
+
+    fn keys() -> impl Strategy<Value = FlowKey> {
+        prop::collection::vec((0..4_u128, any::<bool>()), FIELDS.len()).prop_map(|values| {
+            let mut key = FlowKey::default();
+            for (row, (value, has)) in FIELDS.iter().zip(values) {
+                if has {
+                    key.set(row.field, value | value << 126);
+                }
+            }
+            key
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn says_what_the_match_says(one in matches(), other in matches(), key in keys()) {
+            let mut masks = Masks::default();
+            let (a, b) = (Pattern::of(&one, &mut masks), Pattern::of(&other, &mut masks));
+            prop_assert_eq!(a.matching(), one.clone());
+            prop_assert_eq!(a.meets(&key), key.meets(&one));
+            prop_assert_eq!(a.covers(&b), one.covers(&other));
+            prop_assert_eq!(a.overlaps(&b), one.overlaps(&other));
+            prop_assert_eq!(a == b, one == other);
+            let mut narrowed = one.clone();
+            for held in other.fields() {
+                narrowed = narrowed.with_masked(held.field, held.value, held.mask);
+            }
+            let c = Pattern::of(&narrowed, &mut masks);
+            prop_assert_eq!(a.covers(&c), one.covers(&narrowed));
+        }
+    }
+
+    #[test]
+    fn masks_are_shared_and_forgotten() {
+        let mut masks = Masks::default();
+        let host = |value| Match::any().with(Field::Ipv4Dst, value);
+        let one = Pattern::of(&host(1), &mut masks);
+        let two = Pattern::of(&host(2), &mut masks);
+        assert!(Arc::ptr_eq(one.mask(), two.mask()) && one != two);
+        for bits in 1..1000_u32 {
+            let masked = Match::any().with_masked(Field::Ipv4Dst, 0, bits.into());
+            drop(Pattern::of(&masked, &mut masks));
+        }
+        assert!(masks.known.len() < 20, "{}", masks.known.len());
+    }
+}

@@ -1,0 +1,193 @@
+//! What forwarders and control share: counters, and what `NORMAL` has learnt.
+//!
+//! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
+//! relaxed store count exactly and cost no more than in a plain variable. What orders them is
+//! `applied` and `folded`: a forwarder stores the number of an op there behind everything that the
+//! op asked for. No forwarder may write what belongs to another, and control writes an entry's
+//! counters only while no forwarder knows the entry.
+
+mod cells;
+mod entries;
+mod sync;
+
+use std::sync::{Mutex, PoisonError};
+
+use openflow::TableId;
+
+pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueCounters};
+pub(crate) use self::entries::{Counts, Entries};
+use self::sync::{AtomicU64, Ordering};
+use super::op::{EntryId, Ticket};
+use crate::config::Config;
+use crate::counter::{Counter, Counters, DropReason};
+use crate::macs::Macs;
+use crate::time::Nanos;
+
+/// The counters of all forwarders of a datapath.
+#[derive(Debug)]
+pub struct Shared {
+    forwarders: Box<[Own]>,
+    macs: Mutex<Macs>,
+}
+
+impl Shared {
+    /// For so many forwarders (at least one) of a datapath of this size.
+    #[must_use]
+    pub(crate) fn new(forwarders: usize, config: &Config) -> Self {
+        let own = || Own::new(config);
+        let forwarders = (0..forwarders.max(1)).map(|_| own()).collect();
+        Self { forwarders, macs: Mutex::default() }
+    }
+
+    /// How many forwarders there are.
+    #[must_use]
+    pub fn forwarders(&self) -> usize {
+        self.forwarders.len()
+    }
+
+    /// The counters that the forwarder of this number writes.
+    ///
+    /// # Panics
+    /// When there is no such forwarder.
+    pub(crate) fn own(&self, forwarder: usize) -> &Own {
+        &self.forwarders[forwarder]
+    }
+
+    /// Runs `inner` on the addresses that `NORMAL` knows.
+    pub(crate) fn with_macs<T>(&self, inner: impl FnOnce(&mut Macs) -> T) -> T {
+        inner(&mut self.macs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The number of the last op that every forwarder has applied.
+    #[must_use]
+    pub fn applied(&self) -> Ticket {
+        let applied = self.forwarders.iter().map(Own::applied).min();
+        applied.unwrap_or_default()
+    }
+
+    /// The number of the last fold that every forwarder has done.
+    #[must_use]
+    pub fn folded(&self) -> Ticket {
+        let folded = self.forwarders.iter().map(Own::folded).min();
+        folded.unwrap_or_default()
+    }
+
+    /// What the forwarders have counted of an entry, so far as it is folded.
+    pub(crate) fn entry(&self, id: EntryId) -> Counts {
+        let counts = self.forwarders.iter().map(|own| own.entries.read(id));
+        counts.fold(Counts::default(), Counts::plus)
+    }
+
+    /// When any forwarder last used an entry.
+    pub(crate) fn last_used(&self, id: EntryId) -> Nanos {
+        let used = self.forwarders.iter().map(|own| own.entries.last_used(id)).max();
+        used.unwrap_or_default()
+    }
+
+    /// Makes an entry's counters begin at zero. No forwarder may know the entry.
+    pub(crate) fn clear_entry(&self, id: EntryId, last_used: Nanos) {
+        for own in &self.forwarders {
+            own.entries.clear(id, last_used);
+        }
+    }
+
+    /// Lookups and matches of a table.
+    pub(crate) fn table(&self, table: TableId) -> (u64, u64) {
+        let tables = self.forwarders.iter().filter_map(|own| own.table(table));
+        tables.fold((0, 0), |(lookups, matches), table| {
+            (lookups.wrapping_add(table.lookups.get()), matches.wrapping_add(table.matches.get()))
+        })
+    }
+
+    /// Adds what the forwarders count as a whole.
+    pub(crate) fn add_counters(&self, counters: &mut Counters) {
+        for own in &self.forwarders {
+            own.add_to(counters);
+        }
+    }
+}
+
+/// What one forwarder writes; on lines of its own, as another forwarder's stands beside.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Own {
+    /// Counts of flow entries.
+    pub(crate) entries: Entries,
+    tables: Box<[TableCell]>,
+    counts: [Cell; Counter::ALL.len()],
+    drops: [Cell; DropReason::ALL.len()],
+    applied: AtomicU64,
+    folded: AtomicU64,
+}
+
+/// Counters of a flow table.
+#[derive(Debug, Default)]
+pub(crate) struct TableCell {
+    pub(crate) lookups: Cell,
+    pub(crate) matches: Cell,
+}
+
+impl Own {
+    fn new(config: &Config) -> Self {
+        Self {
+            entries: Entries::new(),
+            tables: (0..config.n_tables.max(1)).map(|_| TableCell::default()).collect(),
+            counts: std::array::from_fn(|_| Cell::default()),
+            drops: std::array::from_fn(|_| Cell::default()),
+            applied: AtomicU64::new(0),
+            folded: AtomicU64::new(0),
+        }
+    }
+
+    /// A table's counters.
+    #[inline]
+    pub(crate) fn table(&self, table: TableId) -> Option<&TableCell> {
+        self.tables.get(usize::from(table.0))
+    }
+
+    /// Adds to a counter of the datapath.
+    #[inline]
+    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+        self.counts[counter as usize].add(amount);
+    }
+
+    /// Counts drops under their reason and in the sum.
+    #[inline]
+    pub(crate) fn add_drops(&self, reason: DropReason, amount: u64) {
+        self.drops[reason as usize].add(amount);
+        self.add(Counter::Drops, amount);
+    }
+
+    fn add_to(&self, counters: &mut Counters) {
+        for (counter, cell) in Counter::ALL.iter().zip(&self.counts) {
+            // The sum of drops is made again from the reasons.
+            if *counter != Counter::Drops {
+                counters.add(*counter, cell.get());
+            }
+        }
+        for (reason, cell) in DropReason::ALL.iter().zip(&self.drops) {
+            counters.add_drops(*reason, cell.get());
+        }
+    }
+
+    /// Tells that everything up to this op is applied.
+    #[inline]
+    pub(crate) fn set_applied(&self, ticket: Ticket) {
+        self.applied.store(ticket.0, Ordering::Release);
+    }
+
+    /// The last op that is applied.
+    pub(crate) fn applied(&self) -> Ticket {
+        Ticket(self.applied.load(Ordering::Acquire))
+    }
+
+    /// Tells that all counts from before this op stand in the shared counters.
+    pub(crate) fn set_folded(&self, ticket: Ticket) {
+        self.folded.store(ticket.0, Ordering::Release);
+    }
+
+    /// The last fold that is done.
+    pub(crate) fn folded(&self) -> Ticket {
+        Ticket(self.folded.load(Ordering::Acquire))
+    }
+}

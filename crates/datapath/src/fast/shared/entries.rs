@@ -1,0 +1,104 @@
+//! The counts of flow entries: a slab that grows in chunks and never moves.
+//!
+//! Control makes a chunk before the first op that names an entry in it, so a forwarder always finds
+//! it. A chunk stays until the datapath ends.
+
+use std::sync::OnceLock;
+
+use super::cells::Cell;
+use crate::fast::op::EntryId;
+use crate::time::Nanos;
+
+/// Entries in a chunk: 96 KiB, which are allocated in some ten microseconds.
+const CHUNK: usize = 4_096;
+
+/// Chunks at most.
+const CHUNKS: usize = 8_192;
+
+/// Entries of one datapath at most.
+pub(crate) const MAX_ENTRIES: usize = CHUNK * CHUNKS;
+
+/// What was counted of one entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Counts {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_add(other.packets),
+            bytes: self.bytes.wrapping_add(other.bytes),
+        }
+    }
+}
+
+/// One entry's counters.
+#[derive(Debug, Default)]
+struct Slot {
+    packets: Cell,
+    bytes: Cell,
+    last_used: Cell,
+}
+
+/// Counters by entry.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    chunks: Box<[OnceLock<Box<[Slot]>>]>,
+}
+
+impl Entries {
+    pub(crate) fn new() -> Self {
+        Self { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn slot(&self, id: EntryId) -> Option<&Slot> {
+        self.chunks.get(id.index() / CHUNK)?.get()?.get(id.index() % CHUNK)
+    }
+
+    /// Adds packets and bytes. For the one forwarder whose counters these are.
+    #[inline]
+    pub(crate) fn add(&self, id: EntryId, packets: u64, bytes: u64) {
+        if let Some(slot) = self.slot(id) {
+            slot.packets.add(packets);
+            slot.bytes.add(bytes);
+        }
+    }
+
+    /// Tells that a packet met the entry. Entries with an idle timeout need this at once, others
+    /// never. For the one forwarder whose counters these are.
+    #[inline]
+    pub(crate) fn touch(&self, id: EntryId, now: Nanos) {
+        if let Some(slot) = self.slot(id) {
+            slot.last_used.raise(now.0);
+        }
+    }
+
+    /// Packets and bytes.
+    pub(super) fn read(&self, id: EntryId) -> Counts {
+        self.slot(id).map_or(Counts::default(), |slot| Counts {
+            packets: slot.packets.get(),
+            bytes: slot.bytes.get(),
+        })
+    }
+
+    /// When a packet last met the entry; zero if none did.
+    #[inline]
+    pub(crate) fn last_used(&self, id: EntryId) -> Nanos {
+        Nanos(self.slot(id).map_or(0, |slot| slot.last_used.get()))
+    }
+
+    /// Begins at zero. For control, while no forwarder knows the entry.
+    pub(super) fn clear(&self, id: EntryId, last_used: Nanos) {
+        if let Some(chunk) = self.chunks.get(id.index() / CHUNK) {
+            let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
+            if let Some(slot) = chunk.get(id.index() % CHUNK) {
+                slot.packets.set(0);
+                slot.bytes.set(0);
+                slot.last_used.set(last_used.0);
+            }
+        }
+    }
+}

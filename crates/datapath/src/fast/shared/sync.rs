@@ -1,0 +1,7 @@
+//! Where the atomics come from: the standard library, or loom when its model checker runs.
+
+#[cfg(not(loom))]
+pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
