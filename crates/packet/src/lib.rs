@@ -13,9 +13,11 @@ pub mod header;
 mod key;
 mod layout;
 pub mod rewrite;
+mod shape;
 
 pub use buf::{Batch, Block, FRAME_CAPACITY, Foreign, HEADROOM, Owner, PacketBuf, Pool};
 pub use covered::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use extract::{Meta, extract};
 pub use key::{FlowKey, Slot, WORDS};
 pub use layout::{Layout, Network, Transport};
+pub use shape::Shape;

@@ -1,0 +1,411 @@
+//! The shapes that most frames have, told from a few bytes: what [`crate::Layout`] finds, where it
+//! finds nothing unusual.
+//!
+//! A frame of a shape other than [`Shape::RARE`] has exactly the headers that the shape names, each
+//! at the one place that the shape gives it, so that work which depends on places only (masking,
+//! rewriting) can be prepared once for each shape. Whatever is unusual (several tags, IP options,
+//! extension headers, fragments, cut off headers, neighbour discovery, PBB, 802.2) is rare and left
+//! to the layout. Nothing here may name a shape that the layout contradicts.
+
+use openflow::Field;
+use openflow::field::{Header, Place};
+
+use crate::header::{arp, be16, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls, sctp, tcp, udp};
+use crate::header::{number, vlan};
+use crate::layout::{Network, Transport};
+
+/// What stands behind the EtherType, in the order of the numbers of [`Shape`].
+const KINDS: [(Network, Transport); 14] = [
+    // The rare one, of which nothing is known.
+    (Network::Other, Transport::Other),
+    // An EtherType that no match field looks behind.
+    (Network::Other, Transport::Other),
+    (Network::Arp, Transport::Other),
+    (Network::Mpls, Transport::Other),
+    (Network::Ipv4, Transport::Other),
+    (Network::Ipv4, Transport::Tcp),
+    (Network::Ipv4, Transport::Udp),
+    (Network::Ipv4, Transport::Sctp),
+    (Network::Ipv4, Transport::Icmpv4),
+    (Network::Ipv6, Transport::Other),
+    (Network::Ipv6, Transport::Tcp),
+    (Network::Ipv6, Transport::Udp),
+    (Network::Ipv6, Transport::Sctp),
+    (Network::Ipv6, Transport::Icmpv6),
+];
+
+const OTHER: u8 = 1;
+const ARP: u8 = 2;
+const MPLS: u8 = 3;
+const IPV4: u8 = 4;
+const IPV6: u8 = 9;
+
+/// A frame's shape: what it holds behind the EtherType, and whether there is one VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape(u8);
+
+impl Shape {
+    /// Whatever the other shapes are not.
+    pub const RARE: Self = Self(0);
+    /// How many there are; [`Shape::index`] is below.
+    pub const COUNT: usize = 2 * KINDS.len();
+
+    /// The shape's number.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The shape of a number.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        u8::try_from(index).ok().filter(|number| usize::from(*number) < Self::COUNT).map(Self)
+    }
+
+    /// Whether nothing is known of the frame.
+    #[inline]
+    #[must_use]
+    pub const fn is_rare(self) -> bool {
+        self.0 < 2
+    }
+
+    /// Whether the frame has one VLAN tag; otherwise it has none.
+    #[inline]
+    #[must_use]
+    pub const fn is_tagged(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// What stands behind the EtherType.
+    #[must_use]
+    pub fn network(self) -> Network {
+        KINDS[self.index() / 2].0
+    }
+
+    /// What stands behind IP.
+    #[must_use]
+    pub fn transport(self) -> Transport {
+        KINDS[self.index() / 2].1
+    }
+
+    /// Where the network header stands.
+    #[inline]
+    #[must_use]
+    pub const fn l3(self) -> usize {
+        if self.is_tagged() { ethernet::HEADER_LEN + vlan::TAG_LEN } else { ethernet::HEADER_LEN }
+    }
+
+    /// Where the transport header stands; none without IP.
+    #[must_use]
+    pub fn l4(self) -> Option<usize> {
+        match self.network() {
+            Network::Ipv4 => Some(self.l3() + ipv4::HEADER_LEN),
+            Network::Ipv6 => Some(self.l3() + ipv6::HEADER_LEN),
+            Network::Other | Network::Mpls | Network::Pbb | Network::Arp => None,
+        }
+    }
+
+    /// The shape of a frame.
+    #[inline]
+    #[must_use]
+    pub fn of(frame: &[u8]) -> Self {
+        let Some(head) = frame.first_chunk::<{ ipv4::HEADER_LEN + 18 }>() else {
+            return Self::of_short(frame);
+        };
+        let outer = u16::from_be_bytes([head[12], head[13]]);
+        if outer == ethernet::IPV4 && head[14] == IPV4_PLAIN {
+            return Self::ipv4::<14>(frame, head, 0);
+        }
+        Self::of_others(frame, head, outer)
+    }
+
+    #[inline]
+    fn of_others(frame: &[u8], head: &[u8; 38], outer: u16) -> Self {
+        let (eth_type, tagged) = if ethernet::is_vlan(outer) {
+            (u16::from_be_bytes([head[16], head[17]]), 1)
+        } else {
+            (outer, 0)
+        };
+        let l3 = ethernet::HEADER_LEN + usize::from(tagged) * vlan::TAG_LEN;
+        match eth_type {
+            ethernet::IPV4 if head[l3] != IPV4_PLAIN => Self::RARE,
+            ethernet::IPV4 if tagged != 0 => Self::ipv4::<18>(frame, head, tagged),
+            ethernet::IPV4 => Self::ipv4::<14>(frame, head, tagged),
+            ethernet::IPV6 => Self::ipv6(frame, l3, tagged),
+            _ => Self::no_ip(frame, l3, eth_type, tagged),
+        }
+    }
+
+    /// A frame that may be too short for IP.
+    #[cold]
+    fn of_short(frame: &[u8]) -> Self {
+        let Some(outer) = be16(frame, ethernet::ETHER_TYPE) else { return Self::RARE };
+        if ethernet::is_vlan(outer) {
+            return Self::RARE;
+        }
+        match outer {
+            ethernet::IPV4 | ethernet::IPV6 => Self::RARE,
+            _ => Self::no_ip(frame, ethernet::HEADER_LEN, outer, 0),
+        }
+    }
+
+    fn no_ip(frame: &[u8], l3: usize, eth_type: u16, tagged: u8) -> Self {
+        let room = frame.len().saturating_sub(l3);
+        let kind = match eth_type {
+            ethernet::ARP => {
+                let known = chunk(frame, l3) == Some(&arp::ETHERNET_IPV4);
+                if !known || room < arp::PACKET_LEN {
+                    return Self::RARE;
+                }
+                ARP
+            }
+            ethernet::MPLS | ethernet::MPLS_UPSTREAM if room >= mpls::ENTRY_LEN => MPLS,
+            ethernet::MPLS | ethernet::MPLS_UPSTREAM | ethernet::PBB => return Self::RARE,
+            _ if eth_type < ethernet::ETHER_TYPE_MIN || ethernet::is_vlan(eth_type) => {
+                return Self::RARE;
+            }
+            _ => OTHER,
+        };
+        Self(2 * kind + tagged)
+    }
+
+    #[inline]
+    fn ipv4<const L3: usize>(frame: &[u8], head: &[u8; 38], tagged: u8) -> Self {
+        let total_len = usize::from(u16::from_be_bytes([head[L3 + 2], head[L3 + 3]]));
+        let fragment = u16::from_be_bytes([head[L3 + 6], head[L3 + 7]]);
+        let l4 = L3 + ipv4::HEADER_LEN;
+        let end = frame.len().min(L3 + total_len);
+        if fragment & (ipv4::OFFSET_MASK | ipv4::MORE_FRAGMENTS) != 0 || end < l4 {
+            return Self::RARE;
+        }
+        let (kind, least) = match head[L3 + ipv4::PROTO] {
+            ipv4::PROTO_UDP => (IPV4 + 2, udp::HEADER_LEN),
+            ipv4::PROTO_TCP => (IPV4 + 1, tcp::HEADER_LEN),
+            ipv4::PROTO_ICMP => (IPV4 + 4, icmpv4::HEADER_LEN),
+            ipv4::PROTO_SCTP => (IPV4 + 3, sctp::HEADER_LEN),
+            _ => (IPV4, 0),
+        };
+        if end - l4 < least { Self::RARE } else { Self(2 * kind + tagged) }
+    }
+
+    #[inline]
+    fn ipv6(frame: &[u8], l3: usize, tagged: u8) -> Self {
+        let Some(fixed) = chunk::<{ ipv6::HEADER_LEN }>(frame, l3) else { return Self::RARE };
+        let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let l4 = l3 + ipv6::HEADER_LEN;
+        let end = frame.len().min(l4 + payload_len);
+        if fixed[0] >> 4 != 6 {
+            return Self::RARE;
+        }
+        let (kind, least) = match fixed[ipv6::NEXT_HEADER] {
+            ipv4::PROTO_UDP => (IPV6 + 2, udp::HEADER_LEN),
+            ipv4::PROTO_TCP => (IPV6 + 1, tcp::HEADER_LEN),
+            ipv6::PROTO_ICMPV6 => (IPV6 + 4, icmpv6::HEADER_LEN),
+            ipv4::PROTO_SCTP => (IPV6 + 3, sctp::HEADER_LEN),
+            ipv6::HOP | ipv6::ROUTING | ipv6::FRAGMENT | ipv6::ESP | ipv6::AUTH => {
+                return Self::RARE;
+            }
+            ipv6::NO_NEXT | ipv6::DEST => return Self::RARE,
+            _ => (IPV6, 0),
+        };
+        let discovery =
+            matches!(frame.get(l4), Some(&(icmpv6::NEIGHBOUR_SOLICIT | icmpv6::NEIGHBOUR_ADVERT)));
+        if end - l4 < least || (kind == IPV6 + 4 && discovery) {
+            return Self::RARE;
+        }
+        Self(2 * kind + tagged)
+    }
+
+    /// Where a header of the rows of match fields starts; none when the shape does not have it.
+    #[must_use]
+    pub fn at(self, header: Header) -> Option<usize> {
+        let network = |wanted| (self.network() == wanted).then(|| self.l3());
+        let transport = |wanted| if self.transport() == wanted { self.l4() } else { None };
+        match header {
+            Header::Ethernet => (!self.is_rare()).then_some(0),
+            Header::Vlan => self.is_tagged().then_some(vlan::OUTERMOST_TCI),
+            Header::Mpls => network(Network::Mpls),
+            Header::Pbb => network(Network::Pbb),
+            Header::Arp => network(Network::Arp),
+            Header::Ipv4 => network(Network::Ipv4),
+            Header::Ipv6 => network(Network::Ipv6),
+            Header::Tcp => transport(Transport::Tcp),
+            Header::Udp => transport(Transport::Udp),
+            Header::Sctp => transport(Transport::Sctp),
+            Header::Icmpv4 => transport(Transport::Icmpv4),
+            Header::Icmpv6 => transport(Transport::Icmpv6),
+        }
+    }
+
+    /// Where a field stands in every frame of the shape: its first bit, counted from the start of
+    /// the frame, and its width. None when frames of the shape do not have it, or when the shape
+    /// alone says its value. `VLAN_VID` is given without `OFPVID_PRESENT`, which the shape says.
+    #[must_use]
+    pub fn bits_of(self, field: Field) -> Option<(usize, usize)> {
+        if self.is_rare() {
+            return None;
+        }
+        let is_ip = matches!(self.network(), Network::Ipv4 | Network::Ipv6);
+        match field {
+            Field::EthType => Some((8 * (self.l3() - 2), 16)),
+            Field::VlanVid => self.is_tagged().then_some((8 * vlan::OUTERMOST_TCI + 4, 12)),
+            Field::IpProto if is_ip => {
+                let offset =
+                    if self.network() == Network::Ipv4 { ipv4::PROTO } else { ipv6::NEXT_HEADER };
+                Some((8 * (self.l3() + offset), 8))
+            }
+            Field::IpProto | Field::Ipv6NdTarget => None,
+            _ => match field.row().place {
+                Place::Meta | Place::Parsed => None,
+                Place::At(places) => places.iter().find_map(|(header, offset)| {
+                    let start = self.at(*header)?;
+                    Some((8 * start + usize::from(*offset), usize::from(field.row().bits)))
+                }),
+            },
+        }
+    }
+
+    /// The bits of a frame of the shape that hold `mask` of a field, as (byte, bits of it) pairs
+    /// handed to `each`; nothing when [`Shape::bits_of`] knows no place.
+    pub fn mask_of(self, field: Field, mask: u128, mut each: impl FnMut(usize, u8)) {
+        let Some((first, width)) = self.bits_of(field) else { return };
+        for bit in 0..width {
+            if mask >> (width - 1 - bit) & 1 != 0 {
+                each((first + bit) / 8, 0x80 >> ((first + bit) % 8));
+            }
+        }
+    }
+
+    /// A field's value in a frame of the shape; none where [`Shape::bits_of`] knows no place or the
+    /// frame ends before it.
+    #[must_use]
+    pub fn read(self, field: Field, frame: &[u8]) -> Option<u128> {
+        let (first, width) = self.bits_of(field)?;
+        let (start, end) = (first / 8, (first + width).div_ceil(8));
+        let held = number(frame.get(start..end)?);
+        Some(held >> (8 * end - first - width) & u128::MAX >> (128 - width))
+    }
+}
+
+/// Version 4 and a header of 20 bytes.
+const IPV4_PLAIN: u8 = 0x45;
+
+#[cfg(test)]
+mod tests {
+    use super::Shape;
+    use openflow::Field;
+    use openflow::PortNo;
+    use openflow::field::{FIELDS, VID_PRESENT};
+
+    use crate::layout::{Layout, Network};
+    use crate::{Meta, extract};
+
+    /// Every shape against the layout, and every field of it against the extraction.
+    fn check(frame: &[u8]) {
+        let shape = Shape::of(frame);
+        if shape.is_rare() {
+            return;
+        }
+        let layout = Layout::of(frame).expect("a shape without a layout");
+        assert_eq!(layout.tags, usize::from(shape.is_tagged()), "{frame:02x?}");
+        assert_eq!((layout.network, layout.transport), (shape.network(), shape.transport()));
+        assert_eq!((layout.l3, layout.exthdr, layout.fragment), (shape.l3(), 0, false));
+        if matches!(layout.network, Network::Ipv4 | Network::Ipv6) {
+            assert_eq!(Some(layout.l4), shape.l4());
+        }
+        let key = extract(frame, &Meta::port(PortNo(1)));
+        for row in FIELDS {
+            let field = row.field;
+            let said = match shape.read(field, frame) {
+                Some(vid) if field == Field::VlanVid => Some(vid | VID_PRESENT),
+                said => said,
+            };
+            if let Some(value) = said {
+                assert!(key.has(field), "{} of {frame:02x?}", row.name);
+                assert_eq!(key.get(field), value, "{} of {frame:02x?}", row.name);
+            } else {
+                let is_meta = matches!(row.place, openflow::field::Place::Meta);
+                assert_eq!(
+                    key.get(field) * u128::from(!is_meta),
+                    0,
+                    "{} of {frame:02x?}",
+                    row.name
+                );
+                assert!(
+                    is_meta || !key.has(field) || field == Field::Ipv6Exthdr,
+                    "{} of {frame:02x?}",
+                    row.name
+                );
+            }
+        }
+    }
+
+    /// Frames near the limits of what a shape is, by damaging the bytes that decide.
+    #[test]
+    fn no_shape_contradicts_the_layout() {
+        let mut state = 1_u64;
+        let mut draw = move |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let types =
+            [0x0800, 0x0806, 0x86dd, 0x8847, 0x8848, 0x88e7, 0x8100, 0x88a8, 0x1234, 0x0040];
+        let protos = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 59, 60, 132, 255];
+        let mut seen = [0_u32; Shape::COUNT];
+        for _ in 0..200_000 {
+            let mut frame: Vec<u8> = (0..draw(100)).map(|_| draw(256) as u8).collect();
+            let mut at = 12;
+            while draw(3) == 0 && at < 24 {
+                put(&mut frame, at, 0x8100);
+                at += 4;
+            }
+            put(&mut frame, at, types[draw(types.len() as u64) as usize]);
+            let l3 = at + 2;
+            let len = frame.len();
+            let proto = protos[draw(protos.len() as u64) as usize];
+            if draw(2) == 0 {
+                poke(&mut frame, l3, 0x45);
+                put(&mut frame, l3 + 2, draw(90) as u16);
+                put(&mut frame, l3 + 6, if draw(4) == 0 { draw(0x1_0000) as u16 } else { 0x4000 });
+                poke(&mut frame, l3 + 9, proto);
+            } else {
+                poke(&mut frame, l3, 0x60);
+                put(&mut frame, l3 + 4, if draw(2) == 0 { len as u16 } else { draw(60) as u16 });
+                poke(&mut frame, l3 + 6, proto);
+                if draw(4) == 0 {
+                    poke(&mut frame, l3 + 40, 135 + draw(2) as u8);
+                }
+            }
+            if draw(3) == 0
+                && let Some(place) = frame.get_mut(l3..l3 + 6)
+            {
+                place.copy_from_slice(&[0, 1, 8, 0, 6, 4]);
+            }
+            seen[Shape::of(&frame).index()] += 1;
+            check(&frame);
+        }
+        assert!(seen.iter().enumerate().all(|(index, count)| *count > 8 || index == 1), "{seen:?}");
+    }
+
+    fn put(frame: &mut [u8], at: usize, value: u16) {
+        poke(frame, at, (value >> 8) as u8);
+        poke(frame, at + 1, value as u8);
+    }
+
+    fn poke(frame: &mut [u8], at: usize, value: u8) {
+        if let Some(byte) = frame.get_mut(at) {
+            *byte = value;
+        }
+    }
+
+    #[test]
+    fn numbers_lead_back() {
+        for index in 0..Shape::COUNT {
+            assert_eq!(Shape::from_index(index).map(Shape::index), Some(index));
+        }
+        assert_eq!(Shape::from_index(Shape::COUNT), None);
+    }
+}
