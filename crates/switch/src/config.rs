@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use resolve::{Config, PortConfig, default_control};
-pub use values::{Dpid, Endpoint, FailMode, PortArg};
+pub use values::{Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Wire};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
 /// with the same name; flags win over the file.
@@ -79,6 +79,24 @@ pub struct SwitchArgs {
     /// Most packets that wait for the controllers; more are dropped and counted [default: 8192]
     #[arg(long, value_name = "PACKETS")]
     pub packet_in_queue: Option<u32>,
+
+    /// What forwards: openflow, or without any table, ports in pairs, one of io (frames as they
+    /// are), mac (addresses of the sending port), macswap (addresses exchanged) [default: openflow]
+    #[arg(long, value_name = "MODE")]
+    pub forward: Option<Forward>,
+
+    /// Forwarding threads, 1 to 64; neighbouring ports share one [default: 1]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u16>,
+
+    /// The CPU of each forwarding thread [default: any]
+    #[arg(long, value_name = "CPU,..", value_delimiter = ',')]
+    pub worker_cores: Vec<u16>,
+
+    /// How forwarding threads wait: adaptive (asleep while nothing comes) or busy (never asleep,
+    /// a whole CPU each) [default: adaptive]
+    #[arg(long, value_name = "POLICY")]
+    pub poll: Option<Poll>,
 
     /// Description: manufacturer
     #[arg(long, value_name = "TEXT")]
@@ -163,6 +181,10 @@ impl SwitchArgs {
             inactivity_probe: self.inactivity_probe.or(file.inactivity_probe),
             max_backoff: self.max_backoff.or(file.max_backoff),
             packet_in_queue: self.packet_in_queue.or(file.packet_in_queue),
+            forward: self.forward.or(file.forward),
+            workers: self.workers.or(file.workers),
+            worker_cores: either(self.worker_cores, file.worker_cores),
+            poll: self.poll.or(file.poll),
             mfr_desc: self.mfr_desc.or(file.mfr_desc),
             hw_desc: self.hw_desc.or(file.hw_desc),
             sw_desc: self.sw_desc.or(file.sw_desc),

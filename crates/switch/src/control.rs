@@ -12,6 +12,7 @@ mod server;
 mod show;
 mod socket;
 mod value;
+mod workers;
 
 pub use client::{CtlArgs, run as ctl};
 pub use command::Command;

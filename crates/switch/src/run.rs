@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use channel::{Listener, TransportError};
 use netdev::PortError;
+use netdev::sys::affinity::{allowed_cpus, pin_thread};
 use openflow::{DatapathId, MacAddr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
@@ -49,6 +50,14 @@ pub enum SwitchError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A CPU that a worker should have is not there.
+    #[error("worker-cores: there is no CPU {cpu} for this process; it has {allowed:?}")]
+    NoCpu {
+        /// The CPU.
+        cpu: usize,
+        /// What the process may use.
+        allowed: Vec<usize>,
+    },
     /// The worker ended by a fault of ours.
     #[error("the forwarding thread has ended unexpectedly")]
     WorkerEnded,
@@ -84,6 +93,7 @@ pub fn run_until<S: Future<Output = ()>>(
         .enable_all()
         .build()
         .map_err(failed("starting the agent"))?;
+    check_cores(&config.worker_cores)?;
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let slots = open_ports(&config.ports)?;
     let counters = Arc::new(Counters::default());
@@ -149,6 +159,17 @@ fn tell_ready(agent: &Agent, dpid: DatapathId, listeners: &[Listener]) {
     eprintln!("{line}");
 }
 
+fn check_cores(cores: &[usize]) -> Result<(), SwitchError> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let allowed = allowed_cpus().map_err(failed("asking for the CPUs of this process"))?;
+    match cores.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(&cpu) => Err(SwitchError::NoCpu { cpu, allowed }),
+        None => Ok(()),
+    }
+}
+
 fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
     let mut slots = Vec::new();
     for PortConfig { number, spec } in ports {
@@ -176,10 +197,22 @@ fn start_worker(agent: &Agent, slots: Vec<Slot>) -> Result<JoinHandle<()>, Switc
     });
     let ways = (Arc::clone(&agent.inbox), Arc::clone(&agent.outbox));
     let counters = Arc::clone(&agent.counters);
-    let worker = Worker::new(identity, Box::new(datapath), ports, ways, counters);
+    let core = config.worker_cores.first().copied();
+    let worker = Worker::new(identity, Box::new(datapath), ports, ways, counters).with_policy(
+        config.forward,
+        config.poll,
+        core,
+    );
     std::thread::Builder::new()
         .name("worker".to_owned())
-        .spawn(move || worker.run())
+        .spawn(move || {
+            if let Some(cpu) = core
+                && let Err(error) = pin_thread(cpu)
+            {
+                tracing::warn!(cpu, %error, "the forwarding thread is not pinned");
+            }
+            worker.run();
+        })
         .map_err(failed("starting the forwarding thread"))
 }
 

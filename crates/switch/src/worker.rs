@@ -6,16 +6,20 @@
 
 mod apply;
 mod command;
+mod figures;
 mod inbox;
 mod outbox;
 mod ports;
+mod rest;
 mod run;
 mod slot;
 mod upkeep;
+mod wire;
 
 pub(crate) use command::{
     Command, ConnectionId, Inbox, Outbox, Quote, Request, Treatment, Upcall, Waiting,
 };
+pub(crate) use figures::{PortPlace, Reading, WorkerState};
 pub(crate) use ports::Ports;
 pub(crate) use run::{Identity, Worker};
 pub(crate) use slot::Slot;

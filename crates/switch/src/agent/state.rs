@@ -18,7 +18,7 @@ use super::peer::{Peer, PeerInfo};
 use super::role::{Change, Election};
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
-use crate::worker::{Command, ConnectionId, Inbox, Outbox, Treatment, Worker};
+use crate::worker::{Command, ConnectionId, Inbox, Outbox, Treatment, Worker, WorkerState};
 
 /// The state that the tasks share.
 pub(crate) struct Agent {
@@ -128,6 +128,11 @@ impl Agent {
         if self.treatment.replace(Some(treatment)) != Some(treatment) {
             self.inbox.send(&mut vec![Command::Treat(treatment)]);
         }
+    }
+
+    /// How the workers are doing. `None` when one has ended.
+    pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
+        Some(vec![self.ask(|worker| worker.state()).await?])
     }
 
     /// Asks the worker something. `None` when the worker has ended.

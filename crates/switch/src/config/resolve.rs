@@ -7,10 +7,13 @@ use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
-use super::{ConfigError, FailMode, SwitchArgs};
+use super::{ConfigError, FailMode, Forward, Poll, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
+
+/// Most forwarding threads.
+const WORKERS_MAX: u16 = 64;
 
 /// A configuration without gaps.
 #[derive(Clone, Debug)]
@@ -39,6 +42,14 @@ pub struct Config {
     pub max_backoff_s: u32,
     /// Most packets that wait for the controllers.
     pub packet_in_queue: usize,
+    /// What forwards.
+    pub forward: Forward,
+    /// Forwarding threads, at least 1.
+    pub workers: usize,
+    /// The CPU of each, or none for any.
+    pub worker_cores: Vec<usize>,
+    /// How they wait.
+    pub poll: Poll,
     /// The description.
     pub desc: SwitchDesc,
 }
@@ -80,8 +91,28 @@ impl SwitchArgs {
                 return Err(Problem::new(key, "must be at least 1"));
             }
         }
+        self.check_workers()?;
         self.check_endpoints()?;
         self.check_ports()
+    }
+
+    fn check_workers(&self) -> Result<(), Problem> {
+        let workers = self.workers.unwrap_or(1);
+        if !(1..=WORKERS_MAX).contains(&workers) {
+            return Err(Problem::new("workers", format!("must be 1 to {WORKERS_MAX}")));
+        }
+        let cores = self.worker_cores.len();
+        if cores > 0 && cores != usize::from(workers) {
+            let told = format!("names {cores} CPUs for {workers} workers; name one for each");
+            return Err(Problem::new("worker-cores", told));
+        }
+        let by_controller = !self.controller.is_empty() || !self.listen.is_empty();
+        if by_controller && matches!(self.forward, Some(Forward::Wire(_))) {
+            let told = "is without flow tables, so that no controller can be had: leave out \
+                        controller and listen";
+            return Err(Problem::new("forward", told));
+        }
+        Ok(())
     }
 
     fn check_endpoints(&self) -> Result<(), Problem> {
@@ -142,6 +173,10 @@ impl SwitchArgs {
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
             max_backoff_s: self.max_backoff.unwrap_or(8),
             packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,
+            forward: self.forward.unwrap_or_default(),
+            workers: self.workers.unwrap_or(1).into(),
+            worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
+            poll: self.poll.unwrap_or_default(),
             desc: SwitchDesc {
                 mfr_desc: text(&self.mfr_desc, "Weir"),
                 hw_desc: text(&self.hw_desc, "user space"),

@@ -19,7 +19,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Dpid, PortArg, Endpoint, FailMode);
+from_text!(Dpid, PortArg, Endpoint, FailMode, Forward, Poll);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,5 +124,110 @@ impl FromStr for FailMode {
             "standalone" => Err("standalone is not there yet; use secure".to_owned()),
             other => Err(format!("unknown fail mode {other:?}; use secure")),
         }
+    }
+}
+
+/// What forwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forward {
+    /// The flow tables.
+    #[default]
+    Openflow,
+    /// No table: what comes in by a port of a pair leaves by the other.
+    Wire(Wire),
+}
+
+/// What becomes of the frames that a wire carries. The names are DPDK testpmd's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// Nothing: they are not even looked at.
+    Io,
+    /// The source becomes the sending port's address, the destination one made of its number.
+    Mac,
+    /// Source and destination are exchanged.
+    MacSwap,
+}
+
+impl Forward {
+    const NAMES: [(&'static str, Self); 4] = [
+        ("openflow", Self::Openflow),
+        ("io", Self::Wire(Wire::Io)),
+        ("mac", Self::Wire(Wire::Mac)),
+        ("macswap", Self::Wire(Wire::MacSwap)),
+    ];
+
+    /// The name that the configuration has for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Openflow => "openflow",
+            Self::Wire(Wire::Io) => "io",
+            Self::Wire(Wire::Mac) => "mac",
+            Self::Wire(Wire::MacSwap) => "macswap",
+        }
+    }
+}
+
+impl FromStr for Forward {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, "forwarding mode", &Self::NAMES)
+    }
+}
+
+/// How forwarding threads wait for frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Poll {
+    /// They sleep while nothing comes.
+    #[default]
+    Adaptive,
+    /// They never sleep.
+    Busy,
+}
+
+impl Poll {
+    const NAMES: [(&'static str, Self); 2] = [("adaptive", Self::Adaptive), ("busy", Self::Busy)];
+
+    /// The name that the configuration has for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl FromStr for Poll {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, "polling policy", &Self::NAMES)
+    }
+}
+
+/// The value of a name, or what the names are.
+fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, String> {
+    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("unknown {what} {text:?}; use one of: {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Forward, Poll};
+
+    #[test]
+    fn names_lead_back() {
+        for (name, value) in Forward::NAMES {
+            assert_eq!((value.name(), name.parse()), (name, Ok(value)));
+        }
+        for (name, value) in Poll::NAMES {
+            assert_eq!((value.name(), name.parse()), (name, Ok(value)));
+        }
+        let told = "fast".parse::<Poll>().unwrap_err();
+        assert_eq!(told, "unknown polling policy \"fast\"; use one of: adaptive, busy");
     }
 }

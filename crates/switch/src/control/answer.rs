@@ -17,7 +17,7 @@ use openflow::{GroupId, Message, MeterId, PortNo, Version, Xid};
 use serde_json::Value;
 
 use super::server::Lines;
-use super::{Command, Line, Request, show, value};
+use super::{Command, Line, Request, show, value, workers};
 use crate::agent::Agent;
 
 /// The version whose texts and rules the control socket speaks.
@@ -53,9 +53,9 @@ pub(super) async fn answer(
 
 /// Records that are made when they are sent: a dump of a million entries must not hold up the
 /// agent while it is written out.
-type Records = Box<dyn Iterator<Item = Box<dyn FnOnce() -> Record>>>;
+pub(super) type Records = Box<dyn Iterator<Item = Box<dyn FnOnce() -> Record>>>;
 
-fn records_of<T: 'static>(
+pub(super) fn records_of<T: 'static>(
     entries: Vec<T>,
     make: impl Fn(&T) -> Record + Copy + 'static,
 ) -> Records {
@@ -115,6 +115,7 @@ async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
             meter_mod(agent, meter.as_deref().unwrap_or(""), MeterModCommand::Delete).await
         }
         Command::Trace { in_port, frame } => show::trace(agent, in_port, frame).await.map(one),
+        Command::Workers => workers::workers(agent).await,
         Command::Counters => {
             show::counters(agent).await.map(|rows| records_of(rows, show::counter))
         }

@@ -77,6 +77,8 @@ pub enum Command {
         /// The frame in hex digits, or a match that it is to meet, for example tcp,tp_dst=80
         frame: String,
     },
+    /// The forwarding threads: their ports, and how they spend their time
+    Workers,
     /// Every counter and drop reason by name
     Counters,
 }

@@ -5,9 +5,12 @@ use std::time::Instant;
 
 use netdev::PortError;
 use openflow::PortNo;
-use packet::{Batch, PacketBuf};
+use packet::{Batch, PacketBuf, Pool};
 
 use super::Slot;
+use super::figures::{Figures, Timer};
+use super::wire::{partner, readdress};
+use crate::config::Wire;
 use crate::counters::{Counter, Counters};
 
 /// The shortest frame of Ethernet, without FCS (IEEE 802.3, clause 3.2.8). Hardware pads what is
@@ -68,6 +71,44 @@ impl Ports {
         }
     }
 
+    /// Whether every port that may receive has a descriptor that wakes a sleeper.
+    pub(super) fn all_wake(&self) -> bool {
+        self.slots.iter().all(|slot| {
+            slot.quiet_until.is_some() || slot.port.as_ref().is_none_or(|port| port.fd().is_some())
+        })
+    }
+
+    /// Takes a batch from a port and sends it by the other of its pair; whether there was any
+    /// frame.
+    pub(super) fn carry(
+        &mut self,
+        index: usize,
+        wire: Wire,
+        now: Instant,
+        figures: &Figures,
+    ) -> bool {
+        let timer = Timer::begin(figures);
+        let count = match self.slots.get_mut(index) {
+            Some(slot) => slot.receive(&mut self.batch, now, &self.counters),
+            None => 0,
+        };
+        if count == 0 {
+            return false;
+        }
+        let received = timer.lap();
+        let other = partner(index, self.slots.len());
+        if let Some(slot) = self.slots.get_mut(other) {
+            let (frames, pool) = self.batch.parts_mut();
+            readdress(wire, frames, (slot.number, slot.info.mac));
+            let changed = timer.lap();
+            figures.sent.add(transmit(slot, frames, pool, &self.counters) as u64);
+            timer.end(count, received, changed);
+        }
+        figures.batches.add(1);
+        figures.packets.add(count as u64);
+        true
+    }
+
     /// Sends what is queued.
     pub(crate) fn flush(&mut self) {
         while let Some(index) = self.waiting.pop() {
@@ -80,30 +121,41 @@ impl Ports {
 
 /// Sends a port's frames; what finds no room is dropped and counted.
 fn send(slot: &mut Slot, batch: &mut Batch, counters: &Counters) {
-    let frames = slot.tx.len();
-    let sent = match slot.port.as_mut().map(|port| port.tx(&slot.tx)) {
+    let mut frames = std::mem::take(&mut slot.tx);
+    transmit(slot, &mut frames, batch.parts_mut().1, counters);
+    slot.tx = frames;
+}
+
+/// Sends frames by a port and returns how many it took; what finds no room is dropped and counted.
+/// None of the frames is left.
+fn transmit(
+    slot: &mut Slot,
+    frames: &mut Vec<PacketBuf>,
+    pool: &mut Pool,
+    counters: &Counters,
+) -> usize {
+    let sent = match slot.port.as_mut().map(|port| port.tx_batch(frames, pool)) {
         Some(Ok(sent)) => sent,
         Some(Err(PortError::Gone(_))) => {
-            counters.add(Counter::TxPortGone, frames as u64);
             slot.lose(Instant::now());
-            frames
+            0
         }
         Some(Err(error)) => {
             tracing::debug!(port = %slot.number, %error, "sending failed");
             counters.bump(Counter::PortError);
             0
         }
-        None => {
-            counters.add(Counter::TxPortGone, frames as u64);
-            frames
-        }
+        None => 0,
     };
-    let refused = frames.saturating_sub(sent) as u64;
+    let refused = frames.len();
     if refused > 0 {
-        counters.add(Counter::TxQueueFull, refused);
-        slot.tx_refused += refused;
+        if slot.port.is_some() {
+            counters.add(Counter::TxQueueFull, refused as u64);
+            slot.tx_refused += refused as u64;
+        } else {
+            counters.add(Counter::TxPortGone, refused as u64);
+        }
+        pool.give_front(frames, refused);
     }
-    for frame in slot.tx.drain(..) {
-        batch.give_spare(frame);
-    }
+    sent
 }

@@ -5,28 +5,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datapath::{Datapath, Nanos, Out, Verdict};
-use netdev::PortError;
 use netdev::sys::event::wait;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo};
 use packet::PacketBuf;
 
+use super::figures::Figures;
+use super::rest::{Rest, Sleep};
 use super::upkeep::Upkeep;
-use super::{Command, Inbox, Outbox, Ports, Upcall, Waiting};
+use super::wire::partner;
+use super::{Command, Inbox, Outbox, PortPlace, Ports, Slot, Upcall, Waiting, WorkerState};
+use crate::config::{Forward, Poll, Wire};
 use crate::counters::{Counter, Counters};
 
 /// Frames taken from one port before the next has its turn: long enough to share the cost of a
 /// system call, short enough that a busy port delays the others by microseconds.
-const RX_BATCH: usize = 64;
+pub(super) const RX_BATCH: usize = 64;
 
 /// Commands carried out before the ports have their turn: a packet-out takes about a microsecond,
 /// so that packets wait for a fraction of a millisecond.
 const COMMAND_BATCH: usize = 256;
-
-/// Rounds without work before the worker sleeps. A round without work costs a few hundred
-/// nanoseconds, going to sleep and being woken several microseconds; on a machine with few cores
-/// every further round is taken from the controller or the hosts.
-const IDLE_ROUNDS: u32 = 4;
 
 /// Who the switch is.
 #[derive(Clone, Debug)]
@@ -52,6 +50,10 @@ pub(crate) struct Worker {
     received: Vec<PacketBuf>,
     taken: Vec<Command>,
     stopped: bool,
+    wire: Option<Wire>,
+    cpu: Option<usize>,
+    rest: Rest,
+    figures: Arc<Figures>,
 }
 
 impl Worker {
@@ -80,7 +82,37 @@ impl Worker {
             received: Vec::new(),
             taken: Vec::new(),
             stopped: false,
+            wire: None,
+            cpu: None,
+            rest: Rest::new(Poll::Adaptive),
+            figures: Arc::default(),
         }
+    }
+
+    /// What forwards, and how it waits.
+    pub(crate) fn with_policy(mut self, forward: Forward, poll: Poll, cpu: Option<usize>) -> Self {
+        self.cpu = cpu;
+        self.wire = match forward {
+            Forward::Openflow => None,
+            Forward::Wire(wire) => Some(wire),
+        };
+        self.rest = Rest::new(poll);
+        self
+    }
+
+    /// How it is doing.
+    pub(crate) fn state(&self) -> WorkerState {
+        let slots = self.ports.slots();
+        let place = |(index, slot): (usize, &Slot)| PortPlace {
+            number: slot.number,
+            spec: slot.spec.to_string(),
+            leaves_by: self
+                .wire
+                .and_then(|_| slots.get(partner(index, slots.len())))
+                .map(|other| other.number),
+        };
+        let ports = slots.iter().enumerate().map(place).collect();
+        WorkerState { index: 0, cpu: self.cpu, ports, figures: self.figures.read() }
     }
 
     /// The time for the datapath.
@@ -92,21 +124,26 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.outbox));
         let mut commands = VecDeque::new();
-        let mut idle_rounds = 0;
+        let mut before = Instant::now();
         while !self.stopped {
             let mut worked = self.carry_out(&mut commands);
             let now = Instant::now();
             worked |= self.forward(now);
             worked |= self.upkeep(now);
             self.hand_up();
+            self.figures.rounds.add(1);
             if worked {
-                idle_rounds = 0;
-                continue;
+                self.rest.worked();
+            } else {
+                self.figures.idle_ns.add(now.duration_since(before).as_nanos() as u64);
+                match self.rest.idle(self.ports.all_wake()) {
+                    Sleep::No => {}
+                    Sleep::UntilWoken => self.sleep(now, Duration::MAX),
+                    Sleep::Nap(nap) => self.sleep(now, nap),
+                }
             }
-            idle_rounds += 1;
-            if idle_rounds >= IDLE_ROUNDS {
-                self.sleep(now);
-            }
+            before = now;
+            self.figures.lived_ns.set(self.now().0);
         }
     }
 
@@ -134,6 +171,7 @@ impl Worker {
             }
         }
         self.inbox.done(count);
+        self.figures.commands.add(count as u64);
         self.ports.flush();
         true
     }
@@ -143,8 +181,14 @@ impl Worker {
         let time = self.now();
         let mut worked = false;
         for index in 0..self.ports.slots().len() {
+            if let Some(wire) = self.wire {
+                worked |= self.ports.carry(index, wire, now, &self.figures);
+                continue;
+            }
             let Some(in_port) = self.receive(index, now) else { continue };
             worked = true;
+            self.figures.batches.add(1);
+            self.figures.packets.add(self.received.len() as u64);
             let mut received = std::mem::take(&mut self.received);
             for frame in received.drain(..) {
                 self.datapath.process(frame, in_port, time, &mut self.out);
@@ -159,26 +203,11 @@ impl Worker {
     /// Takes a batch from one port into `received`; the port's number when there is any frame.
     fn receive(&mut self, index: usize, now: Instant) -> Option<PortNo> {
         let slot = self.ports.slots.get_mut(index)?;
-        if slot.is_quiet(now) {
+        if slot.receive(&mut self.ports.batch, now, &self.counters) == 0 {
             return None;
         }
-        match slot.port.as_mut()?.rx(&mut self.ports.batch, RX_BATCH) {
-            Ok(0) => None,
-            Ok(_) => {
-                self.received.extend(self.ports.batch.drain());
-                Some(slot.number)
-            }
-            Err(PortError::Gone(_)) => {
-                slot.lose(now);
-                None
-            }
-            Err(error) => {
-                tracing::debug!(port = %slot.number, %error, "receiving failed");
-                self.counters.bump(Counter::PortError);
-                slot.quiet(now);
-                None
-            }
-        }
+        self.received.extend(self.ports.batch.drain());
+        Some(slot.number)
     }
 
     /// Does what the datapath's verdicts say.
@@ -206,30 +235,29 @@ impl Worker {
         }
     }
 
-    /// Sleeps until a port has something, a command comes, or something is due.
-    fn sleep(&mut self, now: Instant) {
-        let timeout = self.next_due().saturating_duration_since(now);
+    /// Sleeps until a port has something, a command comes, or something is due, and no longer than
+    /// `most`.
+    fn sleep(&mut self, now: Instant, most: Duration) {
+        let timeout = self.next_due().saturating_duration_since(now).min(most);
         if timeout.is_zero() || !self.inbox.may_sleep() {
             return;
         }
         let mut fds = Vec::with_capacity(self.ports.slots().len() + 1);
         fds.push(self.inbox.fd());
-        let mut always_ready = false;
         for slot in self.ports.slots() {
             if let (Some(port), None) = (&slot.port, slot.quiet_until) {
-                match port.fd() {
-                    Some(fd) => fds.push(fd),
-                    None => always_ready = true,
-                }
+                fds.extend(port.fd());
             }
         }
-        let timeout = if always_ready { Duration::ZERO } else { timeout };
+        let begun = Instant::now();
         if let Err(error) = wait(&fds, Some(timeout)) {
             tracing::warn!(%error, "sleeping on the ports failed");
             self.counters.bump(Counter::PortError);
             std::thread::sleep(Duration::from_millis(10));
         }
         self.inbox.awake();
+        self.figures.sleeps.add(1);
+        self.figures.asleep_ns.add(begun.elapsed().as_nanos() as u64);
     }
 }
 

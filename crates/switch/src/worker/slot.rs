@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortState};
 use openflow::{MacAddr, PortNo};
-use packet::PacketBuf;
+use packet::{Batch, PacketBuf};
+
+use super::run::RX_BATCH;
+use crate::counters::{Counter, Counters};
 
 /// First and longest wait between attempts to open a lost device.
 const REOPEN_FIRST: Duration = Duration::from_millis(200);
@@ -107,6 +110,32 @@ impl Slot {
                 self.reopen_wait = (self.reopen_wait * 2).min(REOPEN_LAST);
                 self.reopen_at = now + self.reopen_wait;
                 false
+            }
+        }
+    }
+
+    /// Takes a batch from the port, if it has any, and says how many frames.
+    pub(super) fn receive(
+        &mut self,
+        batch: &mut Batch,
+        now: Instant,
+        counters: &Counters,
+    ) -> usize {
+        if self.is_quiet(now) {
+            return 0;
+        }
+        let Some(port) = &mut self.port else { return 0 };
+        match port.rx(batch, RX_BATCH) {
+            Ok(count) => count,
+            Err(PortError::Gone(_)) => {
+                self.lose(now);
+                0
+            }
+            Err(error) => {
+                tracing::debug!(port = %self.number, %error, "receiving failed");
+                counters.bump(Counter::PortError);
+                self.quiet(now);
+                0
             }
         }
     }

@@ -1,0 +1,171 @@
+//! `weir ctl workers`: where ports are served, and how the forwarding threads spend their time.
+//!
+//! The placement is told like testpmd's banner, the figures like VPP's `show runtime`.
+
+use serde_json::{Value, json};
+
+use super::answer::{Record, Records, gone, records_of};
+use crate::agent::Agent;
+use crate::worker::{PortPlace, Reading, WorkerState};
+
+/// One record for each worker.
+pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
+    let states = agent.worker_states().await.ok_or_else(gone)?;
+    let (forward, poll) = (agent.config.forward.name(), agent.config.poll.name());
+    Ok(records_of(states, move |state| record(state, forward, poll)))
+}
+
+fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {
+    let shares = Shares::of(&state.figures);
+    Record {
+        text: text(state, &shares, forward, poll),
+        value: value(state, &shares, forward, poll),
+    }
+}
+
+/// What follows from the figures. Nanoseconds and shares; `None` where nothing was counted.
+struct Shares {
+    batch_size: Option<f64>,
+    rx_ns: Option<f64>,
+    forward_ns: Option<f64>,
+    tx_ns: Option<f64>,
+    idle: Option<f64>,
+    asleep: Option<f64>,
+}
+
+impl Shares {
+    fn of(figures: &Reading) -> Self {
+        let per_frame = |ns| ratio(ns, figures.timed_packets);
+        Self {
+            batch_size: ratio(figures.packets, figures.batches),
+            rx_ns: per_frame(figures.rx_ns),
+            forward_ns: per_frame(figures.forward_ns),
+            tx_ns: per_frame(figures.tx_ns),
+            idle: ratio(figures.idle_ns + figures.asleep_ns, figures.lived_ns),
+            asleep: ratio(figures.asleep_ns, figures.lived_ns),
+        }
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> String {
+    let figures = &state.figures;
+    let cpu = state.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let mut text = format!("worker {}: {cpu}, forward {forward}, poll {poll}", state.index);
+    for port in &state.ports {
+        text += &format!("\n  receives {}", place(port));
+    }
+    text += &format!(
+        "\n  frames: {} received, {} sent; batches: {} of {} frames on average",
+        figures.packets,
+        figures.sent,
+        figures.batches,
+        shown(shares.batch_size, 1.0, ""),
+    );
+    text += &format!(
+        "\n  ns a frame: receiving {}, forwarding {}, sending {} ({} frames timed)",
+        shown(shares.rx_ns, 1.0, ""),
+        shown(shares.forward_ns, 1.0, ""),
+        shown(shares.tx_ns, 1.0, ""),
+        figures.timed_packets,
+    );
+    text += &format!(
+        "\n  idle {}, asleep {} of the time; {} sleeps, {} commands",
+        shown(shares.idle, 100.0, " %"),
+        shown(shares.asleep, 100.0, " %"),
+        figures.sleeps,
+        figures.commands,
+    );
+    text
+}
+
+fn place(port: &PortPlace) -> String {
+    match port.leaves_by {
+        Some(other) => format!("{}={}, sends by {other}", port.number, port.spec),
+        None => format!("{}={}", port.number, port.spec),
+    }
+}
+
+fn shown(value: Option<f64>, scale: f64, unit: &str) -> String {
+    value.map_or("-".to_owned(), |value| format!("{:.1}{unit}", value * scale))
+}
+
+fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Value {
+    let figures = &state.figures;
+    let ports: Vec<Value> = state
+        .ports
+        .iter()
+        .map(|port| {
+            let leaves_by = port.leaves_by.map(|number| number.0);
+            json!({ "port_no": port.number.0, "spec": port.spec, "leaves_by": leaves_by })
+        })
+        .collect();
+    json!({
+        "worker": state.index,
+        "cpu": state.cpu,
+        "forward": forward,
+        "poll": poll,
+        "ports": ports,
+        "rounds": figures.rounds,
+        "batches": figures.batches,
+        "packets": figures.packets,
+        "sent": figures.sent,
+        "commands": figures.commands,
+        "sleeps": figures.sleeps,
+        "asleep_ns": figures.asleep_ns,
+        "idle_ns": figures.idle_ns,
+        "lived_ns": figures.lived_ns,
+        "timed_packets": figures.timed_packets,
+        "timed_ns": {
+            "rx": figures.rx_ns,
+            "forward": figures.forward_ns,
+            "tx": figures.tx_ns,
+        },
+        "batch_size": shares.batch_size,
+        "ns_per_packet": {
+            "rx": shares.rx_ns,
+            "forward": shares.forward_ns,
+            "tx": shares.tx_ns,
+        },
+        "idle_share": shares.idle,
+        "asleep_share": shares.asleep,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::record;
+    use crate::worker::{Reading, WorkerState};
+
+    #[test]
+    fn what_was_never_counted_is_a_dash_and_null() {
+        let figures = Reading::default();
+        let state = WorkerState { index: 0, cpu: None, ports: Vec::new(), figures };
+        let record = record(&state, "io", "busy");
+        assert!(record.text.contains("receiving -"), "{}", record.text);
+        assert!(record.value["batch_size"].is_null());
+    }
+
+    #[test]
+    fn shares_are_of_what_was_timed() {
+        let figures = Reading {
+            packets: 640,
+            batches: 20,
+            timed_packets: 100,
+            rx_ns: 250,
+            lived_ns: 1_000,
+            idle_ns: 100,
+            asleep_ns: 400,
+            ..Reading::default()
+        };
+        let state = WorkerState { index: 3, cpu: Some(1), ports: Vec::new(), figures };
+        let record = record(&state, "io", "busy");
+        assert_eq!(record.value["batch_size"], 32.0);
+        assert_eq!(record.value["ns_per_packet"]["rx"], 2.5);
+        assert_eq!(record.value["idle_share"], 0.5);
+        assert!(record.text.starts_with("worker 3: CPU 1, forward io, poll busy"));
+    }
+}
