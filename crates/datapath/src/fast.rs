@@ -13,6 +13,7 @@ mod classifier;
 mod op;
 mod pattern;
 mod shared;
+mod sys;
 
 pub use self::classifier::{Classifier, Live};
 pub use self::op::{EntryId, Op, Ticket};

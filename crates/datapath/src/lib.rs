@@ -4,7 +4,7 @@
 //! commands change. It has no thread, clock, socket or randomness, so that every run can be
 //! replayed. The seam is the trait [`Datapath`]; [`Reference`] is the specification as plain code
 //! behind it.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod action_set;
 mod config;

@@ -69,7 +69,7 @@ pub(crate) const ROOMS: &[Room] = &[
         &["openflow", "packet", "netdev"]),
     room("channel", 2, FORBID, "one OpenFlow connection, sans I/O, and its transports",
         &["openflow", "wire"]),
-    room("datapath", 2, NOWHERE_YET, "tables, actions, groups, meters, counters, trace",
+    room("datapath", 2, Unsafe::Only(&["src/fast/sys"]), "tables, actions, groups, meters, counters, trace",
         &["openflow", "packet"]),
     room("netdev", 2, Unsafe::Only(&["src/sys"]), "ports and the Linux facts around them",
         &["packet"]),
