@@ -35,6 +35,8 @@ enum Program {
     Controller(controller::cli::ControllerArgs),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
+    /// Measure how fast a datapath is
+    Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
     /// Print version and build
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         }
         Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
+        Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
         Program::Version => {
             println!("{}", version());

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bed;
+pub mod bench;
 pub mod cancel;
 pub mod ceilings;
 pub mod cli;

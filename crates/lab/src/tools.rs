@@ -33,6 +33,10 @@ pub enum Tool {
     OvsdbTool,
     /// Configures the switch.
     OvsVsctl,
+    /// Loads flow entries into Open vSwitch.
+    OvsOfctl,
+    /// Asks Open vSwitch's daemon.
+    OvsAppctl,
     /// Open vSwitch's small controller.
     OvsTestcontroller,
 }
@@ -47,6 +51,8 @@ impl Tool {
             Self::OvsdbServer => ("ovsdb-server", "openvswitch-switch", &["--version"]),
             Self::OvsdbTool => ("ovsdb-tool", "openvswitch-switch", &["--version"]),
             Self::OvsVsctl => ("ovs-vsctl", "openvswitch-switch", &["--version"]),
+            Self::OvsOfctl => ("ovs-ofctl", "openvswitch-common", &["--version"]),
+            Self::OvsAppctl => ("ovs-appctl", "openvswitch-common", &["--version"]),
             Self::OvsTestcontroller => {
                 ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
             }

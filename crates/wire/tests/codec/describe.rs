@@ -1,5 +1,9 @@
 //! A message in the words of os-ken's `to_jsondict`: its class names and members.
 
+mod element;
+mod flow;
+mod multipart;
+
 use openflow::group::GroupMod;
 use openflow::message::{
     AsyncConfig, ErrorMessage, Features, Hello, PacketIn, PacketOut, Role, SwitchConfig,
@@ -7,8 +11,6 @@ use openflow::message::{
 use openflow::port::PortMod;
 use openflow::{BufferId, Message, Version};
 use serde_json::{Value, json};
-
-use crate::{element, flow, multipart};
 
 /// `{class: members}`.
 pub(crate) fn class(name: &str, members: Value) -> Value {
@@ -36,11 +38,11 @@ pub(crate) fn buffer(buffer: Option<BufferId>) -> u32 {
 
 pub(crate) fn message(version: Version, message: &Message) -> Value {
     let (name, members) = match message {
-        Message::Hello(hello) => ("OFPHello", describe_hello(hello)),
+        Message::Hello(hello) => ("OFPHello", describe_hello(version, hello)),
         Message::Error(error) => ("OFPErrorMsg", describe_error(error)),
         Message::EchoRequest(data) => ("OFPEchoRequest", json!({ "data": base64(data) })),
         Message::EchoReply(data) => ("OFPEchoReply", json!({ "data": base64(data) })),
-        Message::Experimenter(body) => ("OFPExperimenter", multipart::experimenter(body)),
+        Message::Experimenter(body) => multipart::experimenter_message(version, body),
         Message::FeaturesRequest => ("OFPFeaturesRequest", json!({})),
         Message::FeaturesReply(features) => {
             ("OFPSwitchFeatures", describe_features(version, features))
@@ -72,7 +74,7 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
             "OFPQueueGetConfigReply",
             json!({
                 "port": element::port_no(version, config.port),
-                "queues": element::list(&config.queues, element::queue),
+                "queues": element::list(&config.queues, |queue| element::queue(version, queue)),
             }),
         ),
         Message::RoleRequest(role) => ("OFPRoleRequest", describe_role(role)),
@@ -112,7 +114,11 @@ fn describe_port_mod(version: Version, port: &PortMod) -> Value {
     })
 }
 
-fn describe_hello(hello: &Hello) -> Value {
+/// 1.0 has no elements.
+fn describe_hello(version: Version, hello: &Hello) -> Value {
+    if version == Version::V1_0 {
+        return json!({});
+    }
     let elements: Vec<Value> = hello
         .versions
         .iter()

@@ -6,15 +6,26 @@ use openflow::message::{
     MultipartType,
 };
 use openflow::port::{PortStats, QueueStats};
-use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
+use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
 use openflow::{ActionKind, Field, InstructionKind, Version};
 use serde_json::{Value, json};
 
-use crate::describe::{base64, class};
-use crate::element::{self, list, port_no};
-use crate::flow;
+use super::element::{self, list, port_no};
+use super::flow;
+use super::{base64, class};
 
-pub(crate) fn experimenter(body: &Experimenter) -> Value {
+/// 1.0 says vendor, and has no type of its messages.
+pub(crate) fn experimenter_message(version: Version, body: &Experimenter) -> (&'static str, Value) {
+    match version {
+        Version::V1_0 => {
+            let members = json!({ "vendor": body.experimenter, "data": base64(&body.data) });
+            ("OFPVendor", members)
+        }
+        Version::V1_3 => ("OFPExperimenter", experimenter(body)),
+    }
+}
+
+fn experimenter(body: &Experimenter) -> Value {
     json!({
         "experimenter": body.experimenter,
         "exp_type": body.exp_type,
@@ -87,7 +98,8 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
                 "serial_num": desc.serial_num,
                 "dp_desc": desc.dp_desc,
             });
-            ("Desc", MultipartType::Desc, class("OFPDescStats", members))
+            let desc = class("OFPDescStats", members);
+            ("Desc", MultipartType::Desc, desc)
         }
         Body::Flow(flows) => {
             ("Flow", MultipartType::Flow, list(flows, |one| flow::stats(version, one)))
@@ -98,19 +110,11 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
                 "byte_count": sums.byte_count,
                 "flow_count": sums.flow_count,
             });
-            ("Aggregate", MultipartType::Aggregate, class("OFPAggregateStats", members))
+            let sums = class("OFPAggregateStats", members);
+            ("Aggregate", MultipartType::Aggregate, listed_in_v1_0(version, sums))
         }
         Body::Table(tables) => {
-            let tables = list(tables, |table| {
-                let members = json!({
-                    "table_id": table.table_id.0,
-                    "active_count": table.active_count,
-                    "lookup_count": table.lookup_count,
-                    "matched_count": table.matched_count,
-                });
-                class("OFPTableStats", members)
-            });
-            ("Table", MultipartType::Table, tables)
+            ("Table", MultipartType::Table, list(tables, |table| table_stats(version, table)))
         }
         Body::PortStats(ports) => {
             ("Port", MultipartType::PortStats, list(ports, |port| port_stats(version, port)))
@@ -127,6 +131,11 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
             let ports = list(ports, |port| element::port(version, port));
             ("PortDesc", MultipartType::PortDesc, ports)
         }
+        Body::Experimenter(body) if version == Version::V1_0 => {
+            let data = [&body.experimenter.to_be_bytes(), body.data.as_slice()].concat();
+            let body = class("OFPVendorStats", json!({ "specific_data": base64(&data) }));
+            ("Vendor", MultipartType::Experimenter, body)
+        }
         Body::Experimenter(body) => (
             "Experimenter",
             MultipartType::Experimenter,
@@ -135,6 +144,29 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
     };
     let members = json!({ "type": number.number(), "flags": u8::from(reply.more), "body": body });
     class(&format!("OFP{name}StatsReply"), members)
+}
+
+/// os-ken makes a list of the one element in 1.0.
+fn listed_in_v1_0(version: Version, body: Value) -> Value {
+    match version {
+        Version::V1_0 => json!([body]),
+        Version::V1_3 => body,
+    }
+}
+
+fn table_stats(version: Version, table: &TableStats) -> Value {
+    let mut members = json!({
+        "table_id": table.table_id.0,
+        "active_count": table.active_count,
+        "lookup_count": table.lookup_count,
+        "matched_count": table.matched_count,
+    });
+    if version == Version::V1_0 {
+        members["name"] = table.name.clone().into();
+        members["wildcards"] = table.wildcards.into();
+        members["max_entries"] = table.max_entries.into();
+    }
+    class("OFPTableStats", members)
 }
 
 fn group_reply(body: &MultipartReplyBody) -> (&'static str, MultipartType, Value) {
@@ -236,7 +268,7 @@ fn meter_reply(body: &MultipartReplyBody) -> (&'static str, MultipartType, Value
 }
 
 fn port_stats(version: Version, port: &PortStats) -> Value {
-    let members = json!({
+    let mut members = json!({
         "port_no": port_no(version, port.port_no),
         "rx_packets": port.rx_packets,
         "tx_packets": port.tx_packets,
@@ -250,22 +282,28 @@ fn port_stats(version: Version, port: &PortStats) -> Value {
         "rx_over_err": port.rx_over_err,
         "rx_crc_err": port.rx_crc_err,
         "collisions": port.collisions,
-        "duration_sec": port.duration_s,
-        "duration_nsec": port.duration_ns,
     });
+    add_duration(version, &mut members, port.duration_s, port.duration_ns);
     class("OFPPortStats", members)
 }
 
+/// 1.0 says of flow entries alone how long they are there.
+fn add_duration(version: Version, members: &mut Value, seconds: u32, nanoseconds: u32) {
+    if version == Version::V1_3 {
+        members["duration_sec"] = seconds.into();
+        members["duration_nsec"] = nanoseconds.into();
+    }
+}
+
 fn queue_stats(version: Version, queue: &QueueStats) -> Value {
-    let members = json!({
+    let mut members = json!({
         "port_no": port_no(version, queue.port_no),
         "queue_id": queue.queue_id.0,
         "tx_bytes": queue.tx_bytes,
         "tx_packets": queue.tx_packets,
         "tx_errors": queue.tx_errors,
-        "duration_sec": queue.duration_s,
-        "duration_nsec": queue.duration_ns,
     });
+    add_duration(version, &mut members, queue.duration_s, queue.duration_ns);
     class("OFPQueueStats", members)
 }
 

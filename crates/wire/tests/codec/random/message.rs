@@ -20,14 +20,16 @@ use openflow::{
     TableId, Version, VersionBitmap,
 };
 
-use crate::entropy::Entropy;
-use crate::{element, flow};
+use super::entropy::Entropy;
+use super::{element, flow};
 
 /// A message of the kind, which the version has.
 pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) -> Message {
     match kind {
         MessageKind::Hello => {
-            Message::Hello(Hello { versions: e.bool().then(|| VersionBitmap(e.u32())) })
+            // os-ken leaves the highest bit of a bitmap out.
+            let bits = if e.below_or(1, 1) == 0 { u32::MAX >> 1 } else { u32::MAX };
+            Message::Hello(Hello { versions: e.bool().then(|| VersionBitmap(e.u32() & bits)) })
         }
         MessageKind::Error => Message::Error(error(e, version)),
         MessageKind::EchoRequest => Message::EchoRequest(e.data(1)),
@@ -44,12 +46,7 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
             reason: PortReason::from_number(e.u8()),
             desc: element::port_desc(e, version),
         }),
-        MessageKind::PacketOut => Message::PacketOut(PacketOut {
-            buffer_id: flow::buffer(e),
-            in_port: flow::port(e, version),
-            actions: flow::actions(e, version),
-            data: e.data(1),
-        }),
+        MessageKind::PacketOut => Message::PacketOut(packet_out(e, version)),
         MessageKind::FlowMod => Message::FlowMod(flow::flow_mod(e, version)),
         MessageKind::GroupMod => Message::GroupMod(GroupMod {
             command: GroupModCommand::from_number(e.u16()),
@@ -135,15 +132,26 @@ fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
         }
         Version::V1_3 => (TableId(e.u8()), Cookie(e.u64()), flow::matching(e, version)),
     };
+    let data = e.data(1);
+    // What is sent of a packet is no longer than the packet, usually.
+    let at_least = if e.below_or(1, 1) == 0 { data.len() as u16 } else { 0 };
     PacketIn {
         buffer_id: flow::buffer(e),
-        total_len: e.u16(),
+        total_len: e.u16().max(at_least),
         reason: PacketInReason::from_number(e.u8()),
         table_id,
         cookie,
         matching,
-        data: e.data(1),
+        data,
     }
+}
+
+/// A buffered packet has no data, usually.
+fn packet_out(e: &mut Entropy<'_>, version: Version) -> PacketOut {
+    let buffer_id = flow::buffer(e);
+    let data = if buffer_id.is_some() && e.below_or(1, 1) == 0 { Vec::new() } else { e.data(1) };
+    let actions = flow::actions(e, version);
+    PacketOut { buffer_id, in_port: flow::port(e, version), actions, data }
 }
 
 fn role(e: &mut Entropy<'_>) -> Role {

@@ -2,12 +2,12 @@
 
 use openflow::group::Bucket;
 use openflow::meter::{Band, BandKind};
-use openflow::port::{PacketQueue, PortDesc, QueueProperty};
+use openflow::port::{PacketQueue, PortDesc, PortState, QueueProperty};
 use openflow::{PortNo, Version};
 use serde_json::{Value, json};
 
-use crate::describe::class;
-use crate::flow;
+use super::class;
+use super::flow;
 
 pub(crate) fn list<T>(all: &[T], describe: impl Fn(&T) -> Value) -> Value {
     Value::Array(all.iter().map(describe).collect())
@@ -29,13 +29,22 @@ pub(crate) fn features(version: Version, bits: u32) -> u32 {
     }
 }
 
+/// The port states of the spanning tree share two bits in 1.0; blocked is both.
+fn state(version: Version, state: PortState) -> u32 {
+    match version {
+        Version::V1_0 if state.contains(PortState::BLOCKED) => state.bits() & 0x101 | 0x300,
+        Version::V1_0 => state.bits() & 0x301,
+        Version::V1_3 => state.bits(),
+    }
+}
+
 pub(crate) fn port(version: Version, port: &PortDesc) -> Value {
     let mut members = json!({
         "port_no": port_no(version, port.port_no),
         "hw_addr": port.hw_addr.to_string(),
         "name": port.name,
         "config": port.config.bits(),
-        "state": port.state.bits(),
+        "state": state(version, port.state),
         "curr": features(version, port.curr.bits()),
         "advertised": features(version, port.advertised.bits()),
         "supported": features(version, port.supported.bits()),
@@ -76,12 +85,15 @@ pub(crate) fn band(band: &Band) -> Value {
     class(name, members)
 }
 
-pub(crate) fn queue(queue: &PacketQueue) -> Value {
-    let members = json!({
+/// In 1.0 the port is said once for all queues.
+pub(crate) fn queue(version: Version, queue: &PacketQueue) -> Value {
+    let mut members = json!({
         "queue_id": queue.queue_id.0,
-        "port": queue.port.0,
         "properties": list(&queue.properties, property),
     });
+    if version == Version::V1_3 {
+        members["port"] = queue.port.0.into();
+    }
     class("OFPPacketQueue", members)
 }
 

@@ -12,8 +12,8 @@ use openflow::port::{
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
 use openflow::{ActionKind, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version};
 
-use crate::entropy::Entropy;
-use crate::flow;
+use super::entropy::Entropy;
+use super::flow;
 
 pub(crate) fn features(e: &mut Entropy<'_>, version: Version) -> PortFeatures {
     let bits = PortFeatures::from_bits_retain(e.u32());
@@ -90,7 +90,8 @@ pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> Pac
         Version::V1_0 => asked,
         Version::V1_3 => flow::port(e, version),
     };
-    let properties = e.list(|e| match (version, e.below(4)) {
+    let known = if version == Version::V1_3 { 2 } else { 1 };
+    let properties = e.list(|e| match (version, e.below_or(known, 4 - known)) {
         (_, 0) => QueueProperty::MinRate(e.u16()),
         (Version::V1_3, 1) => QueueProperty::MaxRate(e.u16()),
         (Version::V1_3, 2) => {
@@ -133,9 +134,9 @@ pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
 }
 
 fn oxm_id(e: &mut Entropy<'_>) -> OxmId {
-    match e.below(4) {
-        0 => OxmId::Unknown(0x8000_fe00 | u32::from(e.u8())),
-        1 => {
+    match e.below_or(2, 2) {
+        2 => OxmId::Unknown(0x8000_fe00 | u32::from(e.u8())),
+        3 => {
             OxmId::Experimenter { header: 0xffff_0000 | u32::from(e.u16()), experimenter: e.u32() }
         }
         _ => OxmId::Basic { field: e.pick(FIELDS).field, maskable: e.bool() },
@@ -143,9 +144,9 @@ fn oxm_id(e: &mut Entropy<'_>) -> OxmId {
 }
 
 fn type_id<Kind>(e: &mut Entropy<'_>, known: impl Fn(&mut Entropy<'_>) -> Kind) -> TypeId<Kind> {
-    match e.below(4) {
-        0 => TypeId::Unknown(0x100 | u16::from(e.u8())),
-        1 => TypeId::Experimenter(e.u32()),
+    match e.below_or(2, 2) {
+        2 => TypeId::Unknown(0x100 | u16::from(e.u8())),
+        3 => TypeId::Experimenter(e.u32()),
         _ => TypeId::Known(known(e)),
     }
 }
@@ -170,7 +171,7 @@ fn action_id(e: &mut Entropy<'_>) -> TypeId<ActionKind> {
 
 fn property(e: &mut Entropy<'_>) -> TableProperty {
     let on = e.pick(&[OnPacket::Hit, OnPacket::Miss]);
-    match e.below(9) {
+    match e.below_or(8, 1) {
         0 => TableProperty::Instructions(on, e.list(instruction_id)),
         1 => TableProperty::NextTables(on, e.list(|e| TableId(e.u8()))),
         2 => TableProperty::WriteActions(on, e.list(action_id)),
@@ -179,7 +180,7 @@ fn property(e: &mut Entropy<'_>) -> TableProperty {
         5 => TableProperty::Wildcards(e.list(oxm_id)),
         6 => TableProperty::WriteSetField(on, e.list(oxm_id)),
         7 => TableProperty::ApplySetField(on, e.list(oxm_id)),
-        _ => TableProperty::Experimenter {
+        8.. => TableProperty::Experimenter {
             on,
             experimenter: e.u32(),
             exp_type: e.u32(),

@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::field::Format;
-use openflow::flow::{FlowMod, FlowRemoved, FlowStats};
+use openflow::flow::{FlowMod, FlowModFlags, FlowRemoved, FlowStats};
 use openflow::{Action, Field, Instruction, MacAddr, Match, Version};
 use serde_json::{Value, json};
 
-use crate::describe::{base64, buffer, class};
-use crate::element::{list, port_no};
+use super::element::{list, port_no};
+use super::{base64, buffer, class};
 
 fn value(field: Field, number: u128) -> Value {
     match field.row().format {
@@ -118,6 +118,9 @@ fn action(version: Version, action: &Action) -> Value {
         }
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
+        Action::Experimenter { experimenter, data } if version == Version::V1_0 => {
+            ("OFPActionVendorUnknown", json!({ "vendor": experimenter, "data": base64(data) }))
+        }
         Action::Experimenter { experimenter, data } => (
             "OFPActionExperimenterUnknown",
             json!({ "experimenter": experimenter, "data": base64(data) }),
@@ -173,6 +176,14 @@ fn add_instructions(version: Version, members: &mut Value, instructions: &[Instr
     }
 }
 
+/// 1.0's flag of emergency entries has the number of another one in 1.3.
+fn flags(version: Version, flags: FlowModFlags) -> u16 {
+    match version {
+        Version::V1_0 if flags.contains(FlowModFlags::EMERG) => flags.bits() & 3 | 4,
+        Version::V1_0 | Version::V1_3 => flags.bits(),
+    }
+}
+
 pub(crate) fn flow_mod(version: Version, flow: &FlowMod) -> Value {
     let mut members = json!({
         "command": flow.command.number(),
@@ -182,7 +193,7 @@ pub(crate) fn flow_mod(version: Version, flow: &FlowMod) -> Value {
         "priority": flow.priority,
         "buffer_id": buffer(flow.buffer_id),
         "out_port": port_no(version, flow.out_port),
-        "flags": flow.flags.bits(),
+        "flags": flags(version, flow.flags),
         "match": matching(version, &flow.matching),
     });
     if version == Version::V1_3 {
@@ -195,19 +206,22 @@ pub(crate) fn flow_mod(version: Version, flow: &FlowMod) -> Value {
 }
 
 pub(crate) fn removed(version: Version, flow: &FlowRemoved) -> Value {
-    json!({
+    let mut members = json!({
         "cookie": flow.cookie.0,
         "priority": flow.priority,
         "reason": flow.reason.number(),
-        "table_id": flow.table_id.0,
         "duration_sec": flow.duration_s,
         "duration_nsec": flow.duration_ns,
         "idle_timeout": flow.idle_timeout_s,
-        "hard_timeout": flow.hard_timeout_s,
         "packet_count": flow.packet_count,
         "byte_count": flow.byte_count,
         "match": matching(version, &flow.matching),
-    })
+    });
+    if version == Version::V1_3 {
+        members["table_id"] = flow.table_id.0.into();
+        members["hard_timeout"] = flow.hard_timeout_s.into();
+    }
+    members
 }
 
 pub(crate) fn stats(version: Version, flow: &FlowStats) -> Value {
@@ -218,12 +232,14 @@ pub(crate) fn stats(version: Version, flow: &FlowStats) -> Value {
         "priority": flow.priority,
         "idle_timeout": flow.idle_timeout_s,
         "hard_timeout": flow.hard_timeout_s,
-        "flags": flow.flags.bits(),
         "cookie": flow.cookie.0,
         "packet_count": flow.packet_count,
         "byte_count": flow.byte_count,
         "match": matching(version, &flow.matching),
     });
+    if version == Version::V1_3 {
+        members["flags"] = flow.flags.bits().into();
+    }
     add_instructions(version, &mut members, &flow.instructions);
     class("OFPFlowStats", members)
 }

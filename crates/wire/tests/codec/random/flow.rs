@@ -12,7 +12,7 @@ use openflow::{
     MeterId, PortNo, QueueId, TableId, Version,
 };
 
-use crate::entropy::Entropy;
+use super::entropy::Entropy;
 
 /// A port number that the version can say.
 pub(crate) fn port(e: &mut Entropy<'_>, version: Version) -> PortNo {
@@ -165,7 +165,8 @@ fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
             if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
         }
         Version::V1_3 => e.list(|e| {
-            let kind = e.pick(INSTRUCTIONS).kind;
+            let known = INSTRUCTIONS.len() - 1;
+            let kind = INSTRUCTIONS[e.below_or(known, 1)].kind;
             instruction(e, kind)
         }),
     }

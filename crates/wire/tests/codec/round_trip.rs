@@ -1,11 +1,5 @@
 //! Encode, then decode, is the identity: for every row of every table, and for random messages of
 //! both versions. No truncation of what was encoded is accepted.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod element;
-mod entropy;
-mod flow;
-mod message;
 
 use openflow::action::{ACTIONS, Shape};
 use openflow::field::FIELDS;
@@ -15,19 +9,7 @@ use openflow::message::{MESSAGES, MultipartReply, MultipartReplyBody};
 use openflow::{Action, Instruction, Match, Message, Version, Xid};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
-use crate::entropy::Entropy;
-
-/// Choices that differ from row to row but not from run to run.
-fn fixed(seed: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed as u64 + 1);
-    let step = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_be_bytes()[0]
-    };
-    (0..4000).map(step).collect()
-}
+use crate::random::{self, Entropy, bytes};
 
 /// Encodes and decodes; the same must come out, and no truncation may be accepted.
 fn round_trip(version: Version, message: &Message) -> Vec<u8> {
@@ -53,8 +35,8 @@ fn every_field_round_trips_in_every_version_that_has_it() {
         for &version in Version::ALL {
             let mut said = 0;
             for seed in 0..8 {
-                let bytes = fixed(index * 8 + seed);
-                let matching = flow::match_on(&mut Entropy::new(&bytes), version, row.field);
+                let entropy = bytes(index * 8 + seed);
+                let matching = random::match_on(&mut Entropy::new(&entropy), version, row.field);
                 if let Some(matching) = matching {
                     round_trip(version, &flow_with(matching, Vec::new()));
                     said += 1;
@@ -88,8 +70,8 @@ fn every_action_round_trips_in_its_shape() {
             if row.kind.number(version).is_none() {
                 continue;
             }
-            for entropy in [Vec::new(), fixed(index)] {
-                let action = flow::action(&mut Entropy::new(&entropy), version, row.kind);
+            for entropy in [Vec::new(), bytes(index)] {
+                let action = random::action(&mut Entropy::new(&entropy), version, row.kind);
                 let list = Instruction::ApplyActions(vec![action]);
                 let bytes = round_trip(version, &flow_with(Match::any(), vec![list]));
                 let around = match version {
@@ -110,8 +92,8 @@ fn every_action_round_trips_in_its_shape() {
 #[test]
 fn every_instruction_round_trips() {
     for (index, row) in INSTRUCTIONS.iter().enumerate() {
-        for entropy in [Vec::new(), fixed(index)] {
-            let instruction = flow::instruction(&mut Entropy::new(&entropy), row.kind);
+        for entropy in [Vec::new(), bytes(index)] {
+            let instruction = random::instruction(&mut Entropy::new(&entropy), row.kind);
             round_trip(Version::V1_3, &flow_with(Match::any(), vec![instruction]));
         }
     }
@@ -122,8 +104,8 @@ fn every_message_round_trips_in_every_version_that_has_it() {
     for (index, row) in MESSAGES.iter().enumerate() {
         for &version in Version::ALL {
             for seed in 0..16 {
-                let entropy = if seed == 0 { Vec::new() } else { fixed(index * 16 + seed) };
-                let message = message::message(&mut Entropy::new(&entropy), version, row.kind);
+                let entropy = if seed == 0 { Vec::new() } else { bytes(index * 16 + seed) };
+                let message = random::message(&mut Entropy::new(&entropy), version, row.kind);
                 if row.kind.number(version).is_some() {
                     round_trip(version, &message);
                 } else {
@@ -160,7 +142,7 @@ fn frames(version: Version, body: MultipartReplyBody) -> (Vec<Vec<u8>>, u64) {
 fn long_replies_are_split_between_elements() {
     for &version in Version::ALL {
         let flows: Vec<_> = (0..3000)
-            .map(|at| flow::stats(&mut Entropy::new(&fixed(at)[..200]), version))
+            .map(|at| random::stats(&mut Entropy::new(&bytes(at)[..200]), version))
             .collect();
         let body = MultipartReplyBody::Flow(flows.clone());
         let frames = frames(version, body).0;
@@ -178,8 +160,9 @@ fn long_replies_are_split_between_elements() {
 
 #[test]
 fn what_cannot_be_said_is_left_out_and_counted() {
-    let mut flows: Vec<_> =
-        (0..9).map(|at| flow::stats(&mut Entropy::new(&fixed(at)[..200]), Version::V1_0)).collect();
+    let mut flows: Vec<_> = (0..9)
+        .map(|at| random::stats(&mut Entropy::new(&bytes(at)[..200]), Version::V1_0))
+        .collect();
     let sayable = flows.clone();
     let mut unsayable = flows[0].clone();
     unsayable.matching = Match::any().with(openflow::Field::Metadata, 1);
@@ -199,7 +182,7 @@ proptest! {
         entropy in prop::collection::vec(any::<u8>(), 0..800),
     ) {
         if row.kind.number(version).is_some() {
-            round_trip(version, &message::message(&mut Entropy::new(&entropy), version, row.kind));
+            round_trip(version, &random::message(&mut Entropy::new(&entropy), version, row.kind));
         }
     }
 
@@ -208,7 +191,7 @@ proptest! {
         version in prop::sample::select(Version::ALL),
         entropy in prop::collection::vec(any::<u8>(), 0..800),
     ) {
-        let body = message::reply_body(&mut Entropy::new(&entropy), version);
+        let body = random::reply_body(&mut Entropy::new(&entropy), version);
         let (frames, left_out) = frames(version, body.clone());
         assert_eq!((joined(&frames), left_out), (vec![body], 0));
     }

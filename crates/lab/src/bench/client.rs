@@ -1,0 +1,252 @@
+//! The bench's OpenFlow connection to a switch: loads flow entries and reads port counters.
+//!
+//! OpenFlow 1.3 over a Unix socket, one thread, no state beyond the bytes that have come: every
+//! switch under test is asked the same way. It must never wait without asking whether the run was
+//! interrupted.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use openflow::flow::FlowMod;
+use openflow::message::{
+    ErrorMessage, Hello, Message, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+};
+use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
+use openflow::{PortNo, Version, Xid};
+
+use crate::cancel::Cancel;
+
+const VERSION: Version = Version::V1_3;
+
+/// How long one answer may take: a barrier behind a million flow entries is the longest.
+const ANSWER_LIMIT: Duration = Duration::from_secs(300);
+
+/// How long a read waits before it asks whether to go on.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Bytes of flow-mods that are written at once.
+const CHUNK: usize = 1 << 17;
+
+/// How loading went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded {
+    /// Flow entries.
+    pub(super) entries: u64,
+    /// Seconds from the first byte to the barrier reply.
+    pub(super) seconds: f64,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    stream: UnixStream,
+    cancel: Cancel,
+    next_xid: u32,
+    /// Bytes that have come, from `parsed` on not yet looked at.
+    inbox: Vec<u8>,
+    parsed: usize,
+}
+
+impl Client {
+    /// Connects and agrees on the version.
+    ///
+    /// # Errors
+    /// Nobody listens, or it does not speak OpenFlow 1.3.
+    pub(super) fn connect(path: &Path, cancel: &Cancel) -> Result<Self> {
+        let stream = UnixStream::connect(path)
+            .with_context(|| format!("cannot connect to {}", path.display()))?;
+        stream.set_read_timeout(Some(STEP)).context("setting a timeout")?;
+        let mut client =
+            Self { stream, cancel: cancel.clone(), next_xid: 1, inbox: Vec::new(), parsed: 0 };
+        client.send(&Message::Hello(Hello { versions: None }))?;
+        client.wait("a hello", |_, message| matches!(message, Message::Hello(_)).then_some(()))?;
+        Ok(client)
+    }
+
+    /// Adds the flow entries and waits until they are in force.
+    ///
+    /// # Errors
+    /// The first entry that is not understood, or that the switch refuses.
+    pub(super) fn load(
+        &mut self,
+        entries: impl Iterator<Item = Result<FlowMod>>,
+    ) -> Result<Loaded> {
+        let start = Instant::now();
+        let mut count = 0;
+        let mut chunk = Vec::with_capacity(2 * CHUNK);
+        for entry in entries {
+            let xid = self.take_xid();
+            wire::encode_into(&mut chunk, VERSION, xid, &Message::FlowMod(entry?))
+                .with_context(|| format!("flow entry {}", count + 1))?;
+            count += 1;
+            if chunk.len() >= CHUNK {
+                self.write(&chunk)?;
+                chunk.clear();
+                self.look_for_errors()?;
+            }
+        }
+        self.write(&chunk)?;
+        self.barrier()?;
+        Ok(Loaded { entries: count, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// Waits until everything before is done.
+    ///
+    /// # Errors
+    /// An error message that has come, or no answer.
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        let asked = self.send(&Message::BarrierRequest)?;
+        self.wait("a barrier reply", |xid, message| {
+            (xid == asked && *message == Message::BarrierReply).then_some(())
+        })
+    }
+
+    /// The counters of all ports.
+    ///
+    /// # Errors
+    /// An error message that has come, or no answer.
+    pub(super) fn port_stats(&mut self) -> Result<Vec<PortStats>> {
+        let body = MultipartRequestBody::PortStats(PortNo::ANY);
+        let request = MultipartRequest { body, more: false };
+        let asked = self.send(&Message::MultipartRequest(request))?;
+        let mut all = Vec::new();
+        self.wait("port counters", |xid, message| {
+            let Message::MultipartReply(reply) = message else { return None };
+            if let (MultipartReplyBody::PortStats(part), true) = (&mut reply.body, xid == asked) {
+                all.append(part);
+                return (!reply.more).then(|| std::mem::take(&mut all));
+            }
+            None
+        })
+    }
+
+    /// Takes a port down, so that the switch receives nothing by it any more.
+    ///
+    /// # Errors
+    /// An error message that has come, no answer, or no such port.
+    pub(super) fn take_down(&mut self, port: PortNo) -> Result<()> {
+        let body = MultipartRequestBody::PortDesc;
+        let asked =
+            self.send(&Message::MultipartRequest(MultipartRequest { body, more: false }))?;
+        let mut all = Vec::new();
+        let all = self.wait("port descriptions", |xid, message| {
+            let Message::MultipartReply(reply) = message else { return None };
+            if let (MultipartReplyBody::PortDesc(part), true) = (&mut reply.body, xid == asked) {
+                all.append(part);
+                return (!reply.more).then(|| std::mem::take(&mut all));
+            }
+            None
+        })?;
+        let Some(desc) = all.into_iter().find(|desc| desc.port_no == port) else {
+            bail!("the switch has no port {port}")
+        };
+        let (config, mask) = (PortConfig::PORT_DOWN, PortConfig::PORT_DOWN);
+        let advertise = PortFeatures::empty();
+        let change = PortMod { port_no: port, hw_addr: desc.hw_addr, config, mask, advertise };
+        self.send(&Message::PortMod(change))?;
+        self.barrier()
+    }
+
+    fn take_xid(&mut self) -> Xid {
+        self.next_xid = self.next_xid.wrapping_add(1);
+        Xid(self.next_xid)
+    }
+
+    fn send(&mut self, message: &Message) -> Result<Xid> {
+        let xid = self.take_xid();
+        let frame = wire::encode(VERSION, xid, message).context("encoding a message")?;
+        self.write(&frame)?;
+        Ok(xid)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes).context("the switch has closed the connection")
+    }
+
+    /// Reads what has come without waiting and fails if the switch refused something.
+    fn look_for_errors(&mut self) -> Result<()> {
+        self.cancel.check()?;
+        self.stream.set_nonblocking(true).context("setting a socket")?;
+        let read = self.read();
+        self.stream.set_nonblocking(false).context("setting a socket")?;
+        read?;
+        while let Some((_, message)) = self.next()? {
+            self.handle(message)?;
+        }
+        Ok(())
+    }
+
+    /// Reads once; false when nothing has come.
+    fn read(&mut self) -> Result<bool> {
+        let mut buffer = [0; 1 << 16];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => bail!("the switch has closed the connection"),
+            Ok(count) => {
+                self.inbox.drain(..self.parsed);
+                self.parsed = 0;
+                self.inbox.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error).context("reading from the switch"),
+        }
+    }
+
+    /// The next whole message that has come.
+    fn next(&mut self) -> Result<Option<(Xid, Message)>> {
+        let waiting = self.inbox.get(self.parsed..).unwrap_or_default();
+        let Some(len) = wire::frame_len(waiting).map_err(anyhow::Error::from)? else {
+            return Ok(None);
+        };
+        let Some(frame) = waiting.get(..len) else { return Ok(None) };
+        self.parsed += len;
+        if frame.get(1) == Some(&0) {
+            return Ok(Some((Xid(0), Message::Hello(Hello { versions: None }))));
+        }
+        let (_, xid, message) = wire::decode(frame).context("a message of the switch")?;
+        Ok(Some((xid, message)))
+    }
+
+    /// What every connection has to do with a message that nobody waits for.
+    fn handle(&mut self, message: Message) -> Result<()> {
+        if let Message::Error(error) = &message {
+            bail!("the switch refuses: {}", told(error));
+        }
+        if let Message::EchoRequest(body) = message {
+            self.send(&Message::EchoReply(body))?;
+        }
+        Ok(())
+    }
+
+    fn wait<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(Xid, &mut Message) -> Option<T>,
+    ) -> Result<T> {
+        let start = Instant::now();
+        loop {
+            while let Some((xid, mut message)) = self.next()? {
+                if let Some(found) = wanted(xid, &mut message) {
+                    return Ok(found);
+                }
+                self.handle(message)?;
+            }
+            self.cancel.check()?;
+            if start.elapsed() > ANSWER_LIMIT {
+                bail!("the switch did not send {what} within {} s", ANSWER_LIMIT.as_secs());
+            }
+            self.read()?;
+        }
+    }
+}
+
+fn told(error: &ErrorMessage) -> String {
+    match error.error(VERSION) {
+        Some(known) => known.to_string(),
+        None => format!("type {} code {}", error.error_type, error.code),
+    }
+}

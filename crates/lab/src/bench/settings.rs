@@ -1,0 +1,197 @@
+//! What a bench run is set to, and whether this machine can do it.
+//!
+//! Whatever is missing (cores, rights, huge pages) is told before anything is started, with what
+//! helps. Nothing here may change the machine.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+
+use super::workload::Workload;
+
+/// Megabytes of huge pages that one forwarder with DPDK ports takes.
+pub(super) const HUGE_MB: u64 = 512;
+
+/// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
+const DPDK_FRAMES_MAX: usize = 120_000;
+
+/// What the ports are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PortsKind {
+    /// The trace replayed from memory, and a counter.
+    Memory,
+    /// DPDK's net_pcap and net_null: the same devices for every switch; needs root, huge pages and
+    /// a build with the cargo feature dpdk.
+    Dpdk,
+}
+
+impl PortsKind {
+    /// The name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Dpdk => "dpdk",
+        }
+    }
+
+    /// Whether these ports can replay the trace of `workload`.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub(super) fn check(self, workload: &Workload) -> Result<()> {
+        ensure!(
+            self == Self::Memory || workload.frames <= DPDK_FRAMES_MAX,
+            "{}: a DPDK port replays at most {DPDK_FRAMES_MAX} packets, the trace has {}: use \
+             --ports memory",
+            workload.name,
+            workload.frames
+        );
+        Ok(())
+    }
+
+    /// Port 1 and port 2 in the text that `weir switch --port` takes.
+    pub(super) fn specs(self, workload: &Workload, _workers: usize) -> [String; 2] {
+        let trace = workload.trace.display();
+        match self {
+            Self::Memory => [format!("pcap:{trace}?loop=true"), "null:sink".to_owned()],
+            Self::Dpdk => [
+                format!("dpdk:net_pcap0,rx_pcap={trace},infinite_rx=1"),
+                "dpdk:net_null0,no-rx=1".to_owned(),
+            ],
+        }
+    }
+}
+
+/// Whether the datapath's caches work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Cache {
+    /// As the switch comes.
+    On,
+    /// Every packet goes through the flow tables.
+    Off,
+}
+
+impl Cache {
+    /// The name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What Weir is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Rival {
+    /// Open vSwitch with DPDK, as Debian packages it, with the same flow entries.
+    OvsDpdk,
+    /// DPDK's testpmd in the mode of --wire; Weir forwards without tables too.
+    Testpmd,
+}
+
+/// A forwarding mode without tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Wire {
+    /// Packets stay as they are.
+    Io,
+    /// Both Ethernet addresses are set.
+    Mac,
+    /// The Ethernet addresses are exchanged.
+    Macswap,
+}
+
+impl Wire {
+    /// The mode's name, testpmd's and `weir switch`'s.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Mac => "mac",
+            Self::Macswap => "macswap",
+        }
+    }
+}
+
+/// What a run is set to.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// The `weir` that is measured.
+    pub(super) weir: PathBuf,
+    /// What the ports are.
+    pub(super) ports: PortsKind,
+    /// Whether the caches work.
+    pub(super) cache: Cache,
+    /// Forwarding threads of Weir.
+    pub(super) workers: usize,
+    /// The core of the first forwarding thread; the others follow.
+    pub(super) core: usize,
+    /// Seconds of each measurement.
+    pub(super) seconds: f64,
+    /// How often each forwarder is measured.
+    pub(super) repeats: usize,
+    /// What Weir is compared with.
+    pub(super) rival: Option<Rival>,
+    /// The mode of the upper bound.
+    pub(super) wire: Wire,
+    /// Whether the upper bound is measured.
+    pub(super) limit: bool,
+}
+
+impl Settings {
+    /// A core that forwards nothing, for everything that is not forwarding.
+    pub(super) fn control_core(&self) -> usize {
+        let forwards = self.core..self.core + self.workers;
+        (0..).find(|core| !forwards.contains(core)).unwrap_or(0)
+    }
+
+    /// Whether this machine can do it.
+    ///
+    /// # Errors
+    /// What is missing, and what helps.
+    pub(super) fn check(&self) -> Result<()> {
+        let cores = netdev::sys::affinity::allowed_cpus().context("asking for the cores")?;
+        let last = self.core + self.workers - 1;
+        if let Some(missing) = (self.core..=last).find(|core| !cores.contains(core)) {
+            let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+            bail!(
+                "no core {missing} to forward on, there is {}: choose with --core and --workers",
+                cores.join(", ")
+            );
+        }
+        if self.rival.is_none() && self.ports == PortsKind::Memory {
+            return Ok(());
+        }
+        if self.rival.is_some() {
+            ensure!(
+                self.ports == PortsKind::Dpdk,
+                "--vs compares on the same devices: add --ports dpdk"
+            );
+            ensure!(self.workers == 1, "--vs compares one core with one core: leave --workers out");
+        }
+        ensure!(rustix::process::geteuid().is_root(), "--ports dpdk needs root for huge pages");
+        check_huge_pages(1 + u64::from(self.rival.is_some()))
+    }
+}
+
+/// Whether there are huge pages for that many forwarders.
+fn check_huge_pages(forwarders: u64) -> Result<()> {
+    let text = std::fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
+    let number = |key: &str| -> Option<u64> {
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        line.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    let (Some(free), Some(size_kb)) = (number("HugePages_Free:"), number("Hugepagesize:")) else {
+        bail!("this kernel has no huge pages; --ports memory needs none");
+    };
+    let (has_mb, needs_mb) = (free * size_kb / 1024, forwarders * HUGE_MB);
+    if has_mb < needs_mb {
+        let total = number("HugePages_Total:").unwrap_or(0);
+        let wish = total + (needs_mb - has_mb).div_ceil(size_kb / 1024);
+        bail!(
+            "{has_mb} MB of huge pages are free and {needs_mb} MB are needed: \
+             echo {wish} > /proc/sys/vm/nr_hugepages (or --ports memory, which needs none)"
+        );
+    }
+    Ok(())
+}

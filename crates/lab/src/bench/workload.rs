@@ -1,0 +1,100 @@
+//! A datapath workload: a trace and the flow entries it meets, as two files of one name.
+//!
+//! `NAME.pcap` enters port 1 over and over; `NAME.flows` is one flow entry a line in the syntax of
+//! `ovs-ofctl`, and a correct switch sends every packet out of port 2. Nothing here may depend on
+//! what the workload is about.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::text::parse_flow_mod;
+
+/// One workload, whose files are there.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// What the files are called.
+    pub(super) name: String,
+    /// The trace.
+    pub(super) trace: PathBuf,
+    /// The flow entries.
+    pub(super) flows: PathBuf,
+    /// Packets of the trace.
+    pub(super) frames: usize,
+}
+
+impl Workload {
+    /// The workload `name` of the folder.
+    ///
+    /// # Errors
+    /// A file is missing or is no capture: with what makes the files.
+    pub(super) fn find(folder: &Path, name: &str) -> Result<Self> {
+        let folder = std::path::absolute(folder).context("cannot find the current folder")?;
+        let file = |ending: &str| {
+            let path = folder.join(format!("{name}.{ending}"));
+            ensure!(
+                path.is_file(),
+                "no workload {name:?}: there is no file {}; \
+                 contrib/workloads/workloads.py make NAME FOLDER writes one, \
+                 contrib/workloads/workloads.py list names them",
+                path.display()
+            );
+            Ok(path)
+        };
+        let (trace, flows) = (file("pcap")?, file("flows")?);
+        let bytes = std::fs::read(&trace).with_context(|| format!("{}", trace.display()))?;
+        let capture =
+            netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
+        ensure!(!capture.is_empty(), "{}: no packet", trace.display());
+        Ok(Self { name: name.to_owned(), trace, flows, frames: capture.len() })
+    }
+
+    /// The flow entries, read as they are asked for.
+    ///
+    /// # Errors
+    /// The file cannot be read; each entry that is not understood, with its line.
+    pub(super) fn flow_mods(&self) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
+        let path = self.flows.clone();
+        let file = File::open(&path).with_context(|| format!("{}", path.display()))?;
+        let lines = BufReader::with_capacity(1 << 20, file).lines().enumerate();
+        Ok(lines.filter_map(move |(number, line)| {
+            let place = || format!("{}, line {}", path.display(), number + 1);
+            let line = match line {
+                Ok(line) => line,
+                Err(error) => return Some(Err(error).with_context(place)),
+            };
+            let text = line.trim();
+            if text.is_empty() || text.starts_with('#') {
+                return None;
+            }
+            Some(parse_flow_mod(text, FlowModCommand::Add).with_context(place))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Workload;
+
+    #[test]
+    fn a_workload_is_found_and_its_entries_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = Workload::find(folder.path(), "w").unwrap_err().to_string();
+        assert!(told.contains("w.pcap") && told.contains("workloads.py make"), "{told}");
+        let mut trace = netdev::pcap::file_header();
+        assert!(netdev::pcap::append_record(&mut trace, Duration::ZERO, &[1; 60]));
+        std::fs::write(folder.path().join("w.pcap"), trace).unwrap();
+        let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
+        std::fs::write(folder.path().join("w.flows"), entries).unwrap();
+        let workload = Workload::find(folder.path(), "w").unwrap();
+        assert_eq!(workload.frames, 1);
+        let read: Vec<_> = workload.flow_mods().unwrap().collect();
+        assert_eq!((read.len(), read[0].is_ok()), (2, true));
+        let told = format!("{:#}", read[1].as_ref().unwrap_err());
+        assert!(told.contains("w.flows, line 4: column 9"), "{told}");
+    }
+}
