@@ -10,12 +10,16 @@
 //! everything that the seam shows.
 
 mod classifier;
+mod control;
+mod forwarder;
 mod op;
 mod pattern;
 mod shared;
 mod sys;
 
 pub use self::classifier::{Classifier, Live};
+pub use self::forwarder::{Forwarder, Sink};
+pub use self::control::{Control, Done, Dump, Tell};
 pub use self::op::{EntryId, Op, Ticket};
 pub use self::pattern::{Mask, MaskWord, Masks, Pattern};
 pub use self::shared::Shared;

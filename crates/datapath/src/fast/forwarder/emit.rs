@@ -1,0 +1,193 @@
+//! Giving verdicts: what leaves by ports, goes to the controller or is dropped, and its counters.
+//!
+//! Every way of a packet, step by step or by a program, ends here, so that all of them count and
+//! tell the same. What `NORMAL` learns is kept until the packet is done, because a packet must not
+//! see what it taught itself.
+
+use openflow::message::{PacketIn, PacketInReason};
+use openflow::{Field, MacAddr, Match, PortNo, QueueId};
+use packet::{Meta, PacketBuf, extract};
+
+use super::Sink;
+use super::replica::Replica;
+use crate::action_set::Origin;
+use crate::counter::{Counter, DropReason};
+use crate::macs::{Station, is_link_local, is_multicast};
+use crate::ports::Port;
+use crate::time::Nanos;
+
+/// The way out of one packet.
+pub(super) struct Emit<'a, S> {
+    pub(super) replica: &'a Replica,
+    pub(super) sink: &'a mut S,
+    pub(super) now: Nanos,
+    /// Verdicts of this packet so far.
+    pub(super) given: usize,
+    /// What `NORMAL` saw.
+    learnt: Vec<(Station, PortNo)>,
+}
+
+impl<'a, S: Sink> Emit<'a, S> {
+    pub(super) fn new(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
+        Self { replica, sink, now, given: 0, learnt: Vec::new() }
+    }
+
+    /// Ends the packet: one that met nothing that decided about it is dropped here.
+    pub(super) fn close(&mut self) {
+        if self.given == 0 {
+            self.drop(DropReason::NoOutput);
+        }
+        self.given = 0;
+        if !self.learnt.is_empty() {
+            let (config, now) = (&self.replica.config, self.now);
+            self.replica.shared().with_macs(|macs| {
+                for (station, port) in self.learnt.drain(..) {
+                    macs.learn(station, port, config, now);
+                }
+            });
+        }
+    }
+
+    /// Drops the packet or a copy, for this reason.
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        self.given += 1;
+        self.replica.count_drops(reason, 1);
+        self.sink.dropped(reason);
+    }
+
+    /// A copy of a frame, in a buffer of the sink's.
+    pub(super) fn copy(&mut self, frame: &PacketBuf) -> PacketBuf {
+        let mut copy = self.sink.spare();
+        copy.assign(frame.bytes());
+        copy
+    }
+
+    /// Sends a copy by one port, whatever port the packet came in by.
+    pub(super) fn send(&mut self, frame: &PacketBuf, number: PortNo, queue: Option<QueueId>) {
+        let Some(port) = self.replica.ports.get(number) else {
+            return self.drop(DropReason::NoSuchPort);
+        };
+        if let Some(reason) = port.refuses_tx() {
+            self.refuse(number);
+            return self.drop(reason);
+        }
+        let copy = self.copy(frame);
+        self.hand_over(copy, number, queue);
+    }
+
+    /// Counts a packet that a port refused to send.
+    pub(super) fn refuse(&self, port: PortNo) {
+        if let Some(cell) = self.replica.port_cell(port) {
+            cell.tx_dropped.add(1);
+        }
+    }
+
+    /// Sends a frame by a port that is known to send.
+    pub(super) fn hand_over(&mut self, frame: PacketBuf, port: PortNo, queue: Option<QueueId>) {
+        self.given += 1;
+        self.replica.count_tx(port, queue, 1, frame.len() as u64, self.now);
+        self.sink.output(port, queue, frame);
+    }
+
+    /// Sends by all ports that can send and are `wanted`, but for the ingress port. Ports that
+    /// cannot send are not meant, so they count no drop.
+    pub(super) fn flood(
+        &mut self,
+        frame: &PacketBuf,
+        in_port: PortNo,
+        queue: Option<QueueId>,
+        wanted: impl Fn(&Port) -> bool,
+    ) {
+        let mut any = false;
+        let replica = self.replica;
+        for (number, port) in replica.ports.iter() {
+            if number != in_port && port.refuses_tx().is_none() && wanted(port) {
+                any = true;
+                let copy = self.copy(frame);
+                self.hand_over(copy, number, queue);
+            }
+        }
+        if !any {
+            self.drop(DropReason::NoPortLeft);
+        }
+    }
+
+    /// Forwards as a learning switch does, without changing the packet (clause 4.5).
+    pub(super) fn normal(&mut self, frame: &PacketBuf, in_port: PortNo, queue: Option<QueueId>) {
+        let key = extract(frame.bytes(), &Meta::port(in_port));
+        let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
+        let vlan = u16::try_from(key.get(Field::VlanVid)).unwrap_or(0) & 0x0fff;
+        let (src, dst) = (address(Field::EthSrc), address(Field::EthDst));
+        if !is_multicast(src) && self.replica.ports.get(in_port).is_some() {
+            self.learnt.push(((vlan, src), in_port));
+        }
+        if is_link_local(dst) {
+            return self.drop(DropReason::Reserved);
+        }
+        let (config, now) = (&self.replica.config, self.now);
+        let known = if is_multicast(dst) {
+            None
+        } else {
+            self.replica.shared().with_macs(|macs| macs.port((vlan, dst), config, now))
+        };
+        match known {
+            None => self.flood(frame, in_port, queue, |port| !port.no_flood()),
+            Some(port) if port == in_port => self.drop(DropReason::ToIngress),
+            Some(port) => self.send(frame, port, queue),
+        }
+    }
+
+    /// Sends the packet to the controller, as it is now (clause 7.4.1).
+    pub(super) fn packet_in(
+        &mut self,
+        frame: &PacketBuf,
+        meta: &Meta,
+        reason: PacketInReason,
+        origin: Origin,
+        max_len: u16,
+    ) {
+        let in_port = self.replica.ports.get(meta.in_port);
+        if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
+            return self.drop(DropReason::NoPacketIn);
+        }
+        self.give_packet_in(frame, context(meta), reason, origin, max_len);
+    }
+
+    /// Sends the packet to the controller, where nothing forbids that.
+    pub(super) fn give_packet_in(
+        &mut self,
+        frame: &PacketBuf,
+        matching: Match,
+        reason: PacketInReason,
+        origin: Origin,
+        max_len: u16,
+    ) {
+        self.given += 1;
+        self.replica.count(Counter::PacketIns, 1);
+        let message = PacketIn {
+            buffer_id: None,
+            total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+            reason,
+            table_id: origin.table_id,
+            cookie: origin.cookie,
+            matching,
+            data: frame.bytes().to_vec(),
+        };
+        self.sink.packet_in(message, max_len);
+    }
+}
+
+/// What a packet-in says beside the packet: its ports, and metadata and tunnel where there are any.
+pub(super) fn context(meta: &Meta) -> Match {
+    let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
+    if meta.in_phy_port != meta.in_port {
+        context = context.with(Field::InPhyPort, meta.in_phy_port.0.into());
+    }
+    if meta.metadata != 0 {
+        context = context.with(Field::Metadata, meta.metadata.into());
+    }
+    if meta.tunnel_id != 0 {
+        context = context.with(Field::TunnelId, meta.tunnel_id.into());
+    }
+    context
+}

@@ -1,0 +1,71 @@
+//! Packet-outs: a list of actions on a packet that the controller gives (clause 7.3.7).
+
+use std::ops::ControlFlow;
+
+use openflow::message::PacketOut;
+use openflow::{Error, Field, Match};
+use packet::FlowKey;
+
+use super::walk::{Packet, Walk};
+use super::{Forwarder, Sink};
+use crate::action_set::Origin;
+use crate::counter::Counter;
+use crate::facts::Facts;
+use crate::time::Nanos;
+use crate::validate::{Existing, Place, check_actions, check_packet_out};
+
+/// The fields that others need as their prerequisites.
+const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
+
+impl Forwarder {
+    /// Carries out a packet-out (clause 7.3.7); gives at least one verdict.
+    ///
+    /// # Errors
+    /// `OFPBRC_BUFFER_UNKNOWN` for any buffer, `OFPBRC_BAD_PORT`, `OFPBRC_BAD_PACKET`, and the
+    /// errors of its actions; nothing is sent then.
+    pub fn packet_out(
+        &mut self,
+        packet_out: &PacketOut,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        check_packet_out(packet_out)?;
+        let replica = &self.replica;
+        let mut frame = sink.spare();
+        frame.assign(&packet_out.data);
+        let mut packet = Packet::new(frame, packet_out.in_port);
+        let existing = Existing {
+            n_tables: replica.config.n_tables,
+            group: &|id| replica.groups.get(id).is_some(),
+            meter: &|id| replica.meter(id).is_some(),
+        };
+        let mut facts = Facts::of(&shown(&packet.key()));
+        let checked = check_actions(&packet_out.actions, Place::PacketOut, &mut facts, &existing);
+        if let Err(error) = checked {
+            sink.done(packet.frame);
+            return Err(error);
+        }
+        replica.count(Counter::PacketOuts, 1);
+        let mut walk = Walk::new(replica, sink, now);
+        walk.table_allowed = true;
+        // A TTL that is used up ends the list; its verdict is given by then.
+        let _done = packet_out.actions.iter().try_for_each(|action| {
+            walk.act(&mut packet, action, Origin::NONE)?;
+            ControlFlow::<()>::Continue(())
+        });
+        walk.emit.close();
+        sink.done(packet.frame);
+        Ok(())
+    }
+}
+
+/// What the packet itself makes certain.
+fn shown(key: &FlowKey) -> Match {
+    DECISIVE.iter().fold(Match::any(), |known, field| {
+        if key.has(*field) || *field == Field::VlanVid {
+            known.with(*field, key.get(*field))
+        } else {
+            known
+        }
+    })
+}

@@ -1,0 +1,408 @@
+//! What a forwarder knows: its own copy of tables, groups, meters, ports and settings.
+//!
+//! Changed by ops between batches and only read while packets pass, so nothing here is shared and
+//! nothing is locked but meters. Counters are the shared ones. It must never decide anything: that
+//! is the business of whoever reads it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use packet::FlowKey;
+
+use super::super::classifier::Classifier;
+use super::super::op::{Behaviour, Change, EntryId, Insert, Life};
+use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
+use crate::action_set::Origin;
+use crate::config::{Config, Settings};
+use crate::counter::{Counter, DropReason};
+use crate::groups::Groups;
+use crate::meters::Meter;
+use crate::ports::Ports;
+use crate::select::mix;
+use crate::time::Nanos;
+
+/// A flow entry. It stays readable after its removal, until its place is given to another one, so
+/// that its last counts still find their table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) table: TableId,
+    pub(super) origin: Origin,
+    pub(super) life: Life,
+    pub(super) kind: Arc<Kind>,
+}
+
+/// What a lookup has to know of a behaviour, found out once for all entries that have it.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// Never given twice, unlike the behaviour's number.
+    pub(super) id: u32,
+    behaviour: Arc<Behaviour>,
+    /// The table to go on in.
+    pub(super) next: Option<TableId>,
+    /// Metadata bits that are written, and which.
+    pub(super) metadata: Option<(u64, u64)>,
+    /// Whether it does nothing but lead to the next table, perhaps writing metadata.
+    pub(super) is_plain: bool,
+    /// Applied actions that change what later tables see, in their order.
+    pub(super) changes: Box<[Action]>,
+    /// The meter, which comes before everything else.
+    pub(super) meter: Option<MeterId>,
+}
+
+impl Kind {
+    fn new(id: u32, behaviour: &Arc<Behaviour>) -> Self {
+        let mut kind = Self {
+            id,
+            behaviour: Arc::clone(behaviour),
+            next: None,
+            metadata: None,
+            is_plain: true,
+            changes: Box::default(),
+            meter: None,
+        };
+        for instruction in &behaviour.instructions {
+            match instruction {
+                Instruction::GotoTable(table) => kind.next = Some(*table),
+                Instruction::WriteMetadata { metadata, mask } => {
+                    kind.metadata = Some((*metadata, *mask));
+                }
+                Instruction::ApplyActions(actions) => {
+                    kind.is_plain &= actions.is_empty();
+                    kind.changes = actions.iter().filter(|a| changes(a)).cloned().collect();
+                }
+                Instruction::Meter(id) => {
+                    kind.is_plain = false;
+                    kind.meter = Some(*id);
+                }
+                Instruction::WriteActions(_) | Instruction::ClearActions => kind.is_plain = false,
+                // Refused when the entry came.
+                Instruction::Experimenter { .. } => {}
+            }
+        }
+        kind
+    }
+
+    pub(super) fn instructions(&self) -> &[Instruction] {
+        &self.behaviour.instructions
+    }
+}
+
+/// Whether an action changes the packet or what is known of it, so that a later table may see it.
+pub(super) fn changes(action: &Action) -> bool {
+    match action {
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::Group(_)
+        | Action::SetQueue(_)
+        | Action::Experimenter { .. } => false,
+        Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::PushVlan(_)
+        | Action::PopVlan
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::SetField { .. }
+        | Action::PushPbb(_)
+        | Action::PopPbb
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::StripVlan
+        | Action::SetDlSrc(_)
+        | Action::SetDlDst(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_) => true,
+    }
+}
+
+/// The counters of a port, and those of its queues that this forwarder has used.
+#[derive(Debug)]
+pub(super) struct Exit {
+    counters: Arc<PortCounters>,
+    queues: RefCell<BTreeMap<QueueId, Arc<QueueCounters>>>,
+}
+
+/// A forwarder's copy of everything that packets meet.
+#[derive(Debug)]
+pub(super) struct Replica {
+    number: usize,
+    shared: Arc<Shared>,
+    pub(super) config: Config,
+    pub(super) settings: Settings,
+    tables: Vec<Classifier>,
+    entries: Vec<Option<Entry>>,
+    kinds: HashMap<u32, Arc<Kind>>,
+    kinds_made: u32,
+    pub(super) groups: Groups,
+    group_counters: BTreeMap<GroupId, Arc<GroupCounters>>,
+    meters: BTreeMap<MeterId, Arc<Mutex<Meter>>>,
+    pub(super) ports: Ports,
+    exits: BTreeMap<PortNo, Exit>,
+}
+
+impl Replica {
+    pub(super) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
+        let tables = (0..config.n_tables.max(1)).map(|table| mix(seed ^ u64::from(table)));
+        Self {
+            number,
+            shared,
+            config: config.clone(),
+            settings: config.settings,
+            tables: tables.map(Classifier::new).collect(),
+            entries: Vec::new(),
+            kinds: HashMap::new(),
+            kinds_made: 0,
+            groups: Groups::default(),
+            group_counters: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            ports: Ports::default(),
+            exits: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a change over. Folds are not its business.
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Insert(insert) => self.insert(insert),
+            Change::Exchange { old, new } => {
+                if let Some(table) = self.tables.get_mut(usize::from(new.table.0)) {
+                    table.remove(&new.pattern, new.priority, old);
+                }
+                self.insert(new);
+            }
+            Change::Replace { table, id, origin, life, behaviour } => {
+                let kind = self.kind_of(&behaviour);
+                self.put_entry(id, Entry { table, origin, life, kind });
+            }
+            Change::Remove { table, id, pattern, priority } => {
+                if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
+                    table.remove(&pattern, priority, id);
+                }
+            }
+            Change::Group { id, group } => {
+                let counters = group.as_ref().map(|state| Arc::clone(&state.counters));
+                self.groups.put(id, group.map(|state| state.group.clone()));
+                match counters {
+                    Some(counters) => drop(self.group_counters.insert(id, counters)),
+                    None => drop(self.group_counters.remove(&id)),
+                }
+            }
+            Change::Meter { id, meter: Some(meter) } => drop(self.meters.insert(id, meter)),
+            Change::Meter { id, meter: None } => drop(self.meters.remove(&id)),
+            Change::Port { port, state } => {
+                let counters = state.as_ref().map(|state| Arc::clone(&state.counters));
+                self.ports.put(port, state.map(|state| state.port.clone()));
+                match counters {
+                    Some(counters) => self.put_exit(port, counters),
+                    None => drop(self.exits.remove(&port)),
+                }
+            }
+            Change::Settings(settings) => self.settings = settings,
+            Change::Fold(_) => {}
+        }
+    }
+
+    fn insert(&mut self, insert: Insert) {
+        let Insert { table, id, pattern, priority, seq, origin, life, behaviour } = insert;
+        let kind = self.kind_of(&behaviour);
+        self.put_entry(id, Entry { table, origin, life, kind });
+        if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
+            table.insert(&pattern, priority, seq, id);
+        }
+    }
+
+    fn put_entry(&mut self, id: EntryId, entry: Entry) {
+        let index = id.0 as usize;
+        if self.entries.len() <= index {
+            self.entries.resize_with(index + 1, || None);
+        }
+        self.entries[index] = Some(entry);
+    }
+
+    fn put_exit(&mut self, port: PortNo, counters: Arc<PortCounters>) {
+        let known = self.exits.get(&port);
+        if !known.is_some_and(|exit| Arc::ptr_eq(&exit.counters, &counters)) {
+            self.exits.insert(port, Exit { counters, queues: RefCell::default() });
+        }
+    }
+
+    fn kind_of(&mut self, behaviour: &Arc<Behaviour>) -> Arc<Kind> {
+        if let Some(kind) = self.kinds.get(&behaviour.number)
+            && (Arc::ptr_eq(&kind.behaviour, behaviour)
+                || kind.behaviour.instructions == behaviour.instructions)
+        {
+            return Arc::clone(kind);
+        }
+        self.kinds_made = self.kinds_made.wrapping_add(1);
+        let kind = Arc::new(Kind::new(self.kinds_made, behaviour));
+        self.kinds.insert(behaviour.number, Arc::clone(&kind));
+        kind
+    }
+
+    /// What this forwarder counts.
+    #[inline]
+    pub(super) fn own(&self) -> &Own {
+        self.shared.own(self.number)
+    }
+
+    /// What all forwarders share.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The flow tables, by number.
+    pub(super) fn tables(&self) -> &[Classifier] {
+        &self.tables
+    }
+
+    /// An entry, also a removed one whose place was not given away.
+    #[inline]
+    pub(super) fn entry(&self, id: EntryId) -> Option<&Entry> {
+        self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Whether an entry's time is over.
+    #[inline]
+    pub(super) fn is_over(&self, id: EntryId, life: Life, now: Nanos) -> bool {
+        life.is_limited() && life.is_over(self.shared.last_used(id), now)
+    }
+
+    /// The entry that a packet meets in a table.
+    pub(super) fn lookup(
+        &self,
+        table: TableId,
+        key: &FlowKey,
+        now: Nanos,
+    ) -> Option<(EntryId, &Entry)> {
+        let found = self.tables.get(usize::from(table.0))?.lookup(key)?;
+        self.alive(table, key, found, now)
+    }
+
+    /// The entry that a lookup found, or the next one when its time is over.
+    #[inline]
+    pub(super) fn alive(
+        &self,
+        table: TableId,
+        key: &FlowKey,
+        found: EntryId,
+        now: Nanos,
+    ) -> Option<(EntryId, &Entry)> {
+        let entry = self.entry(found)?;
+        if !self.is_over(found, entry.life, now) {
+            return Some((found, entry));
+        }
+        self.next_alive(table, key, now)
+    }
+
+    #[cold]
+    fn next_alive(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<(EntryId, &Entry)> {
+        let counts = |id| self.entry(id).is_some_and(|entry| !self.is_over(id, entry.life, now));
+        let found = self.tables.get(usize::from(table.0))?.lookup_if(key, counts)?;
+        Some((found, self.entry(found)?))
+    }
+
+    /// A meter.
+    pub(super) fn meter(&self, id: MeterId) -> Option<&Arc<Mutex<Meter>>> {
+        self.meters.get(&id)
+    }
+
+    /// Counts a lookup in a table without a match.
+    pub(super) fn count_miss(&self, table: TableId, packets: u64) {
+        if let Some(cell) = self.own().table(table) {
+            cell.lookups.add(packets);
+        }
+    }
+
+    /// Counts packets that met an entry.
+    pub(super) fn count_hit(&self, table: TableId, id: EntryId, packets: u64, bytes: u64) {
+        let own = self.own();
+        if let Some(cell) = own.table(table) {
+            cell.lookups.add(packets);
+            cell.matches.add(packets);
+        }
+        own.entries.add(id, packets, bytes);
+    }
+
+    /// Tells at once that an entry with an idle timeout was used.
+    #[inline]
+    pub(super) fn touch(&self, id: EntryId, life: Life, now: Nanos) {
+        if life.idle_timeout_s != 0 {
+            self.own().entries.touch(id, now);
+        }
+    }
+
+    /// Counts a drop.
+    #[inline]
+    pub(super) fn count_drops(&self, reason: DropReason, packets: u64) {
+        self.own().add_drops(reason, packets);
+    }
+
+    /// Adds to a counter of the datapath.
+    #[inline]
+    pub(super) fn count(&self, counter: Counter, amount: u64) {
+        self.own().add(counter, amount);
+    }
+
+    /// This forwarder's counters of a port.
+    pub(super) fn port_cell(&self, port: PortNo) -> Option<&PortCell> {
+        self.exits.get(&port)?.counters.cells().get(self.number)
+    }
+
+    /// Counts packets that leave by a port.
+    pub(super) fn count_tx(
+        &self,
+        port: PortNo,
+        queue: Option<QueueId>,
+        packets: u64,
+        bytes: u64,
+        now: Nanos,
+    ) {
+        self.count(Counter::Outputs, packets);
+        let Some(exit) = self.exits.get(&port) else { return };
+        if let Some(cell) = exit.counters.cells().get(self.number) {
+            cell.tx.add(packets, bytes);
+        }
+        if let Some(queue) = queue {
+            let mut queues = exit.queues.borrow_mut();
+            let counters = queues.entry(queue).or_insert_with(|| exit.counters.queue(queue, now));
+            if let Some(cell) = counters.cells().get(self.number) {
+                cell.add(packets, bytes);
+            }
+        }
+    }
+
+    /// Counts packets of a group.
+    pub(super) fn count_group(&self, id: GroupId, packets: u64, bytes: u64) {
+        let cell = self.group_counters.get(&id).and_then(|group| group.group(self.number));
+        if let Some(cell) = cell {
+            cell.add(packets, bytes);
+        }
+    }
+
+    /// Counts packets of a bucket.
+    pub(super) fn count_bucket(&self, id: GroupId, bucket: usize, packets: u64, bytes: u64) {
+        let group = self.group_counters.get(&id);
+        if let Some(cell) = group.and_then(|group| group.bucket(self.number, bucket)) {
+            cell.add(packets, bytes);
+        }
+    }
+
+    /// Fields that some table looks at, by table.
+    pub(super) fn is_live(&self, field: Field) -> bool {
+        let slot = FlowKey::slot(field);
+        let mask = field.full_mask();
+        self.tables.iter().any(|table| {
+            let live = table.live();
+            let low = if slot.bits > 64 { u64::MAX } else { (mask as u64) << slot.shift };
+            live.words[slot.word] & low != 0
+        })
+    }
+}
