@@ -99,6 +99,10 @@ impl Link {
                 Poll::Pending => return,
             }
         }
+        // TLS keeps what its socket did not take yet; it goes on here whenever there is room.
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.stream).poll_flush(cx) {
+            self.write_failed = Some(error.to_string());
+        }
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -114,6 +118,11 @@ impl Link {
             }
             Ok(()) => self.connection.receive(into.filled(), now()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // TLS that ends without a farewell: every message says its own length, so that nothing
+            // can be cut off unseen.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.connection.stream_ended(DownReason::PeerClosed);
+            }
             Err(error) => self.connection.stream_ended(DownReason::Stream(error.to_string())),
         }
         Poll::Ready(())
@@ -147,6 +156,7 @@ impl Link {
                     Ok(_) | Err(_) => break,
                 }
             }
+            self.stream.flush().await?;
             self.stream.shutdown().await
         };
         match tokio::time::timeout(FINISH_DEADLINE, rest).await {

@@ -20,10 +20,24 @@ pub enum Endpoint {
         /// TCP port; 0 makes sense only for [`Endpoint::into_passive`].
         port: u16,
     },
+    /// `ssl:HOST[:PORT]`: connect, with TLS.
+    Ssl {
+        /// Name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
     /// `unix:PATH`: connect.
     Unix(PathBuf),
     /// `ptcp:[PORT][:HOST]`: accept. Without HOST on every address.
     PassiveTcp {
+        /// Name or address to accept on.
+        host: String,
+        /// TCP port; 0 lets the system choose.
+        port: u16,
+    },
+    /// `pssl:[PORT][:HOST]`: accept, with TLS.
+    PassiveSsl {
         /// Name or address to accept on.
         host: String,
         /// TCP port; 0 lets the system choose.
@@ -43,16 +57,27 @@ pub struct BadEndpoint {
     pub reason: String,
 }
 
-const FORMS: &str =
-    "use tcp:HOST[:PORT], unix:PATH, or to accept connections ptcp:[PORT][:HOST], punix:PATH";
+const FORMS: &str = "use tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH, or to accept connections \
+                     ptcp:[PORT][:HOST], pssl:[PORT][:HOST], punix:PATH";
 
 impl Endpoint {
     /// Whether connections are accepted here, instead of made.
     #[must_use]
     pub fn is_passive(&self) -> bool {
         match self {
-            Self::Tcp { .. } | Self::Unix(_) => false,
-            Self::PassiveTcp { .. } | Self::PassiveUnix(_) => true,
+            Self::Tcp { .. } | Self::Ssl { .. } | Self::Unix(_) => false,
+            Self::PassiveTcp { .. } | Self::PassiveSsl { .. } | Self::PassiveUnix(_) => true,
+        }
+    }
+
+    /// Whether TLS is spoken here, which needs a private key and certificates.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        match self {
+            Self::Ssl { .. } | Self::PassiveSsl { .. } => true,
+            Self::Tcp { .. } | Self::PassiveTcp { .. } | Self::Unix(_) | Self::PassiveUnix(_) => {
+                false
+            }
         }
     }
 
@@ -62,8 +87,10 @@ impl Endpoint {
     pub fn into_passive(self) -> Self {
         match self {
             Self::Tcp { host, port } => Self::PassiveTcp { host, port },
+            Self::Ssl { host, port } => Self::PassiveSsl { host, port },
             Self::Unix(path) => Self::PassiveUnix(path),
-            passive @ (Self::PassiveTcp { .. } | Self::PassiveUnix(_)) => passive,
+            passive
+            @ (Self::PassiveTcp { .. } | Self::PassiveSsl { .. } | Self::PassiveUnix(_)) => passive,
         }
     }
 
@@ -72,8 +99,9 @@ impl Endpoint {
     pub fn into_active(self) -> Self {
         match self {
             Self::PassiveTcp { host, port } => Self::Tcp { host, port },
+            Self::PassiveSsl { host, port } => Self::Ssl { host, port },
             Self::PassiveUnix(path) => Self::Unix(path),
-            active @ (Self::Tcp { .. } | Self::Unix(_)) => active,
+            active @ (Self::Tcp { .. } | Self::Ssl { .. } | Self::Unix(_)) => active,
         }
     }
 }
@@ -91,21 +119,23 @@ impl FromStr for Endpoint {
                 let (host, port) = host_and_port(rest).map_err(refuse)?;
                 Ok(Self::Tcp { host, port })
             }
+            "ssl" => {
+                let (host, port) = host_and_port(rest).map_err(refuse)?;
+                Ok(Self::Ssl { host, port })
+            }
             "ptcp" => {
-                let (port, host) = rest.split_once(':').unwrap_or((rest, ""));
-                let port =
-                    if port.is_empty() { DEFAULT_PORT } else { number(port).map_err(refuse)? };
-                let host = if host.is_empty() { "0.0.0.0" } else { unbracketed(host) };
-                Ok(Self::PassiveTcp { host: host.to_owned(), port })
+                let (port, host) = port_and_host(rest).map_err(refuse)?;
+                Ok(Self::PassiveTcp { host, port })
+            }
+            "pssl" => {
+                let (port, host) = port_and_host(rest).map_err(refuse)?;
+                Ok(Self::PassiveSsl { host, port })
             }
             "unix" | "punix" if rest.is_empty() => {
                 Err(refuse(format!("the path is missing: {kind}:PATH")))
             }
             "unix" => Ok(Self::Unix(rest.into())),
             "punix" => Ok(Self::PassiveUnix(rest.into())),
-            "ssl" | "pssl" => Err(refuse(format!(
-                "TLS comes with issue \"OpenFlow 1.0 and 1.3 complete\"; until then {FORMS}"
-            ))),
             other => Err(refuse(format!("`{other}` is no kind of transport; {FORMS}"))),
         }
     }
@@ -134,6 +164,14 @@ fn host_and_port(text: &str) -> Result<(String, u16), String> {
     Ok((host.to_owned(), port))
 }
 
+/// `PORT`, `PORT:HOST`, `:HOST` or nothing.
+fn port_and_host(text: &str) -> Result<(u16, String), String> {
+    let (port, host) = text.split_once(':').unwrap_or((text, ""));
+    let port = if port.is_empty() { DEFAULT_PORT } else { number(port)? };
+    let host = if host.is_empty() { "0.0.0.0" } else { unbracketed(host) };
+    Ok((port, host.to_owned()))
+}
+
 fn unbracketed(host: &str) -> &str {
     host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host)
 }
@@ -145,15 +183,23 @@ fn number(text: &str) -> Result<u16, String> {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{}:{port}", Bracketed(host)),
+            Self::Ssl { host, port } => write!(f, "ssl:{}:{port}", Bracketed(host)),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::PassiveTcp { host, port } if host.contains(':') => {
-                write!(f, "ptcp:{port}:[{host}]")
-            }
-            Self::PassiveTcp { host, port } => write!(f, "ptcp:{port}:{host}"),
+            Self::PassiveTcp { host, port } => write!(f, "ptcp:{port}:{}", Bracketed(host)),
+            Self::PassiveSsl { host, port } => write!(f, "pssl:{port}:{}", Bracketed(host)),
             Self::PassiveUnix(path) => write!(f, "punix:{}", path.display()),
         }
+    }
+}
+
+/// A host as it stands before or behind a port: an IPv6 address in brackets.
+struct Bracketed<'a>(&'a str);
+
+impl fmt::Display for Bracketed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(host) = self;
+        if host.contains(':') { write!(f, "[{host}]") } else { f.write_str(host) }
     }
 }
 
@@ -175,8 +221,12 @@ mod tests {
             "tcp:127.0.0.1:6633",
             "tcp:controller.example:6653",
             "tcp:[::1]:6653",
+            "ssl:127.0.0.1:6633",
+            "ssl:[::1]:6653",
             "unix:/run/weir.sock",
             "ptcp:6633:127.0.0.1",
+            "pssl:6633:127.0.0.1",
+            "pssl:6633:[::1]",
             "ptcp:0:[::1]",
             "punix:/run/weir.sock",
         ] {
@@ -188,6 +238,8 @@ mod tests {
     fn what_is_left_out_is_filled_in() {
         assert_eq!(printed("tcp:10.0.0.1"), "tcp:10.0.0.1:6653");
         assert_eq!(printed("tcp:[::1]"), "tcp:[::1]:6653");
+        assert_eq!(printed("ssl:10.0.0.1"), "ssl:10.0.0.1:6653");
+        assert_eq!(printed("pssl:"), "pssl:6653:0.0.0.0");
         assert_eq!(printed("ptcp:"), "ptcp:6653:0.0.0.0");
         assert_eq!(printed("ptcp:6634"), "ptcp:6634:0.0.0.0");
         assert_eq!(printed("ptcp::127.0.0.1"), "ptcp:6653:127.0.0.1");
@@ -196,8 +248,8 @@ mod tests {
     #[test]
     fn a_refusal_names_the_fault_and_the_remedy() {
         assert!(refused("10.0.0.1").contains("use tcp:HOST[:PORT]"));
-        assert!(refused("ssl:10.0.0.1:6653").contains("TLS comes with issue"));
-        assert!(refused("ssl:10.0.0.1:6653").contains("tcp:HOST"));
+        assert!(refused("ssl:").contains("the host is missing"));
+        assert!(refused("tls:10.0.0.1").contains("ssl:HOST[:PORT]"));
         assert!(refused("udp:10.0.0.1").contains("`udp` is no kind of transport"));
         assert!(refused("tcp:10.0.0.1:x").contains("`x` is no TCP port"));
         assert!(refused("tcp:10.0.0.1:70000").contains("0 to 65535"));

@@ -1,12 +1,15 @@
 //! One OpenFlow connection as a state machine without I/O, and the transports that carry it.
 //!
 //! [`Connection`] is what switch, controller and the lab's probes share. [`Pending`] pairs requests
-//! with answers, [`Backoff`] says when to connect again, [`Endpoint`] names a place. [`transport`]
-//! and [`driver`] alone touch sockets; [`memory`] joins two connections in virtual time.
+//! with answers, [`Backoff`] says when to connect again, [`Admission`] whom to serve of those who
+//! come, [`Endpoint`] names a place. [`Tls`] says who we are and whom we trust, by the files that
+//! [`pki`] makes. [`transport`] and [`driver`] alone touch sockets; [`memory`] joins two connections in virtual time.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod backoff;
 mod connection;
+mod door;
 pub mod driver;
 mod endpoint;
 mod event;
@@ -16,14 +19,21 @@ mod negotiate;
 mod output;
 mod parts;
 mod pending;
+pub mod pki;
 mod settings;
+mod tell;
+mod tls;
 pub mod transport;
 
+pub use admission::{Admission, Limits, Refused, Source, Ticket};
 pub use backoff::Backoff;
 pub use connection::Connection;
+pub use door::{Door, Guest};
 pub use driver::Link;
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
 pub use event::{Counters, DownReason, Event, SendError};
 pub use pending::{CannotWait, Paired, Pending, Unanswered};
 pub use settings::{Role, Settings};
-pub use transport::{Listener, Stream, TransportError};
+pub use tell::Tell;
+pub use tls::{Tls, TlsError, TlsFiles};
+pub use transport::{Incoming, Listener, Stream, TransportError};

@@ -1,18 +1,26 @@
-//! Streams that carry a connection: TCP and Unix sockets, made or accepted.
+//! Streams that carry a connection: TCP, TLS and Unix sockets, made or accepted.
 //!
 //! Every failure names the endpoint and the remedy. Nothing here knows OpenFlow.
 
+use crate::admission::Source;
 use crate::endpoint::Endpoint;
+use crate::tls::{Tls, TlsFiles, explain};
+use rustls::pki_types::ServerName;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 /// How long an attempt to connect may take.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a TLS handshake may take, from either side.
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why a stream or a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +48,22 @@ pub enum TransportError {
     #[error("cannot connect to {0}: {1}")]
     Connect(Endpoint, #[source] io::Error),
     /// A passive endpoint where one to connect to is needed.
-    #[error("{0} is a place to accept connections, not to connect to; use tcp: or unix:")]
+    #[error("{0} is a place to accept connections, not to connect to; use tcp:, ssl: or unix:")]
     NotActive(Endpoint),
     /// An active endpoint where one to accept on is needed.
-    #[error("{0} is a place to connect to, not to accept connections; use ptcp: or punix:")]
+    #[error("{0} is a place to connect to, not to accept connections; use ptcp:, pssl: or punix:")]
     NotPassive(Endpoint),
+    /// TLS without certificates.
+    #[error("{0} needs --private-key, --certificate and --ca-cert; weir pki makes them")]
+    NoCertificates(Endpoint),
+    /// The TLS handshake failed.
+    #[error("TLS with {peer}: {why}")]
+    Tls {
+        /// With whom.
+        peer: String,
+        /// Why, and what helps.
+        why: String,
+    },
 }
 
 /// A stream of bytes to a peer.
@@ -52,36 +71,95 @@ pub enum TransportError {
 pub enum Stream {
     /// TCP, with small writes sent at once.
     Tcp(TcpStream),
+    /// TLS over TCP, after its handshake.
+    Tls(Box<Encrypted>),
     /// Unix.
     Unix(UnixStream),
 }
 
+/// A TLS stream that tells its failures in words which name our files.
+#[derive(Debug)]
+pub struct Encrypted {
+    stream: TlsStream<TcpStream>,
+    files: Arc<TlsFiles>,
+}
+
+impl Encrypted {
+    fn told(&self, error: io::Error) -> io::Error {
+        let is_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+        if is_tls { io::Error::new(error.kind(), explain(&error, &self.files)) } else { error }
+    }
+}
+
 impl Stream {
-    /// Connects to an active endpoint, within 10 s.
+    /// Connects to an active endpoint, within 10 s, and within 10 s more for TLS.
     ///
     /// # Errors
-    /// When nobody listens there, the name is unknown, time is up, or the endpoint is passive.
-    pub async fn connect(endpoint: &Endpoint) -> Result<Self, TransportError> {
-        let attempt = async {
-            match endpoint {
-                Endpoint::Tcp { host, port } => {
-                    Some(TcpStream::connect((host.as_str(), *port)).await.and_then(Self::tcp))
-                }
-                Endpoint::Unix(path) => Some(UnixStream::connect(path).await.map(Self::Unix)),
-                Endpoint::PassiveTcp { .. } | Endpoint::PassiveUnix(_) => None,
+    /// When nobody listens there, the name is unknown, time is up, the endpoint is passive, or TLS
+    /// fails, for which `tls` says who we are.
+    pub async fn connect(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Self, TransportError> {
+        let failed = |error| TransportError::Connect(endpoint.clone(), error);
+        match endpoint {
+            Endpoint::Tcp { host, port } => within(TcpStream::connect((host.as_str(), *port)))
+                .await
+                .and_then(Self::tcp)
+                .map_err(failed),
+            Endpoint::Ssl { host, port } => {
+                let tls = tls.ok_or_else(|| TransportError::NoCertificates(endpoint.clone()))?;
+                let stream = within(TcpStream::connect((host.as_str(), *port))).await;
+                let stream = stream.map_err(failed)?;
+                stream.set_nodelay(true).map_err(failed)?;
+                encrypt_as_client(stream, host, tls, endpoint).await
             }
-        };
-        let outcome = tokio::time::timeout(CONNECT_DEADLINE, attempt)
-            .await
-            .unwrap_or_else(|_| Some(Err(io::ErrorKind::TimedOut.into())));
-        outcome
-            .ok_or_else(|| TransportError::NotActive(endpoint.clone()))?
-            .map_err(|error| TransportError::Connect(endpoint.clone(), error))
+            Endpoint::Unix(path) => {
+                within(UnixStream::connect(path)).await.map(Self::Unix).map_err(failed)
+            }
+            Endpoint::PassiveTcp { .. }
+            | Endpoint::PassiveSsl { .. }
+            | Endpoint::PassiveUnix(_) => Err(TransportError::NotActive(endpoint.clone())),
+        }
     }
 
     fn tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
+    }
+}
+
+/// An attempt to connect, with its deadline.
+async fn within<T>(attempt: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(CONNECT_DEADLINE, attempt)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn encrypt_as_client(
+    stream: TcpStream,
+    host: &str,
+    tls: &Tls,
+    endpoint: &Endpoint,
+) -> Result<Stream, TransportError> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| TransportError::Tls {
+        peer: endpoint.to_string(),
+        why: format!("{host:?} is neither a host name nor an address"),
+    })?;
+    let handshake = TlsConnector::from(tls.client()).connect(name, stream);
+    encrypt(handshake, endpoint.to_string(), tls).await
+}
+
+async fn encrypt<S: Into<TlsStream<TcpStream>>>(
+    handshake: impl Future<Output = io::Result<S>>,
+    peer: String,
+    tls: &Tls,
+) -> Result<Stream, TransportError> {
+    let files = Arc::clone(tls.files());
+    match tokio::time::timeout(HANDSHAKE_DEADLINE, handshake).await {
+        Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(Encrypted { stream: stream.into(), files }))),
+        Ok(Err(error)) => Err(TransportError::Tls { peer, why: explain(&error, &files) }),
+        Err(_) => {
+            let why = "the handshake was not done within 10 s; does the peer speak TLS?".to_owned();
+            Err(TransportError::Tls { peer, why })
+        }
     }
 }
 
@@ -93,6 +171,10 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Tls(tls) => {
+                let polled = Pin::new(&mut tls.stream).poll_read(cx, into);
+                polled.map_err(|error| tls.told(error))
+            }
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, into),
         }
     }
@@ -106,6 +188,10 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(tls) => {
+                let polled = Pin::new(&mut tls.stream).poll_write(cx, bytes);
+                polled.map_err(|error| tls.told(error))
+            }
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -113,6 +199,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(tls) => Pin::new(&mut tls.stream).poll_flush(cx),
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -120,6 +207,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(tls) => Pin::new(&mut tls.stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
@@ -135,6 +223,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpListener),
+    Tls(TcpListener, Tls),
     /// The file goes when the listener does.
     Unix(UnixListener, SocketFile),
 }
@@ -154,8 +243,9 @@ impl Listener {
     /// Listens on a passive endpoint. A socket file that nobody listens on any more is replaced.
     ///
     /// # Errors
-    /// When the address is in use or not ours, or the endpoint is active.
-    pub async fn bind(endpoint: &Endpoint) -> Result<Self, TransportError> {
+    /// When the address is in use or not ours, or the endpoint is active, or it is one for TLS and
+    /// `tls` does not say who we are.
+    pub async fn bind(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Self, TransportError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => TransportError::AddressInUse(endpoint.clone()),
             io::ErrorKind::AddrNotAvailable => TransportError::NotOurs(endpoint.clone()),
@@ -169,12 +259,19 @@ impl Listener {
                 let endpoint = Endpoint::PassiveTcp { host: host.clone(), port };
                 Ok(Self { kind: Kind::Tcp(listener), endpoint })
             }
+            Endpoint::PassiveSsl { host, port } => {
+                let tls = tls.ok_or_else(|| TransportError::NoCertificates(endpoint.clone()))?;
+                let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
+                let port = listener.local_addr().map_err(failed)?.port();
+                let endpoint = Endpoint::PassiveSsl { host: host.clone(), port };
+                Ok(Self { kind: Kind::Tls(listener, tls.clone()), endpoint })
+            }
             Endpoint::PassiveUnix(path) => {
                 let listener = bind_unix(path).map_err(failed)?;
                 let kind = Kind::Unix(listener, SocketFile(path.clone()));
                 Ok(Self { kind, endpoint: endpoint.clone() })
             }
-            Endpoint::Tcp { .. } | Endpoint::Unix(_) => {
+            Endpoint::Tcp { .. } | Endpoint::Ssl { .. } | Endpoint::Unix(_) => {
                 Err(TransportError::NotPassive(endpoint.clone()))
             }
         }
@@ -186,19 +283,73 @@ impl Listener {
         &self.endpoint
     }
 
-    /// The next connection and a name for its peer.
+    /// The next connection. It waits for nothing that the peer has to do: a TLS handshake is for
+    /// [`Incoming::open`].
     ///
     /// # Errors
     /// What the system says, for example that there are no more descriptors.
-    pub async fn accept(&self) -> io::Result<(Stream, String)> {
-        match &self.kind {
+    pub async fn accept(&self) -> io::Result<Incoming> {
+        Ok(match &self.kind {
             Kind::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok((Stream::tcp(stream)?, format!("tcp:{peer}")))
+                let source = Source::Address(peer.ip());
+                let raw = Raw::Ready(Stream::tcp(stream)?);
+                Incoming { raw, source, name: format!("tcp:{peer}") }
+            }
+            Kind::Tls(listener, tls) => {
+                let (stream, peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let source = Source::Address(peer.ip());
+                let raw = Raw::Tls(stream, tls.clone());
+                Incoming { raw, source, name: format!("ssl:{peer}") }
             }
             Kind::Unix(listener, file) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((Stream::Unix(stream), format!("unix:{}", file.0.display())))
+                let raw = Raw::Ready(Stream::Unix(stream));
+                let name = format!("unix:{}", file.0.display());
+                Incoming { raw, source: Source::Local, name }
+            }
+        })
+    }
+}
+
+/// A connection that has come, before its TLS handshake if it has one.
+#[derive(Debug)]
+pub struct Incoming {
+    raw: Raw,
+    source: Source,
+    name: String,
+}
+
+#[derive(Debug)]
+enum Raw {
+    Ready(Stream),
+    Tls(TcpStream, Tls),
+}
+
+impl Incoming {
+    /// The peer's name for people, for example `tcp:192.0.2.7:40312`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it comes from, for [`crate::Admission`].
+    #[must_use]
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The stream, after the TLS handshake, which may take 10 s.
+    ///
+    /// # Errors
+    /// When TLS fails: why, and what helps.
+    pub async fn open(self) -> Result<Stream, TransportError> {
+        match self.raw {
+            Raw::Ready(stream) => Ok(stream),
+            Raw::Tls(stream, tls) => {
+                let handshake = TlsAcceptor::from(tls.server()).accept(stream);
+                encrypt(handshake, self.name, &tls).await
             }
         }
     }

@@ -1,8 +1,9 @@
-//! The driver over real sockets on this machine: both transports, floods in both directions.
+//! The driver over real sockets on this machine: every transport, floods in both directions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use channel::{
-    DownReason, Endpoint, Event, Link, Listener, Role, Settings, Stream, TransportError,
+    DownReason, Endpoint, Event, Link, Listener, Role, Settings, Stream, Tls, TlsFiles,
+    TransportError, pki,
 };
 use openflow::{Message, Version, Xid};
 use std::future::Future;
@@ -18,17 +19,31 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(test);
 }
 
-async fn joined(listen: &str) -> (Link, Link) {
-    let listener = Listener::bind(&listen.parse().unwrap()).await.unwrap();
-    let to = match listener.endpoint().clone() {
-        Endpoint::PassiveTcp { host, port } => Endpoint::Tcp { host, port },
-        Endpoint::PassiveUnix(path) => Endpoint::Unix(path),
-        active => active,
-    };
-    let (accepted, connected) = tokio::join!(listener.accept(), Stream::connect(&to));
-    let controller = Link::new(accepted.unwrap().0, Settings::new(Role::Controller));
+async fn joined(listen: &str, tls: Option<&Tls>) -> (Link, Link) {
+    let listener = Listener::bind(&listen.parse().unwrap(), tls).await.unwrap();
+    let to = listener.endpoint().clone().into_active();
+    let accepted = async { listener.accept().await.unwrap().open().await.unwrap() };
+    let (accepted, connected) = tokio::join!(accepted, Stream::connect(&to, tls));
+    let controller = Link::new(accepted, Settings::new(Role::Controller));
     let switch = Link::new(connected.unwrap(), Settings::new(Role::Switch));
     (controller, switch)
+}
+
+/// Certificates that both sides use, in a folder that must stay.
+fn certificates() -> (tempfile::TempDir, Tls) {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let now = std::time::SystemTime::now();
+    let request = pki::Request { name: "both".into(), hosts: Vec::new(), days: 1 };
+    pki::init(dir.path(), now).unwrap();
+    pki::issue(dir.path(), &request, now).unwrap();
+    let files = TlsFiles {
+        private_key: at("both-privkey.pem"),
+        certificate: at("both-cert.pem"),
+        ca_cert: at("cacert.pem"),
+    };
+    let tls = Tls::load(files, false).unwrap();
+    (dir, tls)
 }
 
 async fn next(link: &mut Link) -> Event {
@@ -40,8 +55,8 @@ async fn next(link: &mut Link) -> Event {
     }
 }
 
-async fn talk(listen: &str) {
-    let (mut controller, mut switch) = joined(listen).await;
+async fn talk(listen: &str, tls: Option<&Tls>) {
+    let (mut controller, mut switch) = joined(listen, tls).await;
     let switch = async {
         assert_eq!(next(&mut switch).await, Event::Up { version: Version::V1_3 });
         loop {
@@ -70,11 +85,13 @@ fn socket_path(name: &str) -> String {
 }
 
 #[test]
-fn messages_go_over_tcp_and_unix_sockets() {
+fn messages_go_over_tcp_and_unix_sockets_and_tls() {
     run(async {
-        talk("ptcp:0:127.0.0.1").await;
+        talk("ptcp:0:127.0.0.1", None).await;
+        let (_dir, tls) = certificates();
+        talk("pssl:0:127.0.0.1", Some(&tls)).await;
         let path = socket_path("talk");
-        talk(&format!("punix:{path}")).await;
+        talk(&format!("punix:{path}"), None).await;
         assert!(!std::path::Path::new(&path).exists(), "the socket file goes with its listener");
     });
 }
@@ -82,19 +99,20 @@ fn messages_go_over_tcp_and_unix_sockets() {
 #[test]
 fn an_address_in_use_is_named_and_a_stale_socket_file_replaced() {
     run(async {
-        let first = Listener::bind(&"ptcp:0:127.0.0.1".parse().unwrap()).await.unwrap();
-        let error = Listener::bind(first.endpoint()).await.unwrap_err();
+        let first = Listener::bind(&"ptcp:0:127.0.0.1".parse().unwrap(), None).await.unwrap();
+        let error = Listener::bind(first.endpoint(), None).await.unwrap_err();
         assert!(matches!(error, TransportError::AddressInUse(_)));
         assert!(error.to_string().contains("the address is in use"), "{error}");
 
         let path = socket_path("stale");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let endpoint: Endpoint = format!("punix:{path}").parse().unwrap();
-        let listener = Listener::bind(&endpoint).await.unwrap();
-        let error = Listener::bind(&endpoint).await.unwrap_err();
+        let listener = Listener::bind(&endpoint, None).await.unwrap();
+        let error = Listener::bind(&endpoint, None).await.unwrap_err();
         assert!(matches!(error, TransportError::AddressInUse(_)), "somebody listens there now");
         drop(listener);
-        let error = Stream::connect(&format!("unix:{path}").parse().unwrap()).await.unwrap_err();
+        let error =
+            Stream::connect(&format!("unix:{path}").parse().unwrap(), None).await.unwrap_err();
         assert!(error.to_string().contains(&path), "{error}");
     });
 }
@@ -103,20 +121,19 @@ fn an_address_in_use_is_named_and_a_stale_socket_file_replaced() {
 fn the_wrong_direction_is_refused() {
     run(async {
         let passive = "ptcp:0:127.0.0.1".parse().unwrap();
-        let error = Stream::connect(&passive).await.unwrap_err();
-        assert!(error.to_string().contains("use tcp: or unix:"));
-        let error = Listener::bind(&"tcp:127.0.0.1:1".parse().unwrap()).await.unwrap_err();
-        assert!(error.to_string().contains("use ptcp: or punix:"));
+        let error = Stream::connect(&passive, None).await.unwrap_err();
+        assert!(error.to_string().contains("use tcp:, ssl: or unix:"));
+        let error = Listener::bind(&"tcp:127.0.0.1:1".parse().unwrap(), None).await.unwrap_err();
+        assert!(error.to_string().contains("use ptcp:, pssl: or punix:"));
     });
 }
 
 /// Both sides send far more than the sockets hold before they read: the switch offers, the
 /// controller asks for answers. Neither may wait for the other for ever.
-#[test]
-fn floods_in_both_directions_do_not_stop_each_other() {
+fn flood(listen: &str, tls: Option<&Tls>) {
     const ASKED: u32 = 30_000;
     run(async {
-        let (mut controller, mut switch) = joined("ptcp:0:127.0.0.1").await;
+        let (mut controller, mut switch) = joined(listen, tls).await;
         let body = vec![7; 200];
         let switch = async {
             let mut offered = 0;
@@ -163,4 +180,15 @@ fn floods_in_both_directions_do_not_stop_each_other() {
         let (offered, packets) = tokio::join!(switch, controller);
         assert!(packets > 0 && packets <= offered);
     });
+}
+
+#[test]
+fn floods_in_both_directions_do_not_stop_each_other() {
+    flood("ptcp:0:127.0.0.1", None);
+}
+
+#[test]
+fn nor_do_they_through_tls() {
+    let (_dir, tls) = certificates();
+    flood("pssl:0:127.0.0.1", Some(&tls));
 }

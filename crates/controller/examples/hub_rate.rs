@@ -41,6 +41,8 @@ fn run_hub(endpoint: &mpsc::Sender<String>) -> Result<(), controller::Error> {
     let options = Options {
         listen: vec![Endpoint::PassiveTcp { host: "127.0.0.1".into(), port: 0 }],
         connect: vec![],
+        tls: None,
+        check_peer_name: false,
         versions: Version::ALL.to_vec(),
         probe_after: None,
         stats_interval: None,
@@ -79,7 +81,7 @@ fn run_switch(
     });
     runtime()?.block_on(async {
         let settings = Settings::new(Role::Switch).with_versions(&[version]);
-        let mut link = Link::new(Stream::connect(endpoint).await?, settings);
+        let mut link = Link::new(Stream::connect(endpoint, None).await?, settings);
         let (mut answered, mut on_way, mut end) = (0, 0, None);
         loop {
             link.turn().await;

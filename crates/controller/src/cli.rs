@@ -5,10 +5,11 @@
 
 use crate::apps::AppName;
 use crate::runtime::{Error, Options, Report, serve};
-use channel::Endpoint;
+use channel::{Endpoint, TlsFiles};
 use clap::Args;
 use openflow::Version;
 use std::io::Write;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,11 +22,15 @@ Examples:
       only switches of this machine, only OpenFlow 1.3
   weir controller hub --connect tcp:192.0.2.7:6653 --stats-interval 1
       a switch that listens itself; rates every second
+  weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \
+      --certificate ctl-cert.pem --ca-cert cacert.pem
+      only switches with a certificate of that CA
   ovs-vsctl set-controller br0 tcp:127.0.0.1:6653
       points an Open vSwitch here
 
-ENDPOINT is tcp:HOST:PORT or unix:PATH (with --listen also ptcp:PORT:HOST, punix:PATH). The port is
-6653 where it is left out. Ctrl-C or SIGTERM ends the controller.";
+ENDPOINT is tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH (with --listen also ptcp:PORT:HOST,
+pssl:PORT:HOST, punix:PATH). The port is 6653 where it is left out. With ssl: both sides need a
+certificate; weir pki or ovs-pki make them. Ctrl-C or SIGTERM ends the controller.";
 
 /// Run a controller: an app that decides what switches do with packets
 #[derive(Clone, Debug, Args)]
@@ -43,6 +48,22 @@ pub struct ControllerArgs {
     /// Connect to a switch that listens here (may be given several times)
     #[arg(long, value_name = "ENDPOINT")]
     pub connect: Vec<Endpoint>,
+
+    /// TLS: the controller's private key, in PEM without a passphrase
+    #[arg(long, value_name = "FILE", requires_all = ["certificate", "ca_cert"])]
+    pub private_key: Option<PathBuf>,
+
+    /// TLS: the controller's certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    pub certificate: Option<PathBuf>,
+
+    /// TLS: the certificate of the CA that signs the switches' certificates, in PEM
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    pub ca_cert: Option<PathBuf>,
+
+    /// TLS: a switch that is connected to must also have a certificate for its HOST
+    #[arg(long)]
+    pub check_peer_name: bool,
 
     /// OpenFlow versions to offer, joined by commas
     #[arg(
@@ -78,6 +99,14 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 impl ControllerArgs {
+    fn tls_files(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            private_key: self.private_key.clone()?,
+            certificate: self.certificate.clone()?,
+            ca_cert: self.ca_cert.clone()?,
+        })
+    }
+
     /// What the runtime is told.
     #[must_use]
     pub fn options(&self) -> Options {
@@ -89,6 +118,8 @@ impl ControllerArgs {
         Options {
             listen,
             connect: self.connect.clone(),
+            tls: self.tls_files(),
+            check_peer_name: self.check_peer_name,
             versions: self.protocols.clone(),
             probe_after: (self.probe_interval > 0)
                 .then(|| Duration::from_secs(self.probe_interval)),

@@ -6,10 +6,11 @@
 //! peer's connection and nothing else.
 
 use crate::app::App;
-use crate::session::{Controller, Session};
+use crate::session::{Controller, Outcome, Session};
 use crate::stats::Stats;
 use channel::{
-    Backoff, Endpoint, Event, Link, Listener, Role, Settings, Stream, TransportError, driver,
+    Backoff, Door, DownReason, Endpoint, Event, Guest, Incoming, Limits, Link, Listener, Role,
+    Settings, Stream, Tell, Tls, TlsError, TlsFiles, TransportError, driver,
 };
 use openflow::Version;
 use std::cell::{Cell, RefCell};
@@ -27,6 +28,10 @@ pub struct Options {
     pub listen: Vec<Endpoint>,
     /// Active endpoints: switches that listen themselves.
     pub connect: Vec<Endpoint>,
+    /// Key and certificates, for endpoints with TLS.
+    pub tls: Option<TlsFiles>,
+    /// Whether a switch that is connected to must have a certificate for its host.
+    pub check_peer_name: bool,
     /// Versions offered to switches, not empty.
     pub versions: Vec<Version>,
     /// Echo request after this time of silence; `None` never asks.
@@ -41,6 +46,9 @@ pub enum Error {
     /// An endpoint could not be opened.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// Key or certificates cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The system gave no runtime or no signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
@@ -52,6 +60,12 @@ pub enum Error {
     NoVersion,
 }
 
+/// How many switches one listener serves.
+const LIMITS: Limits = Limits { half_open: 256, up: 8_192 };
+
+/// How often failures of those who come are told.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
 /// Where lines for people go.
 pub type Report = Rc<dyn Fn(&str)>;
 
@@ -60,6 +74,7 @@ pub type Report = Rc<dyn Fn(&str)>;
 struct Shared {
     controller: Rc<RefCell<Controller>>,
     settings: Rc<Settings>,
+    tls: Option<Tls>,
     report: Report,
 }
 
@@ -80,14 +95,16 @@ pub async fn serve(
     if options.versions.is_empty() {
         return Err(Error::NoVersion);
     }
+    let tls = options.tls.clone();
+    let tls = tls.map(|files| Tls::load(files, options.check_peer_name)).transpose()?;
     let mut listeners = Vec::new();
     for endpoint in &options.listen {
-        listeners.push(Listener::bind(&endpoint.clone().into_passive()).await?);
+        listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
     }
     let mut settings = Settings::new(Role::Controller).with_versions(&options.versions);
     settings.probe_after = options.probe_after;
     let controller = Rc::new(RefCell::new(Controller::new(app, driver::now())));
-    let shared = Shared { controller, settings: Rc::new(settings), report };
+    let shared = Shared { controller, settings: Rc::new(settings), tls, report };
     let tasks = LocalSet::new();
     for listener in listeners {
         (shared.report)(&format!("listening on {}", listener.endpoint().clone().into_active()));
@@ -106,21 +123,68 @@ pub async fn serve(
 }
 
 async fn accept(shared: Shared, listener: Listener) {
+    let door = Door::new(LIMITS);
+    let failures = Rc::new(RefCell::new(Tell::new(TELL_EVERY)));
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                let shared = shared.clone();
-                spawn_local(async move {
-                    serve_stream(&shared, stream, &peer, |_| {}).await;
-                });
-            }
+            Ok(incoming) => let_in(&shared, &door, &failures, incoming),
             Err(error) => {
                 // Out of descriptors, say: those who wait are served when others have gone.
-                (shared.report)(&format!("{}: cannot accept: {error}", listener.endpoint()));
+                let text = format!("{}: cannot accept: {error}", listener.endpoint());
+                tell(&shared, &failures, &text);
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
         }
     }
+}
+
+/// Reports, unless something like it has been reported a moment ago.
+fn tell(shared: &Shared, failures: &RefCell<Tell>, text: &str) {
+    match failures.borrow_mut().now(driver::now()) {
+        Some(0) => (shared.report)(text),
+        Some(untold) => (shared.report)(&format!("{text} ({untold} others untold)")),
+        None => {}
+    }
+}
+
+/// Serves one who came, if there is room.
+fn let_in(shared: &Shared, door: &Rc<Door>, failures: &Rc<RefCell<Tell>>, incoming: Incoming) {
+    let guest = match door.admit(incoming.source()) {
+        Ok(guest) => guest,
+        Err(refused) => {
+            let text = format!("{}: turned away: {refused}", incoming.name());
+            return tell(shared, failures, &text);
+        }
+    };
+    let (shared, failures) = (shared.clone(), Rc::clone(failures));
+    spawn_local(async move {
+        tokio::select! {
+            biased;
+            () = guest.ended() => {}
+            () = serve_guest(&shared, &failures, incoming, &guest) => {}
+        }
+    });
+}
+
+async fn serve_guest(shared: &Shared, failures: &RefCell<Tell>, incoming: Incoming, guest: &Guest) {
+    let peer = incoming.name().to_owned();
+    let stream = match incoming.open().await {
+        Ok(stream) => stream,
+        Err(error) => return tell(shared, failures, &error.to_string()),
+    };
+    let was_up = Cell::new(false);
+    let on_up = |_| {
+        guest.up();
+        was_up.set(true);
+    };
+    let on_outcome = |outcome: &Outcome| match outcome {
+        // One who came, was silent and went is not worth a line.
+        Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
+            if !was_up.get() => {}
+        outcome if was_up.get() => (shared.report)(&format!("{peer}: {outcome}")),
+        outcome => tell(shared, failures, &format!("{peer}: {outcome}")),
+    };
+    serve_stream(shared, stream, on_up, on_outcome).await;
 }
 
 async fn connect(shared: Shared, endpoint: Endpoint) {
@@ -128,12 +192,13 @@ async fn connect(shared: Shared, endpoint: Endpoint) {
     let chance = RandomState::new();
     let mut last_error = None;
     for attempt in 0_u64.. {
-        match Stream::connect(&endpoint).await {
+        match Stream::connect(&endpoint, shared.tls.as_ref()).await {
             Ok(stream) => {
                 last_error = None;
                 let peer = endpoint.to_string();
                 let up_at = Cell::new(None);
-                serve_stream(&shared, stream, &peer, |at| up_at.set(Some(at))).await;
+                let on_outcome = |outcome: &Outcome| (shared.report)(&format!("{peer}: {outcome}"));
+                serve_stream(&shared, stream, |at| up_at.set(Some(at)), on_outcome).await;
                 if let Some(at) = up_at.get() {
                     backoff.up(at);
                 }
@@ -157,8 +222,8 @@ async fn connect(shared: Shared, endpoint: Endpoint) {
 async fn serve_stream(
     shared: &Shared,
     stream: Stream,
-    peer: &str,
     on_up: impl Fn(std::time::Instant),
+    on_outcome: impl Fn(&Outcome),
 ) {
     let mut link = Link::new(stream, Settings::clone(&shared.settings));
     let mut session = shared.controller.borrow_mut().session(driver::now());
@@ -174,7 +239,7 @@ async fn serve_stream(
         }
         is_over = handle(shared, &mut session, &mut link, &on_up);
         for outcome in session.take_outcomes() {
-            (shared.report)(&format!("{peer}: {outcome}"));
+            on_outcome(&outcome);
         }
     }
     link.finish().await;

@@ -17,6 +17,8 @@ fn options(listen: &str) -> Options {
     Options {
         listen: vec![listen.parse().unwrap()],
         connect: vec![],
+        tls: None,
+        check_peer_name: false,
         versions: Version::ALL.to_vec(),
         probe_after: None,
         stats_interval: None,
@@ -65,7 +67,7 @@ fn packet_in(data: &[u8]) -> Message {
 /// A 1.0 switch that sends so many packet-ins, once the table has been cleared, and waits for their
 /// packet-outs.
 async fn run_switch(endpoint: &Endpoint, dpid: u64, packets: u32) {
-    let stream = Stream::connect(endpoint).await.unwrap();
+    let stream = Stream::connect(endpoint, None).await.unwrap();
     let settings = Settings::new(Role::Switch).with_versions(&[Version::V1_0]);
     let mut link = Link::new(stream, settings);
     let mut back = 0;
@@ -140,13 +142,13 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let passive: Endpoint = "ptcp:0:127.0.0.1".parse().unwrap();
-        let listener = channel::Listener::bind(&passive).await.unwrap();
+        let listener = channel::Listener::bind(&passive, None).await.unwrap();
         let mut options = options("tcp:127.0.0.1:0");
         options.listen.clear();
         options.connect.push(listener.endpoint().clone().into_active());
         let test = async {
             for _ in 0..2 {
-                let (stream, _) = listener.accept().await.unwrap();
+                let stream = listener.accept().await.unwrap().open().await.unwrap();
                 let mut link = Link::new(stream, Settings::new(Role::Switch));
                 loop {
                     link.turn().await;

@@ -4,6 +4,7 @@
 //! request goes to the worker as the message that it is, and comes back as the reply. It never
 //! blocks, and a controller that does not read harms none but itself.
 
+mod accept;
 mod asynchronous;
 mod controllers;
 mod delivery;
@@ -12,9 +13,12 @@ mod peer;
 mod request;
 mod role;
 mod serve;
+mod standalone;
 mod state;
 
-pub(crate) use controllers::{accept_all, keep_connected};
+pub(crate) use accept::accept_all;
+pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
 pub(crate) use peer::Peer;
+pub(crate) use standalone::stand_alone;
 pub(crate) use state::Agent;

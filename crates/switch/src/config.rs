@@ -37,20 +37,43 @@ pub struct SwitchArgs {
     #[serde(deserialize_with = "values::optional_spec")]
     pub local: Option<PortSpec>,
 
-    /// A controller to connect to, `tcp:HOST[:PORT]` or `unix:PATH`. Repeatable
+    /// A controller to connect to, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub controller: Vec<Endpoint>,
 
-    /// Where controllers may connect to, `ptcp:[PORT][:HOST]` or `punix:PATH`. Repeatable
+    /// Where controllers may connect to, `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]` or
+    /// `punix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub listen: Vec<Endpoint>,
+
+    /// TLS: the switch's private key, in PEM without a passphrase
+    #[arg(long, value_name = "FILE")]
+    pub private_key: Option<PathBuf>,
+
+    /// TLS: the switch's certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+
+    /// TLS: the certificate of the CA that signs the controllers' certificates, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub ca_cert: Option<PathBuf>,
+
+    /// TLS: a controller that is connected to must also have a certificate for its HOST
+    #[arg(long)]
+    pub check_peer_name: bool,
+
+    /// Auxiliary connections to each controller that is connected to and speaks OpenFlow13, 0 to 8;
+    /// packet-ins are spread over them by flow [default: 0]
+    #[arg(long, value_name = "N")]
+    pub auxiliary: Option<u8>,
 
     /// OpenFlow versions to speak [default: OpenFlow10,OpenFlow13]
     #[arg(long, value_name = "VERSION,..", value_delimiter = ',', value_parser = values::version)]
     #[serde(deserialize_with = "values::versions")]
     pub protocols: Vec<Version>,
 
-    /// What happens without a controller: secure (flow entries stay and expire) [default: secure]
+    /// What happens without a controller: secure (flow entries stay and expire) or standalone (a
+    /// learning switch, as soon as three times the inactivity probe have passed) [default: secure]
     #[arg(long, value_name = "MODE")]
     pub fail_mode: Option<FailMode>,
 
@@ -79,6 +102,15 @@ pub struct SwitchArgs {
     /// Most packets that wait for the controllers; more are dropped and counted [default: 8192]
     #[arg(long, value_name = "PACKETS")]
     pub packet_in_queue: Option<u32>,
+
+    /// Most packets a second to the controllers for each reason (no match, action, invalid TTL);
+    /// more are dropped and counted; 0 for any number [default: 0]
+    #[arg(long, value_name = "PACKETS")]
+    pub packet_in_rate: Option<u32>,
+
+    /// So many packets may come at once before the rate holds [default: a quarter of a second's]
+    #[arg(long, value_name = "PACKETS")]
+    pub packet_in_burst: Option<u32>,
 
     /// What forwards: openflow, or without any table, ports in pairs, one of io (frames as they
     /// are), mac (addresses of the sending port), macswap (addresses exchanged) [default: openflow]
@@ -173,6 +205,11 @@ impl SwitchArgs {
             local: self.local.or(file.local),
             controller: either(self.controller, file.controller),
             listen: either(self.listen, file.listen),
+            private_key: self.private_key.or(file.private_key),
+            certificate: self.certificate.or(file.certificate),
+            ca_cert: self.ca_cert.or(file.ca_cert),
+            check_peer_name: self.check_peer_name || file.check_peer_name,
+            auxiliary: self.auxiliary.or(file.auxiliary),
             protocols: either(self.protocols, file.protocols),
             fail_mode: self.fail_mode.or(file.fail_mode),
             control: self.control.or(file.control),
@@ -181,6 +218,8 @@ impl SwitchArgs {
             inactivity_probe: self.inactivity_probe.or(file.inactivity_probe),
             max_backoff: self.max_backoff.or(file.max_backoff),
             packet_in_queue: self.packet_in_queue.or(file.packet_in_queue),
+            packet_in_rate: self.packet_in_rate.or(file.packet_in_rate),
+            packet_in_burst: self.packet_in_burst.or(file.packet_in_burst),
             forward: self.forward.or(file.forward),
             workers: self.workers.or(file.workers),
             worker_cores: either(self.worker_cores, file.worker_cores),

@@ -24,6 +24,12 @@ counters! {
     PacketIn "packet_in";
     /// Dropped: as many packets wait for the controllers as may.
     PacketInQueueFull "packet_in_drop_queue_full";
+    /// Dropped: misses come faster than `packet-in-rate`.
+    PacketInRateNoMatch "packet_in_drop_rate_no_match";
+    /// Dropped: packets that an action sends up come faster than `packet-in-rate`.
+    PacketInRateAction "packet_in_drop_rate_action";
+    /// Dropped: packets with an invalid TTL come faster than `packet-in-rate`.
+    PacketInRateInvalidTtl "packet_in_drop_rate_invalid_ttl";
     /// Dropped: no controller is connected that wants the packet.
     PacketInNoController "packet_in_drop_no_controller";
     /// Dropped: the controller does not read what it was sent.
@@ -58,6 +64,10 @@ counters! {
     ChannelDown "channel_down";
     /// Connections that ended before the version was agreed.
     ChannelFailed "channel_failed";
+    /// Connections closed at once: as many are up as may.
+    ChannelTurnedAway "channel_turned_away";
+    /// Connections closed before they said hello, for others who came.
+    ChannelEvicted "channel_evicted";
     /// Dropped: the port did not take the frame, its queue being full.
     TxQueueFull "tx_drop_queue_full";
     /// Dropped: the port's device is not there.

@@ -9,15 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use channel::{Listener, TransportError};
+use channel::{Listener, Tls, TlsError, TransportError};
 use netdev::PortError;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
 use openflow::{DatapathId, MacAddr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, accept_all, deliver, keep_connected};
-use crate::config::{Config, ConfigError, PortConfig, SwitchArgs};
+use crate::agent::{Agent, accept_all, deliver, keep_connected, stand_alone};
+use crate::config::{Config, ConfigError, FailMode, PortConfig, SwitchArgs};
 use crate::control::{ControlSocket, SocketError, serve_control};
 use crate::counters::Counters;
 use crate::worker::{Command, Identity, Inbox, Outbox, Ports, Slot, Worker};
@@ -39,6 +39,9 @@ pub enum SwitchError {
     /// A listener cannot be opened.
     #[error("listen: {0}")]
     Listen(#[from] TransportError),
+    /// Key or certificates cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The control socket cannot be opened.
     #[error("{0}")]
     Control(#[from] SocketError),
@@ -94,12 +97,14 @@ pub fn run_until<S: Future<Output = ()>>(
         .build()
         .map_err(failed("starting the agent"))?;
     check_cores(&config.worker_cores)?;
+    let tls =
+        config.tls.clone().map(|files| Tls::load(files, config.check_peer_name)).transpose()?;
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let slots = open_ports(&config.ports)?;
     let counters = Arc::new(Counters::default());
     let inbox = Arc::new(Inbox::new().map_err(failed("making an eventfd"))?);
     let outbox = Arc::new(Outbox::new(config.packet_in_queue));
-    let agent = Agent::new(config, counters, inbox, outbox);
+    let agent = Agent::new(config, tls, counters, inbox, outbox);
     let local = LocalSet::new();
     let run = local.run_until(serve(Rc::new(agent), slots, control, stop));
     let outcome = runtime.block_on(run);
@@ -116,7 +121,7 @@ async fn serve<S: Future<Output = ()>>(
 ) -> Result<(), SwitchError> {
     let mut listeners = Vec::new();
     for endpoint in &agent.config.listeners {
-        listeners.push(Listener::bind(endpoint).await?);
+        listeners.push(Listener::bind(endpoint, agent.tls.as_ref()).await?);
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
@@ -134,6 +139,12 @@ async fn serve<S: Future<Output = ()>>(
     }
     for endpoint in agent.config.controllers.clone() {
         tokio::task::spawn_local(keep_connected(Rc::clone(&agent), endpoint));
+    }
+    match agent.config.fail_mode {
+        FailMode::Secure => {}
+        FailMode::Standalone => {
+            tokio::task::spawn_local(stand_alone(Rc::clone(&agent)));
+        }
     }
     let outcome = tokio::select! {
         () = stop => Ok(()),

@@ -1,14 +1,15 @@
-//! Keeping connected to controllers, and accepting those that come.
+//! Keeping connected to controllers, by a main connection each and the auxiliary ones beside it
+//! (clause 6.3.6).
 
-use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use channel::{Backoff, Endpoint, Listener, Stream};
+use channel::{Backoff, Endpoint, Stream};
+use openflow::Version;
 
-use super::Agent;
-use super::serve::serve;
+use super::serve::{Part, serve};
+use super::{Agent, Peer};
 use crate::counters::Counter;
 
 /// First wait before connecting again.
@@ -17,25 +18,49 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// A connection that was up for so long counts as a good one.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// Most connections that one listener serves at once; further ones are closed at once.
-const ACCEPTED_MAX: usize = 256;
-
 /// Connects to a controller, and again whenever the connection ends, for ever.
 pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
+    let endpoint = Rc::new(endpoint);
+    let part = Part::Main(Rc::clone(&endpoint));
+    connect_again(agent, &endpoint, endpoint.to_string(), &part).await;
+}
+
+/// Begins the auxiliary connections of a main connection that has come up. Each ends with it.
+pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main: &Rc<Peer>) {
+    match main.version {
+        // 1.0 knows none.
+        Version::V1_0 => return,
+        Version::V1_3 => {}
+    }
+    for id in 1..=agent.config.auxiliary {
+        let (agent, endpoint, main) = (Rc::clone(agent), Rc::clone(endpoint), Rc::clone(main));
+        tokio::task::spawn_local(async move {
+            let name = format!("{endpoint} auxiliary {id}");
+            let part = Part::Auxiliary(id, Rc::clone(&main));
+            tokio::select! {
+                biased;
+                () = main.over() => {}
+                () = connect_again(agent, &endpoint, name, &part) => {}
+            }
+        });
+    }
+}
+
+/// Connects and serves again and again, for ever.
+async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, part: &Part) {
     let most = Duration::from_secs(agent.config.max_backoff_s.into());
     let mut backoff = Backoff::new(BACKOFF_FIRST.min(most), most, STEADY);
-    let name = endpoint.to_string();
     let mut told = false;
     loop {
         let begun = Instant::now();
-        match Stream::connect(&endpoint).await {
+        match Stream::connect(endpoint, agent.tls.as_ref()).await {
             Ok(stream) => {
                 told = false;
-                let (reason, was_up) = serve(Rc::clone(&agent), stream, &name).await;
+                let (reason, was_up) = serve(Rc::clone(&agent), stream, &name, part.clone()).await;
                 if was_up {
                     backoff.up(begun);
                 }
-                tracing::warn!(controller = name, %reason, "disconnected; flow entries stay");
+                tracing::warn!(controller = name, %reason, "disconnected");
             }
             Err(error) => {
                 agent.counters.bump(Counter::ChannelFailed);
@@ -56,36 +81,4 @@ pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
 fn chance() -> f64 {
     let hash = RandomState::new().hash_one(Instant::now());
     f64::from((hash >> 32) as u32) / f64::from(u32::MAX)
-}
-
-/// Serves every controller that comes, for ever.
-pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
-    let open = Rc::new(Cell::new(0_usize));
-    loop {
-        let (stream, name) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // No descriptor is left: those that are open go on, and others can come later.
-                tracing::warn!(listener = %listener.endpoint(), %error, "accepting failed");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                continue;
-            }
-        };
-        if open.get() >= ACCEPTED_MAX {
-            tracing::warn!(peer = name, "too many connections; this one is closed");
-            agent.counters.bump(Counter::ChannelFailed);
-            continue;
-        }
-        open.set(open.get() + 1);
-        let (agent, open) = (Rc::clone(&agent), Rc::clone(&open));
-        tokio::task::spawn_local(async move {
-            let (reason, was_up) = serve(agent, stream, &name).await;
-            if was_up {
-                tracing::info!(controller = name, %reason, "disconnected");
-            } else {
-                tracing::debug!(peer = name, %reason, "connection failed");
-            }
-            open.set(open.get() - 1);
-        });
-    }
 }

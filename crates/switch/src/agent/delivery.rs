@@ -1,4 +1,7 @@
 //! From the worker's outbox to the mail of the controllers.
+//!
+//! Packet-ins are spread over a controller's auxiliary connections, those of one flow by one
+//! connection so that they stay in order; everything else goes by the main one (clause 6.3.6).
 
 use std::rc::Rc;
 
@@ -40,14 +43,14 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                     let reason = flow.reason;
                     let message = Rc::new(Message::FlowRemoved(flow));
                     broadcast(&peers, &message, |peer| {
-                        wants_flow_removed(&peer.asynchronous.get(), peer.role.get(), reason)
+                        wants_flow_removed(&peer.standing.asynchronous.get(), peer.role(), reason)
                     });
                 }
                 Upcall::PortStatus(status) => {
                     let reason = status.reason;
                     let message = Rc::new(Message::PortStatus(status));
                     broadcast(&peers, &message, |peer| {
-                        wants_port_status(&peer.asynchronous.get(), peer.role.get(), reason)
+                        wants_port_status(&peer.standing.asynchronous.get(), peer.role(), reason)
                     });
                 }
                 Upcall::Stopped => return,
@@ -58,21 +61,62 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
 
 fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], packet: PacketIn) {
     let (reason, cookie) = (packet.reason, packet.cookie);
-    let mut wanting = peers.iter().filter(|peer| peer.wants_packet_in(reason, cookie)).peekable();
+    let mut wanting = peers
+        .iter()
+        .filter(|peer| peer.is_main() && peer.wants_packet_in(reason, cookie))
+        .peekable();
     if wanting.peek().is_none() {
         agent.counters.bump(Counter::PacketInNoController);
         return;
     }
+    let flow = flow_of(&packet.data);
     let message = Rc::new(Message::PacketIn(packet));
     for peer in wanting {
-        if !peer.post_packet(Rc::clone(&message)) {
+        if !peer.way_of(flow).post_packet(Rc::clone(&message)) {
             agent.counters.bump(Counter::PacketInControllerBusy);
         }
     }
 }
 
+/// A number that all packets of a flow have in common: made of the Ethernet addresses and, where
+/// the header follows at once, the IP addresses.
+fn flow_of(frame: &[u8]) -> u32 {
+    let ip = match frame.get(12..14) {
+        Some([0x08, 0x00]) => frame.get(26..34),
+        Some([0x86, 0xdd]) => frame.get(22..54),
+        Some(_) | None => None,
+    };
+    let bytes = frame.get(..14).unwrap_or(frame).iter().chain(ip.unwrap_or_default());
+    // FNV-1a; its lowest bits alone are poor for few connections.
+    let hash = bytes
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    hash ^ hash >> 16
+}
+
 fn broadcast(peers: &[Rc<Peer>], message: &Rc<Message>, wants: impl Fn(&Peer) -> bool) {
-    for peer in peers.iter().filter(|peer| wants(peer)) {
+    for peer in peers.iter().filter(|peer| peer.is_main() && wants(peer)) {
         peer.post_news(Rc::clone(message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flow_of;
+
+    #[test]
+    fn packets_of_one_flow_have_one_number_and_flows_differ() {
+        let packet = |host: u8, ttl: u8| {
+            let mut frame = vec![0; 60];
+            frame[12..14].copy_from_slice(&[8, 0]);
+            frame[22] = ttl;
+            frame[33] = host;
+            frame
+        };
+        assert_eq!(flow_of(&packet(1, 64)), flow_of(&packet(1, 63)));
+        let numbers: std::collections::HashSet<u32> =
+            (0..64).map(|host| flow_of(&packet(host, 64)) % 4).collect();
+        assert_eq!(numbers.len(), 4, "all of four connections are used");
+        flow_of(&[]);
+        flow_of(&[1; 13]);
     }
 }

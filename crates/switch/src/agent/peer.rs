@@ -1,4 +1,7 @@
 //! A controller whose connection is up, as the rest of the agent sees it.
+//!
+//! A controller may have auxiliary connections beside its main one (clause 6.3.6); role and masks
+//! are the controller's, answers go where the request came from.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,12 +26,37 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     /// The version agreed on.
     pub(crate) version: Version,
+    /// 0 for the main connection.
+    pub(crate) auxiliary_id: u8,
+    /// Whether this is a controller that the switch connects to, as it is told to.
+    pub(crate) is_contact: bool,
+    /// What it shares with the other connections of its controller.
+    pub(crate) standing: Rc<Standing>,
+    mail: RefCell<Mail>,
+    notify: Notify,
+    is_over: Cell<bool>,
+    over: Notify,
+}
+
+/// What all connections of a controller share.
+#[derive(Debug)]
+pub(crate) struct Standing {
     /// Its role.
     pub(crate) role: Cell<ControllerRole>,
     /// Which asynchronous messages it gets.
     pub(crate) asynchronous: Cell<AsyncConfig>,
-    mail: RefCell<Mail>,
-    notify: Notify,
+    /// The auxiliary connections that are up.
+    auxiliaries: RefCell<Vec<Rc<Peer>>>,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            role: Cell::new(ControllerRole::Equal),
+            asynchronous: Cell::new(asynchronous::DEFAULT),
+            auxiliaries: RefCell::default(),
+        }
+    }
 }
 
 /// What waits to be sent to a controller.
@@ -63,21 +91,74 @@ pub(crate) struct PeerInfo {
 }
 
 impl Peer {
-    pub(crate) fn new(id: ConnectionId, name: String, version: Version) -> Self {
+    /// The main connection of a controller.
+    pub(crate) fn main(id: ConnectionId, name: String, version: Version, is_contact: bool) -> Self {
         Self {
             id,
             name,
             version,
-            role: Cell::new(ControllerRole::Equal),
-            asynchronous: Cell::new(asynchronous::DEFAULT),
+            auxiliary_id: 0,
+            is_contact,
+            standing: Rc::default(),
             mail: RefCell::default(),
             notify: Notify::new(),
+            is_over: Cell::new(false),
+            over: Notify::new(),
+        }
+    }
+
+    /// An auxiliary connection beside `main`.
+    pub(crate) fn auxiliary(id: ConnectionId, name: String, auxiliary_id: u8, main: &Self) -> Self {
+        let standing = Rc::clone(&main.standing);
+        Self {
+            auxiliary_id,
+            standing,
+            is_contact: false,
+            ..Self::main(id, name, main.version, false)
+        }
+    }
+
+    /// Whether it is a main connection.
+    pub(crate) fn is_main(&self) -> bool {
+        self.auxiliary_id == 0
+    }
+
+    /// Its controller's role.
+    pub(crate) fn role(&self) -> ControllerRole {
+        self.standing.role.get()
+    }
+
+    /// The connection that packet-ins of this flow go by: one of the auxiliary ones, if any is up.
+    pub(crate) fn way_of(self: &Rc<Self>, flow: u32) -> Rc<Self> {
+        let auxiliaries = self.standing.auxiliaries.borrow();
+        let count = u32::try_from(auxiliaries.len()).unwrap_or(u32::MAX);
+        let chosen = flow.checked_rem(count).and_then(|index| auxiliaries.get(index as usize));
+        Rc::clone(chosen.unwrap_or(self))
+    }
+
+    /// This auxiliary connection is up.
+    pub(crate) fn join_main(self: &Rc<Self>) {
+        self.standing.auxiliaries.borrow_mut().push(Rc::clone(self));
+    }
+
+    /// The connection is over; the auxiliary ones of a main connection end with it.
+    pub(crate) fn end(&self) {
+        self.is_over.set(true);
+        self.over.notify_waiters();
+        self.standing.auxiliaries.borrow_mut().retain(|peer| peer.id != self.id);
+    }
+
+    /// Done when the connection is over.
+    pub(crate) async fn over(&self) {
+        let notified = self.over.notified();
+        if !self.is_over.get() {
+            notified.await;
         }
     }
 
     /// What people see.
     pub(crate) fn info(&self) -> PeerInfo {
-        PeerInfo { name: self.name.clone(), version: self.version, role: self.role.get() }
+        PeerInfo { name: self.name.clone(), version: self.version, role: self.role() }
     }
 
     /// Whether it gets a packet-in. A packet that missed where there is no table-miss entry, so
@@ -88,7 +169,8 @@ impl Peer {
             Version::V1_0 => true,
             Version::V1_3 => !by_rule_of_1_0,
         };
-        by_rule && asynchronous::wants_packet_in(&self.asynchronous.get(), self.role.get(), reason)
+        let masks = self.standing.asynchronous.get();
+        by_rule && asynchronous::wants_packet_in(&masks, self.role(), reason)
     }
 
     /// Puts a packet-in into the mail; false when there is no room. The task is woken by

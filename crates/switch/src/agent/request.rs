@@ -21,7 +21,7 @@ pub(super) enum Handling {
 
 /// Decides about a message of `peer`.
 pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
-    if peer.role.get() == ControllerRole::Slave && changes_something(&message) {
+    if peer.role() == ControllerRole::Slave && changes_something(&message) {
         return Handling::Refused(Error::BadRequestIsSlave);
     }
     match message {
@@ -30,10 +30,10 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
             Err(error) => Handling::Refused(error),
         },
         Message::GetAsyncRequest => {
-            Handling::Reply(Message::GetAsyncReply(peer.asynchronous.get()))
+            Handling::Reply(Message::GetAsyncReply(peer.standing.asynchronous.get()))
         }
         Message::SetAsync(masks) => {
-            peer.asynchronous.set(masks);
+            peer.standing.asynchronous.set(masks);
             agent.treat();
             Handling::Nothing
         }

@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use channel::{DownReason, Event, Link, SendError, Stream};
-use openflow::{Message, Xid};
+use channel::{DownReason, Endpoint, Event, Guest, Link, SendError, Stream};
+use openflow::{Message, Version, Xid};
 use wire::ReplyFrames;
 
+use super::controllers::begin_auxiliaries;
 use super::parts::{Sent, send_next};
 use super::peer::Letter;
 use super::request::{Handling, handle};
@@ -29,13 +30,25 @@ const PENDING_MAX: usize = 8_192;
 /// How long until it is looked again whether the worker has caught up.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
 
+/// Which part a connection has.
+#[derive(Clone)]
+pub(super) enum Part {
+    /// The main connection to a controller that we connect to.
+    Main(Rc<Endpoint>),
+    /// An auxiliary connection of this number beside a main one.
+    Auxiliary(u8, Rc<Peer>),
+    /// A controller has come by itself.
+    Guest(Rc<Guest>),
+}
+
 /// A connection in service.
 struct Service {
     agent: Rc<Agent>,
     link: Link,
     name: String,
+    part: Part,
     /// Set while the connection is up.
-    peer: Option<Rc<Peer>>,
+    peer: Option<Membership>,
     /// Commands for the worker, sent at the end of the events.
     commands: Vec<Command>,
     /// The worker does not keep up.
@@ -49,12 +62,22 @@ struct Service {
 }
 
 /// Serves a connection until it is over; why it ended, and whether it was ever up.
-pub(super) async fn serve(agent: Rc<Agent>, stream: Stream, name: &str) -> (DownReason, bool) {
-    let link = Link::new(stream, agent.settings());
+pub(super) async fn serve(
+    agent: Rc<Agent>,
+    stream: Stream,
+    name: &str,
+    part: Part,
+) -> (DownReason, bool) {
+    let settings = match &part {
+        Part::Main(_) | Part::Guest(_) => agent.settings(),
+        Part::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
+    };
+    let link = Link::new(stream, settings);
     let mut service = Service {
         agent,
         link,
         name: name.to_owned(),
+        part,
         peer: None,
         commands: Vec::new(),
         is_congested: false,
@@ -64,25 +87,41 @@ pub(super) async fn serve(agent: Rc<Agent>, stream: Stream, name: &str) -> (Down
         parts: None,
     };
     let reason = service.run().await;
-    let was_up = match service.peer.take() {
-        Some(peer) => {
-            service.agent.leave(&peer);
-            true
-        }
-        None => {
-            service.agent.counters.bump(Counter::ChannelFailed);
-            false
-        }
-    };
+    let was_up = service.peer.is_some();
+    if !was_up {
+        service.agent.counters.bump(Counter::ChannelFailed);
+    }
+    service.leave();
     service.link.finish().await;
     (reason, was_up)
+}
+
+/// However a connection ends, also by its task being dropped, the agent forgets it.
+struct Membership {
+    agent: Rc<Agent>,
+    peer: Rc<Peer>,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.agent.leave(&self.peer);
+    }
+}
+
+impl Part {
+    fn auxiliary_id(&self) -> u8 {
+        match self {
+            Self::Main(_) | Self::Guest(_) => 0,
+            Self::Auxiliary(id, _) => *id,
+        }
+    }
 }
 
 impl Service {
     async fn run(&mut self) -> DownReason {
         loop {
             match &self.peer {
-                Some(peer) => tokio::select! {
+                Some(Membership { peer, .. }) => tokio::select! {
                     () = self.link.turn() => {}
                     () = peer.mailed() => {}
                     () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
@@ -106,7 +145,7 @@ impl Service {
             match event {
                 Event::Up { version } => {
                     tracing::info!(controller = self.name, %version, "connected");
-                    self.peer = Some(self.agent.join(&self.name, version));
+                    self.join(version);
                 }
                 Event::Message { xid, message } => self.take_message(xid, message),
                 Event::Refused { xid, error } => {
@@ -121,8 +160,31 @@ impl Service {
         over
     }
 
+    /// The hello exchange is done.
+    fn join(&mut self, version: Version) {
+        let agent = Rc::clone(&self.agent);
+        let peer = match &self.part {
+            Part::Main(endpoint) => {
+                let peer = agent.join(&self.name, version, true);
+                begin_auxiliaries(&agent, endpoint, &peer);
+                peer
+            }
+            Part::Auxiliary(id, main) => agent.join_auxiliary(&self.name, *id, main),
+            Part::Guest(guest) => {
+                guest.up();
+                agent.join(&self.name, version, false)
+            }
+        };
+        self.peer = Some(Membership { agent, peer });
+    }
+
+    /// The agent forgets the connection.
+    fn leave(&mut self) {
+        self.peer = None;
+    }
+
     fn take_message(&mut self, xid: Xid, message: Message) {
-        let Some(peer) = &self.peer else { return };
+        let Some(Membership { peer, .. }) = &self.peer else { return };
         let connection = self.link.connection();
         let sent = match handle(&self.agent, peer, message) {
             Handling::Worker(message) => {
@@ -166,7 +228,7 @@ impl Service {
     /// Sends mail; the parts of a long reply as long as the output has room. Everything else goes
     /// to the output at once, which the connection bounds.
     fn send_mail(&mut self) {
-        let Some(peer) = self.peer.clone() else { return };
+        let Some(Membership { peer, .. }) = &self.peer else { return };
         let mail = peer.take_mail();
         self.letters.extend(mail.letters);
         // They need no place in the order of the answers, which may wait for a long one.
@@ -210,6 +272,10 @@ impl Service {
                 version.map(|version| {
                     self.parts = Some(ReplyFrames::new(version, request.xid, reply.body));
                 })
+            }
+            Letter::Reply(request, Message::FeaturesReply(mut features)) => {
+                features.auxiliary_id = self.part.auxiliary_id();
+                connection.send_as(request.xid, &Message::FeaturesReply(features))
             }
             Letter::Reply(request, message) => connection.send_as(request.xid, &message),
             Letter::Refused(request, error) => {

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Role as Side, Settings};
+use channel::{Role as Side, Settings, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::asynchronous;
 use super::peer::{Peer, PeerInfo};
@@ -26,6 +26,9 @@ pub(crate) struct Agent {
     pub(crate) counters: Arc<Counters>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) outbox: Arc<Outbox>,
+    /// Who we are on endpoints with TLS.
+    pub(crate) tls: Option<Tls>,
+    contact_changed: Notify,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
     treatment: Cell<Option<Treatment>>,
@@ -35,6 +38,7 @@ pub(crate) struct Agent {
 impl Agent {
     pub(crate) fn new(
         config: Config,
+        tls: Option<Tls>,
         counters: Arc<Counters>,
         inbox: Arc<Inbox>,
         outbox: Arc<Outbox>,
@@ -44,6 +48,8 @@ impl Agent {
             counters,
             inbox,
             outbox,
+            tls,
+            contact_changed: Notify::new(),
             peers: RefCell::default(),
             election: RefCell::default(),
             treatment: Cell::new(None),
@@ -60,22 +66,51 @@ impl Agent {
         settings
     }
 
-    /// A connection is up.
-    pub(crate) fn join(&self, name: &str, version: Version) -> Rc<Peer> {
-        let id = ConnectionId(self.next_id.get());
-        self.next_id.set(id.0 + 1);
-        let peer = Rc::new(Peer::new(id, name.to_owned(), version));
-        self.peers.borrow_mut().insert(id, Rc::clone(&peer));
-        self.counters.bump(Counter::ChannelUp);
-        self.treat();
+    /// The main connection of a controller is up; `is_contact` when we have connected.
+    pub(crate) fn join(&self, name: &str, version: Version, is_contact: bool) -> Rc<Peer> {
+        let peer = Peer::main(self.fresh_id(), name.to_owned(), version, is_contact);
+        self.add(Rc::new(peer))
+    }
+
+    /// An auxiliary connection is up.
+    pub(crate) fn join_auxiliary(&self, name: &str, auxiliary_id: u8, main: &Peer) -> Rc<Peer> {
+        let peer = Peer::auxiliary(self.fresh_id(), name.to_owned(), auxiliary_id, main);
+        let peer = self.add(Rc::new(peer));
+        peer.join_main();
         peer
     }
 
-    /// A connection is over. Flow entries stay: the switch is fail-secure (clause 6.3.3).
+    fn fresh_id(&self) -> ConnectionId {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        ConnectionId(id)
+    }
+
+    fn add(&self, peer: Rc<Peer>) -> Rc<Peer> {
+        self.peers.borrow_mut().insert(peer.id, Rc::clone(&peer));
+        self.counters.bump(Counter::ChannelUp);
+        self.treat();
+        self.contact_changed.notify_one();
+        peer
+    }
+
+    /// A connection is over. What becomes of the flow entries then is the fail mode's business.
     pub(crate) fn leave(&self, peer: &Peer) {
+        peer.end();
         self.peers.borrow_mut().remove(&peer.id);
         self.counters.bump(Counter::ChannelDown);
         self.treat();
+        self.contact_changed.notify_one();
+    }
+
+    /// Whether one of the controllers is connected that the switch connects to.
+    pub(crate) fn has_contact(&self) -> bool {
+        self.peers.borrow().values().any(|peer| peer.is_contact)
+    }
+
+    /// Waits until a connection has come or gone; for one task.
+    pub(crate) async fn contact_changed(&self) {
+        self.contact_changed.notified().await;
     }
 
     /// The connection of an id, if it is still up.
@@ -100,19 +135,19 @@ impl Agent {
     pub(crate) fn role_request(&self, peer: &Peer, request: Role) -> Result<Role, Error> {
         match self.election.borrow_mut().request(request)? {
             Change::None => {}
-            Change::To(role) => peer.role.set(role),
+            Change::To(role) => peer.standing.role.set(role),
             Change::Master => {
                 for other in self.peers.borrow().values() {
-                    if other.role.get() == ControllerRole::Master {
-                        other.role.set(ControllerRole::Slave);
+                    if other.role() == ControllerRole::Master {
+                        other.standing.role.set(ControllerRole::Slave);
                     }
                 }
-                peer.role.set(ControllerRole::Master);
+                peer.standing.role.set(ControllerRole::Master);
             }
         }
         self.treat();
         let generation_id = self.election.borrow().generation_id();
-        Ok(Role { role: peer.role.get(), generation_id })
+        Ok(Role { role: peer.role(), generation_id })
     }
 
     /// Tells the worker how packets are treated now, if that has changed.
@@ -120,7 +155,7 @@ impl Agent {
         let peers = self.peers.borrow();
         let v1_0 = peers.values().any(|peer| peer.version == Version::V1_0);
         let invalid_ttl = peers.values().any(|peer| {
-            let (masks, role) = (peer.asynchronous.get(), peer.role.get());
+            let (masks, role) = (peer.standing.asynchronous.get(), peer.role());
             asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
         });
         let miss = if v1_0 { Miss::Controller } else { Miss::Drop };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use channel::Endpoint;
+use channel::{Endpoint, TlsFiles};
 use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
@@ -15,6 +15,9 @@ const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
 /// Most forwarding threads.
 const WORKERS_MAX: u16 = 64;
 
+/// Most auxiliary connections to one controller.
+const AUXILIARY_MAX: u8 = 8;
+
 /// A configuration without gaps.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +29,12 @@ pub struct Config {
     pub controllers: Vec<Endpoint>,
     /// Where controllers may connect to.
     pub listeners: Vec<Endpoint>,
+    /// Key and certificates, when there is an endpoint with TLS.
+    pub tls: Option<TlsFiles>,
+    /// Whether a controller that is connected to must have a certificate for its host.
+    pub check_peer_name: bool,
+    /// Auxiliary connections to each controller that is connected to.
+    pub auxiliary: u8,
     /// Versions to speak; never empty.
     pub versions: Vec<Version>,
     /// What happens without a controller.
@@ -42,6 +51,10 @@ pub struct Config {
     pub max_backoff_s: u32,
     /// Most packets that wait for the controllers.
     pub packet_in_queue: usize,
+    /// Most packet-ins a second for each reason; 0 for any number.
+    pub packet_in_rate: u32,
+    /// Packet-ins that may come at once before the rate holds.
+    pub packet_in_burst: u32,
     /// What forwards.
     pub forward: Forward,
     /// Forwarding threads, at least 1.
@@ -93,6 +106,7 @@ impl SwitchArgs {
         }
         self.check_workers()?;
         self.check_endpoints()?;
+        self.check_tls()?;
         self.check_ports()
     }
 
@@ -118,12 +132,47 @@ impl SwitchArgs {
     fn check_endpoints(&self) -> Result<(), Problem> {
         let passive = self.controller.iter().position(|endpoint| endpoint.0.is_passive());
         if let Some(index) = passive {
-            let message = "a controller is connected to: tcp:HOST[:PORT] or unix:PATH; where \
-                           controllers may come to is for listen"
+            let message = "a controller is connected to: tcp:HOST[:PORT], ssl:HOST[:PORT] or \
+                           unix:PATH; where controllers may come to is for listen"
                 .to_owned();
             return Err(Problem { key: "controller", index: Some(index), message });
         }
         Ok(())
+    }
+
+    fn check_tls(&self) -> Result<(), Problem> {
+        if self.auxiliary.is_some_and(|count| count > AUXILIARY_MAX) {
+            return Err(Problem::new("auxiliary", format!("must be 0 to {AUXILIARY_MAX}")));
+        }
+        let files = [
+            ("private-key", &self.private_key),
+            ("certificate", &self.certificate),
+            ("ca-cert", &self.ca_cert),
+        ];
+        let missing: Vec<&str> =
+            files.iter().filter(|(_, path)| path.is_none()).map(|(key, _)| *key).collect();
+        let wants = |endpoints: &[super::Endpoint]| endpoints.iter().position(|e| e.0.is_tls());
+        for (key, endpoints) in [("controller", &self.controller), ("listen", &self.listen)] {
+            let Some(index) = wants(endpoints).filter(|_| !missing.is_empty()) else { continue };
+            let message = format!("TLS needs {} too; weir pki makes them", missing.join(" and "));
+            return Err(Problem { key, index: Some(index), message });
+        }
+        let given = files.iter().find(|(_, path)| path.is_some());
+        match given {
+            Some((key, _)) if !missing.is_empty() => {
+                let told = format!("goes together with {}", missing.join(" and "));
+                Err(Problem::new(key, told))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn tls_files(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            private_key: self.private_key.clone()?,
+            certificate: self.certificate.clone()?,
+            ca_cert: self.ca_cert.clone()?,
+        })
     }
 
     fn check_ports(&self) -> Result<(), Problem> {
@@ -165,6 +214,9 @@ impl SwitchArgs {
             ports: self.numbered_ports(),
             controllers: self.controller.iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
+            tls: self.tls_files(),
+            check_peer_name: self.check_peer_name,
+            auxiliary: self.auxiliary.unwrap_or(0),
             versions: self.versions(),
             fail_mode: self.fail_mode.unwrap_or_default(),
             control: (control != Path::new("none")).then_some(control),
@@ -173,6 +225,10 @@ impl SwitchArgs {
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
             max_backoff_s: self.max_backoff.unwrap_or(8),
             packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,
+            packet_in_rate: self.packet_in_rate.unwrap_or(0),
+            packet_in_burst: self
+                .packet_in_burst
+                .unwrap_or_else(|| (self.packet_in_rate.unwrap_or(0) / 4).max(1)),
             forward: self.forward.unwrap_or_default(),
             workers: self.workers.unwrap_or(1).into(),
             worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),

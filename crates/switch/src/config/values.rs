@@ -113,6 +113,8 @@ pub enum FailMode {
     /// Flow entries stay and expire; packets for the controller are dropped.
     #[default]
     Secure,
+    /// The switch learns addresses and forwards by them, as one without a controller would.
+    Standalone,
 }
 
 impl FromStr for FailMode {
@@ -121,8 +123,8 @@ impl FromStr for FailMode {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "secure" => Ok(Self::Secure),
-            "standalone" => Err("standalone is not there yet; use secure".to_owned()),
-            other => Err(format!("unknown fail mode {other:?}; use secure")),
+            "standalone" => Ok(Self::Standalone),
+            other => Err(format!("unknown fail mode {other:?}; use secure or standalone")),
         }
     }
 }
