@@ -70,7 +70,7 @@ fn a_dumped_line_is_the_one_of_ovs_ofctl_and_can_be_fed_back() {
     let line = format_flow_stats(&stats);
     assert_eq!(
         line,
-        "cookie=0x5, duration=0.018s, table=0, n_packets=0, n_bytes=0, idle_timeout=30, \
+        "cookie=0x5, duration=0.0189s, table=0, n_packets=0, n_bytes=0, idle_timeout=30, \
          hard_timeout=60, send_flow_rem priority=10,ip,nw_dst=10.0.0.1 actions=output:2"
     );
     let back = parse_flow_mod(&line, FlowModCommand::Add).unwrap();

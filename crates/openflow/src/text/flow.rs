@@ -10,6 +10,7 @@ use crate::flow::{
 };
 use crate::id::{Cookie, GroupId, PortNo, TableId};
 use crate::matching::Match;
+use crate::version::Version;
 use std::fmt::Write;
 
 /// The flags' words, in the order in which `ovs-ofctl` prints them.
@@ -165,9 +166,13 @@ fn format_timeouts(out: &mut String, idle_s: u16, hard_s: u16) {
     }
 }
 
-/// Seconds with three decimals, as `ovs-ofctl` cuts them.
+/// Seconds, with the decimals that it takes to say it exactly: none, three, or up to nine.
 pub(super) fn format_duration(duration_s: u32, duration_ns: u32) -> String {
-    format!("{duration_s}.{:03}", duration_ns / 1_000_000)
+    match duration_ns {
+        0 => duration_s.to_string(),
+        ms if ms % 1_000_000 == 0 => format!("{duration_s}.{:03}", ms / 1_000_000),
+        ns => format!("{duration_s}.{ns:09}").trim_end_matches('0').to_owned(),
+    }
 }
 
 /// A counter; `-` where it is not kept (all ones).
@@ -223,17 +228,23 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
 
 /// A flow-removed message as `ovs-ofctl monitor` prints it.
 #[must_use]
-pub fn format_flow_removed(gone: &FlowRemoved) -> String {
+pub fn format_flow_removed(version: Version, gone: &FlowRemoved) -> String {
     let rule = format_rule(gone.priority, &gone.matching);
-    format!(
-        "{rule} reason={} table_id={} cookie={:#x} duration{}.{:03}s idle{} pkts{} bytes{}",
-        gone.reason.text(),
-        gone.table_id.0,
-        gone.cookie.0,
-        gone.duration_s,
-        gone.duration_ns / 1_000_000,
-        gone.idle_timeout_s,
+    let mut out = format!("{rule} reason={}", gone.reason.text());
+    if version != Version::V1_0 && gone.table_id != TableId::ALL {
+        out += &format!(" table_id={}", gone.table_id.0);
+    }
+    if gone.cookie.0 != 0 {
+        out += &format!(" cookie:{:#x}", gone.cookie.0);
+    }
+    let duration = format_duration(gone.duration_s, gone.duration_ns);
+    out += &format!(" duration{duration}s idle{}", gone.idle_timeout_s);
+    if gone.hard_timeout_s != 0 {
+        out += &format!(" hard{}", gone.hard_timeout_s);
+    }
+    out + &format!(
+        " pkts{} bytes{}",
         format_count(gone.packet_count),
-        format_count(gone.byte_count),
+        format_count(gone.byte_count)
     )
 }

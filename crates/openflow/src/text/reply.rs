@@ -5,7 +5,7 @@ use super::group::format_group;
 use super::meter::format_meter;
 use crate::action::ActionKind;
 use crate::group::{GroupFeatures, GroupStats};
-use crate::id::Xid;
+use crate::id::{PortNo, Xid};
 use crate::message::{
     Features, Message, MultipartReply, MultipartReplyBody, MultipartType, SwitchConfig,
 };
@@ -27,9 +27,11 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
             title("OFPT_FEATURES_REPLY") + " " + &format_features(version, features)
         }
         Message::GetConfigReply(config) => {
-            title("OFPT_GET_CONFIG_REPLY") + " " + &format_config(config)
+            title("OFPT_GET_CONFIG_REPLY") + " " + &format_config(version, config)
         }
-        Message::FlowRemoved(gone) => title("OFPT_FLOW_REMOVED") + " " + &format_flow_removed(gone),
+        Message::FlowRemoved(gone) => {
+            title("OFPT_FLOW_REMOVED") + " " + &format_flow_removed(version, gone)
+        }
         Message::MultipartReply(reply) => {
             let name = reply_type(reply).text().replace("OFPMP_", "OFPST_");
             let name = if name == "OFPST_PORT_STATS" { "OFPST_PORT" } else { &name };
@@ -96,7 +98,7 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
         }
         MultipartReplyBody::MeterFeatures(features) => format_meter_features(features),
         MultipartReplyBody::TableFeatures(tables) => lines(tables, format_table_features),
-        MultipartReplyBody::PortDesc(ports) => lines(ports, |port| format_port_desc(version, port)),
+        MultipartReplyBody::PortDesc(ports) => format_port_descs(version, ports),
         MultipartReplyBody::Experimenter(own) => {
             format!(" experimenter={:#x} type={:#x}", own.experimenter, own.exp_type)
         }
@@ -118,8 +120,21 @@ fn words(bits: u32, names: &[(u32, &str)]) -> String {
     if found.is_empty() { "0".to_owned() } else { found.join(" ") }
 }
 
+/// As [`words`], with the bits behind them that have no word.
+fn words_or_bits(bits: u32, names: &[(u32, &str)]) -> String {
+    let known = names.iter().fold(0, |known, (bit, _)| known | bit);
+    match (bits & known, bits & !known) {
+        (_, 0) => words(bits, names),
+        (0, rest) => format!("{rest:#x}"),
+        (_, rest) => format!("{} {rest:#x}", words(bits, names)),
+    }
+}
+
 fn format_features(version: Version, features: &Features) -> String {
-    let group = if version == Version::V1_0 { "STP" } else { "GROUP_STATS" };
+    let (group, last) = match version {
+        Version::V1_0 => ("STP", (1 << 7, "ARP_MATCH_IP")),
+        Version::V1_3 => ("GROUP_STATS", (1 << 8, "PORT_BLOCKED")),
+    };
     let capabilities = words(
         features.capabilities.bits(),
         &[
@@ -129,8 +144,7 @@ fn format_features(version: Version, features: &Features) -> String {
             (1 << 3, group),
             (1 << 5, "IP_REASM"),
             (1 << 6, "QUEUE_STATS"),
-            (1 << 7, "ARP_MATCH_IP"),
-            (1 << 8, "PORT_BLOCKED"),
+            last,
         ],
     );
     let mut out = format!(
@@ -143,40 +157,63 @@ fn format_features(version: Version, features: &Features) -> String {
     out += &format!("\ncapabilities: {capabilities}");
     if version == Version::V1_0 {
         out += &format!("\nactions: {}", action_words(version, features.actions));
-        out += &lines(&features.ports, |port| format_port_desc(version, port));
+        out += &format_port_descs(version, &features.ports);
     }
     out
 }
 
-/// The names of the actions whose type numbers are set in a bitmap.
-fn action_words(version: Version, bits: u32) -> String {
-    let known = |number: u16| match ActionKind::from_number(version, number) {
-        Some(ActionKind::SetVlanVid) => "set_vlan_vid".to_owned(),
-        Some(ActionKind::SetVlanPcp) => "set_vlan_pcp".to_owned(),
-        Some(kind) => kind.row().text.to_owned(),
-        None => format!("type{number}"),
-    };
-    let order = [0u16, 11];
-    let rest = (0..32u16).filter(|number| !order.contains(number));
-    let numbers = order.into_iter().chain(rest).filter(|number| bits & (1 << number) != 0);
-    numbers.map(known).collect::<Vec<_>>().join(" ")
+fn format_port_descs(version: Version, ports: &[PortDesc]) -> String {
+    let mut ports = ports.iter().collect::<Vec<_>>();
+    ports.sort_by_key(|port| port.port_no);
+    lines(&ports, |port| format_port_desc(version, port))
 }
 
-fn format_config(config: &SwitchConfig) -> String {
+/// The names of the actions whose type numbers are set in a bitmap; numbers without an action are
+/// left out.
+fn action_words(version: Version, bits: u32) -> String {
+    let known = |number: u16| match ActionKind::from_number(version, number)? {
+        ActionKind::SetVlanVid => Some("set_vlan_vid"),
+        ActionKind::SetVlanPcp => Some("set_vlan_pcp"),
+        ActionKind::PopVlan => Some("strip_vlan"),
+        kind => Some(kind.row().text),
+    };
+    // In the order of Open vSwitch, then what it does not have.
+    let order: &[u16] = match version {
+        Version::V1_0 => &[0, 11],
+        Version::V1_3 => &[0, 22, 25, 18, 17, 23, 24, 15, 16, 19, 20, 21],
+    };
+    let rest = (0..32).filter(|number| !order.contains(number));
+    let said = order.iter().copied().chain(rest).filter(|number| bits & (1 << number) != 0);
+    let said = said.filter_map(known).collect::<Vec<_>>().join(" ");
+    if said.is_empty() { "<none>".to_owned() } else { said }
+}
+
+fn format_config(version: Version, config: &SwitchConfig) -> String {
     let frags = match config.flags & 3 {
         0 => "normal",
         1 => "drop",
         2 => "reassemble",
         _ => "nx-match",
     };
-    format!("frags={frags} miss_send_len={}", config.miss_send_len)
+    // A flag of 1.1 and 1.2 that Open vSwitch has in 1.0 too.
+    let has_flag = version == Version::V1_0 && config.flags & 4 != 0;
+    let invalid_ttl = if has_flag { " invalid_ttl_to_controller" } else { "" };
+    format!("frags={frags}{invalid_ttl} miss_send_len={}", config.miss_send_len)
 }
+
+/// A state of the spanning tree in 1.0 that is no state of ours.
+const STP_LEARN: u32 = 1 << 8;
 
 /// A port's description as `ovs-ofctl show` prints it: several lines.
 #[must_use]
 pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
+    let spanning_tree = PortConfig::NO_STP | PortConfig::NO_RECV_STP | PortConfig::NO_FLOOD;
+    let config = match version {
+        Version::V1_0 => port.config,
+        Version::V1_3 => port.config - spanning_tree,
+    };
     let config = words(
-        port.config.bits(),
+        config.bits(),
         &[
             (PortConfig::PORT_DOWN.bits(), "PORT_DOWN"),
             (PortConfig::NO_STP.bits(), "NO_STP"),
@@ -187,12 +224,18 @@ pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
             (PortConfig::NO_PACKET_IN.bits(), "NO_PACKET_IN"),
         ],
     );
-    let mut states = vec![(PortState::LINK_DOWN.bits(), "LINK_DOWN")];
-    if version != Version::V1_0 {
-        states.push((PortState::BLOCKED.bits(), "BLOCKED"));
-        states.push((PortState::LIVE.bits(), "LIVE"));
-    }
-    let mut out = format!(" {}({}): addr:{}", port.port_no, port.name, port.hw_addr);
+    let down = (PortState::LINK_DOWN.bits(), "LINK_DOWN");
+    let states = match version {
+        Version::V1_0 => {
+            vec![(PortState::BLOCKED.bits(), "STP_BLOCK"), (STP_LEARN, "STP_LEARN"), down]
+        }
+        Version::V1_3 => {
+            let live = (PortState::LIVE.bits(), "LIVE");
+            vec![down, (PortState::BLOCKED.bits(), "BLOCKED"), live]
+        }
+    };
+    let number = port_text(version, port.port_no);
+    let mut out = format!(" {number}({}): addr:{}", port.name, port.hw_addr);
     out += &format!("\n     config:     {config}");
     out += &format!("\n     state:      {}", words(port.state.bits(), &states));
     for (name, features) in [
@@ -205,11 +248,32 @@ pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
             out += &format!("\n     {name}{}", feature_words(features));
         }
     }
-    out + &format!(
-        "\n     speed: {} Mbps now, {} Mbps max",
-        port.curr_speed_kbps / 1000,
-        port.max_speed_kbps / 1000
-    )
+    let [now, max] = match version {
+        Version::V1_0 => [port.curr, port.supported].map(speed_mbps),
+        Version::V1_3 => [port.curr_speed_kbps / 1000, port.max_speed_kbps / 1000],
+    };
+    out + &format!("\n     speed: {now} Mbps now, {max} Mbps max")
+}
+
+/// The number as the version writes it, or the name of a reserved port.
+fn port_text(version: Version, port: PortNo) -> String {
+    match (port.reserved_name(), version) {
+        (Some(name), _) => name.to_owned(),
+        (None, Version::V1_0) => (port.0 & 0xffff).to_string(),
+        (None, Version::V1_3) => port.0.to_string(),
+    }
+}
+
+/// The highest rate among the features; 1.0 says the rate in no other way.
+fn speed_mbps(features: PortFeatures) -> u32 {
+    let rates = [
+        (PortFeatures::HD_10MB | PortFeatures::FD_10MB, 10),
+        (PortFeatures::HD_100MB | PortFeatures::FD_100MB, 100),
+        (PortFeatures::HD_1GB | PortFeatures::FD_1GB, 1000),
+        (PortFeatures::FD_10GB, 10_000),
+    ];
+    let said = rates.iter().filter(|(bits, _)| features.intersects(*bits));
+    said.map(|(_, mbps)| *mbps).max().unwrap_or(0)
 }
 
 fn feature_words(features: PortFeatures) -> String {
@@ -244,7 +308,7 @@ fn counter(value: u64) -> String {
 fn format_port_stats(version: Version, port: &PortStats) -> String {
     let number = match port.port_no.reserved_name() {
         Some(name) => name.to_owned(),
-        None => format!("{:2}", port.port_no.0),
+        None => format!("{:>2}", port_text(version, port.port_no)),
     };
     let [rx, tx, rx_bytes, tx_bytes, rx_drop, tx_drop] = [
         port.rx_packets,
@@ -277,18 +341,19 @@ fn format_port_stats(version: Version, port: &PortStats) -> String {
 }
 
 fn format_queue(version: Version, queue: &QueueStats) -> String {
-    let mut out = format!(
+    let out = format!(
         "  port {} queue {}: bytes={}, pkts={}, errors={}",
-        queue.port_no,
+        port_text(version, queue.port_no),
         queue.queue_id.0,
         counter(queue.tx_bytes),
         counter(queue.tx_packets),
         counter(queue.tx_errors)
     );
-    if version != Version::V1_0 {
-        out += &format!(", duration={}s", format_duration(queue.duration_s, queue.duration_ns));
-    }
-    out
+    let duration = match version {
+        Version::V1_0 => "?".to_owned(),
+        Version::V1_3 => format_duration(queue.duration_s, queue.duration_ns) + "s",
+    };
+    format!("{out}, duration={duration}")
 }
 
 fn format_table(version: Version, table: &TableStats) -> String {
@@ -332,7 +397,9 @@ fn format_group_features(features: &GroupFeatures) -> String {
         features.capabilities.bits()
     );
     let names = ["all", "select", "indirect", "fast failover"];
-    for ((name, max), actions) in names.iter().zip(features.max_groups).zip(features.actions) {
+    let groups = names.iter().zip(features.max_groups).zip(features.actions);
+    let supported = groups.enumerate().filter(|(number, _)| features.types & 1 << number != 0);
+    for (_, ((name, max), actions)) in supported {
         out += &format!(
             "\n    {name} group:\n       max_groups={max:#x}\n       actions: {}",
             action_words(Version::V1_3, actions)
@@ -360,8 +427,8 @@ fn format_meter_stats(meter: &MeterStats) -> String {
 }
 
 fn format_meter_features(features: &MeterFeatures) -> String {
-    let bands = words(features.band_types, &[(1 << 1, "drop"), (1 << 2, "dscp_remark")]);
-    let capabilities = words(
+    let bands = words_or_bits(features.band_types, &[(1 << 1, "drop"), (1 << 2, "dscp_remark")]);
+    let capabilities = words_or_bits(
         features.capabilities,
         &[
             (u32::from(MeterFlags::KBPS.bits()), "kbps"),

@@ -126,6 +126,7 @@ pub fn format_value(field: Field, value: u128) -> String {
     match field.row().format {
         Format::Dec => value.to_string(),
         Format::Hex if field == Field::EthType => format!("0x{value:04x}"),
+        Format::Hex if field == Field::Ipv6Flabel => format!("0x{value:05x}"),
         Format::Hex => format!("{value:#x}"),
         Format::Port => PortNo(low(value)).to_string(),
         Format::Mac => {
@@ -141,6 +142,15 @@ fn low(value: u128) -> u32 {
     u32::try_from(value & u128::from(u32::MAX)).unwrap_or(0)
 }
 
+/// A flow label's mask has all its digits, as the label has.
+fn format_mask(held: &MatchField) -> String {
+    if held.field == Field::Ipv6Flabel {
+        format!("0x{:05x}", held.mask)
+    } else {
+        format!("{:#x}", held.mask)
+    }
+}
+
 /// A match field's value with its mask as `ovs-ofctl` prints it.
 #[must_use]
 pub fn format_field(held: &MatchField) -> String {
@@ -150,7 +160,7 @@ pub fn format_field(held: &MatchField) -> String {
     }
     match held.field.row().format {
         Format::Dec => format!("{:#x}/{:#x}", held.value, held.mask),
-        Format::Hex | Format::Port => format!("{value}/{:#x}", held.mask),
+        Format::Hex | Format::Port => format!("{value}/{}", format_mask(held)),
         Format::Mac => format!("{value}/{}", format_value(held.field, held.mask)),
         Format::Ipv4 | Format::Ipv6 => {
             let bits = held.field.row().bits;
