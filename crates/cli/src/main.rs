@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod log;
+mod pki;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,9 @@ enum Program {
     Ctl(switch::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
     Controller(controller::cli::ControllerArgs),
+    /// Make certificates for TLS between switches and controllers
+    #[command(after_help = pki::EXAMPLES)]
+    Pki(pki::PkiArgs),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
     /// Measure how fast a datapath is
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
             switch::ctl(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
         }
         Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
+        Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
@@ -146,6 +151,7 @@ mod tests {
             super::EXAMPLES,
             super::SWITCH_EXAMPLES,
             super::CTL_EXAMPLES,
+            super::pki::EXAMPLES,
         ];
         let calls: Vec<String> = texts.into_iter().flat_map(commands).collect();
         assert!(calls.len() > 20, "only {calls:?}");

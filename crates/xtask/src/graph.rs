@@ -56,7 +56,7 @@ const NOWHERE_YET: Unsafe = Unsafe::Only(&[]);
 #[rustfmt::skip]
 pub(crate) const ROOMS: &[Room] = &[
     room("cli", 5, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller"]),
+        &["lab", "switch", "controller", "channel"]),
     room("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
         &["openflow", "wire", "packet", "channel", "netdev", "generator"]),
     room("python", 4, NOWHERE_YET, "the Python package",
