@@ -15,6 +15,7 @@ mod forwarder;
 mod op;
 mod pattern;
 mod shared;
+mod single;
 mod sys;
 
 pub use self::classifier::{Classifier, Live};
@@ -23,3 +24,4 @@ pub use self::control::{Control, Done, Dump, Tell};
 pub use self::op::{EntryId, Op, Ticket};
 pub use self::pattern::{Mask, MaskWord, Masks, Pattern};
 pub use self::shared::Shared;
+pub use self::single::Fast;

@@ -14,6 +14,9 @@ use openflow::{ActionKind, InstructionKind, TableId, Version};
 
 use crate::config::Config;
 
+/// All wildcard bits of 1.0 (`OFPFW_ALL`): tables match on every field or on none.
+pub(crate) const WILDCARDS_1_0: u32 = (1 << 22) - 1;
+
 /// Capabilities for a features reply.
 #[must_use]
 pub fn capabilities(version: Version) -> Capabilities {

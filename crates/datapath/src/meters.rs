@@ -84,6 +84,21 @@ pub(crate) struct Metered {
 }
 
 impl Meter {
+    /// The meter that an add asks for.
+    pub(crate) fn new(asked: &MeterMod, now: Nanos) -> Self {
+        let mut meter = Self {
+            flags: asked.flags,
+            bands: Vec::new(),
+            buckets: Vec::new(),
+            since: now,
+            packets: 0,
+            bytes: 0,
+            band_counters: Vec::new(),
+        };
+        meter.configure(asked, now);
+        meter
+    }
+
     /// The buckets as they are.
     pub(crate) fn buckets(&self) -> &[TokenBucket] {
         &self.buckets
@@ -124,12 +139,33 @@ impl Meter {
         self.buckets = metered.buckets;
     }
 
-    fn configure(&mut self, asked: &MeterMod, now: Nanos) {
+    /// Takes flags and bands; buckets are full and band counters zero, the meter's own counters
+    /// stay.
+    pub(crate) fn configure(&mut self, asked: &MeterMod, now: Nanos) {
         self.flags = asked.flags;
         self.bands.clone_from(&asked.bands);
         self.buckets =
             asked.bands.iter().map(|band| TokenBucket::new(band, asked.flags, now)).collect();
         self.band_counters = vec![BandCounter::default(); asked.bands.len()];
+    }
+
+    /// Counters of the meter of this number, which so many entries use.
+    pub(crate) fn stats(&self, meter_id: MeterId, now: Nanos, flow_count: u32) -> MeterStats {
+        let (duration_s, duration_ns) = now.age(self.since);
+        MeterStats {
+            meter_id,
+            flow_count,
+            packet_in_count: self.packets,
+            byte_in_count: self.bytes,
+            duration_s,
+            duration_ns,
+            bands: self.band_counters.clone(),
+        }
+    }
+
+    /// Configuration of the meter of this number.
+    pub(crate) fn config(&self, meter_id: MeterId) -> MeterConfig {
+        MeterConfig { flags: self.flags, meter_id, bands: self.bands.clone() }
     }
 }
 
@@ -199,17 +235,7 @@ impl Meters {
                 if self.meters.len() >= config.max_meters as usize {
                     return Err(Error::MeterModOutOfMeters);
                 }
-                let mut meter = Meter {
-                    flags: asked.flags,
-                    bands: Vec::new(),
-                    buckets: Vec::new(),
-                    since: now,
-                    packets: 0,
-                    bytes: 0,
-                    band_counters: Vec::new(),
-                };
-                meter.configure(asked, now);
-                self.meters.insert(asked.meter_id, meter);
+                self.meters.insert(asked.meter_id, Meter::new(asked, now));
                 Ok(Vec::new())
             }
             MeterModCommand::Modify => {
@@ -243,34 +269,19 @@ impl Meters {
         now: Nanos,
         flow_count: &dyn Fn(MeterId) -> u32,
     ) -> Result<Vec<MeterStats>, Error> {
-        let stats = |(meter_id, meter): (MeterId, &Meter)| {
-            let (duration_s, duration_ns) = now.age(meter.since);
-            MeterStats {
-                meter_id,
-                flow_count: flow_count(meter_id),
-                packet_in_count: meter.packets,
-                byte_in_count: meter.bytes,
-                duration_s,
-                duration_ns,
-                bands: meter.band_counters.clone(),
-            }
-        };
+        let stats = |(id, meter): (MeterId, &Meter)| meter.stats(id, now, flow_count(id));
         Ok(self.wanted(id)?.into_iter().map(stats).collect())
     }
 
     /// Configurations.
     pub(crate) fn configs(&self, id: MeterId) -> Result<Vec<MeterConfig>, Error> {
-        let config = |(meter_id, meter): (MeterId, &Meter)| MeterConfig {
-            flags: meter.flags,
-            meter_id,
-            bands: meter.bands.clone(),
-        };
+        let config = |(id, meter): (MeterId, &Meter)| meter.config(id);
         Ok(self.wanted(id)?.into_iter().map(config).collect())
     }
 }
 
 /// The checks of an add or modify that need no other meter.
-fn check(asked: &MeterMod, config: &Config) -> Result<(), Error> {
+pub(crate) fn check(asked: &MeterMod, config: &Config) -> Result<(), Error> {
     // The virtual meters are not offered.
     if asked.meter_id == MeterId(0) || asked.meter_id > MeterId::MAX {
         return Err(Error::MeterModInvalidMeter);

@@ -14,6 +14,7 @@ mod output;
 mod packet_out;
 mod stats;
 mod table;
+mod view;
 mod walk;
 
 use std::collections::BTreeSet;
@@ -28,7 +29,8 @@ use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use self::table::Table;
-use self::walk::Walk;
+pub(crate) use self::view::{Met, View};
+pub(crate) use self::walk::Walk;
 use crate::config::{Config, Settings};
 use crate::counter::{Counter, Counters};
 use crate::features;

@@ -4,10 +4,11 @@
 //! specification, before anything is changed (clause 5.9). What is let through must run; the match
 //! arms in `reference::actions` are the other half of this promise.
 
+use openflow::flow::{FlowMod, FlowModFlags};
 use openflow::message::PacketOut;
 use openflow::{
     Action, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo, QueueId,
-    TableId,
+    TableId, Version,
 };
 
 use crate::action_set::in_set_order;
@@ -16,6 +17,16 @@ use crate::facts::Facts;
 const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
 const MPLS_TYPES: [u16; 2] = [0x8847, 0x8848];
 const PBB_TYPE: u16 = 0x88e7;
+
+/// The flags of 1.3.
+const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
+    .union(FlowModFlags::CHECK_OVERLAP)
+    .union(FlowModFlags::RESET_COUNTS)
+    .union(FlowModFlags::NO_PKT_COUNTS)
+    .union(FlowModFlags::NO_BYT_COUNTS);
+
+/// The flags of 1.0 that are carried out.
+const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
 
 /// What commands may refer to.
 pub(crate) struct Existing<'a> {
@@ -55,6 +66,26 @@ pub(crate) fn check_match(matching: &Match) -> Result<(), Error> {
         Some(1..=0x0fff) => Err(Error::BadMatchBadValue),
         Some(_) | None => Ok(()),
     }
+}
+
+/// Checks the flags of a flow-mod: those that the version has not are refused; so is 1.0's
+/// emergency flag, with timeouts by the error that 1.0 has for it.
+///
+/// # Errors
+/// `OFPFMFC_BAD_FLAGS`, `OFPFMFC_BAD_TIMEOUT`.
+pub(crate) fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+    let allowed = match version {
+        Version::V1_0 => FLAGS_1_0,
+        Version::V1_3 => FLAGS_1_3,
+    };
+    if allowed.contains(flow_mod.flags) {
+        return Ok(());
+    }
+    let has_timeout = flow_mod.idle_timeout_s != 0 || flow_mod.hard_timeout_s != 0;
+    if version == Version::V1_0 && flow_mod.flags.contains(FlowModFlags::EMERG) && has_timeout {
+        return Err(Error::FlowModBadTimeout);
+    }
+    Err(Error::FlowModBadFlags)
 }
 
 /// Checks the instructions of an entry in `table`.

@@ -43,6 +43,9 @@ pub struct Op(pub(crate) Change);
 pub(crate) enum Change {
     /// An entry is new. No entry of the table has its pattern and priority.
     Insert(Insert),
+    /// An entry takes the place of another one with the same pattern, priority and age, at once:
+    /// no packet finds neither. Its counts begin anew.
+    Exchange { old: EntryId, new: Insert },
     /// An entry does something else, or has a new cookie or life. Its place in the order stays.
     Replace { table: TableId, id: EntryId, origin: Origin, life: Life, behaviour: Arc<Behaviour> },
     /// An entry is gone. Its counts are folded by the next [`Change::Fold`], not later.

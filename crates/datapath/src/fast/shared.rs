@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use openflow::TableId;
 
 pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueCounters};
-pub(crate) use self::entries::{Counts, Entries};
+pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES};
 use self::sync::{AtomicU64, Ordering};
 use super::op::{EntryId, Ticket};
 use crate::config::Config;

@@ -89,8 +89,8 @@ impl Walk<'_> {
 
     /// The packet goes no further (clause 5.12); the controller may want to know.
     fn invalid_ttl(&mut self, packet: &Packet, origin: Origin) -> Goes {
-        if self.dp.settings.invalid_ttl_to_controller {
-            let max_len = self.dp.settings.miss_send_len;
+        if self.dp.settings().invalid_ttl_to_controller {
+            let max_len = self.dp.settings().miss_send_len;
             self.packet_in(packet, PacketInReason::InvalidTtl, origin, max_len);
         } else {
             self.drop(DropReason::InvalidTtl);

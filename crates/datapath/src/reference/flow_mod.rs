@@ -12,17 +12,7 @@ use super::entry::Entry;
 use crate::counter::Counter;
 use crate::seam::{Outcome, Removed};
 use crate::time::Nanos;
-use crate::validate::{Existing, check_instructions, check_match};
-
-/// The flags of 1.3.
-const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
-    .union(FlowModFlags::CHECK_OVERLAP)
-    .union(FlowModFlags::RESET_COUNTS)
-    .union(FlowModFlags::NO_PKT_COUNTS)
-    .union(FlowModFlags::NO_BYT_COUNTS);
-
-/// The flags of 1.0 that are carried out.
-const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
+use crate::validate::{Existing, check_flow_mod_flags, check_instructions, check_match};
 
 /// Which entries a command or a request means, beside its tables.
 pub(super) struct Filter<'a> {
@@ -92,7 +82,7 @@ impl Reference {
 
     /// The checks of an add or modify that look at no other entry.
     fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-        check_flags(flow_mod, version)?;
+        check_flow_mod_flags(flow_mod, version)?;
         if flow_mod.table_id.0 >= self.config.n_tables {
             return Err(Error::FlowModBadTableId);
         }
@@ -229,21 +219,4 @@ impl Reference {
         self.counters.add(Counter::FlowsRemoved, removed.len() as u64);
         removed
     }
-}
-
-/// Flags that the version has not are refused; so is 1.0's emergency flag, with timeouts by the
-/// error that 1.0 has for it.
-fn check_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-    let allowed = match version {
-        Version::V1_0 => FLAGS_1_0,
-        Version::V1_3 => FLAGS_1_3,
-    };
-    if allowed.contains(flow_mod.flags) {
-        return Ok(());
-    }
-    let has_timeout = flow_mod.idle_timeout_s != 0 || flow_mod.hard_timeout_s != 0;
-    if version == Version::V1_0 && flow_mod.flags.contains(FlowModFlags::EMERG) && has_timeout {
-        return Err(Error::FlowModBadTimeout);
-    }
-    Err(Error::FlowModBadFlags)
 }

@@ -24,7 +24,7 @@ impl Walk<'_> {
     pub(super) fn group(&mut self, packet: &Packet, id: GroupId, origin: Origin) {
         let dp = self.dp;
         // A group that entries use exists: deleting it takes them along.
-        let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
+        let Some(group) = dp.groups().get(id) else { return self.drop(DropReason::NoBucket) };
         if self.chained >= MAX_CHAIN {
             return self.drop(DropReason::ChainTooLong);
         }
@@ -33,7 +33,7 @@ impl Walk<'_> {
         if group.buckets().is_empty() {
             return self.note(|| format!("group {}: no buckets, nothing changes", id.0));
         }
-        let chosen = dp.groups.chosen(id, &packet.key(), packet.is_fragment(), &dp.ports);
+        let chosen = dp.groups().chosen(id, &packet.key(), packet.is_fragment(), dp.ports());
         if chosen.is_empty() {
             return self.drop(DropReason::NoLiveBucket);
         }

@@ -35,7 +35,7 @@ impl Walk<'_> {
 
     /// Sends by one port, whatever port the packet came in by.
     fn send(&mut self, packet: &Packet, number: PortNo) {
-        let Some(port) = self.dp.ports.get(number) else {
+        let Some(port) = self.dp.ports().get(number) else {
             return self.drop(DropReason::NoSuchPort);
         };
         if let Some(reason) = port.refuses_tx() {
@@ -52,7 +52,7 @@ impl Walk<'_> {
     /// cannot send are not meant, so they count no drop.
     fn flood(&mut self, packet: &Packet, wanted: impl Fn(&Port) -> bool) {
         let in_port = packet.meta.in_port;
-        let ports = self.dp.ports.iter().filter(|(number, port)| {
+        let ports = self.dp.ports().iter().filter(|(number, port)| {
             *number != in_port && port.refuses_tx().is_none() && wanted(port)
         });
         let ports: Vec<PortNo> = ports.map(|(number, _)| number).collect();
@@ -71,17 +71,13 @@ impl Walk<'_> {
         let vlan = u16::try_from(key.get(Field::VlanVid)).unwrap_or(0) & 0x0fff;
         let (src, dst) = (address(Field::EthSrc), address(Field::EthDst));
         let in_port = packet.meta.in_port;
-        if !is_multicast(src) && self.dp.ports.get(in_port).is_some() {
+        if !is_multicast(src) && self.dp.ports().get(in_port).is_some() {
             self.effect(Effect::Learnt { station: (vlan, src), port: in_port });
         }
         if is_link_local(dst) {
             return self.drop(DropReason::Reserved);
         }
-        let known = if is_multicast(dst) {
-            None
-        } else {
-            self.dp.macs.port((vlan, dst), &self.dp.config, self.now)
-        };
+        let known = if is_multicast(dst) { None } else { self.dp.station((vlan, dst), self.now) };
         match known {
             None => self.flood(packet, |port| !port.no_flood()),
             Some(port) if port == in_port => self.drop(DropReason::ToIngress),
@@ -110,7 +106,7 @@ impl Walk<'_> {
         origin: Origin,
         max_len: u16,
     ) {
-        let in_port = self.dp.ports.get(packet.meta.in_port);
+        let in_port = self.dp.ports().get(packet.meta.in_port);
         if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
             return self.drop(DropReason::NoPacketIn);
         }

@@ -9,11 +9,8 @@ use openflow::{Error, GroupId, MeterId, TableId};
 use super::Reference;
 use super::entry::Entry;
 use super::flow_mod::Filter;
-use crate::features::table_name;
+use crate::features::{WILDCARDS_1_0, table_name};
 use crate::time::Nanos;
-
-/// All wildcard bits of 1.0 (`OFPFW_ALL`): tables match on every field or on none.
-const WILDCARDS_1_0: u32 = (1 << 22) - 1;
 
 impl Reference {
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<(TableId, &Entry)>, Error> {

@@ -13,9 +13,8 @@ use openflow::{Field, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::rewrite::set_field;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
-use super::Reference;
 use super::effect::{Effect, Effects};
-use super::entry::Entry;
+use super::view::{Met, View};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
 use crate::counter::{Counter, DropReason};
@@ -54,8 +53,8 @@ impl Packet {
 }
 
 /// One packet's walk.
-pub(super) struct Walk<'a> {
-    pub(super) dp: &'a Reference,
+pub(crate) struct Walk<'a> {
+    pub(super) dp: &'a dyn View,
     pub(super) now: Nanos,
     out: &'a mut Out,
     effects: Effects,
@@ -72,7 +71,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(dp: &'a Reference, now: Nanos, out: &'a mut Out) -> Self {
+    pub(crate) fn new(dp: &'a dyn View, now: Nanos, out: &'a mut Out) -> Self {
         Self {
             dp,
             now,
@@ -88,7 +87,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The same walk, which also writes down its steps.
-    pub(super) fn recording(mut self) -> Self {
+    pub(crate) fn recording(mut self) -> Self {
         self.steps = Some(Vec::new());
         self
     }
@@ -101,7 +100,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The steps that were written down; the changes are forgotten.
-    pub(super) fn into_steps(mut self) -> Vec<Step> {
+    pub(crate) fn into_steps(mut self) -> Vec<Step> {
         self.close();
         self.steps.unwrap_or_default()
     }
@@ -146,17 +145,17 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes a frame from a port.
-    pub(super) fn ingress(&mut self, frame: PacketBuf, in_port: PortNo) {
+    pub(crate) fn ingress(&mut self, frame: PacketBuf, in_port: PortNo) {
         let packet = Packet::new(frame, in_port);
         self.effect(Effect::Count(Counter::Received));
         self.effect(Effect::Received { port: in_port, bytes: packet.bytes() });
-        let refused = match self.dp.ports.get(in_port) {
+        let refused = match self.dp.ports().get(in_port) {
             None => Some(DropReason::UnknownIngress),
             Some(port) => port.refuses_rx(packet.frame.bytes()),
         };
         let refused = refused.or_else(|| {
             let layout = Layout::of(packet.frame.bytes());
-            match (layout, self.dp.settings.fragments) {
+            match (layout, self.dp.settings().fragments) {
                 (None, _) => Some(DropReason::Malformed),
                 (Some(l), Fragments::Drop) if l.fragment => Some(DropReason::Fragment),
                 (Some(_), Fragments::Drop | Fragments::Normal) => None,
@@ -176,12 +175,13 @@ impl<'a> Walk<'a> {
         let mut table_id = TableId(0);
         loop {
             self.effect(Effect::Lookup(table_id));
-            let Some((index, entry)) = self.lookup(table_id, &packet) else {
+            let Some(met) = self.dp.lookup(table_id, &packet.key(), self.now) else {
                 return self.miss(&packet, table_id);
             };
-            self.note(|| describe(table_id, entry));
-            self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
-            match self.instructions(&mut packet, &mut set, entry, table_id) {
+            self.note(|| describe(table_id, &met));
+            let bytes = packet.bytes();
+            self.effect(Effect::Hit { table: table_id, index: met.place, bytes });
+            match self.instructions(&mut packet, &mut set, &met) {
                 ControlFlow::Break(()) => return,
                 ControlFlow::Continue(Some(next)) => {
                     assert!(next > table_id, "an entry that leads backwards was let in");
@@ -195,23 +195,17 @@ impl<'a> Walk<'a> {
         let _done: Goes = self.deeper(|walk| walk.run_set(&mut packet, &set, None));
     }
 
-    fn lookup(&self, table_id: TableId, packet: &Packet) -> Option<(usize, &'a Entry)> {
-        let table = self.dp.tables.get(usize::from(table_id.0))?;
-        table.lookup(&packet.key(), self.now)
-    }
-
     /// Executes an entry's instructions in the order of clause 5.9; the table to go on in.
     fn instructions(
         &mut self,
         packet: &mut Packet,
         set: &mut ActionSet,
-        entry: &Entry,
-        table_id: TableId,
+        met: &Met<'_>,
     ) -> ControlFlow<(), Option<TableId>> {
-        let origin = entry.origin(table_id);
+        let origin = met.origin;
         let mut next = None;
         for row in INSTRUCTIONS {
-            let Some(instruction) = entry.instructions.iter().find(|i| i.kind() == row.kind) else {
+            let Some(instruction) = met.instructions.iter().find(|i| i.kind() == row.kind) else {
                 continue;
             };
             match instruction {
@@ -250,18 +244,18 @@ impl<'a> Walk<'a> {
     /// No entry matched, not even a table-miss entry.
     fn miss(&mut self, packet: &Packet, table_id: TableId) {
         self.note(|| format!("table {}: no match", table_id.0));
-        match self.dp.settings.miss {
+        match self.dp.settings().miss {
             Miss::Drop => self.drop(DropReason::NoMatch),
             Miss::Controller => {
                 let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
-                let max_len = self.dp.settings.miss_send_len;
+                let max_len = self.dp.settings().miss_send_len;
                 self.packet_in(packet, PacketInReason::NoMatch, origin, max_len);
             }
         }
     }
 
     fn meter(&mut self, packet: &mut Packet, id: MeterId) -> Goes {
-        let Some(meter) = self.dp.meters.get(id) else { return ControlFlow::Continue(()) };
+        let Some(meter) = self.dp.meter(id) else { return ControlFlow::Continue(()) };
         let buckets = self.effects.buckets(id).unwrap_or(meter.buckets());
         let bytes = packet.bytes();
         let metered = meter.meter(buckets, bytes, self.now);
@@ -293,12 +287,12 @@ impl<'a> Walk<'a> {
 }
 
 /// An entry in one line of a trace.
-fn describe(table_id: TableId, entry: &Entry) -> String {
-    let matching = format_match(&entry.matching);
+fn describe(table_id: TableId, met: &Met<'_>) -> String {
+    let matching = format_match(&met.matching);
     let comma = if matching.is_empty() { "" } else { "," };
-    let actions = format_instructions(&entry.instructions);
-    let cookie = entry.cookie.0;
-    let priority = entry.priority;
+    let actions = format_instructions(met.instructions);
+    let cookie = met.origin.cookie.0;
+    let priority = met.priority;
     format!(
         "table {}: priority={priority}{comma}{matching} cookie={cookie:#x} {actions}",
         table_id.0

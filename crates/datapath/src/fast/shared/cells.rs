@@ -66,7 +66,7 @@ impl Pair {
 }
 
 /// Sums pairs.
-pub(crate) fn sum<'a>(pairs: impl Iterator<Item = &'a Pair>) -> (u64, u64) {
+fn sum<'a>(pairs: impl Iterator<Item = &'a Pair>) -> (u64, u64) {
     pairs.fold((0, 0), |(packets, bytes), pair| {
         (packets.wrapping_add(pair.packets.get()), bytes.wrapping_add(pair.bytes.get()))
     })
@@ -125,6 +125,11 @@ pub(crate) struct QueueCounters {
 impl QueueCounters {
     fn new(forwarders: usize, since: Nanos) -> Self {
         Self { since, cells: (0..forwarders).map(|_| Pair::default()).collect() }
+    }
+
+    /// Packets and bytes.
+    pub(crate) fn sum(&self) -> (u64, u64) {
+        sum(self.cells.iter())
     }
 
     /// When the first packet was sent to it.

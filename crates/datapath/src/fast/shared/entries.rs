@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use openflow::flow::FlowModFlags;
+
 use super::cells::Cell;
 use crate::fast::op::EntryId;
 use crate::time::Nanos;
@@ -26,6 +28,15 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// As statistics show them: all ones where the entry keeps no such count.
+    pub(crate) fn shown(self, flags: FlowModFlags) -> Self {
+        let has = |flag| flags.contains(flag);
+        Self {
+            packets: if has(FlowModFlags::NO_PKT_COUNTS) { u64::MAX } else { self.packets },
+            bytes: if has(FlowModFlags::NO_BYT_COUNTS) { u64::MAX } else { self.bytes },
+        }
+    }
+
     /// Both together.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {

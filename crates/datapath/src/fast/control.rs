@@ -1,0 +1,208 @@
+//! The state that commands change: flow entries, groups, meters, ports and settings.
+//!
+//! Control carries out everything that a switch asks of a datapath except packets, with the rules
+//! of the reference and without its walks over all entries. It sends nothing to anybody: the ops
+//! that its commands make are taken by whoever runs the forwarders, in order, and the entries that
+//! a command removed are told when every forwarder has folded what it counted of them, so that
+//! their last counts are exact. It must never wait for a forwarder.
+
+mod behaviours;
+mod dump;
+mod filter;
+mod flow_mod;
+mod groups;
+mod index;
+mod meters;
+mod ports;
+mod removals;
+mod slab;
+mod stats;
+mod store;
+mod timers;
+mod trace;
+mod tuples;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use openflow::table::{TableFeatures, TableMod};
+use openflow::{Error, GroupId, MeterId, PortNo, TableId};
+
+pub use self::dump::Dump;
+pub use self::removals::Done;
+use self::removals::Removals;
+use self::store::Store;
+use super::forwarder::Forwarder;
+use super::op::{Change, Op, Ticket};
+use super::pattern::Masks;
+use super::shared::{GroupCounters, PortCounters, Shared};
+use crate::config::{Config, Settings};
+use crate::counter::Counters;
+use crate::features;
+use crate::groups::Groups;
+use crate::meters::Meter;
+use crate::ports::Ports;
+
+/// The bits of a table-mod that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
+const TABLE_CONFIG_DEPRECATED: u32 = 3;
+
+/// Which of the entries that go are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// Those that asked for a flow-removed message (`OFPFF_SEND_FLOW_REM`).
+    Asked,
+    /// All.
+    All,
+}
+
+/// The state of a datapath with several forwarders.
+#[derive(Debug)]
+pub struct Control {
+    config: Config,
+    settings: Settings,
+    store: Store,
+    masks: Masks,
+    groups: Groups,
+    group_counters: BTreeMap<GroupId, Arc<GroupCounters>>,
+    meters: BTreeMap<MeterId, Arc<Mutex<Meter>>>,
+    ports: Ports,
+    port_counters: BTreeMap<PortNo, Arc<PortCounters>>,
+    /// What control itself counts.
+    counters: Counters,
+    shared: Arc<Shared>,
+    ops: Vec<Op>,
+    ticket: Ticket,
+    removals: Removals,
+    told: Tell,
+    /// Entries so far; the age of the next one.
+    seq: u64,
+}
+
+impl Control {
+    /// A datapath without ports, entries, groups and meters, for so many forwarders (at least
+    /// one). `config.n_tables` of zero is taken as one, as there is no pipeline without a table.
+    #[must_use]
+    pub fn new(config: Config, forwarders: usize, told: Tell) -> Self {
+        let config = Config { n_tables: config.n_tables.max(1), ..config };
+        Self {
+            settings: config.settings,
+            store: Store::new(config.n_tables),
+            masks: Masks::default(),
+            groups: Groups::default(),
+            group_counters: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            ports: Ports::default(),
+            port_counters: BTreeMap::new(),
+            counters: Counters::default(),
+            shared: Arc::new(Shared::new(forwarders, &config)),
+            ops: Vec::new(),
+            ticket: Ticket::default(),
+            removals: Removals::default(),
+            told,
+            seq: 0,
+            config,
+        }
+    }
+
+    /// What is shared with the forwarders.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The forwarder of this number, which knows what ops will tell it. The seed keeps peers from
+    /// choosing packets that collide; it changes no verdict.
+    ///
+    /// # Panics
+    /// When there are not so many forwarders.
+    #[must_use]
+    pub fn forwarder(&self, number: usize, seed: u64) -> Forwarder {
+        assert!(number < self.shared.forwarders(), "forwarder {number} was not asked for");
+        Forwarder::new(&self.config, Arc::clone(&self.shared), number, seed)
+    }
+
+    /// Sizes, and the treatments to begin with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The treatments as they are now.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Changes the treatments.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.tell(Change::Settings(settings));
+    }
+
+    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
+    ///
+    /// # Errors
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
+    pub fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
+        self.tables_of(table_mod.table_id).ok_or(Error::TableModBadTable)?;
+        if table_mod.config & !TABLE_CONFIG_DEPRECATED != 0 {
+            return Err(Error::TableModBadConfig);
+        }
+        Ok(())
+    }
+
+    /// What tables can do.
+    #[must_use]
+    pub fn table_features(&self) -> Vec<TableFeatures> {
+        features::table_features(&self.config)
+    }
+
+    /// The counters of the datapath as a whole: its own and what the forwarders have folded.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters.clone();
+        self.shared.add_counters(&mut counters);
+        counters
+    }
+
+    /// Moves the ops that commands have made to the end of a list. Every forwarder must be given
+    /// all of them, in this order.
+    pub fn take_ops(&mut self, into: &mut Vec<Op>) {
+        into.append(&mut self.ops);
+    }
+
+    /// Whether there are ops to take.
+    #[must_use]
+    pub fn has_ops(&self) -> bool {
+        !self.ops.is_empty()
+    }
+
+    /// The number of the last op that was made. When [`Shared::applied`] has reached it, every
+    /// packet meets the state of now: the rule of a barrier.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Asks the forwarders to fold all counts; they are exact as of now when [`Shared::folded`]
+    /// has reached the ticket.
+    pub fn fold(&mut self) -> Ticket {
+        let ticket = Ticket(self.ticket.0 + 1);
+        self.tell(Change::Fold(ticket));
+        ticket
+    }
+
+    fn tell(&mut self, change: Change) {
+        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ops.push(Op(change));
+    }
+
+    /// The tables that a number names: itself, or all; none when there is no such table.
+    fn tables_of(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
+        if table_id == TableId::ALL {
+            Some(0..self.config.n_tables)
+        } else {
+            (table_id.0 < self.config.n_tables).then(|| table_id.0..table_id.0 + 1)
+        }
+    }
+}

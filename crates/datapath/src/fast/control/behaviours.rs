@@ -1,0 +1,274 @@
+//! The lists of instructions of all entries, each kept once, and who leads to groups and meters.
+//!
+//! A million entries that output to a few ports have a few lists. Only lists that lead to a group
+//! or a meter know their entries, so that deleting one finds them without looking at the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
+
+use super::index::{Index, NONE};
+use super::slab::Slab;
+use crate::fast::op::Behaviour;
+use crate::groups::group_of;
+use crate::select::mix;
+
+/// A list of instructions.
+#[derive(Clone, Debug)]
+struct Record {
+    shared: Arc<Behaviour>,
+    hash: u64,
+    users: u32,
+    /// The first of the entries that have it, if it is [`Record::is_linked`].
+    first: u32,
+    groups: Box<[GroupId]>,
+    meter: Option<MeterId>,
+}
+
+impl Record {
+    fn is_linked(&self) -> bool {
+        !self.groups.is_empty() || self.meter.is_some()
+    }
+}
+
+/// The lists of instructions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Behaviours {
+    records: Vec<Option<Record>>,
+    free: Vec<u32>,
+    index: Index,
+    of_group: BTreeMap<GroupId, BTreeSet<u32>>,
+    of_meter: BTreeMap<MeterId, BTreeSet<u32>>,
+}
+
+impl Behaviours {
+    fn record(&self, number: u32) -> &Record {
+        self.records[number as usize].as_ref().expect("a list that entries have exists")
+    }
+
+    fn record_mut(&mut self, number: u32) -> &mut Record {
+        self.records[number as usize].as_mut().expect("a list that entries have exists")
+    }
+
+    /// The list of a number that an entry names.
+    pub(super) fn get(&self, number: u32) -> &Arc<Behaviour> {
+        &self.record(number).shared
+    }
+
+    /// The number of a list that an entry is going to have.
+    pub(super) fn of(&mut self, instructions: &[Instruction]) -> u32 {
+        let hash = hash(instructions);
+        let is_it = |number: u32| *self.record(number).shared.instructions == *instructions;
+        if let Some(known) = self.index.find(hash, is_it) {
+            return known;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.records.push(None);
+            (self.records.len() - 1) as u32
+        });
+        let groups: BTreeSet<GroupId> = actions(instructions).filter_map(group_of).collect();
+        let meter = meter_of(instructions);
+        for group in &groups {
+            self.of_group.entry(*group).or_default().insert(number);
+        }
+        if let Some(meter) = meter {
+            self.of_meter.entry(meter).or_default().insert(number);
+        }
+        self.records[number as usize] = Some(Record {
+            shared: Arc::new(Behaviour { number, instructions: instructions.into() }),
+            hash,
+            users: 0,
+            first: NONE,
+            groups: groups.into_iter().collect(),
+            meter,
+        });
+        self.index.insert(hash, number);
+        number
+    }
+
+    /// Tells that an entry has a list.
+    pub(super) fn link(&mut self, slab: &mut Slab, behaviour: u32, entry: u32) {
+        slab.get_mut(entry).behaviour = behaviour;
+        let record = self.record_mut(behaviour);
+        record.users += 1;
+        if record.is_linked() {
+            let next = std::mem::replace(&mut record.first, entry);
+            if next != NONE {
+                slab.get_mut(next).prev_user = entry;
+            }
+            let entry = slab.get_mut(entry);
+            entry.prev_user = NONE;
+            entry.next_user = next;
+        }
+    }
+
+    /// Tells that an entry has its list no more. A list that no entry has is forgotten.
+    pub(super) fn unlink(&mut self, slab: &mut Slab, entry: u32) {
+        let (behaviour, prev, next) = {
+            let entry = slab.get(entry);
+            (entry.behaviour, entry.prev_user, entry.next_user)
+        };
+        let record = self.record_mut(behaviour);
+        record.users -= 1;
+        if record.is_linked() {
+            if prev == NONE {
+                record.first = next;
+            } else {
+                slab.get_mut(prev).next_user = next;
+            }
+            if next != NONE {
+                slab.get_mut(next).prev_user = prev;
+            }
+        }
+        if record.users == 0 {
+            self.forget(behaviour);
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(record) = self.records[number as usize].take() else { return };
+        self.index.remove(record.hash, number);
+        for group in record.groups {
+            forget_user(&mut self.of_group, group, number);
+        }
+        if let Some(meter) = record.meter {
+            forget_user(&mut self.of_meter, meter, number);
+        }
+        self.free.push(number);
+    }
+
+    /// How many entries use a group themselves.
+    pub(super) fn group_users(&self, group: GroupId) -> u32 {
+        self.users(self.of_group.get(&group))
+    }
+
+    /// How many entries use a meter.
+    pub(super) fn meter_users(&self, meter: MeterId) -> u32 {
+        self.users(self.of_meter.get(&meter))
+    }
+
+    fn users(&self, numbers: Option<&BTreeSet<u32>>) -> u32 {
+        let users = numbers.into_iter().flatten().map(|number| self.record(*number).users);
+        users.fold(0, u32::saturating_add)
+    }
+
+    /// The entries that use a group themselves.
+    pub(super) fn with_group(&self, slab: &Slab, group: GroupId) -> Vec<u32> {
+        self.entries(slab, self.of_group.get(&group))
+    }
+
+    /// The entries that use a meter.
+    pub(super) fn with_meter(&self, slab: &Slab, meter: MeterId) -> Vec<u32> {
+        self.entries(slab, self.of_meter.get(&meter))
+    }
+
+    fn entries(&self, slab: &Slab, numbers: Option<&BTreeSet<u32>>) -> Vec<u32> {
+        let mut found = Vec::new();
+        for number in numbers.into_iter().flatten() {
+            let mut next = self.record(*number).first;
+            while next != NONE {
+                found.push(next);
+                next = slab.get(next).next_user;
+            }
+        }
+        found
+    }
+
+    /// Whether a list outputs to the port (clause 6.4: not through a group).
+    pub(super) fn outputs_to(&self, number: u32, wanted: PortNo) -> bool {
+        actions(&self.record(number).shared.instructions).any(|action| {
+            matches!(action, Action::Output { port, .. } | Action::Enqueue { port, .. }
+                if *port == wanted)
+        })
+    }
+
+    /// Whether a list leads to the group.
+    pub(super) fn uses_group(&self, number: u32, group: GroupId) -> bool {
+        self.record(number).groups.contains(&group)
+    }
+}
+
+fn forget_user<K: Ord>(users: &mut BTreeMap<K, BTreeSet<u32>>, key: K, number: u32) {
+    if let Some(numbers) = users.get_mut(&key) {
+        numbers.remove(&number);
+        if numbers.is_empty() {
+            users.remove(&key);
+        }
+    }
+}
+
+/// All actions, applied or written; not those of groups.
+fn actions(instructions: &[Instruction]) -> impl Iterator<Item = &Action> {
+    instructions.iter().flat_map(|instruction| match instruction {
+        Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
+            actions.as_slice()
+        }
+        Instruction::GotoTable(_)
+        | Instruction::WriteMetadata { .. }
+        | Instruction::ClearActions
+        | Instruction::Meter(_)
+        | Instruction::Experimenter { .. } => &[],
+    })
+}
+
+fn meter_of(instructions: &[Instruction]) -> Option<MeterId> {
+    instructions.iter().find_map(|instruction| match instruction {
+        Instruction::Meter(id) => Some(*id),
+        Instruction::ApplyActions(_)
+        | Instruction::WriteActions(_)
+        | Instruction::GotoTable(_)
+        | Instruction::WriteMetadata { .. }
+        | Instruction::ClearActions
+        | Instruction::Experimenter { .. } => None,
+    })
+}
+
+/// A hasher for short keys: one [`mix`] for each word.
+#[derive(Default)]
+struct Words(u64);
+
+impl Hasher for Words {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = mix(self.0 ^ value);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+}
+
+fn hash(instructions: &[Instruction]) -> u64 {
+    let mut words = Words::default();
+    instructions.hash(&mut words);
+    words.finish()
+}

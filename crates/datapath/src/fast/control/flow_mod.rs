@@ -1,0 +1,328 @@
+//! Flow-mods: add, modify and delete with all of clause 6.4, and expiry (clause 5.5).
+//!
+//! Everything is checked before anything is changed. A command that returns an error has left the
+//! tables as they were and has made no op.
+
+use openflow::InstructionKind::ApplyActions;
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
+use openflow::{Error, GroupId, PortNo, TableId, Version};
+
+use super::filter::Filter;
+use super::store::Head;
+use super::{Control, Done};
+use crate::counter::Counter;
+use crate::fast::op::{Change, EntryId, Insert};
+use crate::fast::pattern::Pattern;
+use crate::fast::shared::MAX_ENTRIES;
+use crate::time::Nanos;
+use crate::validate::{Existing, check_flow_mod_flags, check_instructions, check_match};
+
+impl Control {
+    /// Changes flow entries (clause 6.4). A command that is refused has changed nothing.
+    ///
+    /// # Errors
+    /// Those of clause 6.4, found before anything is changed.
+    pub fn flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Done, Error> {
+        let done = self.run_flow_mod(flow_mod, version, now);
+        if done.is_err() {
+            self.counters.add(Counter::FlowModErrors, 1);
+        }
+        done
+    }
+
+    fn run_flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Done, Error> {
+        match flow_mod.command {
+            FlowModCommand::Add => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.add(flow_mod, version, now)
+            }
+            FlowModCommand::Modify => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.modify(flow_mod, None, version, now)
+            }
+            FlowModCommand::ModifyStrict => {
+                self.check_flow_mod(flow_mod, version)?;
+                self.modify(flow_mod, Some(flow_mod.priority), version, now)
+            }
+            FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
+            FlowModCommand::DeleteStrict => {
+                self.delete(flow_mod, Some(flow_mod.priority), version, now)
+            }
+            FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
+        }
+    }
+
+    /// The checks of an add or modify that look at no other entry.
+    fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+        check_flow_mod_flags(flow_mod, version)?;
+        if flow_mod.table_id.0 >= self.config.n_tables {
+            return Err(Error::FlowModBadTableId);
+        }
+        // Nothing is ever buffered, so no buffer can be meant.
+        if flow_mod.buffer_id.is_some() {
+            return Err(Error::BadRequestBufferUnknown);
+        }
+        check_match(&flow_mod.matching)?;
+        // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto
+        // could lead backwards there.
+        let has_others = flow_mod.instructions.iter().any(|i| i.kind() != ApplyActions);
+        if version == Version::V1_0 && has_others {
+            return Err(Error::BadInstructionUnsupInst);
+        }
+        let existing = Existing {
+            n_tables: self.config.n_tables,
+            group: &|id| self.groups.get(id).is_some(),
+            meter: &|id| self.meters.contains_key(&id),
+        };
+        check_instructions(flow_mod.table_id, &flow_mod.matching, &flow_mod.instructions, &existing)
+    }
+
+    /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
+    /// entry's counters are always cleared (its clause 4.6).
+    fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Done, Error> {
+        let table = flow_mod.table_id;
+        let pattern = Pattern::of(&flow_mod.matching, &mut self.masks);
+        if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
+            && self.store.overlaps(table, &pattern, flow_mod.priority)
+        {
+            return Err(Error::FlowModOverlap);
+        }
+        let head = |seq| Head {
+            cookie: flow_mod.cookie,
+            priority: flow_mod.priority,
+            idle_timeout_s: flow_mod.idle_timeout_s,
+            hard_timeout_s: flow_mod.hard_timeout_s,
+            flags: flow_mod.flags,
+            created: now,
+            seq,
+        };
+        if let Some(old) = self.store.find(table, &pattern, flow_mod.priority) {
+            let seq = self.store.slab.get(old).seq;
+            let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
+            if version == Version::V1_0 || resets {
+                self.exchange(old, head(seq), flow_mod, now);
+            } else {
+                self.rewrite(old, head(seq), flow_mod);
+            }
+        } else if self.store.active(table) >= self.config.max_entries
+            || !self.store.slab.has_room(MAX_ENTRIES)
+        {
+            return Err(Error::FlowModTableFull);
+        } else {
+            let head = head(self.seq);
+            self.seq += 1;
+            let instructions = &flow_mod.instructions;
+            let id = self.store.insert(table, &pattern, head, instructions, now);
+            self.shared.clear_entry(id, now);
+            let insert = self.insert_op(id, pattern);
+            self.tell(Change::Insert(insert));
+        }
+        self.counters.add(Counter::FlowsAdded, 1);
+        Ok(Done { added: 1, ..Done::default() })
+    }
+
+    /// Puts a new entry in the place of an equal one: its counts begin anew.
+    fn exchange(&mut self, old: u32, head: Head, flow_mod: &FlowMod, last_used: Nanos) {
+        let gone = self.store.remove(old);
+        let instructions = &flow_mod.instructions;
+        let id = self.store.insert(gone.table, &gone.pattern, head, instructions, last_used);
+        self.shared.clear_entry(id, last_used);
+        let new = self.insert_op(id, gone.pattern);
+        self.tell(Change::Exchange { old: gone.id, new });
+        self.retire(gone.id);
+    }
+
+    /// Makes an entry what an equal one would be, with the counts that it has.
+    fn rewrite(&mut self, number: u32, head: Head, flow_mod: &FlowMod) {
+        self.store.set_instructions(number, &flow_mod.instructions);
+        let entry = self.store.slab.get_mut(number);
+        entry.cookie = head.cookie;
+        entry.created = head.created;
+        entry.idle_timeout_s = head.idle_timeout_s;
+        entry.hard_timeout_s = head.hard_timeout_s;
+        entry.flags = head.flags;
+        self.store.arm(number, head.created);
+        self.tell_replaced(number);
+    }
+
+    fn insert_op(&self, id: EntryId, pattern: Pattern) -> Insert {
+        let entry = self.store.slab.get(id.0);
+        let table = self.store.tuple(entry).table;
+        Insert {
+            table,
+            id,
+            priority: entry.priority,
+            seq: entry.seq,
+            origin: entry.origin(table, pattern.is_any()),
+            life: entry.life(),
+            behaviour: self.store.behaviours.get(entry.behaviour).clone(),
+            pattern,
+        }
+    }
+
+    fn tell_replaced(&mut self, number: u32) {
+        let entry = self.store.slab.get(number);
+        let tuple = self.store.tuple(entry);
+        let replace = Change::Replace {
+            table: tuple.table,
+            id: EntryId(number),
+            origin: entry.origin(tuple.table, tuple.mask.words().is_empty()),
+            life: entry.life(),
+            behaviour: self.store.behaviours.get(entry.behaviour).clone(),
+        };
+        self.tell(replace);
+    }
+
+    /// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
+    fn filter(
+        &mut self,
+        flow_mod: &FlowMod,
+        strict_priority: Option<u16>,
+        is_delete: bool,
+    ) -> Filter {
+        Filter {
+            pattern: Pattern::of(&flow_mod.matching, &mut self.masks),
+            strict_priority,
+            cookie: flow_mod.cookie,
+            cookie_mask: flow_mod.cookie_mask,
+            out_port: if is_delete { flow_mod.out_port } else { PortNo::ANY },
+            out_group: if is_delete { flow_mod.out_group } else { GroupId::ANY },
+        }
+    }
+
+    /// In 1.0 a modify that finds nothing adds, and one that finds something changes the cookie as
+    /// well; in 1.3 it does neither.
+    fn modify(
+        &mut self,
+        flow_mod: &FlowMod,
+        strict_priority: Option<u16>,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Done, Error> {
+        let filter = self.filter(flow_mod, strict_priority, false);
+        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        let meant = filter.entries(&self.store, tables);
+        for number in &meant {
+            self.modify_one(*number, flow_mod, version);
+        }
+        if meant.is_empty() && version == Version::V1_0 {
+            return self.add(flow_mod, version, now);
+        }
+        Ok(Done { modified: meant.len(), ..Done::default() })
+    }
+
+    fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
+        let entry = self.store.slab.get(number);
+        let takes_cookie = version == Version::V1_0;
+        let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };
+        if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+            let head = Head {
+                cookie,
+                priority: entry.priority,
+                idle_timeout_s: entry.idle_timeout_s,
+                hard_timeout_s: entry.hard_timeout_s,
+                flags: entry.flags,
+                created: entry.created,
+                seq: entry.seq,
+            };
+            let last_used = self.shared.last_used(EntryId(number));
+            self.exchange(number, head, flow_mod, last_used);
+            return;
+        }
+        let recooked = entry.cookie != cookie;
+        self.store.slab.get_mut(number).cookie = cookie;
+        let changed = self.store.set_instructions(number, &flow_mod.instructions);
+        if changed || recooked {
+            self.tell_replaced(number);
+        }
+    }
+
+    fn delete(
+        &mut self,
+        flow_mod: &FlowMod,
+        strict_priority: Option<u16>,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Done, Error> {
+        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        check_match(&flow_mod.matching)?;
+        let filter = self.filter(flow_mod, strict_priority, true);
+        let meant = filter.entries(&self.store, tables);
+        Ok(self.remove_all(&meant, FlowRemovedReason::Delete, now))
+    }
+
+    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
+    /// wherever it resides (its clause 4.6).
+    fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
+        match version {
+            Version::V1_0 => self.tables_of(TableId::ALL),
+            Version::V1_3 => self.tables_of(flow_mod.table_id),
+        }
+    }
+
+    /// Removes entries in the order given.
+    fn remove_all(&mut self, meant: &[u32], reason: FlowRemovedReason, now: Nanos) -> Done {
+        for number in meant {
+            self.remove(*number, reason, now);
+        }
+        Done { removed: meant.len(), ..Done::default() }
+    }
+
+    /// Removes entries that something they use takes along, in the order of statistics.
+    pub(super) fn remove_users(
+        &mut self,
+        mut meant: Vec<u32>,
+        reason: FlowRemovedReason,
+        now: Nanos,
+    ) -> Done {
+        meant.sort_unstable_by_key(|number| {
+            let entry = self.store.slab.get(*number);
+            (self.store.tuple(entry).table, !entry.priority, entry.seq)
+        });
+        meant.dedup();
+        self.remove_all(&meant, reason, now)
+    }
+
+    /// Removes at most so many of the entries whose idle or hard timeout has passed (clause 5.5),
+    /// the earliest first; those that one call removes go in the order of statistics. How long it
+    /// takes does not depend on the number of entries that stay.
+    pub fn expire(&mut self, now: Nanos, most: usize) -> Done {
+        let mut over = Vec::new();
+        while over.len() < most
+            && let Some((number, at, reason)) = self.first_expiry()
+            && at <= now
+        {
+            let entry = self.store.slab.get(number);
+            over.push((self.store.tuple(entry).table, !entry.priority, entry.seq, number, reason));
+            // Out of the heap, so that the next one comes first.
+            self.store.disarm(number);
+        }
+        over.sort_unstable_by_key(|(table, rank, seq, ..)| (*table, *rank, *seq));
+        for (.., number, reason) in &over {
+            self.remove(*number, *reason, now);
+        }
+        self.counters.add(Counter::FlowsExpired, over.len() as u64);
+        Done { removed: over.len(), ..Done::default() }
+    }
+
+    /// When the next entry expires if no packet meets it before; `None` when none does.
+    #[must_use]
+    pub fn next_expiry(&mut self) -> Option<Nanos> {
+        self.first_expiry().map(|(_, at, _)| at)
+    }
+
+    fn first_expiry(&mut self) -> Option<(u32, Nanos, FlowRemovedReason)> {
+        let shared = &self.shared;
+        self.store.first_expiry(|id| shared.last_used(id))
+    }
+}

@@ -1,0 +1,80 @@
+//! Group-mods (clause 6.5) and what is told about groups.
+//!
+//! The rules are those of [`crate::groups`]; the counters are the forwarders'.
+
+use std::sync::Arc;
+
+use openflow::flow::FlowRemovedReason;
+use openflow::group::{BucketCounter, GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::{Error, GroupId};
+
+use super::{Control, Done};
+use crate::fast::op::{Change, GroupState};
+use crate::fast::shared::GroupCounters;
+use crate::features;
+use crate::time::Nanos;
+
+impl Control {
+    /// Changes a group (clause 6.5); a deleted group takes the entries that use it along.
+    ///
+    /// # Errors
+    /// Those of clause 6.5, found before anything is changed.
+    pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Done, Error> {
+        let gone = self.groups.apply(group_mod, &self.config, now)?;
+        // The entries first: no packet may be led to a group that is not there.
+        let with_group = |id: &GroupId| self.store.behaviours.with_group(&self.store.slab, *id);
+        let users = gone.iter().flat_map(with_group).collect();
+        let done = self.remove_users(users, FlowRemovedReason::GroupDelete, now);
+        for id in &gone {
+            self.group_counters.remove(id);
+            self.tell(Change::Group { id: *id, group: None });
+        }
+        if gone.is_empty() {
+            self.tell_group(group_mod.group_id);
+        }
+        Ok(done)
+    }
+
+    /// Tells of a group that was added or modified: the group's own counters stay, those of its
+    /// buckets begin anew.
+    fn tell_group(&mut self, id: GroupId) {
+        let Some(group) = self.groups.get(id) else { return };
+        let buckets = group.buckets().len();
+        let counters = match self.group_counters.get(&id) {
+            Some(counters) => counters.with_buckets(buckets),
+            None => GroupCounters::new(self.shared.forwarders(), buckets),
+        };
+        let counters = Arc::new(counters);
+        let state = GroupState { group: group.clone(), counters: Arc::clone(&counters) };
+        self.group_counters.insert(id, counters);
+        self.tell(Change::Group { id, group: Some(Arc::new(state)) });
+    }
+
+    /// Counters of a group, or of all ([`GroupId::ALL`]); none for a group that does not exist.
+    #[must_use]
+    pub fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
+        let users = |id| self.store.behaviours.group_users(id);
+        let mut stats = self.groups.stats(group, now, &users);
+        for stats in &mut stats {
+            let Some(counters) = self.group_counters.get(&stats.group_id) else { continue };
+            (stats.packet_count, stats.byte_count) = counters.sum();
+            for (index, bucket) in stats.buckets.iter_mut().enumerate() {
+                let (packet_count, byte_count) = counters.bucket_sum(index);
+                *bucket = BucketCounter { packet_count, byte_count };
+            }
+        }
+        stats
+    }
+
+    /// All groups' descriptions, by number.
+    #[must_use]
+    pub fn group_desc(&self) -> Vec<GroupDesc> {
+        self.groups.descs()
+    }
+
+    /// What groups can do.
+    #[must_use]
+    pub fn group_features(&self) -> GroupFeatures {
+        features::group_features(&self.config)
+    }
+}

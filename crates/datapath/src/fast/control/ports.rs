@@ -1,0 +1,121 @@
+//! Ports: their descriptions and settings (clauses 4.6 and 7.3.4.2), and their counters.
+//!
+//! The rules are those of [`crate::ports`]; the counters are the forwarders'.
+
+use std::sync::Arc;
+
+use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
+use openflow::{Error, PortNo, QueueId};
+
+use super::Control;
+use crate::fast::op::{Change, PortState};
+use crate::fast::shared::PortCounters;
+use crate::time::Nanos;
+
+impl Control {
+    /// Adds a port or replaces its description and settings; tells which it was, or `None` when
+    /// nothing changed. Flow entries stay (clause 4.6).
+    pub fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
+        let number = desc.port_no;
+        let reason = self.ports.set(desc, now)?;
+        let forwarders = self.shared.forwarders();
+        let fresh = || Arc::new(PortCounters::new(forwarders));
+        self.port_counters.entry(number).or_insert_with(fresh);
+        self.tell_port(number);
+        Some(reason)
+    }
+
+    /// Removes a port, with the description that it had. Flow entries stay (clause 4.6).
+    pub fn port_remove(&mut self, port: PortNo) -> Option<PortDesc> {
+        self.shared.with_macs(|macs| macs.forget_port(port));
+        let desc = self.ports.remove(port)?;
+        self.port_counters.remove(&port);
+        self.tell(Change::Port { port, state: None });
+        Some(desc)
+    }
+
+    /// Changes a port's settings (clause 7.3.4.2); the description as it is afterwards.
+    ///
+    /// # Errors
+    /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG`, `OFPPMFC_BAD_ADVERTISE`.
+    pub fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
+        let desc = self.ports.port_mod(port_mod)?;
+        self.tell_port(desc.port_no);
+        Ok(desc)
+    }
+
+    fn tell_port(&mut self, number: PortNo) {
+        let Some(port) = self.ports.get(number) else { return };
+        let Some(counters) = self.port_counters.get(&number) else { return };
+        let state = PortState { port: port.clone(), counters: Arc::clone(counters) };
+        self.tell(Change::Port { port: number, state: Some(Arc::new(state)) });
+    }
+
+    /// All ports, by number.
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortDesc> {
+        self.ports.descs()
+    }
+
+    /// Ports' counters, of one port or of all ([`PortNo::ANY`]).
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_PORT`.
+    pub fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
+        let mut stats = self.ports.stats(port, now)?;
+        for stats in &mut stats {
+            let Some(counters) = self.port_counters.get(&stats.port_no) else { continue };
+            for cell in counters.cells() {
+                stats.rx_packets += cell.rx.packets.get();
+                stats.rx_bytes += cell.rx.bytes.get();
+                stats.rx_dropped += cell.rx_dropped.get();
+                stats.tx_packets += cell.tx.packets.get();
+                stats.tx_bytes += cell.tx.bytes.get();
+                stats.tx_dropped += cell.tx_dropped.get();
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Counters of the queues that packets were sent to, of one port or all ([`PortNo::ANY`]), of
+    /// one queue or all ([`QueueId::ALL`]).
+    ///
+    /// # Errors
+    /// `OFPQOFC_BAD_PORT`, `OFPQOFC_BAD_QUEUE`.
+    pub fn queue_stats(
+        &self,
+        port: PortNo,
+        queue: QueueId,
+        now: Nanos,
+    ) -> Result<Vec<QueueStats>, Error> {
+        if port != PortNo::ANY && self.ports.get(port).is_none() {
+            return Err(Error::QueueOpBadPort);
+        }
+        let ports = self.port_counters.iter();
+        let mut found = Vec::new();
+        for (port_no, counters) in ports.filter(|(own, _)| port == PortNo::ANY || **own == port) {
+            let queues = counters.queues().into_iter();
+            for (queue_id, counters) in queues.filter(|(own, _)| wants(queue, *own)) {
+                let (duration_s, duration_ns) = now.age(counters.since());
+                let (tx_packets, tx_bytes) = counters.sum();
+                found.push(QueueStats {
+                    port_no: *port_no,
+                    queue_id,
+                    tx_bytes,
+                    tx_packets,
+                    tx_errors: u64::MAX,
+                    duration_s,
+                    duration_ns,
+                });
+            }
+        }
+        if found.is_empty() && queue != QueueId::ALL {
+            return Err(Error::QueueOpBadQueue);
+        }
+        Ok(found)
+    }
+}
+
+fn wants(wanted: QueueId, own: QueueId) -> bool {
+    wanted == QueueId::ALL || wanted == own
+}

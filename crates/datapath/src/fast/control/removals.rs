@@ -1,0 +1,130 @@
+//! Entries that are gone but not yet told: they wait until their last counts are folded.
+//!
+//! A forwarder that has removed an entry may still hold counts of it. So a removed entry waits for
+//! a fold that was asked for behind its removal; then its counters say the truth for ever, it is
+//! told, and its number is free. One fold serves all that were removed before it, however many.
+
+use openflow::flow::{FlowModFlags, FlowRemoved, FlowRemovedReason};
+
+use super::store::Gone;
+use super::{Control, Tell};
+use crate::counter::Counter;
+use crate::fast::op::{Change, EntryId, Ticket};
+use crate::fast::pattern::Pattern;
+use crate::seam::Removed;
+use crate::time::Nanos;
+
+/// What a command changed. The entries that it removed come by [`Control::settle`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// How many entries are gone; one that an add replaced is not among them (clause 6.4).
+    pub removed: usize,
+    /// How many entries were added.
+    pub added: usize,
+    /// How many entries got new instructions.
+    pub modified: usize,
+}
+
+/// An entry that is gone; what is told of it, if anything is.
+#[derive(Debug)]
+struct Waiting {
+    id: EntryId,
+    told: Option<Box<(FlowRemoved, Pattern, FlowModFlags)>>,
+}
+
+/// The entries that wait.
+#[derive(Debug, Default)]
+pub(super) struct Removals {
+    /// For which no fold is asked yet.
+    fresh: Vec<Waiting>,
+    /// Which the fold of this ticket settles.
+    asked: Vec<Waiting>,
+    ticket: Option<Ticket>,
+}
+
+impl Control {
+    /// Moves removed entries on: those whose counts are final by now are returned, in the order in
+    /// which they went; for the others a fold is asked if none is on its way. To be called behind
+    /// commands and now and then until [`Control::is_settled`].
+    #[must_use]
+    pub fn settle(&mut self) -> Vec<Removed> {
+        let mut told = Vec::new();
+        if self.removals.ticket.is_some_and(|ticket| self.shared.folded() >= ticket) {
+            self.removals.ticket = None;
+            for waiting in std::mem::take(&mut self.removals.asked) {
+                told.extend(waiting.told.map(|removed| self.last_words(waiting.id, *removed)));
+                self.store.slab.give_back(waiting.id);
+            }
+        }
+        if self.removals.ticket.is_none() && !self.removals.fresh.is_empty() {
+            self.removals.asked = std::mem::take(&mut self.removals.fresh);
+            self.removals.ticket = Some(self.fold());
+        }
+        told
+    }
+
+    /// Whether no removed entry waits to be told.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.removals.fresh.is_empty() && self.removals.asked.is_empty()
+    }
+
+    fn last_words(
+        &self,
+        id: EntryId,
+        (mut flow, pattern, flags): (FlowRemoved, Pattern, FlowModFlags),
+    ) -> Removed {
+        let counts = self.shared.entry(id).shown(flags);
+        flow.packet_count = counts.packets;
+        flow.byte_count = counts.bytes;
+        flow.matching = pattern.matching();
+        Removed { flow, notify: flags.contains(FlowModFlags::SEND_FLOW_REM) }
+    }
+
+    /// Removes an entry for a reason.
+    pub(super) fn remove(&mut self, number: u32, reason: FlowRemovedReason, now: Nanos) {
+        let gone = self.store.remove(number);
+        self.counters.add(Counter::FlowsRemoved, 1);
+        self.tell(Change::Remove {
+            table: gone.table,
+            id: gone.id,
+            pattern: gone.pattern.clone(),
+            priority: gone.entry.priority,
+        });
+        let is_told = match self.told {
+            Tell::All => true,
+            Tell::Asked => gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM),
+        };
+        let id = gone.id;
+        let told = is_told.then(|| Box::new(obituary(gone, reason, now)));
+        self.removals.fresh.push(Waiting { id, told });
+    }
+
+    /// Lets the number of an entry go whose place another one has taken.
+    pub(super) fn retire(&mut self, id: EntryId) {
+        self.removals.fresh.push(Waiting { id, told: None });
+    }
+}
+
+fn obituary(
+    gone: Gone,
+    reason: FlowRemovedReason,
+    now: Nanos,
+) -> (FlowRemoved, Pattern, FlowModFlags) {
+    let entry = gone.entry;
+    let (duration_s, duration_ns) = now.age(entry.created);
+    let flow = FlowRemoved {
+        cookie: entry.cookie,
+        priority: entry.priority,
+        reason,
+        table_id: gone.table,
+        duration_s,
+        duration_ns,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        packet_count: 0,
+        byte_count: 0,
+        matching: openflow::Match::any(),
+    };
+    (flow, gone.pattern, entry.flags)
+}

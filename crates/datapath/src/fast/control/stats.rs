@@ -1,0 +1,105 @@
+//! Statistics of flow entries and tables (clauses 7.3.5.2 to 7.3.5.4), all at once.
+//!
+//! For many entries there is [`Control::dump`], which gives the same in pieces.
+
+use openflow::flow::{AggregateStats, FlowModFlags, FlowStats, FlowStatsRequest};
+use openflow::table::TableStats;
+use openflow::{Error, TableId};
+
+use super::Control;
+use super::filter::Filter;
+use crate::fast::op::EntryId;
+use crate::fast::pattern::Pattern;
+use crate::features::{WILDCARDS_1_0, table_name};
+use crate::time::Nanos;
+
+impl Control {
+    /// The filter of a request. Its mask is made for it alone: a request must not add to the masks
+    /// that are kept.
+    pub(super) fn filter_of(request: &FlowStatsRequest) -> Filter {
+        Filter::loose(request, Pattern::of(&request.matching, &mut super::Masks::default()))
+    }
+
+    fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<u32>, Error> {
+        let tables = self.tables_of(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        Ok(Self::filter_of(request).entries(&self.store, tables))
+    }
+
+    /// Flow entries, table by table, highest priority first.
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_TABLE_ID`.
+    pub fn flow_stats(
+        &self,
+        request: &FlowStatsRequest,
+        now: Nanos,
+    ) -> Result<Vec<FlowStats>, Error> {
+        let wanted = self.wanted(request)?;
+        Ok(wanted.into_iter().map(|number| self.stats_of(number, now)).collect())
+    }
+
+    /// Sums over flow entries; counts that an entry does not keep add nothing.
+    ///
+    /// # Errors
+    /// `OFPBRC_BAD_TABLE_ID`.
+    pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
+        let mut sums = AggregateStats::default();
+        for number in self.wanted(request)? {
+            self.add_to(&mut sums, number);
+        }
+        Ok(sums)
+    }
+
+    /// Adds an entry to sums.
+    pub(super) fn add_to(&self, sums: &mut AggregateStats, number: u32) {
+        let flags = self.store.slab.get(number).flags;
+        let counts = self.shared.entry(EntryId(number));
+        sums.flow_count = sums.flow_count.saturating_add(1);
+        if !flags.contains(FlowModFlags::NO_PKT_COUNTS) {
+            sums.packet_count = sums.packet_count.wrapping_add(counts.packets);
+        }
+        if !flags.contains(FlowModFlags::NO_BYT_COUNTS) {
+            sums.byte_count = sums.byte_count.wrapping_add(counts.bytes);
+        }
+    }
+
+    /// An entry as statistics show it.
+    pub(super) fn stats_of(&self, number: u32, now: Nanos) -> FlowStats {
+        let entry = self.store.slab.get(number);
+        let tuple = self.store.tuple(entry);
+        let (duration_s, duration_ns) = now.age(entry.created);
+        let counts = self.shared.entry(EntryId(number)).shown(entry.flags);
+        FlowStats {
+            table_id: tuple.table,
+            duration_s,
+            duration_ns,
+            priority: entry.priority,
+            idle_timeout_s: entry.idle_timeout_s,
+            hard_timeout_s: entry.hard_timeout_s,
+            flags: entry.flags,
+            cookie: entry.cookie,
+            packet_count: counts.packets,
+            byte_count: counts.bytes,
+            matching: tuple.pattern(entry.at).matching(),
+            instructions: self.store.behaviours.get(entry.behaviour).instructions.to_vec(),
+        }
+    }
+
+    /// Tables' counters.
+    #[must_use]
+    pub fn table_stats(&self) -> Vec<TableStats> {
+        let stats = |table_id: TableId| {
+            let (lookup_count, matched_count) = self.shared.table(table_id);
+            TableStats {
+                table_id,
+                name: table_name(table_id),
+                wildcards: WILDCARDS_1_0,
+                max_entries: self.config.max_entries,
+                active_count: self.store.active(table_id),
+                lookup_count,
+                matched_count,
+            }
+        };
+        (0..self.config.n_tables).map(TableId).map(stats).collect()
+    }
+}

@@ -1,0 +1,260 @@
+//! The flow entries of all tables with every index over them: one place to add and to take out.
+//!
+//! An entry stands in the slab, its match in a tuple, its instructions among the behaviours; the
+//! index finds it by table and match, the timers by its next timeout. What a command means is
+//! decided elsewhere; here nothing may be forgotten in one index that went from another.
+
+use openflow::flow::{FlowModFlags, FlowRemovedReason};
+use openflow::{Cookie, Instruction, TableId};
+
+use super::behaviours::Behaviours;
+use super::index::{Index, NONE};
+use super::slab::{Entry, Slab};
+use super::timers::Timers;
+use super::tuples::{self, Tuple, Tuples};
+use crate::fast::op::EntryId;
+use crate::fast::pattern::Pattern;
+use crate::time::Nanos;
+
+/// What an entry has beside its match and its instructions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) cookie: Cookie,
+    pub(super) priority: u16,
+    pub(super) idle_timeout_s: u16,
+    pub(super) hard_timeout_s: u16,
+    pub(super) flags: FlowModFlags,
+    pub(super) created: Nanos,
+    pub(super) seq: u64,
+}
+
+/// The entries.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) slab: Slab,
+    pub(super) tuples: Tuples,
+    pub(super) behaviours: Behaviours,
+    timers: Timers,
+    index: Index,
+    active: Vec<u32>,
+}
+
+impl Store {
+    pub(super) fn new(tables: u8) -> Self {
+        Self {
+            slab: Slab::default(),
+            tuples: Tuples::new(tables),
+            behaviours: Behaviours::default(),
+            timers: Timers::default(),
+            index: Index::default(),
+            active: vec![0; usize::from(tables)],
+        }
+    }
+
+    /// How many entries a table has.
+    pub(super) fn active(&self, table: TableId) -> u32 {
+        self.active.get(usize::from(table.0)).copied().unwrap_or(0)
+    }
+
+    /// The tuple of an entry.
+    pub(super) fn tuple(&self, entry: &Entry) -> &Tuple {
+        self.tuples.get(entry.tuple).expect("the tuple of an entry exists")
+    }
+
+    /// The first entry with this match, of whatever priority; others follow by `next_same`.
+    fn find_first(&self, tuple: u32, value: &[u64], hash: u64) -> Option<u32> {
+        self.index.find(hash, |number| {
+            let entry = self.slab.get(number);
+            entry.tuple == tuple && self.tuple(entry).value(entry.at) == value
+        })
+    }
+
+    /// The entries with the values in a tuple, of whatever priority.
+    pub(super) fn with_value(&self, tuple: u32, value: &[u64]) -> impl Iterator<Item = u32> {
+        let mut next = self.find_first(tuple, value, tuples::hash(tuple, value));
+        std::iter::from_fn(move || {
+            let number = next?;
+            let following = self.slab.get(number).next_same;
+            next = (following != NONE).then_some(following);
+            Some(number)
+        })
+    }
+
+    /// The entry of equal match and priority.
+    pub(super) fn find(&self, table: TableId, pattern: &Pattern, priority: u16) -> Option<u32> {
+        let tuple = self.tuples.find(table, pattern.mask())?;
+        let mut same = self.with_value(tuple, pattern.value());
+        same.find(|number| self.slab.get(*number).priority == priority)
+    }
+
+    /// Adds an entry. There must be no equal one.
+    pub(super) fn insert(
+        &mut self,
+        table: TableId,
+        pattern: &Pattern,
+        head: Head,
+        instructions: &[Instruction],
+        last_used: Nanos,
+    ) -> EntryId {
+        let behaviour = self.behaviours.of(instructions);
+        let tuple = self.tuples.of(table, pattern.mask());
+        let entry = Entry {
+            cookie: head.cookie,
+            created: head.created,
+            seq: head.seq,
+            tuple,
+            at: 0,
+            next_same: NONE,
+            behaviour,
+            prev_user: NONE,
+            next_user: NONE,
+            timer: NONE,
+            priority: head.priority,
+            idle_timeout_s: head.idle_timeout_s,
+            hard_timeout_s: head.hard_timeout_s,
+            flags: head.flags,
+        };
+        let id = self.slab.take(entry);
+        if let Some(tuple) = self.tuples.get_mut(tuple) {
+            self.slab.get_mut(id.0).at = tuple.push(id.0, pattern.value(), head.priority);
+        }
+        self.behaviours.link(&mut self.slab, behaviour, id.0);
+        let hash = tuples::hash(tuple, pattern.value());
+        match self.find_first(tuple, pattern.value(), hash) {
+            Some(first) => {
+                let next = std::mem::replace(&mut self.slab.get_mut(first).next_same, id.0);
+                self.slab.get_mut(id.0).next_same = next;
+            }
+            None => self.index.insert(hash, id.0),
+        }
+        self.arm(id.0, last_used);
+        if let Some(active) = self.active.get_mut(usize::from(table.0)) {
+            *active += 1;
+        }
+        id
+    }
+
+    /// Takes an entry out; what it was. Its number stays taken until it is given back.
+    pub(super) fn remove(&mut self, number: u32) -> Gone {
+        self.timers.set(&mut self.slab, number, None);
+        let entry = self.slab.get(number).clone();
+        let tuple = self.tuple(&entry);
+        let (table, pattern) = (tuple.table, tuple.pattern(entry.at));
+        let hash = tuples::hash(entry.tuple, pattern.value());
+        self.take_from_chain(number, &entry, &pattern, hash);
+        self.behaviours.unlink(&mut self.slab, number);
+        if let Some(tuple) = self.tuples.get_mut(entry.tuple) {
+            let moved = tuple.take_out(entry.at, entry.priority);
+            let is_empty = tuple.ids.is_empty();
+            if let Some(moved) = moved {
+                self.slab.get_mut(moved).at = entry.at;
+            }
+            if is_empty {
+                self.tuples.drop_empty(entry.tuple);
+            }
+        }
+        self.slab.empty(number);
+        if let Some(active) = self.active.get_mut(usize::from(table.0)) {
+            *active -= 1;
+        }
+        Gone { id: EntryId(number), table, pattern, entry }
+    }
+
+    fn take_from_chain(&mut self, number: u32, entry: &Entry, pattern: &Pattern, hash: u64) {
+        let first = self.find_first(entry.tuple, pattern.value(), hash);
+        if first != Some(number) {
+            let is_before = |before: &u32| self.slab.get(*before).next_same == number;
+            let before = self.with_value(entry.tuple, pattern.value()).find(is_before);
+            if let Some(before) = before {
+                self.slab.get_mut(before).next_same = entry.next_same;
+            }
+        } else if entry.next_same == NONE {
+            self.index.remove(hash, number);
+        } else {
+            self.index.replace(hash, number, entry.next_same);
+        }
+    }
+
+    /// Gives an entry other instructions; whether they differ.
+    pub(super) fn set_instructions(&mut self, number: u32, instructions: &[Instruction]) -> bool {
+        let behaviour = self.behaviours.of(instructions);
+        if self.slab.get(number).behaviour == behaviour {
+            return false;
+        }
+        self.behaviours.unlink(&mut self.slab, number);
+        self.behaviours.link(&mut self.slab, behaviour, number);
+        true
+    }
+
+    /// Sets an entry's timer for the timeouts that it has now.
+    pub(super) fn arm(&mut self, number: u32, last_used: Nanos) {
+        let at = self.slab.get(number).expiry(last_used).map(|(at, _)| at);
+        self.timers.set(&mut self.slab, number, at);
+    }
+
+    /// Takes an entry's timer away.
+    pub(super) fn disarm(&mut self, number: u32) {
+        self.timers.set(&mut self.slab, number, None);
+    }
+
+    /// The entry that expires first, with the moment and why; `last_used` tells when a packet last
+    /// met an entry.
+    pub(super) fn first_expiry(
+        &mut self,
+        last_used: impl Fn(EntryId) -> Nanos,
+    ) -> Option<(u32, Nanos, FlowRemovedReason)> {
+        loop {
+            let (armed, number) = self.timers.first()?;
+            let (at, reason) = self.slab.get(number).expiry(last_used(EntryId(number)))?;
+            if at <= armed {
+                return Some((number, at, reason));
+            }
+            self.timers.set(&mut self.slab, number, Some(at));
+        }
+    }
+
+    /// Whether an entry of equal priority could meet a packet that this match meets.
+    pub(super) fn overlaps(&self, table: TableId, pattern: &Pattern, priority: u16) -> bool {
+        let tuples = self.tuples.of_table(table).iter();
+        let mut tuples = tuples.filter_map(|number| Some((*number, self.tuples.get(*number)?)));
+        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, pattern, priority))
+    }
+
+    fn overlaps_in(&self, number: u32, tuple: &Tuple, pattern: &Pattern, priority: u16) -> bool {
+        if !tuple.priorities.contains_key(&priority) {
+            return false;
+        }
+        let is_meant = |number: u32| self.slab.get(number).priority == priority;
+        // Where the match looks at all that the tuple looks at, only one value is possible.
+        if tuple.mask.is_within(pattern.mask()) {
+            let value = narrowed(pattern, tuple);
+            return self.with_value(number, &value).any(is_meant);
+        }
+        let common = tuples::Projection::of_common(pattern, tuple);
+        if common.takes_all() {
+            return true;
+        }
+        let entries = tuple.ids.iter().zip(0..);
+        let mut entries = entries.filter(|(_, at)| common.takes(tuple.value(*at)));
+        entries.any(|(number, _)| is_meant(*number))
+    }
+}
+
+/// An entry that was taken out.
+#[derive(Clone, Debug)]
+pub(super) struct Gone {
+    pub(super) id: EntryId,
+    pub(super) table: TableId,
+    pub(super) pattern: Pattern,
+    pub(super) entry: Entry,
+}
+
+/// The values of a pattern in the words of a tuple whose mask lies within the pattern's.
+fn narrowed(pattern: &Pattern, tuple: &Tuple) -> Vec<u64> {
+    let mut own = pattern.mask().words().iter().zip(pattern.value());
+    let values = tuple.mask.words().iter().map(|word| {
+        let same = own.find(|(own, _)| own.index == word.index);
+        same.map_or(0, |(_, value)| value & word.bits)
+    });
+    values.collect()
+}

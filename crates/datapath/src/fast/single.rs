@@ -1,0 +1,319 @@
+//! Control and one forwarder in one thread: the fast datapath behind the seam.
+//!
+//! Every command's ops are applied at once and every count is folded before it is read, so that
+//! nothing is ever late here and each answer can be compared with the reference's.
+
+use std::cell::RefCell;
+
+use openflow::flow::{AggregateStats, FlowMod, FlowStats, FlowStatsRequest};
+use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::message::{PacketIn, PacketOut};
+use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
+use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
+use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
+use packet::PacketBuf;
+
+use super::control::{Control, Done, Tell};
+use super::forwarder::{Forwarder, Sink};
+use super::op::{Op, Ticket};
+use crate::config::{Config, Settings};
+use crate::counter::{Counters, DropReason};
+use crate::seam::{Datapath, Outcome, Removed};
+use crate::time::Nanos;
+use crate::trace::Trace;
+use crate::verdict::{Out, Verdict};
+
+/// Counts that a fold moves in one go; here nobody waits meanwhile.
+const FOLD_PIECE: usize = 1 << 20;
+
+/// The fast datapath in one thread.
+#[derive(Debug)]
+pub struct Fast {
+    config: Config,
+    counters: Counters,
+    inner: RefCell<Inner>,
+    /// The frame of [`Datapath::process`] as a batch.
+    batch: Vec<PacketBuf>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    control: Control,
+    forwarder: Forwarder,
+    ops: Vec<Op>,
+}
+
+impl Inner {
+    /// Applies the ops that were made.
+    fn run(&mut self, now: Nanos) {
+        self.control.take_ops(&mut self.ops);
+        for op in self.ops.drain(..) {
+            self.forwarder.apply(op, now);
+        }
+    }
+
+    /// Folds until the ticket is reached.
+    fn fold_to(&mut self, ticket: Ticket, now: Nanos) {
+        self.run(now);
+        while self.control.shared().folded() < ticket {
+            let more = self.forwarder.fold_some(FOLD_PIECE);
+            let reached = self.control.shared().folded() >= ticket;
+            assert!(more || reached, "a fold that is over has told so");
+        }
+    }
+
+    /// Makes every counter say what has happened so far.
+    fn fold(&mut self, now: Nanos) -> &mut Control {
+        let ticket = self.control.fold();
+        self.fold_to(ticket, now);
+        &mut self.control
+    }
+
+    /// Applies a command, with the entries that it removed.
+    fn outcome(&mut self, done: Done, now: Nanos) -> Outcome {
+        self.run(now);
+        let mut removed: Vec<Removed> = self.control.settle();
+        while !self.control.is_settled() {
+            let ticket = self.control.ticket();
+            self.fold_to(ticket, now);
+            removed.append(&mut self.control.settle());
+        }
+        Outcome { removed, added: done.added, modified: done.modified }
+    }
+}
+
+impl Fast {
+    /// A datapath without ports, entries, groups and meters. The seed keeps peers from choosing
+    /// packets that collide; it changes no verdict.
+    #[must_use]
+    pub fn new(config: Config, seed: u64) -> Self {
+        let control = Control::new(config, 1, Tell::All);
+        let forwarder = control.forwarder(0, seed);
+        Self {
+            config: control.config().clone(),
+            counters: Counters::default(),
+            inner: RefCell::new(Inner { control, forwarder, ops: Vec::new() }),
+            batch: Vec::new(),
+        }
+    }
+
+    /// The forwarder, for its settings and figures.
+    pub fn forwarder(&mut self) -> &mut Forwarder {
+        &mut self.inner.get_mut().forwarder
+    }
+
+    /// Takes a batch of frames from a port, as [`Forwarder::process_batch`] does; the list is empty
+    /// afterwards.
+    pub fn process_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        in_port: PortNo,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) {
+        let inner = self.inner.get_mut();
+        inner.forwarder.process_batch(frames, in_port, now, sink);
+    }
+
+    /// Takes the counters of the datapath as a whole over, as they can only be shown from here.
+    fn recount(&mut self) {
+        self.counters = self.inner.get_mut().control.counters();
+    }
+
+    /// Folds, and shows the counters of the datapath as a whole as of now.
+    pub fn settle(&mut self, now: Nanos) {
+        self.inner.get_mut().fold(now);
+        self.recount();
+    }
+}
+
+/// Puts a forwarder's verdicts on a list.
+struct Verdicts<'a>(&'a mut Out);
+
+impl Sink for Verdicts<'_> {
+    fn output(&mut self, port: PortNo, queue: Option<QueueId>, frame: PacketBuf) {
+        self.0.push(Verdict::Output { port, queue, frame });
+    }
+
+    fn packet_in(&mut self, message: PacketIn, max_len: u16) {
+        self.0.push(Verdict::PacketIn { message, max_len });
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
+        self.0.push(Verdict::Drop { reason });
+    }
+
+    fn done(&mut self, _frame: PacketBuf) {}
+
+    fn spare(&mut self) -> PacketBuf {
+        PacketBuf::default()
+    }
+}
+
+impl Datapath for Fast {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn settings(&self) -> Settings {
+        self.inner.borrow().control.settings()
+    }
+
+    fn set_settings(&mut self, settings: Settings) {
+        let inner = self.inner.get_mut();
+        inner.control.set_settings(settings);
+        inner.run(Nanos(0));
+    }
+
+    fn flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.flow_mod(flow_mod, version, now);
+        let outcome = done.map(|done| inner.outcome(done, now));
+        self.recount();
+        outcome
+    }
+
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.group_mod(group_mod, now)?;
+        let outcome = inner.outcome(done, now);
+        self.recount();
+        Ok(outcome)
+    }
+
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.meter_mod(meter_mod, now)?;
+        let outcome = inner.outcome(done, now);
+        self.recount();
+        Ok(outcome)
+    }
+
+    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
+        self.inner.get_mut().control.table_mod(table_mod)
+    }
+
+    fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
+        let inner = self.inner.get_mut();
+        let reason = inner.control.port_set(desc, now);
+        inner.run(now);
+        reason
+    }
+
+    fn port_remove(&mut self, port: PortNo) -> Option<PortDesc> {
+        let inner = self.inner.get_mut();
+        let desc = inner.control.port_remove(port);
+        inner.run(Nanos(0));
+        desc
+    }
+
+    fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
+        let inner = self.inner.get_mut();
+        let desc = inner.control.port_mod(port_mod);
+        inner.run(Nanos(0));
+        desc
+    }
+
+    fn ports(&self) -> Vec<PortDesc> {
+        self.inner.borrow().control.ports()
+    }
+
+    fn process(&mut self, frame: PacketBuf, in_port: PortNo, now: Nanos, out: &mut Out) {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.push(frame);
+        self.process_batch(&mut batch, in_port, now, &mut Verdicts(out));
+        self.batch = batch;
+        self.recount();
+    }
+
+    fn packet_out(
+        &mut self,
+        packet_out: &PacketOut,
+        now: Nanos,
+        out: &mut Out,
+    ) -> Result<(), Error> {
+        let inner = self.inner.get_mut();
+        let sent = inner.forwarder.packet_out(packet_out, now, &mut Verdicts(out));
+        self.recount();
+        sent
+    }
+
+    fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
+        self.inner.borrow().control.trace(frame, in_port, now)
+    }
+
+    fn expire(&mut self, now: Nanos) -> Vec<Removed> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.expire(now, usize::MAX);
+        let outcome = inner.outcome(done, now);
+        self.recount();
+        outcome.removed
+    }
+
+    fn next_expiry(&self) -> Option<Nanos> {
+        self.inner.borrow_mut().control.next_expiry()
+    }
+
+    fn flow_stats(&self, request: &FlowStatsRequest, now: Nanos) -> Result<Vec<FlowStats>, Error> {
+        self.inner.borrow_mut().fold(now).flow_stats(request, now)
+    }
+
+    fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
+        self.inner.borrow_mut().fold(Nanos(0)).aggregate_stats(request)
+    }
+
+    fn table_stats(&self) -> Vec<TableStats> {
+        self.inner.borrow_mut().fold(Nanos(0)).table_stats()
+    }
+
+    fn table_features(&self) -> Vec<TableFeatures> {
+        self.inner.borrow().control.table_features()
+    }
+
+    fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
+        self.inner.borrow_mut().fold(now).port_stats(port, now)
+    }
+
+    fn queue_stats(
+        &self,
+        port: PortNo,
+        queue: QueueId,
+        now: Nanos,
+    ) -> Result<Vec<QueueStats>, Error> {
+        self.inner.borrow_mut().fold(now).queue_stats(port, queue, now)
+    }
+
+    fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
+        self.inner.borrow_mut().fold(now).group_stats(group, now)
+    }
+
+    fn group_desc(&self) -> Vec<GroupDesc> {
+        self.inner.borrow().control.group_desc()
+    }
+
+    fn group_features(&self) -> GroupFeatures {
+        self.inner.borrow().control.group_features()
+    }
+
+    fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
+        self.inner.borrow_mut().fold(now).meter_stats(meter, now)
+    }
+
+    fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error> {
+        self.inner.borrow().control.meter_config(meter)
+    }
+
+    fn meter_features(&self) -> MeterFeatures {
+        self.inner.borrow().control.meter_features()
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
