@@ -219,6 +219,14 @@ impl Pool {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// Appends `count` buffers to `frames`, to be filled there: a whole batch by one move.
+    pub fn take_into(&mut self, frames: &mut Vec<PacketBuf>, count: usize) {
+        let kept = self.spare.len().saturating_sub(count);
+        let missing = count - (self.spare.len() - kept);
+        frames.extend(self.spare.drain(kept..));
+        frames.extend(std::iter::repeat_with(PacketBuf::default).take(missing));
+    }
+
     /// Gives a buffer back for later use.
     #[inline]
     pub fn give(&mut self, buf: PacketBuf) {
@@ -400,6 +408,8 @@ mod tests {
         pool.give_front(frames, 9);
         assert_eq!((frames.len(), pool.len()), (0, 2));
         assert_eq!(pool.take().bytes(), b"two");
-        assert!(!pool.is_empty());
+        pool.take_into(frames, 3);
+        let lengths: Vec<usize> = frames.iter().map(PacketBuf::len).collect();
+        assert_eq!((lengths, pool.is_empty()), (vec![3, 0, 0], true));
     }
 }

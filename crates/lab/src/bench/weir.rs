@@ -23,15 +23,20 @@ use crate::process::{self, Process};
 const START_LIMIT: Duration = Duration::from_secs(60);
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 const CTL_LIMIT: Duration = Duration::from_secs(20);
+/// How long packets in flight may take to leave.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running `weir switch`.
 #[derive(Debug)]
 pub(super) struct Weir {
     process: Process,
-    client: Client,
+    /// `None` in a wire mode, which no controller can ask.
+    client: Option<Client>,
     program: PathBuf,
     folder: PathBuf,
     cancel: Cancel,
+    /// From when the switch's own clock is counted.
+    start: Instant,
     /// How the flow entries were loaded; `None` in a wire mode.
     pub(super) loaded: Option<Loaded>,
 }
@@ -53,14 +58,16 @@ impl Weir {
         let command = command_line(settings, workload, wire, folder);
         let mut process = Process::start("weir-switch", command, None, folder)?;
         process.wait_for_text("ready", START_LIMIT, cancel)?;
-        let mut client = Client::connect(&socket, cancel)?;
-        let loaded = match wire {
-            None => Some(client.load(workload.flow_mods()?)?),
-            Some(_) => None,
-        };
+        let mut client = None;
+        let mut loaded = None;
+        if wire.is_none() {
+            let client = client.insert(Client::connect(&socket, cancel)?);
+            loaded = Some(client.load(workload.flow_mods()?)?);
+        }
         Ok(Self {
             process,
             client,
+            start: Instant::now(),
             program: settings.weir.clone(),
             folder: folder.to_owned(),
             cancel: cancel.clone(),
@@ -68,37 +75,71 @@ impl Weir {
         })
     }
 
-    /// What `weir ctl workers` says, if the switch knows the question.
-    ///
-    /// # Errors
-    /// The run was interrupted.
-    pub(super) fn workers(&self) -> Result<Option<Value>> {
+    /// What `weir ctl` answers to `question`.
+    fn ask(&self, question: &str) -> Result<Option<Value>> {
         let mut command = Command::new(&self.program);
         command.args(["ctl", "--json", "--control"]).arg(self.folder.join("ctl.sock"));
-        command.arg("workers");
+        command.arg(question);
         let output =
             process::run("weir-ctl", command, None, &self.folder, CTL_LIMIT, &self.cancel)?;
-        Ok(output.success.then(|| serde_json::from_str(&output.text).ok()).flatten())
+        ensure!(output.success, "weir ctl {question}: {}", output.text.trim_end());
+        let lines = output.text.lines().map(serde_json::from_str);
+        let mut values = lines.collect::<Result<Vec<Value>, _>>().context("weir ctl's answer")?;
+        Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
+    }
+
+    /// What `weir ctl workers` says.
+    ///
+    /// # Errors
+    /// The switch does not answer, or the run was interrupted.
+    pub(super) fn workers(&self) -> Result<Option<Value>> {
+        self.ask("workers")
+    }
+
+    /// The counters in a wire mode. The switch tells the moment too, so that the time that the
+    /// question takes does not matter.
+    fn wire_counts(&self) -> Result<Counts> {
+        let ports = self.ask("dump-ports")?.unwrap_or_default();
+        let field = |number: usize, key: &str| {
+            let value = ports.get(number - 1).and_then(|port| port.get(key));
+            value.with_context(|| format!("weir ctl dump-ports tells no {key} of port {number}"))
+        };
+        let seconds = field(2, "duration_s")?.as_f64().unwrap_or_default();
+        Ok(Counts {
+            at: self.start + Duration::try_from_secs_f64(seconds)?,
+            received: field(1, "rx_packets")?.as_u64().unwrap_or_default(),
+            sent: field(2, "tx_packets")?.as_u64().unwrap_or_default(),
+        })
     }
 
     /// Takes port 1 down and counts the packets that it has received and that did not leave by
-    /// port 2.
+    /// port 2; 0 in a wire mode, whose ports cannot be taken down.
     ///
     /// # Errors
     /// The counters cannot be read.
     pub(super) fn lost(&mut self) -> Result<i64> {
-        self.client.take_down(PortNo(1))?;
+        let Some(client) = &mut self.client else { return Ok(0) };
+        client.take_down(PortNo(1))?;
         let mut last = None;
-        let mut lost = 0;
-        self.cancel.clone().poll(Duration::from_secs(5), || {
-            let Ok(stats) = self.client.port_stats() else { return true };
-            let [first, second] = [1, 2].map(|number| port(&stats, number).cloned());
-            let (Ok(first), Ok(second)) = (first, second) else { return true };
-            lost = first.rx_packets as i64 - first.rx_dropped as i64 - second.tx_packets as i64;
-            let now = (lost, second.tx_packets);
-            last.replace(now) == Some(now)
+        let mut lost = Ok(0);
+        self.cancel.poll(DRAIN_LIMIT, || {
+            let now = client.port_stats().and_then(|stats| {
+                let (first, second) = (port(&stats, 1)?, port(&stats, 2)?);
+                let came = first.rx_packets.saturating_sub(first.rx_dropped);
+                Ok((i64::try_from(came)? - i64::try_from(second.tx_packets)?, second.tx_packets))
+            });
+            match now {
+                Ok(now) => {
+                    lost = Ok(now.0);
+                    last.replace(now) == Some(now)
+                }
+                Err(error) => {
+                    lost = Err(error);
+                    true
+                }
+            }
         })?;
-        Ok(lost)
+        lost
     }
 }
 
@@ -115,16 +156,18 @@ fn command_line(
     for (number, spec) in settings.ports.specs(workload, settings.workers).iter().enumerate() {
         command.arg("--port").arg(format!("{}={spec}", number + 1));
     }
-    command.arg("--listen").arg(format!("punix:{}", folder.join("openflow.sock").display()));
-    command.arg("--control").arg(folder.join("ctl.sock"));
-    command.args(["--protocols", "OpenFlow13", "--poll", "busy"]);
+    command.arg("--control").arg(folder.join("ctl.sock")).args(["--poll", "busy"]);
     command.arg("--workers").arg(settings.workers.to_string());
     let cores: Vec<String> =
         (settings.core..).take(settings.workers).map(|core| core.to_string()).collect();
     command.arg("--worker-cores").arg(cores.join(","));
     match wire {
         Some(mode) => command.args(["--forward", mode]),
-        None => command.arg("--max-entries").arg(ENTRIES_MAX),
+        None => {
+            let socket = folder.join("openflow.sock");
+            command.arg("--listen").arg(format!("punix:{}", socket.display()));
+            command.args(["--protocols", "OpenFlow13", "--max-entries", ENTRIES_MAX])
+        }
     };
     match settings.cache {
         Cache::On => {}
@@ -152,8 +195,9 @@ impl Subject for Weir {
 
     fn counts(&mut self) -> Result<Counts> {
         self.process.check()?;
+        let Some(client) = &mut self.client else { return self.wire_counts() };
         let before = Instant::now();
-        let stats = self.client.port_stats()?;
+        let stats = client.port_stats()?;
         let at = before + before.elapsed() / 2;
         Ok(Counts { at, received: port(&stats, 1)?.rx_packets, sent: port(&stats, 2)?.tx_packets })
     }

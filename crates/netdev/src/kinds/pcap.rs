@@ -3,6 +3,8 @@
 //! A port that reads takes what is sent to it and counts it as dropped; a port that writes receives
 //! nothing. Times in the file are not waited for: frames come as fast as they are asked for.
 
+mod replay;
+
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::BorrowedFd;
@@ -15,6 +17,7 @@ use crate::pcap::{Capture, append_record, file_header};
 use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
 use crate::spec::PortSpec;
 use crate::sys::event::Event;
+use replay::Replay;
 
 const FIX: &str = "choose a file that you may open";
 
@@ -41,7 +44,10 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         reason: error.reason,
     })?;
     let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
-    Ok(Box::new(PcapReader { facts, capture, next: 0, repeat }))
+    if repeat {
+        return Ok(Box::new(Replay::new(facts, &capture)));
+    }
+    Ok(Box::new(PcapReader { facts, capture, next: 0 }))
 }
 
 /// What both directions have.
@@ -67,15 +73,21 @@ impl Facts {
             notes,
         }
     }
+
+    /// The facts of a file that is read, with how much of it was not whole.
+    fn reader_info(&self) -> PortInfo {
+        let cut = self.counters.rx_errors;
+        let note = format!("{cut} records were cut when captured, and skipped");
+        self.info(true, if cut > 0 { vec![note] } else { Vec::new() })
+    }
 }
 
-/// A capture file that is received.
+/// A capture file that is received once.
 #[derive(Debug)]
 struct PcapReader {
     facts: Facts,
     capture: Capture,
     next: usize,
-    repeat: bool,
 }
 
 impl PcapReader {
@@ -87,14 +99,8 @@ impl PcapReader {
 impl Port for PcapReader {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let mut received = 0;
-        // A bound for files in which no frame is whole.
-        for _ in 0..max.max(self.capture.len()) {
-            if self.repeat && self.is_at_end() {
-                self.next = 0;
-            }
-            let Some(record) = self.capture.record(self.next).filter(|_| received < max) else {
-                break;
-            };
+        while received < max {
+            let Some(record) = self.capture.record(self.next) else { break };
             self.next += 1;
             // A frame that was cut when captured is not the frame that was on the wire.
             if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
@@ -114,14 +120,11 @@ impl Port for PcapReader {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        let ready = !self.capture.is_empty() && (self.repeat || !self.is_at_end());
-        if ready { None } else { Some(self.facts.quiet.fd()) }
+        if self.is_at_end() { Some(self.facts.quiet.fd()) } else { None }
     }
 
     fn info(&mut self) -> PortInfo {
-        let cut = self.facts.counters.rx_errors;
-        let note = format!("{cut} records were cut when captured, and skipped");
-        self.facts.info(true, if cut > 0 { vec![note] } else { Vec::new() })
+        self.facts.reader_info()
     }
 
     fn counters(&mut self) -> PortCounters {

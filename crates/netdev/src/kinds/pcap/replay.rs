@@ -1,0 +1,102 @@
+//! A capture file that is received over and over, from memory.
+//!
+//! The frames lie ready as whole cache lines, one behind the other, so that a frame costs one
+//! sequential read and one copy into a buffer of the caller's: the cheapest source that still hands
+//! out frames which may be rewritten. A measurement of a datapath counts this time as its own, so
+//! it must stay small and equal for every frame.
+
+use std::os::fd::BorrowedFd;
+
+use packet::{Batch, Block, PacketBuf};
+
+use super::Facts;
+use crate::error::PortError;
+use crate::pcap::Capture;
+use crate::port::{Port, PortCounters, PortInfo};
+
+const BLOCK_LEN: usize = size_of::<Block>();
+
+/// Where a frame lies.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Its first block.
+    first: u32,
+    /// Its length in bytes.
+    len: u32,
+}
+
+/// The frames of a file, received for ever.
+#[derive(Debug)]
+pub(super) struct Replay {
+    facts: Facts,
+    blocks: Vec<Block>,
+    places: Vec<Place>,
+    next: usize,
+}
+
+impl Replay {
+    /// Takes the whole frames of `capture` over; records that were cut when captured are counted as
+    /// broken, once.
+    pub(super) fn new(mut facts: Facts, capture: &Capture) -> Self {
+        let mut replay = (Vec::new(), Vec::new());
+        for record in (0..capture.len()).filter_map(|number| capture.record(number)) {
+            if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
+                facts.counters.rx_errors += 1;
+                continue;
+            }
+            // The format keeps a record below 256 KiB; a file of 256 GiB would not be in memory.
+            replay.1.push(Place { first: replay.0.len() as u32, len: record.frame.len() as u32 });
+            for part in record.frame.chunks(BLOCK_LEN) {
+                let mut block = [0; BLOCK_LEN];
+                block[..part.len()].copy_from_slice(part);
+                replay.0.push(block);
+            }
+        }
+        let (blocks, places) = replay;
+        Self { facts, blocks, places, next: 0 }
+    }
+}
+
+impl Port for Replay {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        if self.places.is_empty() {
+            return Ok(0);
+        }
+        let (frames, pool) = batch.parts_mut();
+        let start = frames.len();
+        pool.take_into(frames, max);
+        let mut bytes = 0;
+        // Buffers are moved by the batch and filled where they stand: handing each of them over by
+        // itself takes twice the time of the copy (4.1 instead of 2.0 ns a frame of 60 bytes).
+        for buf in frames.iter_mut().skip(start) {
+            let place = self.places[self.next];
+            let (first, len) = (place.first as usize, place.len as usize);
+            buf.assign_blocks(&self.blocks[first..first + len.div_ceil(BLOCK_LEN)], len);
+            bytes += len;
+            self.next += 1;
+            if self.next == self.places.len() {
+                self.next = 0;
+            }
+        }
+        self.facts.counters.rx_packets += max as u64;
+        self.facts.counters.rx_bytes += bytes as u64;
+        Ok(max)
+    }
+
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.facts.counters.tx_drops += frames.len() as u64;
+        Ok(frames.len())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        if self.places.is_empty() { Some(self.facts.quiet.fd()) } else { None }
+    }
+
+    fn info(&mut self) -> PortInfo {
+        self.facts.reader_info()
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.facts.counters
+    }
+}
