@@ -1,40 +1,90 @@
 //! The classifier of one flow table: from a flow key to the entry that it meets.
 //!
-//! The definition is a linear search by falling priority, the older entry first among equals. It
-//! must never depend on the packets that were seen before, and no mask is made of a packet.
+//! The definition is a linear search by falling priority, the older entry first among equals.
+//! How it is done depends on what is in the table, and changes with it entry by entry:
+//!
+//! | template | when | a lookup |
+//! |---|---|---|
+//! | constant | every entry meets every packet | nothing |
+//! | few | up to 16 entries | each is compared, in the order of rank |
+//! | exact | one mask | one hash probe |
+//! | general | several masks | one probe for each group, best priority first, until none can win |
+//!
+//! A *group* ([`group`]) is a hash over bits that all its entries look at. While there are few
+//! masks each has its own; then masks are merged into groups of fewer bits ([`relax`]), so that
+//! prefixes of every length, and lists with a thousand combinations of prefix lengths and ports,
+//! cost a handful of probes. A prefix table is nothing special here: its groups are asked from long
+//! to short because priorities say so, and it stays right where they do not. There are never more
+//! than 64 groups, and no bucket of a group holds more than a bounded number of entries that share
+//! the group's bits; what finds no place goes to the list, which is compared one by one. So the
+//! work of a lookup is bounded by numbers that [`Classifier::figures`] tells.
+//!
+//! Nothing here depends on the packets that were seen before, and no mask is made of a packet.
+
+mod burst;
+mod chunked;
+mod group;
+mod hash;
+mod index;
+mod list;
+mod masks;
+mod place;
+mod records;
+mod relax;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 
 use packet::FlowKey;
 
+use self::group::{Groups, Known};
+use self::hash::Secrets;
+use self::list::List;
+use self::masks::MaskTable;
+use self::records::Records;
 use super::op::EntryId;
-use super::pattern::{Mask, Pattern};
+use super::pattern::Pattern;
 
-/// The bits of a flow key, and the presence of fields, that decide what a lookup answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
-    /// As [`FlowKey::words`].
-    pub words: [u64; packet::WORDS],
-    /// As [`FlowKey::present`].
-    pub present: u64,
-}
+pub use self::burst::BURST;
+pub use self::masks::Live;
 
-impl Live {
-    /// Adds what a mask looks at.
-    pub fn add(&mut self, mask: &Mask) {
-        self.present |= mask.present();
-        for word in mask.words() {
-            self.words[usize::from(word.index)] |= word.bits;
-        }
-    }
+/// What a classifier is made of at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// `constant`, `few`, `exact` or `general`.
+    pub template: &'static str,
+    /// Entries.
+    pub entries: usize,
+    /// Different masks.
+    pub masks: usize,
+    /// Groups, each of which may cost a probe.
+    pub groups: usize,
+    /// Entries that are compared one by one.
+    pub listed: usize,
+    /// Memory in bytes.
+    pub bytes: usize,
 }
 
 /// A flow table's classifier.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Classifier {
-    entries: Vec<(u64, Pattern, EntryId)>,
+    secrets: Secrets,
+    masks: MaskTable,
+    records: Records,
+    /// Entries that every packet meets, by rank.
+    always: BTreeMap<u64, EntryId>,
+    list: List,
+    groups: Groups,
+    /// Behind a record: the entries of the same mask and value with higher ranks.
+    shadows: HashMap<u32, BTreeMap<u64, EntryId>>,
+    /// Exact groups that may be worth merging, now that there are coarser ones.
+    debts: Vec<u8>,
+    len: usize,
 }
 
-/// Falling priority, then rising age, as one number.
-fn rank(priority: u16, seq: u64) -> u64 {
+/// Falling priority, then rising age, as one number: the lowest wins.
+fn rank_of(priority: u16, seq: u64) -> u64 {
     u64::from(!priority) << 48 | seq & (u64::MAX >> 16)
 }
 
@@ -42,67 +92,163 @@ impl Classifier {
     /// An empty classifier. The seed keeps a peer from choosing entries or packets that collide;
     /// it changes no answer.
     #[must_use]
-    pub fn new(_seed: u64) -> Self {
-        Self::default()
+    pub fn new(seed: u64) -> Self {
+        Self {
+            secrets: Secrets::of(seed),
+            masks: MaskTable::default(),
+            records: Records::default(),
+            always: BTreeMap::new(),
+            list: List::default(),
+            groups: Groups::default(),
+            shadows: HashMap::new(),
+            debts: Vec::new(),
+            len: 0,
+        }
     }
 
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.len
     }
 
     /// Whether there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len == 0
     }
 
-    /// Adds an entry. `seq` is its age: the lower wins among equal priorities. It has 48 bits.
-    pub fn insert(&mut self, pattern: &Pattern, priority: u16, seq: u64, id: EntryId) {
-        let rank = rank(priority, seq);
-        let at = self.entries.partition_point(|(held, ..)| *held <= rank);
-        self.entries.insert(at, (rank, pattern.clone(), id));
+    /// The bits of a flow key that some entry looks at.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        self.masks.live()
     }
 
-    /// Takes an entry away; `false` when it is not there.
-    pub fn remove(&mut self, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
-        let is_it = |(rank, held, known): &(u64, Pattern, EntryId)| {
-            *known == id && rank >> 48 == u64::from(!priority) && held == pattern
+    /// A number that changes whenever [`Self::live`] does.
+    #[must_use]
+    pub fn live_version(&self) -> u64 {
+        self.masks.live_version()
+    }
+
+    /// What the classifier is made of.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let template = match (self.groups.len(), self.list.len()) {
+            (0, 0) => "constant",
+            (0, _) => "few",
+            (1, 0) if self.groups.in_order().all(|group| group.is_exact) => "exact",
+            (..) => "general",
         };
-        let found = self.entries.iter().position(is_it);
-        found.map(|at| self.entries.remove(at)).is_some()
+        let groups: usize = self.groups.in_order().map(|group| group.index.bytes()).sum();
+        let shadows = self.shadows.len() * 128 + self.always.len() * 32;
+        Figures {
+            template,
+            entries: self.len,
+            masks: self.masks.len(),
+            groups: self.groups.len(),
+            listed: self.list.len(),
+            bytes: size_of::<Self>()
+                + self.records.bytes()
+                + self.masks.bytes()
+                + self.list.bytes()
+                + groups
+                + shadows,
+        }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known { secrets: &self.secrets, masks: &self.masks, records: &self.records }
     }
 
     /// The entry that a packet meets.
     #[must_use]
     pub fn lookup(&self, key: &FlowKey) -> Option<EntryId> {
-        let found = self.entries.iter().find(|(_, pattern, _)| pattern.meets(key));
-        found.map(|(.., id)| *id)
+        let mut best = self.always.first_key_value().map(|(rank, id)| (*rank, *id));
+        let rank_of = |best: Option<(u64, EntryId)>| best.map_or(u64::MAX, |(rank, _)| rank);
+        for group in self.groups.in_order() {
+            if rank_of(best) <= group.best {
+                break;
+            }
+            if group.bits.present & !key.present() != 0 {
+                continue;
+            }
+            let hash = self.secrets.of_masked(key, &group.bits.words);
+            group.index.find(hash, |slot| {
+                let line = self.records.get(slot);
+                if line.rank() < rank_of(best) && self.masks.meets(key, line, slot, &self.records) {
+                    best = Some((line.rank(), line.id()));
+                }
+            });
+        }
+        let listed = self.list.items().iter().take_while(|item| item.rank < rank_of(best));
+        let meets = |slot| self.masks.meets(key, self.records.get(slot), slot, &self.records);
+        let found = listed.into_iter().find(|item| meets(item.slot)).map(|item| item.id);
+        found.or(best.map(|(_, id)| id))
     }
 
     /// The entry that a packet meets among those that `counts` accepts: the way past entries whose
     /// time is over. Slower than [`Self::lookup`]; for when that found such an entry.
     #[must_use]
     pub fn lookup_if(&self, key: &FlowKey, counts: impl Fn(EntryId) -> bool) -> Option<EntryId> {
-        let found = self.entries.iter().find(|(_, pattern, id)| pattern.meets(key) && counts(*id));
-        found.map(|(.., id)| *id)
+        let mut best: Option<(u64, EntryId)> = None;
+        let mut offer = |rank: u64, id: EntryId| {
+            if best.is_none_or(|(held, _)| rank < held) && counts(id) {
+                best = Some((rank, id));
+            }
+        };
+        for (rank, id) in &self.always {
+            offer(*rank, *id);
+        }
+        let mut record = |slot: u32| {
+            let line = self.records.get(slot);
+            if !self.masks.meets(key, line, slot, &self.records) {
+                return;
+            }
+            offer(line.rank(), line.id());
+            if line.has_shadows() {
+                for (rank, id) in self.shadows.get(&slot).into_iter().flatten() {
+                    offer(*rank, *id);
+                }
+            }
+        };
+        for group in self.groups.in_order() {
+            let hash = self.secrets.of_masked(key, &group.bits.words);
+            group.index.find(hash, &mut record);
+        }
+        for item in self.list.items() {
+            record(item.slot);
+        }
+        best.map(|(_, id)| id)
     }
 
-    /// The bits of a flow key that some entry looks at.
-    #[must_use]
-    pub fn live(&self) -> Live {
-        let mut live = Live::default();
-        for (_, pattern, _) in &self.entries {
-            live.add(pattern.mask());
+    /// Adds an entry. `seq` is its age: the lower wins among equal priorities. It has 48 bits.
+    pub fn insert(&mut self, pattern: &Pattern, priority: u16, seq: u64, id: EntryId) {
+        let rank = rank_of(priority, seq);
+        self.len += 1;
+        if pattern.is_any() {
+            self.always.insert(rank, id);
+            return;
         }
-        live
+        let mask = self.masks.enter(pattern.mask());
+        let slot = self.records.add(id, mask, rank, pattern.value());
+        self.place(slot);
     }
 
-    /// The entries that some packets meet; `out` has a place for each key.
-    pub fn lookup_burst(&self, keys: &[FlowKey], out: &mut [Option<EntryId>]) {
-        for (key, out) in keys.iter().zip(out) {
-            *out = self.lookup(key);
-        }
+    /// Takes an entry away; `false` when it is not there.
+    pub fn remove(&mut self, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
+        let removed = if pattern.is_any() {
+            self.remove_always(priority, id)
+        } else {
+            self.remove_placed(pattern, priority, id)
+        };
+        self.len -= usize::from(removed);
+        removed
+    }
+
+    fn remove_always(&mut self, priority: u16, id: EntryId) -> bool {
+        let range = rank_of(priority, 0)..=rank_of(priority, u64::MAX);
+        let found = self.always.range(range).find(|(_, held)| **held == id);
+        let rank = found.map(|(rank, _)| *rank);
+        rank.and_then(|rank| self.always.remove(&rank)).is_some()
     }
 }

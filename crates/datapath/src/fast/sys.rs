@@ -3,5 +3,7 @@
 #![allow(unsafe_code)]
 
 mod prefetch;
+mod tags;
 
 pub(crate) use self::prefetch::prefetch;
+pub(crate) use self::tags::equal_tags;

@@ -1,0 +1,206 @@
+//! A group: entries whose masks all contain the group's mask, hashed by the bits of that mask.
+//!
+//! With one mask in it a group is an exact hash. With several it is what keeps the number of probes
+//! small: a thousand combinations of prefix lengths and ports lie in some twenty groups, and the few
+//! entries that share a group's bits are compared one after the other. A group must never hold an
+//! entry that looks at fewer bits than the group.
+
+use std::collections::BTreeMap;
+
+use super::hash::Secrets;
+use super::index::Index;
+use super::masks::MaskTable;
+use super::records::Records;
+use crate::fast::pattern::MaskWord;
+
+/// Groups of one classifier: a set of them is a word.
+pub(super) const GROUPS_MAX: usize = 64;
+
+/// A mask as words, with the fields that a packet must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bits {
+    pub(super) words: Box<[MaskWord]>,
+    pub(super) present: u64,
+}
+
+impl Bits {
+    pub(super) fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.bits.count_ones()).sum()
+    }
+
+    /// Whether every bit is also in the mask.
+    pub(super) fn is_within(&self, mask: &[MaskWord]) -> bool {
+        let mut theirs = mask.iter();
+        self.words.iter().all(|own| {
+            let same = theirs.find(|word| word.index >= own.index);
+            same.is_some_and(|word| word.index == own.index && own.bits & !word.bits == 0)
+        })
+    }
+
+    /// The hash of a value under these bits; `own` is the mask that the value belongs to.
+    pub(super) fn hash(
+        &self,
+        secrets: &Secrets,
+        own: &[MaskWord],
+        value: impl Fn(usize) -> u64,
+    ) -> u64 {
+        let mut words = [0; packet::WORDS];
+        let mut from = 0;
+        for (word, bits) in words.iter_mut().zip(&self.words) {
+            while own.get(from).is_some_and(|held| held.index < bits.index) {
+                from += 1;
+            }
+            *word = value(from) & bits.bits;
+        }
+        secrets.of_words(&words[..self.words.len()])
+    }
+}
+
+/// What is needed to hash a record.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) secrets: &'a Secrets,
+    pub(super) masks: &'a MaskTable,
+    pub(super) records: &'a Records,
+}
+
+/// One group.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) bits: Bits,
+    /// Every entry has exactly the group's mask.
+    pub(super) is_exact: bool,
+    /// No entry has a lower rank.
+    pub(super) best: u64,
+    /// How many entries there are of each priority; the highest comes first.
+    priorities: BTreeMap<u16, u32>,
+    pub(super) index: Index,
+}
+
+impl Group {
+    pub(super) fn new(bits: Bits) -> Self {
+        Self {
+            bits,
+            is_exact: true,
+            best: u64::MAX,
+            priorities: BTreeMap::new(),
+            index: Index::new(),
+        }
+    }
+
+    pub(super) fn hash_of(&self, known: Known<'_>, slot: u32) -> u64 {
+        hash_of(&self.bits, known, slot)
+    }
+
+    /// Adds a record with its hash.
+    pub(super) fn insert(&mut self, known: Known<'_>, hash: u64, slot: u32) {
+        let bits = &self.bits;
+        self.index.insert(hash, slot, |slot| hash_of(bits, known, slot));
+    }
+
+    /// Counts an entry in, be it seen or behind another one.
+    pub(super) fn count_in(&mut self, rank: u64) {
+        *self.priorities.entry((rank >> 48) as u16).or_default() += 1;
+        self.best = self.best.min(rank >> 48 << 48);
+    }
+
+    /// Counts an entry out.
+    pub(super) fn count_out(&mut self, rank: u64) {
+        let priority = (rank >> 48) as u16;
+        if let Some(entries) = self.priorities.get_mut(&priority) {
+            *entries -= 1;
+            if *entries == 0 {
+                self.priorities.remove(&priority);
+                let best = self.priorities.first_key_value();
+                self.best = best.map_or(u64::MAX, |(priority, _)| u64::from(*priority) << 48);
+            }
+        }
+    }
+}
+
+fn hash_of(bits: &Bits, known: Known<'_>, slot: u32) -> u64 {
+    let mask = known.masks.held(known.records.get(slot).mask());
+    let own = mask.map_or(&[][..], |held| held.mask.words());
+    bits.hash(known.secrets, own, |at| known.records.word(slot, at))
+}
+
+/// The groups of a classifier, in the order in which they are asked.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    all: Vec<Option<Group>>,
+    /// Numbers of groups by falling priority of their best entry.
+    pub(super) order: Vec<u8>,
+    /// Changes when a group comes or goes.
+    pub(super) version: u64,
+}
+
+impl Groups {
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, number: u8) -> Option<&Group> {
+        self.all.get(usize::from(number))?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, number: u8) -> Option<&mut Group> {
+        self.all.get_mut(usize::from(number))?.as_mut()
+    }
+
+    /// The groups in the order in which they are asked.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Group> {
+        self.order.iter().filter_map(|number| self.get(*number))
+    }
+
+    pub(super) fn find(&self, bits: &Bits) -> Option<u8> {
+        let is_it = |number: &u8| self.get(*number).is_some_and(|group| group.bits == *bits);
+        self.order.iter().copied().find(is_it)
+    }
+
+    /// A new group without entries; `None` when there are too many.
+    pub(super) fn add(&mut self, bits: Bits) -> Option<u8> {
+        if self.len() == GROUPS_MAX {
+            return None;
+        }
+        let hole = self.all.iter().position(Option::is_none);
+        let number = hole.unwrap_or(self.all.len());
+        let group = Some(Group::new(bits));
+        match self.all.get_mut(number) {
+            Some(place) => *place = group,
+            None => self.all.push(group),
+        }
+        self.version += 1;
+        self.order.push(number as u8);
+        Some(number as u8)
+    }
+
+    /// Takes a group away, with what it holds.
+    pub(super) fn take(&mut self, number: u8) -> Option<Group> {
+        let group = self.all.get_mut(usize::from(number))?.take();
+        self.order.retain(|held| *held != number);
+        self.version += 1;
+        group
+    }
+
+    /// Counts an entry of a group in (`true`) or out.
+    pub(super) fn count(&mut self, number: u8, rank: u64, comes: bool) {
+        let Some(group) = self.get_mut(number) else { return };
+        let before = group.best;
+        if comes {
+            group.count_in(rank);
+        } else {
+            group.count_out(rank);
+        }
+        if before != group.best {
+            let all = &self.all;
+            let best =
+                |number: &u8| all.get(usize::from(*number))?.as_ref().map(|group| group.best);
+            self.order.sort_by_key(best);
+        }
+    }
+}

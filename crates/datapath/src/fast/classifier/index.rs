@@ -1,0 +1,356 @@
+//! The growing hash of one group: from a hash to the records that may lie there.
+//!
+//! A bucket is one cache line: twelve tags of 8 bits that are compared at once, and twelve places
+//! of records. Growth is linear hashing: each time the load passes seven records a bucket, one
+//! bucket, in a fixed order, is split in two. So no insert ever does more than two buckets' worth
+//! of work and a million entries never rehash at once. An index must never be asked about a hash
+//! made with other secrets or another mask.
+
+use super::chunked::Chunked;
+use crate::fast::sys::{equal_tags, prefetch};
+
+/// Records of one bucket.
+const WAYS: usize = 12;
+/// Average load at which one more bucket comes, and below which one goes.
+const LOAD_MAX: u32 = 7;
+const LOAD_MIN: u32 = 3;
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+struct Bucket {
+    /// Zero where there is no record. The last four bytes hold [`Bucket::next`].
+    tags: [u8; 16],
+    slots: [u32; WAYS],
+}
+
+impl Bucket {
+    /// Overflow bucket plus one; zero when there is none.
+    #[inline(always)]
+    fn next(&self) -> u32 {
+        u32::from_le_bytes([self.tags[12], self.tags[13], self.tags[14], self.tags[15]])
+    }
+
+    fn set_next(&mut self, next: u32) {
+        self.tags[WAYS..].copy_from_slice(&next.to_le_bytes());
+    }
+
+    /// An empty bucket in front of another.
+    fn before(next: u32) -> Self {
+        let mut bucket = Self::default();
+        bucket.set_next(next);
+        bucket
+    }
+
+    /// Each way's tag and record; a tag of zero stands for none.
+    fn ways(&self) -> impl Iterator<Item = (u8, u32)> {
+        self.tags[..WAYS].iter().copied().zip(self.slots)
+    }
+
+    /// One bit for each record whose tag is this.
+    #[inline(always)]
+    fn tagged(&self, tag: u8) -> u32 {
+        equal_tags(&self.tags, tag) & ((1 << WAYS) - 1)
+    }
+
+    fn put(&mut self, tag: u8, slot: u32) -> bool {
+        let hole = self.tags[..WAYS].iter().position(|held| *held == 0);
+        if let Some(way) = hole {
+            self.tags[way] = tag;
+            self.slots[way] = slot;
+        }
+        hole.is_some()
+    }
+}
+
+/// The tag of a hash: its highest bits, never zero.
+#[inline(always)]
+fn tag_of(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+/// A growing hash of places of records.
+#[derive(Debug)]
+pub(super) struct Index {
+    buckets: Chunked<Bucket>,
+    overflow: Chunked<Bucket>,
+    /// First free overflow bucket plus one; linked by `next`.
+    overflow_free: u32,
+    /// The power of two that is not below the number of buckets, minus one.
+    mask: u32,
+    len: u32,
+}
+
+impl Index {
+    pub(super) fn new() -> Self {
+        let mut buckets = Chunked::default();
+        buckets.push(Bucket::default());
+        Self { buckets, overflow: Chunked::default(), overflow_free: 0, mask: 0, len: 0 }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.buckets.bytes() + self.overflow.bytes()
+    }
+
+    #[inline(always)]
+    fn bucket_of(&self, hash: u64) -> u32 {
+        let wide = hash as u32 & self.mask;
+        if wide < self.buckets.len() { wide } else { hash as u32 & self.mask >> 1 }
+    }
+
+    /// Asks for the line where the hash lies.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(self.buckets.get(self.bucket_of(hash)));
+    }
+
+    /// Calls `found` with every record that may have the hash.
+    #[inline(always)]
+    pub(super) fn find(&self, hash: u64, mut found: impl FnMut(u32)) {
+        let tag = tag_of(hash);
+        let mut bucket = self.buckets.get(self.bucket_of(hash));
+        loop {
+            let mut tagged = bucket.tagged(tag);
+            while tagged != 0 {
+                found(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
+                tagged &= tagged - 1;
+            }
+            let Some(next) = bucket.next().checked_sub(1) else { return };
+            bucket = self.overflow.get(next);
+        }
+    }
+
+    /// Like [`Self::find`], for a caller with a list: the first candidate is written to `first` in
+    /// any case and counts when this says 1. In most probes of a group there is none, in most
+    /// others one, and a branch on which would be a coin flip.
+    #[inline(always)]
+    pub(super) fn find_first(
+        &self,
+        hash: u64,
+        first: &mut u32,
+        mut further: impl FnMut(u32),
+    ) -> usize {
+        let tag = tag_of(hash);
+        let bucket = self.buckets.get(self.bucket_of(hash));
+        let tagged = bucket.tagged(tag);
+        *first = bucket.slots[tagged.trailing_zeros() as usize % WAYS];
+        let rest = tagged & tagged.wrapping_sub(1);
+        if rest != 0 || bucket.next() != 0 {
+            self.find_rest(bucket, rest, tag, &mut further);
+        }
+        usize::from(tagged != 0)
+    }
+
+    fn find_rest(&self, bucket: &Bucket, rest: u32, tag: u8, further: &mut impl FnMut(u32)) {
+        let (mut bucket, mut tagged) = (bucket, rest);
+        loop {
+            while tagged != 0 {
+                further(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
+                tagged &= tagged - 1;
+            }
+            let Some(next) = bucket.next().checked_sub(1) else { return };
+            bucket = self.overflow.get(next);
+            tagged = bucket.tagged(tag);
+        }
+    }
+
+    /// Every record, in no order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.buckets.len())
+            .flat_map(|at| self.chain(at))
+            .flat_map(|bucket| bucket.ways().filter(|(tag, _)| *tag != 0).map(|(_, slot)| slot))
+    }
+
+    fn chain(&self, at: u32) -> impl Iterator<Item = &Bucket> {
+        std::iter::successors(Some(self.buckets.get(at)), |bucket| {
+            let next = bucket.next().checked_sub(1)?;
+            Some(self.overflow.get(next))
+        })
+    }
+
+    /// Adds a record. `hash_of` tells the hashes of those that are here.
+    pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+        self.put(self.bucket_of(hash), tag_of(hash), slot);
+        self.len += 1;
+        if self.len > LOAD_MAX * self.buckets.len() {
+            self.split(hash_of);
+        }
+    }
+
+    /// Takes a record away; `false` when it is not here.
+    pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
+        if !self.take(self.bucket_of(hash), tag_of(hash), slot) {
+            return false;
+        }
+        self.len -= 1;
+        if self.len < LOAD_MIN * self.buckets.len() && self.buckets.len() > 1 {
+            self.merge();
+        }
+        true
+    }
+
+    fn put(&mut self, at: u32, tag: u8, slot: u32) {
+        if self.buckets.get_mut(at).put(tag, slot) {
+            return;
+        }
+        let mut next = self.buckets.get(at).next();
+        while next != 0 {
+            if self.overflow.get_mut(next - 1).put(tag, slot) {
+                return;
+            }
+            next = self.overflow.get(next - 1).next();
+        }
+        let mut fresh = Bucket::before(self.buckets.get(at).next());
+        fresh.put(tag, slot);
+        let fresh = self.new_overflow(fresh);
+        self.buckets.get_mut(at).set_next(fresh);
+    }
+
+    fn new_overflow(&mut self, bucket: Bucket) -> u32 {
+        match self.overflow_free {
+            0 => self.overflow.push(bucket) + 1,
+            free => {
+                self.overflow_free = self.overflow.get(free - 1).next();
+                *self.overflow.get_mut(free - 1) = bucket;
+                free
+            }
+        }
+    }
+
+    fn take(&mut self, at: u32, tag: u8, slot: u32) -> bool {
+        // `place` is the overflow bucket plus one, zero for the first of the chain.
+        let mut place = 0;
+        loop {
+            let bucket = self.place(at, place);
+            let way = bucket.ways().position(|held| held == (tag, slot));
+            if let Some(way) = way {
+                self.fill_hole(at, place, way);
+                return true;
+            }
+            place = bucket.next();
+            if place == 0 {
+                return false;
+            }
+        }
+    }
+
+    fn place(&mut self, at: u32, place: u32) -> &mut Bucket {
+        match place {
+            0 => self.buckets.get_mut(at),
+            next => self.overflow.get_mut(next - 1),
+        }
+    }
+
+    /// Empties a way; a record of the first overflow bucket takes its place, so that a chain is
+    /// never longer than it must be by more than one bucket.
+    fn fill_hole(&mut self, at: u32, place: u32, way: usize) {
+        self.place(at, place).tags[way] = 0;
+        let next = self.buckets.get(at).next();
+        if next == 0 {
+            return;
+        }
+        let source = self.overflow.get_mut(next - 1);
+        if let Some(last) = source.tags[..WAYS].iter().rposition(|tag| *tag != 0)
+            && place != next
+        {
+            let (tag, slot) = (source.tags[last], source.slots[last]);
+            source.tags[last] = 0;
+            let hole = self.place(at, place);
+            hole.tags[way] = tag;
+            hole.slots[way] = slot;
+        }
+        let source = *self.overflow.get(next - 1);
+        if source.tags[..WAYS] == [0; WAYS] {
+            self.buckets.get_mut(at).set_next(source.next());
+            self.free_overflow(next);
+        }
+    }
+
+    fn free_overflow(&mut self, place: u32) {
+        *self.overflow.get_mut(place - 1) = Bucket::before(self.overflow_free);
+        self.overflow_free = place;
+    }
+
+    /// Adds the next bucket and moves there what belongs there.
+    fn split(&mut self, hash_of: impl Fn(u32) -> u64) {
+        let fresh = self.buckets.push(Bucket::default());
+        if fresh > self.mask {
+            self.mask = self.mask << 1 | 1;
+        }
+        let old = fresh & self.mask >> 1;
+        let mut bucket = std::mem::take(self.buckets.get_mut(old));
+        loop {
+            for (tag, slot) in bucket.ways().filter(|(tag, _)| *tag != 0) {
+                self.put(self.bucket_of(hash_of(slot)), tag, slot);
+            }
+            let Some(next) = bucket.next().checked_sub(1) else { return };
+            bucket = *self.overflow.get(next);
+            self.free_overflow(next + 1);
+        }
+    }
+
+    /// Takes the last bucket away; what it held goes back to where it came from.
+    fn merge(&mut self) {
+        let Some(mut bucket) = self.buckets.pop() else { return };
+        let old = self.buckets.len() & self.mask >> 1;
+        if self.buckets.len() <= self.mask.div_ceil(2) {
+            self.mask >>= 1;
+        }
+        loop {
+            for (tag, slot) in bucket.ways().filter(|(tag, _)| *tag != 0) {
+                self.put(old, tag, slot);
+            }
+            let Some(next) = bucket.next().checked_sub(1) else { return };
+            bucket = *self.overflow.get(next);
+            self.free_overflow(next + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Index;
+
+    /// Poor in the low bits and in the tag, so that chains and equal tags come about.
+    fn hash_of(slot: u32) -> u64 {
+        u64::from(slot / 5) * 0x9e37_79b9 ^ u64::from(slot % 7) << 56
+    }
+
+    fn found(index: &Index, slot: u32) -> Vec<u32> {
+        let mut all = Vec::new();
+        index.find(hash_of(slot), |slot| all.push(slot));
+        let (mut first, mut further) = (0, Vec::new());
+        let one = index.find_first(hash_of(slot), &mut first, |slot| further.push(slot));
+        further.splice(0..0, std::iter::repeat_n(first, one));
+        assert_eq!(all, further);
+        all
+    }
+
+    #[test]
+    fn grows_and_shrinks_one_bucket_at_a_time_and_loses_nothing() {
+        let mut index = Index::new();
+        for round in 0..2 {
+            for slot in 0..20_000 {
+                let before = index.buckets.len();
+                index.insert(hash_of(slot), slot, hash_of);
+                assert!(index.buckets.len() <= before + 1);
+            }
+            let mut slots: Vec<u32> = index.slots().collect();
+            slots.sort_unstable();
+            assert!(slots.into_iter().eq(0..20_000), "round {round}");
+            for slot in 0..20_000 {
+                assert!(found(&index, slot).contains(&slot), "{slot}");
+            }
+            for slot in 0..20_000 {
+                let slot = slot * 7919 % 20_000;
+                assert!(index.remove(hash_of(slot), slot), "{slot}");
+                assert!(!index.remove(hash_of(slot), slot), "{slot}");
+                assert!(!found(&index, slot).contains(&slot), "{slot}");
+            }
+            assert_eq!((index.len(), index.buckets.len(), index.mask), (0, 1, 0));
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The masks of a classifier's entries: each has a number, a form for fast comparison, and the
+//! groups where its entries may lie. Their union says which bits of a key matter at all.
+//!
+//! It must hold exactly the masks of the entries that are there: a bit is live while an entry looks
+//! at it, not longer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use packet::{FlowKey, WORDS};
+
+use super::records::{Line, NEAR, Records};
+use crate::fast::pattern::{Mask, Pattern};
+
+/// The bits of a flow key, and the presence of fields, that decide what a lookup answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// As [`FlowKey::words`].
+    pub words: [u64; WORDS],
+    /// As [`FlowKey::present`].
+    pub present: u64,
+}
+
+impl Live {
+    /// Adds what a mask looks at.
+    pub fn add(&mut self, mask: &Mask) {
+        self.present |= mask.present();
+        for word in mask.words() {
+            self.words[usize::from(word.index)] |= word.bits;
+        }
+    }
+}
+
+/// A mask of up to [`NEAR`] words in one cache line. Six words are compared whatever the mask has:
+/// the ones it has not are masked to zero and the record holds zero there, which is cheaper than a
+/// loop whose length a branch must guess.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Compare {
+    present: u64,
+    index: [u8; NEAR],
+    is_wide: bool,
+    bits: [u64; NEAR],
+}
+
+impl Compare {
+    fn of(mask: &Mask) -> Self {
+        let mut compare = Self { present: mask.present(), ..Self::default() };
+        compare.is_wide = mask.words().len() > NEAR;
+        for (at, word) in mask.words().iter().take(NEAR).enumerate() {
+            compare.index[at] = word.index;
+            compare.bits[at] = word.bits;
+        }
+        compare
+    }
+
+    /// Zero when the key meets the record's near words.
+    #[inline(always)]
+    fn differs(&self, key: &FlowKey, near: &[u64]) -> u64 {
+        let mut differs = self.present & !key.present();
+        for at in 0..NEAR {
+            let word = key.words()[usize::from(self.index[at])];
+            differs |= (word & self.bits[at]) ^ near[at];
+        }
+        differs
+    }
+}
+
+/// One mask that some entry has.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) mask: Arc<Mask>,
+    /// Entries that have it.
+    entries: u32,
+    /// The groups whose mask is within this one, the most specific first.
+    pub(super) homes: Vec<u8>,
+    /// The state of the groups that `homes` was made for.
+    pub(super) homes_of: u64,
+}
+
+const RECENT: usize = 64;
+
+/// The masks in use.
+#[derive(Debug)]
+pub(super) struct MaskTable {
+    compares: Vec<Compare>,
+    held: Vec<Option<Held>>,
+    free: Vec<u32>,
+    numbers: HashMap<Arc<Mask>, u32>,
+    /// Numbers of masks by their address: most patterns come with a mask that was just here.
+    recent: [u32; RECENT],
+    live: Live,
+    live_version: u64,
+    /// For each bit of the key and each field's presence, the masks that look at it.
+    users: Box<[[u32; 64]; WORDS + 1]>,
+}
+
+impl Default for MaskTable {
+    fn default() -> Self {
+        Self {
+            compares: Vec::new(),
+            held: Vec::new(),
+            free: Vec::new(),
+            numbers: HashMap::new(),
+            recent: [0; RECENT],
+            live: Live::default(),
+            live_version: 0,
+            users: Box::new([[0; 64]; WORDS + 1]),
+        }
+    }
+}
+
+impl MaskTable {
+    /// Number of different masks.
+    pub(super) fn len(&self) -> usize {
+        self.held.len() - self.free.len()
+    }
+
+    pub(super) fn live(&self) -> &Live {
+        &self.live
+    }
+
+    pub(super) fn live_version(&self) -> u64 {
+        self.live_version
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let each = size_of::<Compare>() + size_of::<Option<Held>>() + 2 * size_of::<usize>();
+        self.held.capacity() * each + size_of_val(&*self.users)
+    }
+
+    fn recent_place(mask: &Arc<Mask>) -> usize {
+        Arc::as_ptr(mask) as usize / 64 % RECENT
+    }
+
+    /// The mask's number, if an entry has it.
+    pub(super) fn find(&mut self, mask: &Arc<Mask>) -> Option<u32> {
+        let place = Self::recent_place(mask);
+        let number = self.recent[place];
+        if let Some(Some(held)) = self.held.get(number as usize)
+            && Arc::ptr_eq(&held.mask, mask)
+        {
+            return Some(number);
+        }
+        let number = *self.numbers.get(mask)?;
+        self.recent[place] = number;
+        Some(number)
+    }
+
+    /// The mask's number; one more entry has it.
+    pub(super) fn enter(&mut self, mask: &Arc<Mask>) -> u32 {
+        let number = self.find(mask).unwrap_or_else(|| self.add(mask));
+        if let Some(held) = &mut self.held[number as usize] {
+            held.entries += 1;
+        }
+        number
+    }
+
+    /// One entry less has the mask.
+    pub(super) fn leave(&mut self, number: u32) {
+        let Some(held) = &mut self.held[number as usize] else { return };
+        held.entries -= 1;
+        if held.entries == 0 {
+            let mask = Arc::clone(&held.mask);
+            self.held[number as usize] = None;
+            self.numbers.remove(&mask);
+            self.free.push(number);
+            self.count(&mask, false);
+        }
+    }
+
+    fn add(&mut self, mask: &Arc<Mask>) -> u32 {
+        let held = Some(Held {
+            mask: Arc::clone(mask),
+            entries: 0,
+            homes: Vec::new(),
+            homes_of: u64::MAX,
+        });
+        let compare = Compare::of(mask);
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.held[number as usize] = held;
+                self.compares[number as usize] = compare;
+                number
+            }
+            None => {
+                self.held.push(held);
+                self.compares.push(compare);
+                self.held.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(Arc::clone(mask), number);
+        self.recent[Self::recent_place(mask)] = number;
+        self.count(mask, true);
+        number
+    }
+
+    /// Counts a mask's bits in or out, and keeps their union.
+    fn count(&mut self, mask: &Mask, comes: bool) {
+        let before = self.live.clone();
+        for word in mask.words() {
+            let at = usize::from(word.index);
+            count_bits(&mut self.users[at], word.bits, comes, &mut self.live.words[at]);
+        }
+        count_bits(&mut self.users[WORDS], mask.present(), comes, &mut self.live.present);
+        if before != self.live {
+            self.live_version += 1;
+        }
+    }
+
+    pub(super) fn held(&self, number: u32) -> Option<&Held> {
+        self.held.get(number as usize)?.as_ref()
+    }
+
+    pub(super) fn held_mut(&mut self, number: u32) -> Option<&mut Held> {
+        self.held.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Words of the values of entries with the mask.
+    pub(super) fn words(&self, number: u32) -> usize {
+        self.held(number).map_or(0, |held| held.mask.words().len())
+    }
+
+    /// Whether a key meets a record.
+    #[inline(always)]
+    pub(super) fn meets(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
+        let compare = &self.compares[line.mask() as usize];
+        let differs = compare.differs(key, line.near());
+        if compare.is_wide {
+            differs == 0 && self.meets_far(key, slot, records)
+        } else {
+            differs == 0
+        }
+    }
+
+    /// The words of a wide mask that are not near.
+    #[cold]
+    fn meets_far(&self, key: &FlowKey, slot: u32, records: &Records) -> bool {
+        let Some(held) = self.held(records.get(slot).mask()) else { return false };
+        held.mask.words().iter().enumerate().skip(NEAR).all(|(at, word)| {
+            key.words()[usize::from(word.index)] & word.bits == records.word(slot, at)
+        })
+    }
+
+    /// Whether a record has the mask and the value of a pattern.
+    pub(super) fn is_same(
+        &self,
+        records: &Records,
+        slot: u32,
+        number: u32,
+        pattern: &Pattern,
+    ) -> bool {
+        let same = |(at, value): (usize, &u64)| records.word(slot, at) == *value;
+        records.get(slot).mask() == number && pattern.value().iter().enumerate().all(same)
+    }
+}
+
+fn count_bits(users: &mut [u32; 64], bits: u64, comes: bool, live: &mut u64) {
+    let mut rest = bits;
+    while rest != 0 {
+        let users = &mut users[rest.trailing_zeros() as usize];
+        *users = if comes { *users + 1 } else { *users - 1 };
+        let bit = rest & rest.wrapping_neg();
+        *live = if *users == 0 { *live & !bit } else { *live | bit };
+        rest &= rest - 1;
+    }
+}

@@ -1,0 +1,339 @@
+//! Where an entry goes, and how the groups come and go with what is in the table.
+//!
+//! Everything is done entry by entry: no change of the table may make the classifier build
+//! anything anew, and no step may look at more than a bounded number of entries.
+
+use super::Classifier;
+use super::group::{Bits, Known};
+use super::relax::{LEVELS, relax};
+use crate::fast::op::EntryId;
+use crate::fast::pattern::Pattern;
+
+/// Entries that are compared one by one before there are groups, and the number below which a
+/// table goes back to that.
+const FEW_MAX: usize = 16;
+const FEW_AGAIN: usize = 8;
+/// A probe of a group costs about as much as so many comparisons.
+const PROBE: usize = 3;
+/// Groups of one mask each before masks are merged.
+const EXACT_MAX: usize = 8;
+/// Entries with equal bits in a group that is not exact, before another group is tried, and when
+/// there can be no other.
+const SHARE: usize = 4;
+const SHARE_MAX: usize = 64;
+/// An exact group of at most so many entries is merged once there are coarser ones.
+const MERGE_MAX: u32 = 64;
+
+impl Classifier {
+    /// Finds a place for a new record.
+    pub(super) fn place(&mut self, slot: u32) {
+        if self.groups.is_empty() {
+            self.list.insert(&self.records, slot);
+            if self.list.len() > FEW_MAX || self.list.len() > PROBE * self.masks.len() + 2 {
+                for item in self.list.take() {
+                    self.place_in_group(item.slot);
+                }
+            }
+        } else {
+            self.place_in_group(slot);
+        }
+        self.pay_debt();
+    }
+
+    fn place_in_group(&mut self, slot: u32) {
+        let mask = self.records.get(slot).mask();
+        self.refresh_homes(mask);
+        let (exact, homes) = match self.masks.held(mask) {
+            Some(held) => {
+                let first = held.homes.first().and_then(|home| self.groups.get(*home));
+                let is_own = |bits: &Bits| *bits.words == *held.mask.words();
+                (first.is_some_and(|group| is_own(&group.bits)), held.homes.len())
+            }
+            None => return,
+        };
+        if exact && self.enter_home(mask, 0, slot, usize::MAX) {
+            return;
+        }
+        if self.groups.len() < EXACT_MAX {
+            return self.enter_whole(mask, slot);
+        }
+        if (0..homes).any(|home| self.enter_home(mask, home, slot, SHARE)) {
+            return;
+        }
+        if !self.enter_new(mask, slot)
+            && !(0..homes).any(|home| self.enter_home(mask, home, slot, SHARE_MAX))
+        {
+            self.list.insert(&self.records, slot);
+        }
+    }
+
+    /// Opens a group for the mask itself.
+    fn enter_whole(&mut self, mask: u32, slot: u32) {
+        let Some(held) = self.masks.held(mask) else { return };
+        let bits = Bits { words: held.mask.words().into(), present: held.mask.present() };
+        if let Some(group) = self.groups.add(bits) {
+            self.enter(group, slot, true);
+        }
+    }
+
+    /// Opens a group for part of the mask; `false` when there is none left to open.
+    fn enter_new(&mut self, mask: u32, slot: u32) -> bool {
+        for level in LEVELS {
+            let Some(held) = self.masks.held(mask) else { return false };
+            let Some(bits) = relax(&held.mask, level) else { continue };
+            if self.groups.find(&bits).is_some() {
+                continue;
+            }
+            let is_exact = *bits.words == *held.mask.words();
+            let Some(group) = self.groups.add(bits) else { return false };
+            self.enter(group, slot, is_exact);
+            if !is_exact {
+                self.note_debts(group);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Puts a record into one of the homes of its mask, unless too many entries share its bits
+    /// there.
+    fn enter_home(&mut self, mask: u32, home: usize, slot: u32, share_max: usize) -> bool {
+        let Some(held) = self.masks.held(mask) else { return false };
+        let Some(&number) = held.homes.get(home) else { return false };
+        let Some(group) = self.groups.get(number) else { return false };
+        let is_own = *group.bits.words == *held.mask.words();
+        let hash = group.hash_of(self.known(), slot);
+        let (mut sharing, mut same) = (0, None);
+        let words = held.mask.words().len();
+        group.index.find(hash, |other| {
+            sharing += 1;
+            if self.is_same_value(other, slot, words) {
+                same = Some(other);
+            }
+        });
+        if let Some(front) = same {
+            self.stand_behind(number, front, slot);
+            return true;
+        }
+        let is_exact = is_own && group.is_exact;
+        if !is_exact && sharing >= share_max {
+            return false;
+        }
+        self.enter(number, slot, is_exact);
+        true
+    }
+
+    fn is_same_value(&self, one: u32, other: u32, words: usize) -> bool {
+        self.records.get(one).mask() == self.records.get(other).mask()
+            && (0..words).all(|at| self.records.word(one, at) == self.records.word(other, at))
+    }
+
+    fn enter(&mut self, number: u8, slot: u32, is_exact: bool) {
+        let rank = self.records.get(slot).rank();
+        let known = Known { secrets: &self.secrets, masks: &self.masks, records: &self.records };
+        if let Some(group) = self.groups.get_mut(number) {
+            group.is_exact &= is_exact;
+            let hash = group.hash_of(known, slot);
+            group.insert(known, hash, slot);
+            self.groups.count(number, rank, true);
+        }
+    }
+
+    /// An entry with the mask and value of another one: only the better of the two is ever met, so
+    /// only one has a place in the group.
+    fn stand_behind(&mut self, group: u8, front: u32, slot: u32) {
+        let new = *self.records.get(slot);
+        let old = *self.records.get(front);
+        let words = self.masks.words(new.mask());
+        let shadows = self.shadows.entry(front).or_default();
+        if new.rank() < old.rank() {
+            shadows.insert(old.rank(), old.id());
+            self.records.get_mut(front).set_entry(new.id(), new.rank());
+        } else {
+            shadows.insert(new.rank(), new.id());
+        }
+        self.records.get_mut(front).set_shadows(true);
+        self.records.free(slot, words);
+        self.groups.count(group, new.rank(), true);
+    }
+
+    /// Brings the groups where entries of a mask may lie up to date.
+    fn refresh_homes(&mut self, mask: u32) {
+        let version = self.groups.version;
+        let Some(held) = self.masks.held_mut(mask) else { return };
+        if held.homes_of == version {
+            return;
+        }
+        held.homes_of = version;
+        held.homes.clear();
+        for number in &self.groups.order {
+            if self.groups.get(*number).is_some_and(|group| group.bits.is_within(held.mask.words()))
+            {
+                held.homes.push(*number);
+            }
+        }
+        let bits = |number: &u8| self.groups.get(*number).map_or(0, |group| group.bits.count());
+        held.homes.sort_by_key(|number| std::cmp::Reverse(bits(number)));
+    }
+
+    /// A coarser group has come: exact ones that it could take the entries of may go.
+    fn note_debts(&mut self, coarse: u8) {
+        let Some(coarse) = self.groups.get(coarse) else { return };
+        let owes = |number: &u8| {
+            self.groups.get(*number).is_some_and(|group| {
+                group.is_exact
+                    && group.index.len() <= MERGE_MAX
+                    && group.bits != coarse.bits
+                    && coarse.bits.is_within(&group.bits.words)
+            })
+        };
+        let found: Vec<u8> = self.groups.order.iter().copied().filter(owes).collect();
+        self.debts.extend(found);
+    }
+
+    /// Merges one group that owes it, if it still does.
+    fn pay_debt(&mut self) {
+        let Some(number) = self.debts.pop() else { return };
+        let owes = |group: &super::group::Group| {
+            group.is_exact && group.index.len() <= MERGE_MAX && self.groups.len() > EXACT_MAX
+        };
+        if !self.groups.get(number).is_some_and(owes) {
+            return;
+        }
+        let Some(group) = self.groups.take(number) else { return };
+        for slot in group.index.slots() {
+            self.bring_forth(slot);
+            self.place_in_group(slot);
+        }
+    }
+
+    /// Gives the entries behind a record records of their own, and places them.
+    fn bring_forth(&mut self, slot: u32) {
+        if !self.records.get(slot).has_shadows() {
+            return;
+        }
+        self.records.get_mut(slot).set_shadows(false);
+        let mask = self.records.get(slot).mask();
+        let words = self.masks.words(mask);
+        let value: Vec<u64> = (0..words).map(|at| self.records.word(slot, at)).collect();
+        for (rank, id) in self.shadows.remove(&slot).unwrap_or_default() {
+            let own = self.records.add(id, mask, rank, &value);
+            if self.groups.is_empty() {
+                self.list.insert(&self.records, own);
+            } else {
+                self.place_in_group(own);
+            }
+        }
+    }
+
+    /// Takes an entry with a mask away.
+    pub(super) fn remove_placed(&mut self, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
+        let Some(mask) = self.masks.find(pattern.mask()) else { return false };
+        if !self.remove_grouped(mask, pattern, priority, id) {
+            let Some(slot) = self.list.remove(priority, id) else { return false };
+            self.records.free(slot, pattern.value().len());
+        }
+        self.masks.leave(mask);
+        self.shrink();
+        true
+    }
+
+    fn remove_grouped(&mut self, mask: u32, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
+        self.refresh_homes(mask);
+        let mut home = 0;
+        while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.get(home)) {
+            if self.remove_home(number, mask, pattern, priority, id) {
+                return true;
+            }
+            home += 1;
+        }
+        false
+    }
+
+    fn remove_home(
+        &mut self,
+        number: u8,
+        mask: u32,
+        pattern: &Pattern,
+        priority: u16,
+        id: EntryId,
+    ) -> bool {
+        let Some(group) = self.groups.get(number) else { return false };
+        let value = |at: usize| pattern.value().get(at).copied().unwrap_or_default();
+        let hash = group.bits.hash(&self.secrets, pattern.mask().words(), value);
+        let mut same = None;
+        group.index.find(hash, |slot| {
+            if self.masks.is_same(&self.records, slot, mask, pattern) {
+                same = Some(slot);
+            }
+        });
+        let Some(slot) = same else { return false };
+        let Some(front) = self.take_from_front(slot, priority, id) else { return false };
+        let (Front::Gone(rank) | Front::Stays(rank)) = front;
+        self.groups.count(number, rank, false);
+        if let Front::Gone(_) = front
+            && let Some(group) = self.groups.get_mut(number)
+        {
+            group.index.remove(hash, slot);
+            if group.index.len() == 0 {
+                self.groups.take(number);
+            }
+            self.records.free(slot, pattern.value().len());
+        }
+        true
+    }
+
+    /// Takes an entry out of a record and those behind it.
+    fn take_from_front(&mut self, slot: u32, priority: u16, id: EntryId) -> Option<Front> {
+        let front = *self.records.get(slot);
+        let is_it = |rank: u64, held: EntryId| held == id && rank >> 48 == u64::from(!priority);
+        let is_front = is_it(front.rank(), front.id());
+        if !front.has_shadows() {
+            return is_front.then(|| Front::Gone(front.rank()));
+        }
+        let shadows = self.shadows.get_mut(&slot)?;
+        let rank = if is_front {
+            let (rank, id) = shadows.pop_first()?;
+            self.records.get_mut(slot).set_entry(id, rank);
+            front.rank()
+        } else {
+            let first = u64::from(!priority) << 48;
+            let range = shadows.range(first..=first | u64::MAX >> 16);
+            let rank =
+                range.into_iter().find(|(rank, held)| is_it(**rank, **held)).map(|it| *it.0)?;
+            shadows.remove(&rank);
+            rank
+        };
+        if shadows.is_empty() {
+            self.shadows.remove(&slot);
+            self.records.get_mut(slot).set_shadows(false);
+        }
+        Some(Front::Stays(rank))
+    }
+
+    /// Goes back to a list when so few entries are left.
+    fn shrink(&mut self) {
+        let entries = self.len - self.always.len() - 1;
+        let is_few = entries <= FEW_AGAIN && entries < PROBE * self.masks.len();
+        if self.groups.is_empty() || !is_few {
+            return;
+        }
+        while let Some(number) = self.groups.order.first().copied() {
+            let Some(group) = self.groups.take(number) else { return };
+            for slot in group.index.slots() {
+                self.list.insert(&self.records, slot);
+            }
+        }
+        self.debts.clear();
+        let slots: Vec<u32> = self.list.items().iter().map(|item| item.slot).collect();
+        for slot in slots {
+            self.bring_forth(slot);
+        }
+    }
+}
+
+/// What is left of a record of which an entry of this rank was taken.
+enum Front {
+    Gone(u64),
+    Stays(u64),
+}

@@ -1,0 +1,131 @@
+//! Which bits of a mask a group is made of.
+//!
+//! Addresses tell entries apart best, so the first try is the address prefixes rounded down to a
+//! coarse grid, and nothing else: many masks then share one group. Where too many entries share
+//! those bits the next try keeps more, up to the whole mask. (The idea of relaxing masks until
+//! tuples merge is TupleMerge's, IEEE/ACM Transactions on Networking 2019.) It must only ever drop
+//! bits.
+
+use openflow::Field;
+use openflow::field::{FIELDS, Format};
+use packet::{FlowKey, WORDS};
+
+use super::group::Bits;
+use crate::fast::pattern::{Mask, MaskWord};
+
+/// How much of a mask is kept, the least first.
+pub(super) const LEVELS: [Level; 3] = [Level::Addresses, Level::Fine, Level::Whole];
+
+/// How much of a mask is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Addresses on a coarse grid; the other fields only where no address is left.
+    Addresses,
+    /// Everything, addresses on a fine grid.
+    Fine,
+    /// Everything.
+    Whole,
+}
+
+const COARSE_32: &[u32] = &[24, 16];
+const FINE_32: &[u32] = &[32, 28, 24, 20, 16, 12, 8];
+const COARSE_48: &[u32] = &[48, 24];
+const FINE_48: &[u32] = &[48, 40, 32, 24, 16];
+const COARSE_128: &[u32] = &[64, 48, 32];
+const FINE_128: &[u32] = &[128, 112, 96, 80, 64, 56, 48, 44, 40, 36, 32, 28, 24, 20, 16];
+
+/// The grids of prefix lengths of an address field, coarse and fine.
+fn grids(field: Field) -> Option<(&'static [u32], &'static [u32])> {
+    match FIELDS[field as usize].format {
+        Format::Ipv4 => Some((COARSE_32, FINE_32)),
+        Format::Mac => Some((COARSE_48, FINE_48)),
+        Format::Ipv6 => Some((COARSE_128, FINE_128)),
+        Format::Dec | Format::Hex | Format::Port => None,
+    }
+}
+
+/// The part of an address mask that lies on the grid; zero when it is no prefix or a shorter one
+/// than all on the grid.
+fn on_grid(field: Field, mask: u128, grid: &[u32]) -> u128 {
+    let width = u32::from(FIELDS[field as usize].bits);
+    let prefix = |length: u32| field.full_mask() & !(field.full_mask() >> length % 128);
+    let prefix = |length: u32| if length == width { field.full_mask() } else { prefix(length) };
+    grid.iter().map(|length| prefix(*length)).find(|kept| kept & mask == *kept).unwrap_or(0)
+}
+
+/// The bits that a level keeps of a mask. `None` when it keeps nothing, or drops an address so
+/// that only what tells little apart is left.
+pub(super) fn relax(mask: &Mask, level: Level) -> Option<Bits> {
+    let kept = |field: Field, bits: u128| match (level, grids(field)) {
+        (Level::Whole, _) | (Level::Fine, None) => bits,
+        (Level::Addresses, None) => 0,
+        (Level::Addresses, Some((coarse, _))) => on_grid(field, bits, coarse),
+        (Level::Fine, Some((_, fine))) => on_grid(field, bits, fine),
+    };
+    let is_address = |field: &Field| grids(*field).is_some();
+    let keeps_address =
+        mask.fields().iter().any(|(field, bits)| is_address(field) && kept(*field, *bits) != 0);
+    let has_address = mask.fields().iter().any(|(field, _)| is_address(field));
+    match (has_address, keeps_address, level) {
+        (true, true, _) | (_, _, Level::Whole) => {
+            let parts = mask.fields().iter().map(|(field, bits)| (*field, kept(*field, *bits)));
+            Some(bits_of(parts))
+        }
+        (true, false, Level::Addresses | Level::Fine) => None,
+        (false, _, Level::Addresses | Level::Fine) => Some(bits_of(mask.fields().iter().copied())),
+    }
+}
+
+fn bits_of(parts: impl Iterator<Item = (Field, u128)>) -> Bits {
+    let mut all = [0; WORDS];
+    let mut present = 0;
+    for (field, bits) in parts.filter(|(_, bits)| *bits != 0) {
+        let slot = FlowKey::slot(field);
+        if slot.bits > 64 {
+            all[slot.word] |= bits as u64;
+            all[slot.word + 1] |= (bits >> 64) as u64;
+        } else {
+            all[slot.word] |= (bits as u64) << slot.shift;
+        }
+        // The same exception as in `Mask`: an absent tag is a value.
+        if !matches!(field, Field::VlanVid) {
+            present |= 1 << field as u32;
+        }
+    }
+    let words = all.iter().zip(0_u8..).filter(|(bits, _)| **bits != 0);
+    let words = words.map(|(bits, index)| MaskWord { index, bits: *bits }).collect();
+    Bits { words, present }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEVELS, Level, relax};
+    use crate::fast::pattern::{Masks, Pattern};
+    use openflow::{Field, Match};
+
+    #[test]
+    fn every_level_only_drops_bits_and_the_last_none() {
+        let mut masks = Masks::default();
+        for (src, dst) in (0..=32_u32).flat_map(|src| (0..=128_u32).map(move |dst| (src, dst))) {
+            let prefix = |length: u32, width: u32| {
+                let ones = u128::MAX >> (128 - width);
+                if length == width { ones } else { ones & !(ones >> length) }
+            };
+            let matching = Match::any()
+                .with(Field::EthType, 0x0800)
+                .with(Field::TcpDst, 80)
+                .with_masked(Field::Ipv4Src, 0, prefix(src, 32))
+                .with_masked(Field::Ipv6Dst, 0, prefix(dst, 128));
+            let mask = std::sync::Arc::clone(Pattern::of(&matching, &mut masks).mask());
+            for level in LEVELS {
+                let Some(bits) = relax(&mask, level) else { continue };
+                assert!(bits.is_within(mask.words()), "{src} {dst} {level:?}");
+                assert_eq!(bits.present & !mask.present(), 0, "{src} {dst} {level:?}");
+                if level == Level::Whole {
+                    assert_eq!(*bits.words, *mask.words());
+                    assert_eq!(bits.present, mask.present());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The classifier against its definition, under random entries, removals and packets.
+
+use openflow::field::FIELDS;
+use openflow::{Field, Match};
+use packet::FlowKey;
+
+use super::{Classifier, rank_of};
+use crate::fast::op::EntryId;
+use crate::fast::pattern::{Masks, Pattern};
+
+/// A generator of numbers that needs no crate: SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A kind of table: what its matches look like.
+type Kind = fn(&mut Random) -> Match;
+
+fn prefix(field: Field, value: u128, length: u32) -> (Field, u128, u128) {
+    let full = field.full_mask();
+    let width = u32::from(FIELDS[field as usize].bits);
+    (field, value, if length >= width { full } else { full & !(full >> length) })
+}
+
+fn of(fields: &[(Field, u128, u128)]) -> Match {
+    fields.iter().fold(Match::any(), |matching, (field, value, mask)| {
+        matching.with_masked(*field, *value, *mask)
+    })
+}
+
+fn exact(random: &mut Random) -> Match {
+    Match::any()
+        .with(Field::EthType, 0x0800)
+        .with(Field::Ipv4Dst, random.below(3000).into())
+        .with(Field::EthSrc, random.below(2).into())
+}
+
+fn ports(random: &mut Random) -> Match {
+    Match::any().with(Field::InPort, random.below(40).into())
+}
+
+fn prefixes(random: &mut Random) -> Match {
+    let length = 8 + random.below(25) as u32;
+    let value = 0x0a00_0000 | random.below(4) << 20 | random.below(1 << 10);
+    of(&[(Field::EthType, 0x0800, 0xffff), prefix(Field::Ipv4Dst, u128::from(value), length)])
+}
+
+fn wide_prefixes(random: &mut Random) -> Match {
+    let length = random.one_of(&[16, 19, 32, 44, 48, 56, 64, 65, 96, 127, 128]);
+    let value = 0x2001_0db8 << 96 | u128::from(random.below(8)) << 64 | u128::from(random.below(9));
+    let src = prefix(Field::Ipv6Src, value ^ 1 << 80, random.one_of(&[32, 48, 128]));
+    let both = [(Field::EthType, 0x86dd, 0xffff), prefix(Field::Ipv6Dst, value, length), src];
+    of(&both[..2 + random.below(2) as usize])
+}
+
+fn lists(random: &mut Random) -> Match {
+    let lengths = [0, 8, 16, 20, 22, 24, 26, 28, 29, 30, 31, 32];
+    let address = |random: &mut Random| u128::from(0x0a00_0000 | random.below(1 << 9) << 5);
+    let proto = random.one_of(&[6, 17]);
+    let (src, dst) = match proto {
+        6 => (Field::TcpSrc, Field::TcpDst),
+        _ => (Field::UdpSrc, Field::UdpDst),
+    };
+    let mut fields = vec![
+        (Field::EthType, 0x0800, 0xffff),
+        (Field::IpProto, proto, 0xff),
+        prefix(Field::Ipv4Src, address(random), random.one_of(&lengths)),
+        prefix(Field::Ipv4Dst, address(random), random.one_of(&lengths)),
+    ];
+    if random.below(4) == 0 {
+        fields.push((src, random.below(4).into(), 0xffff));
+    }
+    if random.below(2) == 0 {
+        fields.push((dst, random.below(4).into(), 0xffff));
+    }
+    of(&fields)
+}
+
+/// Any fields under any masks, absent tags, presence: what makes no sense is met correctly too.
+fn anything(random: &mut Random) -> Match {
+    let mut matching = Match::any();
+    for _ in 0..random.below(5) {
+        let field = random.one_of(&[
+            Field::VlanVid,
+            Field::VlanPcp,
+            Field::EthType,
+            Field::IpProto,
+            Field::Metadata,
+            Field::Ipv6NdTarget,
+            Field::TunnelId,
+            Field::Ipv6Exthdr,
+            Field::ArpSpa,
+        ]);
+        let mask = random.one_of(&[u128::MAX, 0, 1, 3, 0xff00, 0x1000]);
+        matching.set(field, u128::from(random.below(4)) * 0x1001, mask);
+    }
+    matching
+}
+
+fn everything(random: &mut Random) -> Match {
+    let fields = FIELDS.len() as u64 - random.below(20);
+    let all = FIELDS.iter().take(fields as usize);
+    all.fold(Match::any(), |matching, row| matching.with(row.field, random.below(2).into()))
+}
+
+fn mixed(random: &mut Random) -> Match {
+    let kind = random.one_of(&KINDS[..KINDS.len() - 1]);
+    kind(random)
+}
+
+const KINDS: &[Kind] =
+    &[exact, ports, prefixes, wide_prefixes, lists, anything, everything, |_| Match::any(), mixed];
+
+/// A packet near to a match: its fields, and some noise.
+fn key_near(matching: &Match, random: &mut Random) -> FlowKey {
+    let mut key = FlowKey::default();
+    for held in matching.fields() {
+        let noise = u128::from(random.next()) << 64 | u128::from(random.next());
+        key.set(held.field, held.value | noise & !held.mask);
+    }
+    for _ in 0..random.below(3) {
+        let field = FIELDS[random.below(FIELDS.len() as u64) as usize].field;
+        match random.below(3) {
+            0 => key.unset(field),
+            _ => key.set(field, random.below(4).into()),
+        }
+    }
+    key
+}
+
+/// The definition.
+#[derive(Default)]
+struct Linear(Vec<(u64, Match, u16, EntryId)>);
+
+impl Linear {
+    fn lookup(&self, key: &FlowKey, counts: impl Fn(EntryId) -> bool) -> Option<EntryId> {
+        let meets = self.0.iter().filter(|entry| key.meets(&entry.1) && counts(entry.3));
+        meets.min_by_key(|entry| entry.0).map(|entry| entry.3)
+    }
+}
+
+struct Run {
+    random: Random,
+    masks: Masks,
+    linear: Linear,
+    fast: Classifier,
+    seq: u64,
+}
+
+impl Run {
+    fn insert(&mut self, kind: Kind) {
+        let matching = kind(&mut self.random);
+        let most = self.random.one_of(&[1, 4, 60_000]);
+        let priority = self.random.below(most) as u16;
+        if self.linear.0.iter().any(|entry| entry.1 == matching && entry.2 == priority) {
+            return;
+        }
+        let pattern = Pattern::of(&matching, &mut self.masks);
+        let id = EntryId(self.seq as u32 ^ 0x55);
+        self.fast.insert(&pattern, priority, self.seq, id);
+        self.linear.0.push((rank_of(priority, self.seq), matching, priority, id));
+        self.seq += 1;
+    }
+
+    fn remove(&mut self) {
+        if self.linear.0.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.linear.0.len() as u64) as usize;
+        let (_, matching, priority, id) = self.linear.0.swap_remove(at);
+        let pattern = Pattern::of(&matching, &mut self.masks);
+        assert!(!self.fast.remove(&pattern, priority, EntryId(u32::MAX)), "{matching:?}");
+        assert!(self.fast.remove(&pattern, priority, id), "{matching:?}");
+        assert!(!self.fast.remove(&pattern, priority, id), "{matching:?}");
+    }
+
+    fn compare(&mut self, keys: usize) {
+        assert_eq!(self.fast.len(), self.linear.0.len());
+        let mut live = super::Live::default();
+        for (_, matching, ..) in &self.linear.0 {
+            live.add(Pattern::of(matching, &mut self.masks).mask());
+        }
+        assert_eq!(*self.fast.live(), live);
+        let keys: Vec<FlowKey> = (0..keys)
+            .map(|_| match self.linear.0.len() as u64 {
+                0 => FlowKey::default(),
+                len => {
+                    let matching = self.linear.0[self.random.below(len) as usize].1.clone();
+                    key_near(&matching, &mut self.random)
+                }
+            })
+            .collect();
+        let mut out = vec![Some(EntryId(7)); keys.len()];
+        self.fast.lookup_burst(&keys, &mut out);
+        for (key, found) in keys.iter().zip(&out) {
+            let expected = self.linear.lookup(key, |_| true);
+            assert_eq!(*found, expected, "{key:?} {:?}", self.fast.figures());
+            assert_eq!(self.fast.lookup(key), expected, "{key:?}");
+            assert_eq!(self.fast.lookup_if(key, |_| true), expected, "{key:?}");
+            let odd = |id: EntryId| id.0 % 2 == 1;
+            assert_eq!(self.fast.lookup_if(key, odd), self.linear.lookup(key, odd), "{key:?}");
+        }
+        let among = self.random.next();
+        let part = &keys[..keys.len().min(50)];
+        let mut some = vec![Some(EntryId(u32::MAX)); part.len()];
+        self.fast.lookup_among(part, among, &mut some);
+        for (at, found) in some.iter().enumerate() {
+            let asked = among >> at & 1 == 1;
+            assert_eq!(*found, if asked { out[at] } else { Some(EntryId(u32::MAX)) });
+        }
+    }
+}
+
+fn run(kind: Kind, seed: u64, entries: usize) -> Vec<&'static str> {
+    let mut run = Run {
+        random: Random(seed),
+        masks: Masks::default(),
+        linear: Linear::default(),
+        fast: Classifier::new(seed),
+        seq: 0,
+    };
+    let mut templates = vec![run.fast.figures().template];
+    for grows in [true, false, true, false] {
+        for step in 0..entries {
+            let inserts = run.random.below(10) < if grows { 8 } else { 1 };
+            if inserts {
+                run.insert(kind)
+            } else {
+                run.remove()
+            }
+            let len = run.fast.len();
+            if len < 40 || step % (entries / 8) == 0 {
+                run.compare(if len < 40 { 8 } else { 130 });
+            }
+            templates.push(run.fast.figures().template);
+        }
+        while !grows && run.fast.len() > 0 {
+            run.remove();
+            if run.fast.len() < 30 {
+                run.compare(8);
+            }
+        }
+    }
+    templates.dedup();
+    templates
+}
+
+#[test]
+fn equals_a_linear_search_whatever_the_table_is() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (number, kind) in KINDS.iter().enumerate() {
+        for seed in 0..3 {
+            println!("kind {number} seed {seed}");
+            seen.extend(run(*kind, seed, 300 << seed));
+        }
+    }
+    let all = ["constant", "exact", "few", "general"];
+    assert!(seen.iter().eq(&all), "{seen:?}");
+}
