@@ -42,6 +42,11 @@ pub enum Step {
         /// Nanoseconds.
         ns: u64,
     },
+    /// Time passes, but what expires by then is not taken away yet.
+    Late {
+        /// Nanoseconds.
+        ns: u64,
+    },
     /// A flow-removed message must have come for this reason, in this order.
     Removed(String),
     /// The controller sends a packet.
@@ -182,6 +187,7 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
         "setting" => Step::Setting(value),
         "removed" => Step::Removed(value),
         "wait" => Step::Wait { ns: nanoseconds(&value).map_err(fail)? },
+        "late" => Step::Late { ns: nanoseconds(&value).map_err(fail)? },
         "port" => {
             let mut words = value.split_whitespace();
             let port = words.next().unwrap_or_default();
@@ -202,8 +208,8 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
             Step::Counter { what: what.trim().into(), value: number }
         }
         other => {
-            let others = "error, version, setting, removed, wait, port, packet_out, in, out, \
-                          packet_in, drop, counter";
+            let others = "error, version, setting, removed, wait, late, port, packet_out, in, \
+                          out, packet_in, drop, counter";
             let changes = CHANGES.join(", ");
             let allowed = format!("case, source, note, flow, group, meter, {changes}, {others}");
             return Err(fail(format!("unknown key `{other}`; allowed: {allowed}")));

@@ -123,7 +123,12 @@ impl Entry {
     /// Whether a timeout has passed. Such an entry meets no packet any more, even before
     /// `expire` takes it away: what happens must not depend on how often that is called.
     pub(super) fn is_expired(&self, now: Nanos) -> bool {
-        self.expiry().is_some_and(|(at, _)| at <= now)
+        self.expired(now).is_some()
+    }
+
+    /// The timeout that has passed.
+    pub(super) fn expired(&self, now: Nanos) -> Option<FlowRemovedReason> {
+        self.expiry().filter(|(at, _)| *at <= now).map(|(_, reason)| reason)
     }
 
     pub(super) fn removed(

@@ -1,7 +1,6 @@
 //! Flow expiry (clause 5.5): exact to the nanosecond of the time that is given.
 
 use super::Reference;
-use crate::counter::Counter;
 use crate::seam::Removed;
 use crate::time::Nanos;
 
@@ -9,11 +8,7 @@ impl Reference {
     /// Removes the entries whose timeout has passed, table by table.
     pub(super) fn run_expiry(&mut self, now: Nanos) -> Vec<Removed> {
         let tables = 0..self.config.n_tables;
-        let gone = self.remove(tables, now, |entry| {
-            entry.expiry().filter(|(at, _)| *at <= now).map(|(_, reason)| reason)
-        });
-        self.counters.add(Counter::FlowsExpired, gone.len() as u64);
-        gone
+        self.remove(tables, now, |entry| entry.expired(now))
     }
 
     /// The earliest moment at which an entry expires.

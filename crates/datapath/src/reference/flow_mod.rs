@@ -107,31 +107,45 @@ impl Reference {
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
     /// entry's counters are always cleared (its clause 4.6).
+    ///
+    /// An entry whose timeout has passed is not there any more, whether it has been taken away or
+    /// not: it overlaps with nothing, fills no table and is not replaced but expires.
     fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Outcome, Error> {
-        let Some(table) = self.tables.get_mut(usize::from(flow_mod.table_id.0)) else {
+        let number = flow_mod.table_id.0;
+        let Some(table) = self.tables.get_mut(usize::from(number)) else {
             return Err(Error::FlowModBadTableId);
         };
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
-            && table.overlaps(&flow_mod.matching, flow_mod.priority)
+            && table.overlaps(&flow_mod.matching, flow_mod.priority, now)
         {
             return Err(Error::FlowModOverlap);
         }
         let mut entry = Entry::new(flow_mod, now);
+        let mut removed = Vec::new();
+        let is_room = table.live(now) < self.config.max_entries as usize;
         let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
-        if let Some(old) = old.and_then(|index| table.get_mut(index)) {
+        if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if version != Version::V1_0 && !resets {
                 entry.packets = old.packets;
                 entry.bytes = old.bytes;
             }
             *old = entry;
-        } else if table.entries().len() >= self.config.max_entries as usize {
+        } else if !is_room {
             return Err(Error::FlowModTableFull);
         } else {
-            table.insert(entry);
+            let is_full = table.entries().len() >= self.config.max_entries as usize;
+            // In the way is the equal entry, or any when they fill the table.
+            removed = self.remove(number..number + 1, now, |old| {
+                let equal = old.priority == flow_mod.priority && old.matching == flow_mod.matching;
+                old.expired(now).filter(|_| equal || is_full)
+            });
+            if let Some(table) = self.tables.get_mut(usize::from(number)) {
+                table.insert(entry);
+            }
         }
         self.counters.add(Counter::FlowsAdded, 1);
-        Ok(Outcome { added: 1, ..Outcome::default() })
+        Ok(Outcome { added: 1, removed, ..Outcome::default() })
     }
 
     /// In 1.0 a modify that finds nothing adds, and one that finds something changes the cookie as
@@ -148,7 +162,8 @@ impl Reference {
         let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
         let mut modified = 0;
         for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
-            for entry in table.entries_mut().iter_mut().filter(|entry| filter.takes(entry)) {
+            let entries = table.entries_mut().iter_mut();
+            for entry in entries.filter(|entry| filter.takes(entry) && !entry.is_expired(now)) {
                 entry.instructions = flow_mod.instructions.as_slice().into();
                 if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
                     entry.packets = 0;
@@ -200,23 +215,31 @@ impl Reference {
         }
     }
 
-    /// Removes the entries of some tables that `goes` gives a reason for.
+    /// Removes the entries of some tables that `goes` gives a reason for. One whose timeout has
+    /// passed goes for that, whatever else would take it away.
     pub(super) fn remove(
         &mut self,
         tables: std::ops::Range<u8>,
         now: Nanos,
         goes: impl Fn(&Entry) -> Option<FlowRemovedReason>,
     ) -> Vec<Removed> {
-        let mut removed = Vec::new();
+        let mut removed: Vec<Removed> = Vec::new();
         for number in tables {
             let table_id = TableId(number);
             if let Some(table) = self.tables.get_mut(usize::from(number)) {
                 removed.extend(table.remove(|entry| {
-                    goes(entry).map(|reason| entry.removed(table_id, reason, now))
+                    let reason = goes(entry)?;
+                    Some(entry.removed(table_id, entry.expired(now).unwrap_or(reason), now))
                 }));
             }
         }
+        let expired = removed.iter().filter(|gone| is_timeout(gone.flow.reason)).count();
         self.counters.add(Counter::FlowsRemoved, removed.len() as u64);
+        self.counters.add(Counter::FlowsExpired, expired as u64);
         removed
     }
+}
+
+fn is_timeout(reason: FlowRemovedReason) -> bool {
+    matches!(reason, FlowRemovedReason::IdleTimeout | FlowRemovedReason::HardTimeout)
 }

@@ -50,10 +50,15 @@ impl Table {
         range.find(|index| self.entries[*index].matching == *matching)
     }
 
-    /// Whether an entry of equal priority could meet a packet that this match meets.
-    pub(super) fn overlaps(&self, matching: &Match, priority: u16) -> bool {
-        let mut range = self.priority_range(priority);
-        range.any(|index| self.entries[index].matching.overlaps(matching))
+    /// Whether a live entry of equal priority could meet a packet that this match meets.
+    pub(super) fn overlaps(&self, matching: &Match, priority: u16, now: Nanos) -> bool {
+        let mut entries = self.entries[self.priority_range(priority)].iter();
+        entries.any(|entry| entry.matching.overlaps(matching) && !entry.is_expired(now))
+    }
+
+    /// How many entries have no timeout that has passed.
+    pub(super) fn live(&self, now: Nanos) -> usize {
+        self.entries.iter().filter(|entry| !entry.is_expired(now)).count()
     }
 
     /// Adds an entry behind those of its priority. There must be no equal one.

@@ -126,6 +126,7 @@ impl Run<'_> {
                 let removed = self.datapath.expire(self.now);
                 self.keep(removed);
             }
+            Step::Late { ns } => self.now = Nanos(self.now.0 + ns),
             Step::Removed(reason) => {
                 let removed = self.unnamed.removed.pop_front().ok_or("nothing was removed")?;
                 expect("the reason", removed.flow.reason.text(), reason.as_str())?;
@@ -387,6 +388,7 @@ fn acts(step: &Step) -> bool {
         | Step::Setting(_)
         | Step::Port { .. }
         | Step::Wait { .. }
+        | Step::Late { .. }
         | Step::PacketOut { .. }
         | Step::In { .. } => true,
         Step::Error(_)
