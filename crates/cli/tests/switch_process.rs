@@ -86,7 +86,7 @@ fn exit_codes_tell_refusal_from_wrong_usage() {
     signal(&child, "TERM");
     child.wait().unwrap();
     for (arguments, code, told) in [
-        (&["switch", "--fail-mode", "standalone"][..], 2, "not there yet"),
+        (&["switch", "--fail-mode", "alone"][..], 2, "secure or standalone"),
         (&["switch", "--port", "nul:x"], 2, "unknown port kind"),
         (&["switch", "--port", "1=null:a", "--port", "1=null:b"], 1, "given twice"),
         (&["switch", "--tables", "255"], 1, "1 to 254"),
