@@ -16,7 +16,7 @@ use openflow::{DatapathId, MacAddr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, accept_all, deliver, keep_connected, stand_alone};
+use crate::agent::{Agent, Police, accept_all, deliver, keep_connected, stand_alone};
 use crate::config::{Config, ConfigError, FailMode, PortConfig, SwitchArgs};
 use crate::control::{ControlSocket, SocketError, serve_control};
 use crate::counters::Counters;
@@ -103,7 +103,9 @@ pub fn run_until<S: Future<Output = ()>>(
     let slots = open_ports(&config.ports)?;
     let counters = Arc::new(Counters::default());
     let inbox = Arc::new(Inbox::new().map_err(failed("making an eventfd"))?);
-    let outbox = Arc::new(Outbox::new(config.packet_in_queue));
+    let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
+    let police = Police::new(rate, burst, Arc::clone(&counters));
+    let outbox = Arc::new(Outbox::new(config.packet_in_queue, police));
     let agent = Agent::new(config, tls, counters, inbox, outbox);
     let local = LocalSet::new();
     let run = local.run_until(serve(Rc::new(agent), slots, control, stop));
