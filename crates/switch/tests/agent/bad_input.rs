@@ -178,3 +178,21 @@ fn a_controller_that_does_not_read_stops_itself_only() {
     assert!(refused, "the switch went on reading");
     switch.assert_serves();
 }
+
+#[test]
+fn a_flood_of_half_open_connections_keeps_no_controller_out() {
+    let switch = Switch::start(1, "");
+    let mut up = switch.controller(Version::V1_3);
+    let mut flood = Vec::new();
+    for round in 0..4 {
+        flood.extend((0..150).map(|_| switch.stream()));
+        switch.assert_serves();
+        up.barrier();
+        let (open, round) = (flood.len() as u64, round + 1);
+        let gone = switch.counter("channel_evicted");
+        assert!(gone >= open.saturating_sub(256 + round), "{gone} of {open} are ended");
+    }
+    assert_eq!(switch.counter("channel_turned_away"), 0);
+    drop(flood);
+    switch.stop();
+}

@@ -158,3 +158,32 @@ fn a_local_port_is_there_when_it_is_configured() {
     let (_, out, _) = switch.ctl(&["dump-ports"]);
     assert!(out.contains("tx pkts=1"), "{out}");
 }
+
+#[test]
+fn packet_ins_come_no_faster_than_they_may_and_are_counted_by_reason() {
+    let switch = Switch::start(2, "packet-in-rate = 10\npacket-in-burst = 3");
+    let (mut flood, mut calm) = (switch.host(1), switch.host(2));
+    let mut controller = switch.controller(Version::V1_3);
+    let to_controller = vec![Action::output(PortNo::CONTROLLER)];
+    controller.send(&add_flow(0, Match::any(), to_controller.clone()));
+    let calm_port = Match::any().with(Field::InPort, 2);
+    controller.send(&add_flow(1, calm_port, to_controller));
+    controller.barrier();
+    for _ in 0..300 {
+        flood.send(&frame(1));
+    }
+    crate::harness::until("the flood is over", || {
+        let sent = switch.counter("packet_in");
+        (sent + switch.counter("packet_in_drop_rate_no_match") == 300).then_some(())
+    });
+    assert!(switch.counter("packet_in_drop_rate_no_match") > 200);
+    calm.send(&frame(2));
+    loop {
+        let (_, Message::PacketIn(packet)) = controller.next() else { panic!("no packet-in") };
+        if packet.reason == PacketInReason::Action {
+            break;
+        }
+        assert_eq!(packet.reason, PacketInReason::NoMatch);
+    }
+    assert_eq!(switch.counter("packet_in_drop_rate_action"), 0);
+}
