@@ -1,0 +1,159 @@
+//! Actions and instructions: every kind, and mostly such that a match allows them.
+
+use openflow::field::FIELDS;
+use openflow::group::{Bucket, GroupType};
+use openflow::{
+    Action, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId, TableId,
+};
+use packet::FlowKey;
+
+use crate::rng::Rng;
+
+const RESERVED: [PortNo; 6] = [
+    PortNo::IN_PORT,
+    PortNo::NORMAL,
+    PortNo::FLOOD,
+    PortNo::ALL,
+    PortNo::CONTROLLER,
+    PortNo::LOCAL,
+];
+
+fn port(rng: &mut Rng) -> PortNo {
+    if rng.percent(80) { PortNo(1 + rng.below(6) as u32) } else { *rng.pick(&RESERVED) }
+}
+
+fn output(rng: &mut Rng) -> Action {
+    let max_len = *rng.pick(&[0, 64, 128, 0xffff]);
+    Action::Output { port: port(rng), max_len }
+}
+
+fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
+    let can = |row: &&openflow::field::FieldRow| row.settable && matching.meets(row.prereq);
+    let mut fields: Vec<Field> = FIELDS.iter().filter(can).map(|row| row.field).collect();
+    if rng.percent(3) {
+        fields = FIELDS.iter().map(|row| row.field).collect();
+    }
+    let field = *rng.pick(&fields);
+    let value = match rng.weighted(&[40, 40, 20]) {
+        0 => key.get(field),
+        1 => rng.below(4).into(),
+        _ => rng.wide(),
+    };
+    let value = value & field.full_mask();
+    // A VLAN id without the bit that says that there is one makes no sense.
+    let value = if field == Field::VlanVid { value | 0x1000 } else { value };
+    Action::set_field(field, value)
+}
+
+/// One action; `key` gives values that some packets have.
+pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
+    match rng.weighted(&[30, 22, 6, 4, 4, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3]) {
+        0 => output(rng),
+        1 => set_field(matching, key, rng),
+        2 => Action::Group(GroupId(1 + rng.below(6) as u32)),
+        3 => Action::SetQueue(QueueId(rng.below(3) as u32)),
+        4 => Action::DecNwTtl,
+        5 => Action::PushVlan(*rng.pick(&[0x8100, 0x8100, 0x88a8])),
+        6 => Action::PopVlan,
+        7 => Action::PushMpls(*rng.pick(&[0x8847, 0x8848])),
+        8 => Action::PopMpls(*rng.pick(&[0x0800, 0x86dd, 0x8847, 0x1234])),
+        9 => Action::PushPbb(0x88e7),
+        10 => Action::PopPbb,
+        11 => Action::SetNwTtl(*rng.pick(&[0, 1, 64])),
+        12 => Action::SetMplsTtl(*rng.pick(&[0, 1, 64])),
+        13 => Action::DecMplsTtl,
+        14 => Action::CopyTtlOut,
+        _ => Action::CopyTtlIn,
+    }
+}
+
+/// One action of 1.0.
+fn action_1_0(key: &FlowKey, rng: &mut Rng) -> Action {
+    let mac = MacAddr::from_u64(0x0200_0000_0000 | rng.below(4));
+    let address = (key.get(Field::Ipv4Dst) as u32 ^ rng.below(4) as u32).into();
+    match rng.weighted(&[40, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6]) {
+        0 => output(rng),
+        1 => Action::SetVlanVid(rng.below(4096) as u16),
+        2 => Action::SetVlanPcp(rng.below(8) as u8),
+        3 => Action::StripVlan,
+        4 => Action::SetDlSrc(mac),
+        5 => Action::SetDlDst(mac),
+        6 => Action::SetNwSrc(address),
+        7 => Action::SetNwDst(address),
+        8 => Action::SetNwTos((rng.below(64) << 2) as u8),
+        9 => Action::SetTpSrc(rng.below(2000) as u16),
+        10 => Action::SetTpDst(rng.below(2000) as u16),
+        _ => Action::Enqueue { port: PortNo(1 + rng.below(5) as u32), queue: QueueId(1) },
+    }
+}
+
+pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Vec<Action> {
+    let mut list: Vec<Action> =
+        (0..rng.weighted(&[40, 25, 15, 10, 10])).map(|_| action(matching, key, rng)).collect();
+    if rng.percent(75) {
+        list.push(output(rng));
+    }
+    list
+}
+
+/// Instructions for an entry of `table`, one of so many.
+pub(crate) fn instructions(
+    table: u8,
+    tables: u8,
+    matching: &Match,
+    key: &FlowKey,
+    rng: &mut Rng,
+) -> Vec<Instruction> {
+    let mut all = Vec::new();
+    if rng.percent(60) {
+        all.push(Instruction::ApplyActions(list(matching, key, rng)));
+    }
+    if rng.percent(30) {
+        all.push(Instruction::WriteActions(list(matching, key, rng)));
+    }
+    if table + 1 < tables && rng.percent(55) {
+        let next = table + 1 + rng.below(u64::from(tables - table - 1)) as u8;
+        all.push(Instruction::GotoTable(TableId(next)));
+    }
+    if rng.percent(8) {
+        all.push(Instruction::ClearActions);
+    }
+    if rng.percent(15) {
+        let mask = *rng.pick(&[1, 2, 3, u64::MAX]);
+        all.push(Instruction::WriteMetadata { metadata: rng.below(4) & mask, mask });
+    }
+    if rng.percent(8) {
+        all.push(Instruction::Meter(MeterId(1 + rng.below(3) as u32)));
+    }
+    let turn = rng.index(all.len() + 1);
+    all.rotate_left(turn);
+    all
+}
+
+/// The instructions of an entry of 1.0.
+pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Rng) -> Vec<Instruction> {
+    let list: Vec<Action> = (0..rng.below(4)).map(|_| action_1_0(key, rng)).collect();
+    if list.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(list)] }
+}
+
+/// What is never refused.
+pub(crate) fn simple(rng: &mut Rng) -> Vec<Instruction> {
+    vec![Instruction::ApplyActions(vec![Action::output(PortNo(1 + rng.below(5) as u32))])]
+}
+
+pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Rng) -> Vec<Bucket> {
+    let count = if group_type == GroupType::Indirect { 1 } else { rng.index(5) };
+    let bucket = |_| {
+        let weight = if group_type == GroupType::Select { rng.below(4) as u16 } else { 0 };
+        let watches_port = group_type == GroupType::FastFailover || rng.percent(15);
+        let watch_port =
+            if watches_port { PortNo(1 + rng.below(5) as u32) } else { PortNo::ANY };
+        let watch_group =
+            if rng.percent(8) { GroupId(1 + rng.below(6) as u32) } else { GroupId::ANY };
+        let mut actions: Vec<Action> =
+            (0..rng.index(3)).map(|_| action(&Match::any(), key, rng)).collect();
+        actions.push(output(rng));
+        Bucket { weight, watch_port, watch_group, actions }
+    };
+    (0..count).map(bucket).collect()
+}

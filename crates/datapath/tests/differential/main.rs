@@ -1,0 +1,87 @@
+//! The fast datapath against the reference: the same commands and packets, and whatever can be seen
+//! compared, frames byte for byte and every counter.
+//!
+//! A run is a row of scenarios, each of which follows from a number, its seed. Environment
+//! variables choose more than the few that every test run does:
+//!
+//! - `WEIR_DIFFERENTIAL_PACKETS`: how many packets at least (10 million in continuous integration,
+//!   in a release build: `cargo xtask test --only differential`);
+//! - `WEIR_DIFFERENTIAL_SEED`: the first seed, in decimal or with 0x; with no number of packets
+//!   given, only this one runs.
+//!
+//! A scenario in which something differs is cut down to what it needs and printed in words.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod actions;
+mod frames;
+mod how;
+mod matches;
+mod rng;
+mod run;
+mod scenario;
+mod shrink;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use how::How;
+use scenario::Scenario;
+
+/// Packets of a run that nobody asked more of.
+const PACKETS: u64 = 60_000;
+
+/// The first seed of a run that nobody asked another of.
+const SEED: u64 = 1;
+
+fn asked(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.replace('_', "").parse(),
+    };
+    Some(parsed.unwrap_or_else(|_| panic!("{variable}={text}: not a number")))
+}
+
+#[test]
+fn fast_is_reference() {
+    let seed = asked("WEIR_DIFFERENTIAL_SEED");
+    let packets = asked("WEIR_DIFFERENTIAL_PACKETS");
+    let wanted = packets.unwrap_or(if seed.is_some() { 1 } else { PACKETS });
+    let (next, sum) = (AtomicU64::new(seed.unwrap_or(SEED)), AtomicU64::new(0));
+    let failed = AtomicBool::new(false);
+    let failures = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if packets.is_none() { 1 } else { threads };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while sum.load(Ordering::Relaxed) < wanted && !failed.load(Ordering::Relaxed) {
+                    let scenario = Scenario::new(next.fetch_add(1, Ordering::Relaxed));
+                    sum.fetch_add(scenario.packets(), Ordering::Relaxed);
+                    if let Err(failure) = one(&scenario) {
+                        failed.store(true, Ordering::Relaxed);
+                        failures.lock().unwrap().push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    let (first, end) = (seed.unwrap_or(SEED), next.into_inner());
+    println!("{} packets in seeds {first} to {}: the same", sum.into_inner(), end - 1);
+}
+
+/// Runs one scenario; what to print when something differs.
+fn one(scenario: &Scenario) -> Result<(), String> {
+    let how = How::new(scenario.seed);
+    let Err((at, difference)) = shrink::check(scenario, &how) else { return Ok(()) };
+    let least = shrink::shrink(scenario, &how, at);
+    let told = shrink::check(&least, &how).err().map_or(difference, |(_, told)| told);
+    Err(format!(
+        "WEIR_DIFFERENTIAL_SEED={} ({how}), step {at} of {}: {told}\nThe least that differs:\n{}",
+        scenario.seed,
+        scenario.steps.len(),
+        shrink::describe(&least)
+    ))
+}

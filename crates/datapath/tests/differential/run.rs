@@ -1,0 +1,259 @@
+//! A scenario on both datapaths at once: whatever can be seen must be the same.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use datapath::fast::{Fast, Sink};
+use datapath::{Config, Datapath, DropReason, Nanos, Out, Reference, Verdict};
+use openflow::flow::FlowStatsRequest;
+use openflow::message::PacketIn;
+use openflow::{GroupId, MeterId, PortNo, QueueId};
+use packet::PacketBuf;
+
+use crate::scenario::{Scenario, Step};
+use crate::how::How;
+
+/// What became of a batch, in a form in which a forwarder that sends port by port can say it: in
+/// order for each port and for the controller, and how many went nowhere for each reason.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Batch {
+    outputs: BTreeMap<PortNo, Vec<(Option<QueueId>, PacketBuf)>>,
+    packet_ins: Vec<(PacketIn, u16)>,
+    drops: BTreeMap<DropReason, u64>,
+}
+
+impl Batch {
+    fn of(out: &mut Out) -> Self {
+        let mut batch = Self::default();
+        for verdict in out.drain() {
+            match verdict {
+                Verdict::Output { port, queue, frame } => {
+                    batch.outputs.entry(port).or_default().push((queue, frame));
+                }
+                Verdict::PacketIn { message, max_len } => {
+                    batch.packet_ins.push((message, max_len));
+                }
+                Verdict::Drop { reason } => *batch.drops.entry(reason).or_default() += 1,
+            }
+        }
+        batch
+    }
+}
+
+/// Collects a batch, and counts that every buffer comes back.
+#[derive(Debug, Default)]
+struct Collect {
+    batch: Batch,
+    spared: usize,
+    back: usize,
+}
+
+impl Sink for Collect {
+    fn output(&mut self, port: PortNo, queue: Option<QueueId>, frame: PacketBuf) {
+        self.back += 1;
+        self.batch.outputs.entry(port).or_default().push((queue, frame));
+    }
+
+    fn packet_in(&mut self, message: PacketIn, max_len: u16) {
+        self.batch.packet_ins.push((message, max_len));
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
+        *self.batch.drops.entry(reason).or_default() += 1;
+    }
+
+    fn done(&mut self, _frame: PacketBuf) {
+        self.back += 1;
+    }
+
+    fn spare(&mut self) -> PacketBuf {
+        self.spared += 1;
+        PacketBuf::default()
+    }
+}
+
+struct Pair<'a> {
+    scenario: &'a Scenario,
+    reference: Reference,
+    fast: Fast,
+    now: Nanos,
+    out: Out,
+    frames: Vec<PacketBuf>,
+}
+
+/// What differs, in words.
+pub(crate) type Difference = String;
+
+fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), Difference> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(format!("{what}\n  reference: {expected:?}\n  fast:      {found:?}"))
+}
+
+/// Runs a scenario; the place of the step at which something differs, and what.
+pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<(), (usize, Difference)> {
+    let config: Config = scenario.config.clone();
+    let mut fast = Fast::new(config.clone(), scenario.seed);
+    how.set(&mut fast);
+    let mut pair = Pair {
+        scenario,
+        reference: Reference::new(config),
+        fast,
+        now: Nanos(0),
+        out: Out::new(),
+        frames: Vec::new(),
+    };
+    for (at, step) in scenario.steps.iter().enumerate() {
+        pair.step(step).map_err(|difference| (at, difference))?;
+    }
+    let last = scenario.steps.len();
+    pair.look(&FlowStatsRequest::all()).map_err(|difference| (last, difference))
+}
+
+impl Pair<'_> {
+    fn step(&mut self, step: &Step) -> Result<(), Difference> {
+        let (r, f, now) = (&mut self.reference, &mut self.fast, self.now);
+        match step {
+            Step::FlowMod(version, flow_mod, fallback) => {
+                let done = r.flow_mod(flow_mod, *version, now);
+                let refused = done.is_err();
+                same("flow-mod", done, f.flow_mod(flow_mod, *version, now))?;
+                match fallback {
+                    Some(flow_mod) if refused => {
+                        let done = r.flow_mod(flow_mod, *version, now);
+                        same("flow-mod", done, f.flow_mod(flow_mod, *version, now))
+                    }
+                    Some(_) | None => Ok(()),
+                }
+            }
+            Step::GroupMod(group_mod) => {
+                same("group-mod", r.group_mod(group_mod, now), f.group_mod(group_mod, now))
+            }
+            Step::MeterMod(meter_mod) => {
+                same("meter-mod", r.meter_mod(meter_mod, now), f.meter_mod(meter_mod, now))
+            }
+            Step::PortMod(port_mod) => {
+                same("port-mod", r.port_mod(port_mod), f.port_mod(port_mod))
+            }
+            Step::PortSet(desc) => {
+                same("port", r.port_set(desc.clone(), now), f.port_set(desc.clone(), now))
+            }
+            Step::PortRemove(port) => same("port", r.port_remove(*port), f.port_remove(*port)),
+            Step::Settings(settings) => {
+                r.set_settings(*settings);
+                f.set_settings(*settings);
+                Ok(())
+            }
+            Step::PacketOut(packet_out) => {
+                let sent = r.packet_out(packet_out, now, &mut self.out);
+                let expected = Batch::of(&mut self.out);
+                same("packet-out", sent, f.packet_out(packet_out, now, &mut self.out))?;
+                same("packet-out", expected, Batch::of(&mut self.out))
+            }
+            Step::Packets(port, frames) => self.packets(*port, frames),
+            Step::Wait(ns) => {
+                self.now = Nanos(now.0 + ns);
+                Ok(())
+            }
+            Step::Look(request) => {
+                same("next expiry", r.next_expiry(), f.next_expiry())?;
+                same("expiry", r.expire(now), f.expire(now))?;
+                self.look(request)
+            }
+            Step::Trace(port, frame) => {
+                let frame = PacketBuf::from_slice(&self.scenario.frames[*frame as usize]);
+                let expected = r.trace(frame.clone(), *port, now);
+                same("trace", expected, f.trace(frame, *port, now))
+            }
+        }
+    }
+
+    fn packets(&mut self, port: PortNo, frames: &[u32]) -> Result<(), Difference> {
+        for frame in frames {
+            let frame = PacketBuf::from_slice(&self.scenario.frames[*frame as usize]);
+            self.frames.push(frame.clone());
+            self.reference.process(frame, port, self.now, &mut self.out);
+        }
+        let expected = Batch::of(&mut self.out);
+        let mut collect = Collect::default();
+        self.fast.process_batch(&mut self.frames, port, self.now, &mut collect);
+        same("packets that are left in the batch", 0, self.frames.len())?;
+        let Collect { batch, spared, back } = collect;
+        if let Err(text) = same("buffers that came back", frames.len() + spared, back) {
+            return Err(format!("{text}\n{}", self.traces(port, frames)));
+        }
+        if expected == batch {
+            return Ok(());
+        }
+        let mut text = format!("packets from port {port}");
+        for (port, sent) in expected.outputs.iter().chain(&batch.outputs) {
+            let (wanted, found) = (expected.outputs.get(port), batch.outputs.get(port));
+            let count = |frames: Option<&Vec<_>>| frames.map_or(0, Vec::len);
+            if wanted != found && (Some(sent) == wanted || wanted.is_none()) {
+                let (wanted_len, found_len) = (count(wanted), count(found));
+                text += &format!("\n port {port}: {wanted_len} expected, {found_len} left");
+                text += &first_difference(wanted, found);
+            }
+        }
+        if expected.packet_ins != batch.packet_ins {
+            let (wanted, found) = (&expected.packet_ins, &batch.packet_ins);
+            text += &format!("\n packet-ins: expected {wanted:?}\n  found {found:?}");
+        }
+        if expected.drops != batch.drops {
+            let (wanted, found) = (&expected.drops, &batch.drops);
+            text += &format!("\n drops: expected {wanted:?}, found {found:?}");
+        }
+        Err(format!("{text}\n{}", self.traces(port, frames)))
+    }
+
+    /// The way of the first few frames, as the reference sees it after the batch.
+    fn traces(&self, port: PortNo, frames: &[u32]) -> String {
+        let traces = frames.iter().take(2).map(|frame| {
+            let bytes = &self.scenario.frames[*frame as usize];
+            let frame = PacketBuf::from_slice(bytes);
+            let trace = self.reference.trace(frame, port, self.now);
+            format!(" frame {}\n{trace}", testkit::hex::format(bytes))
+        });
+        traces.collect()
+    }
+
+    /// Everything that can be seen.
+    fn look(&mut self, request: &FlowStatsRequest) -> Result<(), Difference> {
+        self.fast.settle(self.now);
+        let (r, f, now) = (&self.reference, &self.fast, self.now);
+        let all = FlowStatsRequest::all();
+        same("counters", r.counters(), f.counters())?;
+        same("tables", r.table_stats(), f.table_stats())?;
+        let flows = (r.flow_stats(&all, now), f.flow_stats(&all, now));
+        for (expected, found) in flows.0.iter().flatten().zip(flows.1.iter().flatten()) {
+            same("flow", expected, found)?;
+        }
+        same("flows", flows.0, flows.1)?;
+        same("some flows", r.flow_stats(request, now), f.flow_stats(request, now))?;
+        same("aggregate", r.aggregate_stats(request), f.aggregate_stats(request))?;
+        same("groups", r.group_stats(GroupId::ALL, now), f.group_stats(GroupId::ALL, now))?;
+        same("group descriptions", r.group_desc(), f.group_desc())?;
+        same("meters", r.meter_stats(MeterId::ALL, now), f.meter_stats(MeterId::ALL, now))?;
+        same("meter settings", r.meter_config(MeterId::ALL), f.meter_config(MeterId::ALL))?;
+        same("ports", r.port_stats(PortNo::ANY, now), f.port_stats(PortNo::ANY, now))?;
+        let queues = |dp: &dyn Datapath| dp.queue_stats(PortNo::ANY, QueueId::ALL, now);
+        same("queues", queues(r), queues(f))?;
+        same("port descriptions", r.ports(), f.ports())?;
+        same("next expiry", r.next_expiry(), f.next_expiry())
+    }
+}
+
+type Sent<'a> = Option<&'a Vec<(Option<QueueId>, PacketBuf)>>;
+
+fn first_difference(wanted: Sent<'_>, found: Sent<'_>) -> String {
+    let (wanted, found) = (wanted.into_iter().flatten(), found.into_iter().flatten());
+    let mut pairs = wanted.zip(found);
+    let differing = pairs.find(|(wanted, found)| wanted != found);
+    let text = |(queue, frame): &(Option<QueueId>, PacketBuf)| {
+        format!("{queue:?} {}", testkit::hex::format(frame.bytes()))
+    };
+    differing.map_or(String::new(), |(wanted, found)| {
+        format!("\n  expected {}\n  left     {}", text(wanted), text(found))
+    })
+}

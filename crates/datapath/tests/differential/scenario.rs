@@ -1,0 +1,400 @@
+//! A scenario: what a datapath is built with, and everything that is done to it, in order.
+//!
+//! All of it follows from one number. It is made before it is run, so that a part of it can be run
+//! again when something differs.
+
+use datapath::{Config, Fragments, Miss, Settings};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
+use openflow::message::PacketOut;
+use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
+use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
+use openflow::{Cookie, GroupId, MacAddr, Match, MeterId, PortNo, TableId, Version};
+use packet::{FlowKey, Meta, extract};
+
+use crate::frames::Universe;
+use crate::rng::Rng;
+use crate::{actions, matches};
+
+/// One thing that is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A flow-mod; where it is refused, the second one is tried.
+    FlowMod(Version, Box<FlowMod>, Option<Box<FlowMod>>),
+    GroupMod(GroupMod),
+    MeterMod(MeterMod),
+    PortMod(PortMod),
+    PortSet(PortDesc),
+    PortRemove(PortNo),
+    Settings(Settings),
+    PacketOut(PacketOut),
+    /// A batch of frames, by their places in the list of frames, from one port.
+    Packets(PortNo, Vec<u32>),
+    /// Time passes, in nanoseconds.
+    Wait(u64),
+    /// Entries expire, and everything that can be seen is compared.
+    Look(Box<FlowStatsRequest>),
+    /// What a trace says is compared.
+    Trace(PortNo, u32),
+}
+
+/// A scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) config: Config,
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// How big a scenario is.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    entries: usize,
+    frames: usize,
+    rounds: usize,
+    batches: usize,
+    batch: usize,
+}
+
+/// Many packets over a few entries, or few packets over many entries: the reference searches one
+/// by one.
+fn size(rng: &mut Rng) -> Size {
+    let batch = *rng.pick(&[1, 2, 7, 32, 32, 64, 256]);
+    let (entries, frames, rounds, packets) = match rng.weighted(&[45, 40, 15]) {
+        0 => (3 + rng.index(12), 8 + rng.index(40), 12, 12_000),
+        1 => (20 + rng.index(60), 40 + rng.index(150), 10, 10_000),
+        _ => (150 + rng.index(300), 200 + rng.index(600), 5, 6_000),
+    };
+    Size { entries, frames, rounds, batches: (packets / rounds / batch).max(1), batch }
+}
+
+impl Scenario {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut maker = Maker::new(seed);
+        maker.begin();
+        for _ in 0..maker.size.rounds {
+            maker.round();
+        }
+        let Maker { config, frames, steps, .. } = maker;
+        Self { seed, config, frames, steps }
+    }
+
+    /// Packets in all batches.
+    pub(crate) fn packets(&self) -> u64 {
+        let count = |step: &Step| match step {
+            Step::Packets(_, frames) => frames.len() as u64,
+            _ => 0,
+        };
+        self.steps.iter().map(count).sum()
+    }
+}
+
+struct Maker {
+    rng: Rng,
+    size: Size,
+    config: Config,
+    universe: Universe,
+    frames: Vec<Vec<u8>>,
+    keys: Vec<FlowKey>,
+    /// Matches that were used, for strict commands and for entries of the same shape.
+    used: Vec<(TableId, u16, Match)>,
+    steps: Vec<Step>,
+}
+
+impl Maker {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let size = size(&mut rng);
+        let universe = Universe::new(&mut rng);
+        let frames: Vec<Vec<u8>> = (0..size.frames).map(|_| universe.frame(&mut rng)).collect();
+        let key = |frame: &Vec<u8>| extract(frame, &Meta::port(PortNo(1)));
+        let config = Config {
+            n_tables: *rng.pick(&[1, 2, 3, 4, 8, 64]),
+            max_entries: if rng.percent(10) { 8 } else { 1_000_000 },
+            max_macs: if rng.percent(50) { 4 } else { 8_192 },
+            mac_age_s: 1 + rng.below(4) as u16,
+            max_groups: 5,
+            ..Config::default()
+        };
+        let config = Config { settings: settings(&mut rng), ..config };
+        let keys = frames.iter().map(key).collect();
+        Self { size, config, universe, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
+    }
+
+    fn begin(&mut self) {
+        for number in 1..=4 + self.rng.below(3) as u32 {
+            let desc = self.port(number);
+            self.steps.push(Step::PortSet(desc));
+        }
+        for _ in 0..3 {
+            self.meter_mod();
+            self.group_mod();
+        }
+        for _ in 0..self.size.entries {
+            self.flow_mod(&[100, 0, 0, 0, 0]);
+        }
+    }
+
+    /// Some commands, many packets, and a look at everything.
+    fn round(&mut self) {
+        for _ in 0..self.rng.below(8) {
+            match self.rng.weighted(&[65, 10, 5, 5, 3, 3, 4, 5]) {
+                0 => self.flow_mod(&[55, 15, 10, 8, 12]),
+                1 => self.group_mod(),
+                2 => self.meter_mod(),
+                3 => self.port_mod(),
+                4 => {
+                    let number = 1 + self.rng.below(6) as u32;
+                    let desc = self.port(number);
+                    self.steps.push(Step::PortSet(desc));
+                }
+                5 => {
+                    let port = PortNo(1 + self.rng.below(6) as u32);
+                    self.steps.push(Step::PortRemove(port));
+                }
+                6 => {
+                    let settings = settings(&mut self.rng);
+                    self.steps.push(Step::Settings(settings));
+                }
+                _ => self.packet_out(),
+            }
+        }
+        for _ in 0..self.size.batches {
+            self.batch();
+        }
+        let frame = self.rng.index(self.frames.len()) as u32;
+        self.steps.push(Step::Trace(PortNo(1 + self.rng.below(5) as u32), frame));
+        let request = self.request();
+        self.steps.push(Step::Look(Box::new(request)));
+    }
+
+    fn batch(&mut self) {
+        let rng = &mut self.rng;
+        let port = PortNo(1 + rng.weighted(&[60, 20, 10, 6, 2, 2]) as u32);
+        let len = if rng.percent(80) { self.size.batch } else { 1 + rng.index(self.size.batch) };
+        // Some of the frames, so that flows repeat, or one of them again and again.
+        let hot = rng.percent(20).then(|| rng.index(self.frames.len()) as u32);
+        let frame = |_| hot.unwrap_or_else(|| rng.index(self.frames.len()) as u32);
+        let frames = (0..len).map(frame).collect();
+        self.steps.push(Step::Packets(port, frames));
+        match rng.weighted(&[70, 25, 4, 1]) {
+            0 => {}
+            1 => self.steps.push(Step::Wait(rng.below(2_000_000))),
+            2 => self.steps.push(Step::Wait(rng.below(400_000_000))),
+            _ => self.steps.push(Step::Wait(rng.below(2_500_000_000))),
+        }
+    }
+
+    fn key(&mut self) -> FlowKey {
+        self.rng.pick(&self.keys).clone()
+    }
+
+    /// Another match like one before, or a new one.
+    fn matching(&mut self) -> (Match, FlowKey) {
+        let key = self.key();
+        if !self.used.is_empty() && self.rng.percent(50) {
+            let (_, _, shape) = self.rng.pick(&self.used);
+            if let Some(matching) = matches::reshaped(shape, &key) {
+                return (matching, key);
+            }
+        }
+        (matches::of_key(&key, &mut self.rng), key)
+    }
+
+    fn table(&mut self) -> TableId {
+        // Most in the first tables, where packets come by.
+        let highest = u64::from(self.config.n_tables);
+        let end = 1 + self.rng.below(highest.min(4));
+        TableId(if self.rng.percent(3) { 255 } else { self.rng.below(end) as u8 })
+    }
+
+    fn flow_mod(&mut self, weights: &[u64; 5]) {
+        let commands = [
+            FlowModCommand::Add,
+            FlowModCommand::Modify,
+            FlowModCommand::ModifyStrict,
+            FlowModCommand::Delete,
+            FlowModCommand::DeleteStrict,
+        ];
+        let command = commands[self.rng.weighted(weights)];
+        let mut flow_mod = FlowMod::new(command);
+        let (matching, key) = self.matching();
+        let rng_table = self.table();
+        let rng = &mut self.rng;
+        flow_mod.table_id = rng_table;
+        flow_mod.matching = matching;
+        flow_mod.priority = *rng.pick(&[0, 1, 1, 2, 3, 100, 0x8000, 0xffff]);
+        flow_mod.cookie = Cookie(rng.below(4));
+        flow_mod.cookie_mask = if rng.percent(15) { rng.below(4) } else { 0 };
+        if rng.percent(20) {
+            flow_mod.idle_timeout_s = rng.below(4) as u16;
+            flow_mod.hard_timeout_s = rng.below(5) as u16;
+        }
+        flow_mod.flags = flags(rng);
+        if rng.percent(10) {
+            flow_mod.out_port = PortNo(1 + rng.below(5) as u32);
+        }
+        if rng.percent(5) {
+            flow_mod.out_group = GroupId(1 + rng.below(5) as u32);
+        }
+        let is_add = command == FlowModCommand::Add;
+        if !self.used.is_empty() && rng.percent(if is_add { 10 } else { 60 }) {
+            let (table, priority, matching) = rng.pick(&self.used).clone();
+            (flow_mod.table_id, flow_mod.priority, flow_mod.matching) = (table, priority, matching);
+        } else if rng.percent(5) {
+            flow_mod.matching = Match::any();
+        }
+        let version = if rng.percent(8) { Version::V1_0 } else { Version::V1_3 };
+        let table = flow_mod.table_id.0.min(self.config.n_tables - 1);
+        flow_mod.instructions = match version {
+            Version::V1_0 => actions::instructions_1_0(&key, rng),
+            Version::V1_3 => {
+                let tables = self.config.n_tables;
+                actions::instructions(table, tables, &flow_mod.matching, &key, rng)
+            }
+        };
+        if is_add {
+            let used = (flow_mod.table_id, flow_mod.priority, flow_mod.matching.clone());
+            self.used.push(used);
+        }
+        let fallback = FlowMod { instructions: actions::simple(rng), ..flow_mod.clone() };
+        let fallback = is_add.then(|| Box::new(fallback));
+        self.steps.push(Step::FlowMod(version, Box::new(flow_mod), fallback));
+    }
+
+    fn group_mod(&mut self) {
+        let key = self.key();
+        let rng = &mut self.rng;
+        let types =
+            [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover];
+        let group_type = *rng.pick(&types);
+        let commands =
+            [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::Delete];
+        let command = commands[rng.weighted(&[60, 30, 10])];
+        let all = command == GroupModCommand::Delete && rng.percent(20);
+        let group_id = if all { GroupId::ALL } else { GroupId(1 + rng.below(6) as u32) };
+        let buckets = actions::buckets(group_type, &key, rng);
+        self.steps.push(Step::GroupMod(GroupMod { command, group_type, group_id, buckets }));
+    }
+
+    fn meter_mod(&mut self) {
+        let rng = &mut self.rng;
+        let commands =
+            [MeterModCommand::Add, MeterModCommand::Modify, MeterModCommand::Delete];
+        let command = commands[rng.weighted(&[60, 30, 10])];
+        let unit = *rng.pick(&[MeterFlags::KBPS, MeterFlags::PKTPS]);
+        let mut flags = unit | MeterFlags::STATS;
+        flags.set(MeterFlags::BURST, rng.percent(60));
+        let band = |_| {
+            let kind = match rng.below(2) {
+                0 => BandKind::Drop,
+                _ => BandKind::DscpRemark { prec_level: 1 + rng.below(2) as u8 },
+            };
+            let rate = *rng.pick(&[1, 10, 1_000, 100_000]);
+            Band { kind, rate, burst_size: rng.below(50) as u32 }
+        };
+        let bands: Vec<Band> = (0..3).map(band).collect();
+        let bands = bands[..rng.index(3)].to_vec();
+        let meter_id = MeterId(1 + rng.below(3) as u32);
+        self.steps.push(Step::MeterMod(MeterMod { command, flags, meter_id, bands }));
+    }
+
+    fn port(&mut self, number: u32) -> PortDesc {
+        let mut state = PortState::LIVE;
+        let rng = &mut self.rng;
+        if rng.percent(12) {
+            state = *rng.pick(&[
+                PortState::LINK_DOWN,
+                PortState::BLOCKED | PortState::LIVE,
+                PortState::empty(),
+            ]);
+        }
+        PortDesc { port_no: PortNo(number), hw_addr: address(number), state, ..PortDesc::default() }
+    }
+
+    fn port_mod(&mut self) {
+        let rng = &mut self.rng;
+        let port = 1 + rng.below(6) as u32;
+        let bits = [
+            PortConfig::PORT_DOWN,
+            PortConfig::NO_RECV,
+            PortConfig::NO_RECV_STP,
+            PortConfig::NO_FLOOD,
+            PortConfig::NO_FWD,
+            PortConfig::NO_PACKET_IN,
+        ];
+        let mask = *rng.pick(&bits);
+        let config = if rng.percent(40) { mask } else { PortConfig::empty() };
+        self.steps.push(Step::PortMod(PortMod {
+            port_no: PortNo(port),
+            hw_addr: address(port),
+            config,
+            mask,
+            advertise: PortFeatures::empty(),
+        }));
+    }
+
+    fn packet_out(&mut self) {
+        let key = self.key();
+        let rng = &mut self.rng;
+        let frame = rng.index(self.frames.len());
+        let mut list = actions::list(&Match::any(), &key, rng);
+        if rng.percent(40) {
+            list.push(openflow::Action::output(PortNo::TABLE));
+        }
+        let ports = [PortNo(1), PortNo(2), PortNo::CONTROLLER, PortNo::ANY];
+        let data = self.frames[frame].clone();
+        let in_port = *rng.pick(&ports);
+        self.steps.push(Step::PacketOut(PacketOut {
+            buffer_id: None,
+            in_port,
+            actions: list,
+            data,
+        }));
+    }
+
+    fn request(&mut self) -> FlowStatsRequest {
+        let table_id = self.table();
+        let (matching, _) = self.matching();
+        let rng = &mut self.rng;
+        let mut request = FlowStatsRequest { matching, ..FlowStatsRequest::all() };
+        if rng.percent(50) {
+            request.table_id = table_id;
+        }
+        if rng.percent(30) {
+            request.cookie = Cookie(rng.below(4));
+            request.cookie_mask = rng.below(4);
+        }
+        if rng.percent(20) {
+            request.out_port = PortNo(1 + rng.below(5) as u32);
+        }
+        if rng.percent(10) {
+            request.out_group = GroupId(1 + rng.below(5) as u32);
+        }
+        request
+    }
+}
+
+fn address(port: u32) -> MacAddr {
+    MacAddr::from_u64(0x0600_0000_0000 | u64::from(port))
+}
+
+fn flags(rng: &mut Rng) -> FlowModFlags {
+    let mut flags = FlowModFlags::empty();
+    flags.set(FlowModFlags::SEND_FLOW_REM, rng.percent(40));
+    flags.set(FlowModFlags::CHECK_OVERLAP, rng.percent(6));
+    flags.set(FlowModFlags::RESET_COUNTS, rng.percent(20));
+    flags.set(FlowModFlags::NO_PKT_COUNTS, rng.percent(5));
+    flags.set(FlowModFlags::NO_BYT_COUNTS, rng.percent(5));
+    flags
+}
+
+fn settings(rng: &mut Rng) -> Settings {
+    Settings {
+        miss: if rng.percent(40) { Miss::Controller } else { Miss::Drop },
+        fragments: if rng.percent(15) { Fragments::Drop } else { Fragments::Normal },
+        invalid_ttl_to_controller: rng.percent(40),
+        miss_send_len: 128,
+    }
+}
