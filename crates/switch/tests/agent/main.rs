@@ -2,7 +2,9 @@
 //! controller over a Unix socket that writes and reads frames itself.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod auxiliary;
 mod bad_input;
+mod cases;
 mod connections;
 mod control;
 mod errors;

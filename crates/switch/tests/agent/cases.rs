@@ -1,0 +1,79 @@
+//! Every case of the workspace through the wire: commands over an OpenFlow connection to a running
+//! switch, frames at memory ports.
+//!
+//! The same files run on the datapaths by themselves, in virtual time; here time is real, so what
+//! waits is left out, and so is what a controller or a wire cannot do to a port. A case that cannot
+//! be played must say why, it must never pass unseen.
+
+mod play;
+mod wire;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use testkit::cases::{Case, Step, load_dir, parse};
+
+use play::{Player, obstacle};
+
+/// A meter of one packet a second has let another one through by then.
+const TOO_LATE: Duration = Duration::from_millis(500);
+
+/// Plays the cases of a folder that can be played over a connection.
+fn run_all(area: &str, at_least: usize) {
+    let cases = load_dir(&testkit::cases_dir(area)).unwrap_or_else(|error| panic!("{error}"));
+    let playable: Vec<&Case> = cases.iter().filter(|case| obstacle(case).is_none()).collect();
+    println!("{area}: {} of {} cases can be played", playable.len(), cases.len());
+    assert!(playable.len() >= at_least, "{area}: only {} cases", playable.len());
+    let failures: Vec<String> = playable.iter().filter_map(|case| play(case).err()).collect();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+/// Plays a case. One with a meter says nothing when the machine was too slow for the meter's rate;
+/// then it is played again.
+fn play(case: &Case) -> Result<(), String> {
+    let has_meter = case.steps.iter().any(|(_, step)| matches!(step, Step::Meter(_)));
+    loop {
+        let player = Player::start();
+        let began = Instant::now();
+        match player.play(case) {
+            Err(_) if has_meter && began.elapsed() > TOO_LATE => {}
+            played => return played,
+        }
+    }
+}
+
+#[test]
+fn the_cases_of_the_pipeline_run_through_the_wire() {
+    run_all("pipeline", 170);
+}
+
+#[test]
+fn the_actions_of_os_ken_run_through_the_wire() {
+    run_all("os-ken/action", 226);
+}
+
+#[test]
+fn the_matches_of_os_ken_run_through_the_wire() {
+    run_all("os-ken/match", 476);
+}
+
+#[test]
+fn what_is_otherwise_than_the_case_says_is_seen() {
+    let frame = "02000000000202000000000188b500000000";
+    for (steps, failure) in [
+        (format!("in: 1 {frame}\nout: 3 {frame}\n"), "nothing left by port 3"),
+        (format!("in: 1 {frame}\nout: 2 {frame}00ff\n"), "the frame is"),
+        (format!("in: 1 {frame}\n"), "nobody expected on port 2"),
+        (format!("in: 1 {frame}\nout: 2 {frame}\ndrop: no_match\n"), "drop_no_match is 0"),
+        ("error: OFPFMFC_OVERLAP\n".into(), "nothing was refused"),
+        ("flow: actions=group:1\n".into(), "refused with OFPBAC_BAD_OUT_GROUP"),
+        ("counter: table 0 active = 2\n".into(), "table 0 active is 1, expected 2"),
+        ("removed: idle\n".into(), "nothing was removed"),
+    ] {
+        let text = format!("case: a\nflow: in_port=1,actions=output:2\n{steps}");
+        let cases = parse(Path::new("a.case"), &text).unwrap();
+        let found = Player::start().patience(Duration::from_millis(300)).play(&cases[0]);
+        let found = found.expect_err(&steps);
+        assert!(found.contains(failure), "{found}");
+    }
+}
