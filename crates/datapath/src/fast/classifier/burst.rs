@@ -9,8 +9,10 @@ use packet::FlowKey;
 
 use super::Classifier;
 use super::group::Group;
+use super::hash::masked;
+use super::index::Probe;
+use super::records::Line;
 use crate::fast::op::EntryId;
-use crate::fast::pattern::MaskWord;
 
 /// Keys that are looked up together: a set of them is a word.
 pub const BURST: usize = 64;
@@ -24,11 +26,17 @@ struct Work<'a> {
     /// The keys that are asked for.
     asked: [u8; BURST],
     asked_len: usize,
-    /// Rank of the best entry so far.
+    /// The fields that all of them have.
+    present: u64,
+    /// No group was asked yet.
+    is_fresh: bool,
+    /// Rank of the best entry so far, and its id.
     best: [u64; BURST],
     id: [EntryId; BURST],
-    /// The keys that the group at hand may have something for.
+    /// The keys that the group at hand may have something for, and where they lie in it.
     open: [u8; BURST],
+    probes: [Probe<'a>; BURST],
+    /// Keys and the records they may meet.
     candidates: [(u8, u32); CANDIDATES],
 }
 
@@ -43,78 +51,95 @@ impl Classifier {
     /// Like [`Self::lookup_burst`] for those of at most [`BURST`] keys whose bit is set in `among`;
     /// the places of the others in `out` are left as they are.
     pub fn lookup_among(&self, keys: &[FlowKey], among: u64, out: &mut [Option<EntryId>]) {
-        let keys = &keys[..keys.len().min(BURST)];
-        let (rank, id) = match self.always.first_key_value() {
-            Some((rank, id)) => (*rank, *id),
-            None => (u64::MAX, EntryId(0)),
-        };
+        let asked = keys.len().min(out.len()).min(BURST);
+        let always = self.always.first_key_value();
+        let (rank, id) = always.map_or((u64::MAX, EntryId(0)), |(rank, id)| (*rank, *id));
         let mut work = Work {
-            keys,
+            keys: &keys[..asked],
             asked: [0; BURST],
             asked_len: 0,
+            present: u64::MAX,
+            is_fresh: true,
             best: [rank; BURST],
             id: [id; BURST],
             open: [0; BURST],
+            probes: [Probe::NONE; BURST],
             candidates: [(0, 0); CANDIDATES],
         };
-        for at in 0..keys.len().min(out.len()) {
-            work.asked[work.asked_len] = at as u8;
+        for (at, key) in work.keys.iter().enumerate() {
+            work.asked[work.asked_len % BURST] = at as u8;
             work.asked_len += (among >> at & 1) as usize;
+            work.present &= key.present();
         }
         self.ask_groups(&mut work);
         self.ask_list(&mut work);
         for at in &work.asked[..work.asked_len] {
-            let at = usize::from(*at);
+            let at = usize::from(*at) % BURST;
             out[at] = (work.best[at] != u64::MAX).then_some(work.id[at]);
         }
     }
 
-    fn ask_groups(&self, work: &mut Work<'_>) {
+    fn ask_groups<'a>(&'a self, work: &mut Work<'a>) {
         for group in self.groups.in_order() {
             let (open, is_worth) = work.open_for(group);
             if !is_worth {
                 return;
             }
-            match group.bits.words.len() {
-                1 => self.ask_group::<1>(group, work, open),
-                2 => self.ask_group::<2>(group, work, open),
-                3 => self.ask_group::<3>(group, work, open),
-                4 => self.ask_group::<4>(group, work, open),
-                5 => self.ask_group::<5>(group, work, open),
-                6 => self.ask_group::<6>(group, work, open),
+            match (group.bits.words.len(), group.is_exact) {
+                (1, true) => self.ask_exact::<1>(group, work, open),
+                (2, true) => self.ask_exact::<2>(group, work, open),
+                (3, true) => self.ask_exact::<3>(group, work, open),
+                (4, true) => self.ask_exact::<4>(group, work, open),
+                (5, true) => self.ask_exact::<5>(group, work, open),
+                (6, true) => self.ask_exact::<6>(group, work, open),
+                (1, _) => self.ask_mixed::<1>(group, work, open),
+                (2, _) => self.ask_mixed::<2>(group, work, open),
+                (3, _) => self.ask_mixed::<3>(group, work, open),
+                (4, _) => self.ask_mixed::<4>(group, work, open),
                 _ => self.ask_wide(group, work, open),
             }
         }
     }
 
-    /// A group whose mask has `N` words.
-    fn ask_group<const N: usize>(&self, group: &Group, work: &mut Work<'_>, open: usize) {
+    /// A group with one mask, of `N` words: what was hashed is what is compared.
+    fn ask_exact<'a, const N: usize>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
         let Some(words) = group.bits.words.first_chunk::<N>() else { return };
-        let mut hashes = [0; BURST];
-        for (at, hash) in work.open[..open].iter().zip(&mut hashes) {
-            *hash = self.secrets.of_key(&work.keys[usize::from(*at)], words);
-            group.index.prefetch(*hash);
+        let mut rows = [[0; N]; BURST];
+        for place in 0..open.min(BURST) {
+            let at = usize::from(work.open[place]) % BURST;
+            let row = masked(&work.keys[at], words);
+            rows[at] = row;
+            work.probes[place] = group.index.probe(self.secrets.of_row(&row));
         }
-        if group.is_exact {
-            self.probe(group, work, &hashes[..open], |key, slot| {
-                meets_words(words, key, self.records.get(slot).near())
-            });
-        } else {
-            self.probe(group, work, &hashes[..open], |key, slot| {
-                self.masks.meets(key, self.records.get(slot), slot, &self.records)
-            });
-        }
+        self.probe(group, work, open, |_, at, line, _| {
+            let row = &rows[at % BURST];
+            let differs = row.iter().zip(line.near()).fold(0, |bits, (a, b)| bits | (a ^ b));
+            differs == 0
+        });
     }
 
-    /// A group whose mask has more words than a record's first line.
-    fn ask_wide(&self, group: &Group, work: &mut Work<'_>, open: usize) {
-        let mut hashes = [0; BURST];
-        for (at, hash) in work.open[..open].iter().zip(&mut hashes) {
-            *hash = self.secrets.of_masked(&work.keys[usize::from(*at)], &group.bits.words);
-            group.index.prefetch(*hash);
+    /// A group with several masks, whose own mask has `N` words.
+    fn ask_mixed<'a, const N: usize>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+        let Some(words) = group.bits.words.first_chunk::<N>() else { return };
+        for place in 0..open.min(BURST) {
+            let at = usize::from(work.open[place]) % BURST;
+            let hash = self.secrets.of_row(&masked(&work.keys[at], words));
+            work.probes[place] = group.index.probe(hash);
         }
-        self.probe(group, work, &hashes[..open], |key, slot| {
-            self.masks.meets(key, self.records.get(slot), slot, &self.records)
+        self.probe(group, work, open, |keys, at, line, slot| {
+            self.masks.meets(&keys[at], line, slot, &self.records)
+        });
+    }
+
+    /// Any group.
+    fn ask_wide<'a>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+        for place in 0..open.min(BURST) {
+            let at = usize::from(work.open[place]) % BURST;
+            let hash = self.secrets.of_masked(&work.keys[at], &group.bits.words);
+            work.probes[place] = group.index.probe(hash);
+        }
+        self.probe(group, work, open, |keys, at, line, slot| {
+            self.masks.meets(&keys[at], line, slot, &self.records)
         });
     }
 
@@ -123,30 +148,27 @@ impl Classifier {
         &self,
         group: &Group,
         work: &mut Work<'_>,
-        hashes: &[u64],
-        meets: impl Fn(&FlowKey, u32) -> bool,
+        open: usize,
+        meets: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
         let mut found = 0;
-        for (place, hash) in hashes.iter().enumerate() {
-            let at = work.open[place];
-            if found + 1 >= CANDIDATES {
-                self.settle(work, found, &meets);
-                found = 0;
+        for place in 0..open.min(BURST) {
+            let (at, probe) = (work.open[place], work.probes[place]);
+            let first = probe.first();
+            work.candidates[found % CANDIDATES] = (at, first.slot);
+            found += first.found;
+            if first.has_rest {
+                group.index.rest(probe, first.rest, |slot| {
+                    if found >= BURST {
+                        self.settle(work, found, &meets);
+                        found = 0;
+                    }
+                    work.candidates[found % CANDIDATES] = (at, slot);
+                    found += 1;
+                });
             }
-            let mut first = 0;
-            let mut further = |slot| {
-                if found + 1 >= CANDIDATES {
-                    self.settle(work, found, &meets);
-                    found = 0;
-                }
-                work.candidates[found] = (at, slot);
-                found += 1;
-            };
-            let one = group.index.find_first(*hash, &mut first, &mut further);
-            work.candidates[found] = (at, first);
-            found += one;
         }
-        for (_, slot) in &work.candidates[..found] {
+        for (_, slot) in &work.candidates[..found.min(CANDIDATES)] {
             self.records.prefetch(*slot);
         }
         self.settle(work, found, &meets);
@@ -154,12 +176,16 @@ impl Classifier {
 
     /// Compares the candidates and keeps the best.
     #[inline(always)]
-    fn settle(&self, work: &mut Work<'_>, found: usize, meets: &impl Fn(&FlowKey, u32) -> bool) {
-        for place in 0..found {
-            let (at, slot) = work.candidates[place];
-            let at = usize::from(at);
-            let line = self.records.get(slot);
-            let better = line.rank() < work.best[at] && meets(&work.keys[at], slot);
+    fn settle(
+        &self,
+        work: &mut Work<'_>,
+        found: usize,
+        meets: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
+    ) {
+        for (at, slot) in &work.candidates[..found.min(CANDIDATES)] {
+            let at = usize::from(*at) % BURST;
+            let line = self.records.get(*slot);
+            let better = meets(work.keys, at, line, *slot) & (line.rank() < work.best[at]);
             work.best[at] = if better { line.rank() } else { work.best[at] };
             work.id[at] = if better { line.id() } else { work.id[at] };
         }
@@ -168,17 +194,16 @@ impl Classifier {
     fn ask_list(&self, work: &mut Work<'_>) {
         for item in self.list.items() {
             let mut open = 0;
-            for place in 0..work.asked_len {
-                let at = work.asked[place];
-                work.open[open] = at;
-                open += usize::from(work.best[usize::from(at)] > item.rank);
+            for at in &work.asked[..work.asked_len] {
+                work.open[open % BURST] = *at;
+                open += usize::from(work.best[usize::from(*at) % BURST] > item.rank);
             }
             if open == 0 {
                 return;
             }
             let line = self.records.get(item.slot);
             for at in &work.open[..open] {
-                let at = usize::from(*at);
+                let at = usize::from(*at) % BURST;
                 let meets = self.masks.meets(&work.keys[at], line, item.slot, &self.records);
                 work.best[at] = if meets { item.rank } else { work.best[at] };
                 work.id[at] = if meets { item.id } else { work.id[at] };
@@ -187,27 +212,24 @@ impl Classifier {
     }
 }
 
-/// Whether a key meets a value of few words; its fields are known to be present.
-#[inline(always)]
-fn meets_words<const N: usize>(words: &[MaskWord; N], key: &FlowKey, value: &[u64]) -> bool {
-    let mut differs = 0;
-    for at in 0..N {
-        differs |= (key.words()[usize::from(words[at].index)] & words[at].bits) ^ value[at];
-    }
-    differs == 0
-}
-
 impl Work<'_> {
     /// Lists the keys that the group may have something for, and says how many there are, and
     /// whether this group or a later one can still matter to any key.
     #[inline(always)]
     fn open_for(&mut self, group: &Group) -> (usize, bool) {
+        let needed = group.bits.present;
+        if self.is_fresh && needed & !self.present == 0 && self.best[0] == u64::MAX {
+            self.is_fresh = false;
+            self.open = self.asked;
+            return (self.asked_len, true);
+        }
+        self.is_fresh = false;
         let (mut open, mut is_worth) = (0, false);
         for at in &self.asked[..self.asked_len] {
-            let can_win = self.best[usize::from(*at)] > group.best;
+            let can_win = self.best[usize::from(*at) % BURST] > group.best;
             let key = &self.keys[usize::from(*at)];
-            self.open[open] = *at;
-            open += usize::from(can_win & (group.bits.present & !key.present() == 0));
+            self.open[open % BURST] = *at;
+            open += usize::from(can_win & (needed & !key.present() == 0));
             is_worth |= can_win;
         }
         (open, is_worth)

@@ -1,50 +1,36 @@
 //! A sequence that grows without ever moving what it holds: a growing classifier of a million
 //! entries must never pause to copy itself.
 //!
-//! The first chunk doubles, so that small tables stay small; further ones have a fixed size. It
-//! must never be indexed out of its length.
+//! It must never be indexed out of its length.
 
-const SHIFT: u32 = 10;
-const CHUNK: usize = 1 << SHIFT;
-
-/// Places of one chunk: a run of places within a chunk is contiguous.
-pub(super) const CHUNK_PLACES: u32 = CHUNK as u32;
-
-/// A sequence of up to 2^32 items.
+/// A sequence of up to 2^32 items in chunks of `CHUNK`, a power of two. Items of one chunk lie side
+/// by side.
 #[derive(Debug)]
-pub(super) struct Chunked<T> {
-    first: Vec<T>,
-    further: Vec<Box<[T; CHUNK]>>,
+pub(super) struct Chunked<T, const CHUNK: usize> {
+    chunks: Vec<Box<[T; CHUNK]>>,
     len: u32,
 }
 
-impl<T> Default for Chunked<T> {
+impl<T, const CHUNK: usize> Default for Chunked<T, CHUNK> {
     fn default() -> Self {
-        Self { first: Vec::new(), further: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), len: 0 }
     }
 }
 
-impl<T: Copy + Default> Chunked<T> {
+impl<T: Copy + Default, const CHUNK: usize> Chunked<T, CHUNK> {
+    #[inline(always)]
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
     #[inline(always)]
     pub(super) fn get(&self, at: u32) -> &T {
-        let (chunk, place) = ((at >> SHIFT) as usize, at as usize % CHUNK);
-        match chunk {
-            0 => &self.first[place],
-            _ => &self.further[chunk - 1][place],
-        }
+        &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
     #[inline(always)]
     pub(super) fn get_mut(&mut self, at: u32) -> &mut T {
-        let (chunk, place) = ((at >> SHIFT) as usize, at as usize % CHUNK);
-        match chunk {
-            0 => &mut self.first[place],
-            _ => &mut self.further[chunk - 1][place],
-        }
+        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 
     /// Adds an item and says where it is.
@@ -52,16 +38,11 @@ impl<T: Copy + Default> Chunked<T> {
         let at = self.len;
         assert!(at < u32::MAX, "a sequence has less than 2^32 items");
         self.len += 1;
-        if (at as usize) < CHUNK {
-            self.first.truncate(at as usize);
-            self.first.push(item);
-        } else {
-            if at.is_multiple_of(CHUNK_PLACES) && self.further.len() < (at >> SHIFT) as usize {
-                let chunk = vec![T::default(); CHUNK].into_boxed_slice();
-                self.further.extend(<Box<[T; CHUNK]>>::try_from(chunk));
-            }
-            *self.get_mut(at) = item;
+        if at as usize / CHUNK == self.chunks.len() {
+            let chunk = vec![T::default(); CHUNK].into_boxed_slice();
+            self.chunks.extend(<Box<[T; CHUNK]>>::try_from(chunk));
         }
+        *self.get_mut(at) = item;
         at
     }
 
@@ -71,14 +52,14 @@ impl<T: Copy + Default> Chunked<T> {
         let at = self.len.checked_sub(1)?;
         let item = *self.get(at);
         self.len = at;
-        self.further.truncate((at >> SHIFT) as usize + 1);
+        self.chunks.truncate(at as usize / CHUNK + 2);
         Some(item)
     }
 
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let items = self.first.capacity() + self.further.len() * CHUNK;
-        items * size_of::<T>() + self.further.capacity() * size_of::<Box<[T; CHUNK]>>()
+        self.chunks.len() * size_of::<[T; CHUNK]>()
+            + self.chunks.capacity() * size_of::<Box<[T; CHUNK]>>()
     }
 }
 
@@ -88,7 +69,7 @@ mod tests {
 
     #[test]
     fn keeps_what_it_is_given_through_growing_and_shrinking() {
-        let mut items = Chunked::<u32>::default();
+        let mut items = Chunked::<u32, 64>::default();
         for round in 0..3 {
             for n in 0..5000 {
                 assert_eq!(items.push(n ^ round), n);

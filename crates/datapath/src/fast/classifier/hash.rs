@@ -28,18 +28,17 @@ impl Secrets {
         }))
     }
 
-    /// The hash of a key under a mask of `N` words.
+    /// The hash of `N` masked words.
     #[inline(always)]
-    pub(super) fn of_key<const N: usize>(&self, key: &FlowKey, mask: &[MaskWord; N]) -> u64 {
-        let word = |at: usize| key.words()[usize::from(mask[at].index)] & mask[at].bits;
+    pub(super) fn of_row<const N: usize>(&self, row: &[u64; N]) -> u64 {
         let mut hash = 0;
         let mut at = 0;
         while at + 1 < N {
-            hash ^= fold(word(at) ^ self.0[at], word(at + 1) ^ self.0[at + 1]);
+            hash ^= fold(row[at] ^ self.0[at], row[at + 1] ^ self.0[at + 1]);
             at += 2;
         }
         if at < N {
-            hash ^= fold(word(at) ^ self.0[at], self.0[at + 1]);
+            hash ^= fold(row[at] ^ self.0[at], self.0[at + 1]);
         }
         hash
     }
@@ -69,7 +68,7 @@ impl Secrets {
 
     #[inline(always)]
     fn of_slice<const N: usize>(&self, key: &FlowKey, mask: &[MaskWord]) -> u64 {
-        mask.first_chunk::<N>().map_or(0, |mask| self.of_key(key, mask))
+        mask.first_chunk::<N>().map_or(0, |mask| self.of_row(&masked(key, mask)))
     }
 
     #[cold]
@@ -80,6 +79,13 @@ impl Secrets {
         }
         self.of_words(&words[..mask.len()])
     }
+}
+
+/// The words of a key that a mask looks at.
+#[inline(always)]
+pub(super) fn masked<const N: usize>(key: &FlowKey, mask: &[MaskWord; N]) -> [u64; N] {
+    let words = key.words();
+    std::array::from_fn(|at| words[usize::from(mask[at].index)] & mask[at].bits)
 }
 
 #[inline(always)]
@@ -122,7 +128,7 @@ mod tests {
         for n in 0..25_600_u32 {
             let mut key = FlowKey::default();
             key.set(Field::Ipv4Dst, n.into());
-            let hash = secrets.of_key(&key, &mask);
+            let hash = secrets.of_masked(&key, &mask);
             low[hash as usize % 256] += 1;
             high[(hash >> 56) as usize] += 1;
         }

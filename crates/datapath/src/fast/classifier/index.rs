@@ -11,6 +11,8 @@ use crate::fast::sys::{equal_tags, prefetch};
 
 /// Records of one bucket.
 const WAYS: usize = 12;
+/// Buckets of one chunk: 4 KiB.
+const CHUNK: usize = 64;
 /// Average load at which one more bucket comes, and below which one goes.
 const LOAD_MAX: u32 = 7;
 const LOAD_MIN: u32 = 3;
@@ -68,11 +70,53 @@ fn tag_of(hash: u64) -> u8 {
     ((hash >> 56) as u8).max(1)
 }
 
+/// A place in an index that is about to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe<'a> {
+    bucket: &'a Bucket,
+    tag: u8,
+}
+
+/// What the first bucket of a probe holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First {
+    /// The first candidate; some other record when `found` is zero.
+    pub(super) slot: u32,
+    /// One if there is a candidate, zero if not: a number and no branch, because it would be a
+    /// coin flip.
+    pub(super) found: usize,
+    /// Further candidates of the bucket, for [`Index::rest`].
+    pub(super) rest: u32,
+    /// Whether there is anything for [`Index::rest`]; rare.
+    pub(super) has_rest: bool,
+}
+
+impl Probe<'_> {
+    /// A place where there is nothing, for lists that are not filled yet.
+    pub(super) const NONE: Self = Self { bucket: &EMPTY, tag: 1 };
+
+    #[inline(always)]
+    pub(super) fn first(self) -> First {
+        let tagged = self.bucket.tagged(self.tag);
+        // Without a candidate the bit behind the last way leads to the last way.
+        let way = (tagged | 1 << (WAYS - 1)).trailing_zeros() as usize;
+        let rest = tagged & tagged.wrapping_sub(1);
+        First {
+            slot: self.bucket.slots[way % WAYS],
+            found: usize::from(tagged != 0),
+            rest,
+            has_rest: rest != 0 || self.bucket.next() != 0,
+        }
+    }
+}
+
+static EMPTY: Bucket = Bucket { tags: [0; 16], slots: [0; WAYS] };
+
 /// A growing hash of places of records.
 #[derive(Debug)]
 pub(super) struct Index {
-    buckets: Chunked<Bucket>,
-    overflow: Chunked<Bucket>,
+    buckets: Chunked<Bucket, CHUNK>,
+    overflow: Chunked<Bucket, CHUNK>,
     /// First free overflow bucket plus one; linked by `next`.
     overflow_free: u32,
     /// The power of two that is not below the number of buckets, minus one.
@@ -101,10 +145,12 @@ impl Index {
         if wide < self.buckets.len() { wide } else { hash as u32 & self.mask >> 1 }
     }
 
-    /// Asks for the line where the hash lies.
+    /// Where a hash lies; its line is asked for.
     #[inline(always)]
-    pub(super) fn prefetch(&self, hash: u64) {
-        prefetch(self.buckets.get(self.bucket_of(hash)));
+    pub(super) fn probe(&self, hash: u64) -> Probe<'_> {
+        let bucket = self.buckets.get(self.bucket_of(hash));
+        prefetch(bucket);
+        Probe { bucket, tag: tag_of(hash) }
     }
 
     /// Calls `found` with every record that may have the hash.
@@ -123,37 +169,18 @@ impl Index {
         }
     }
 
-    /// Like [`Self::find`], for a caller with a list: the first candidate is written to `first` in
-    /// any case and counts when this says 1. In most probes of a group there is none, in most
-    /// others one, and a branch on which would be a coin flip.
-    #[inline(always)]
-    pub(super) fn find_first(
-        &self,
-        hash: u64,
-        first: &mut u32,
-        mut further: impl FnMut(u32),
-    ) -> usize {
-        let tag = tag_of(hash);
-        let bucket = self.buckets.get(self.bucket_of(hash));
-        let tagged = bucket.tagged(tag);
-        *first = bucket.slots[tagged.trailing_zeros() as usize % WAYS];
-        let rest = tagged & tagged.wrapping_sub(1);
-        if rest != 0 || bucket.next() != 0 {
-            self.find_rest(bucket, rest, tag, &mut further);
-        }
-        usize::from(tagged != 0)
-    }
-
-    fn find_rest(&self, bucket: &Bucket, rest: u32, tag: u8, further: &mut impl FnMut(u32)) {
-        let (mut bucket, mut tagged) = (bucket, rest);
+    /// What [`Probe::first`] left.
+    #[cold]
+    pub(super) fn rest(&self, probe: Probe<'_>, rest: u32, mut found: impl FnMut(u32)) {
+        let (mut bucket, mut tagged) = (probe.bucket, rest);
         loop {
             while tagged != 0 {
-                further(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
+                found(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
                 tagged &= tagged - 1;
             }
             let Some(next) = bucket.next().checked_sub(1) else { return };
             bucket = self.overflow.get(next);
-            tagged = bucket.tagged(tag);
+            tagged = bucket.tagged(probe.tag);
         }
     }
 
@@ -322,9 +349,12 @@ mod tests {
     fn found(index: &Index, slot: u32) -> Vec<u32> {
         let mut all = Vec::new();
         index.find(hash_of(slot), |slot| all.push(slot));
-        let (mut first, mut further) = (0, Vec::new());
-        let one = index.find_first(hash_of(slot), &mut first, |slot| further.push(slot));
-        further.splice(0..0, std::iter::repeat_n(first, one));
+        let probe = index.probe(hash_of(slot));
+        let first = probe.first();
+        let mut further: Vec<u32> = std::iter::repeat_n(first.slot, first.found).collect();
+        if first.has_rest {
+            index.rest(probe, first.rest, |slot| further.push(slot));
+        }
         assert_eq!(all, further);
         all
     }

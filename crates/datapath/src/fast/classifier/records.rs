@@ -3,12 +3,15 @@
 //! A record is `[id and mask, rank, value...]`; masks with more words take two or three lines that
 //! lie side by side. A record must never move: indexes and lists hold its place.
 
-use super::chunked::{CHUNK_PLACES, Chunked};
+use super::chunked::Chunked;
 use crate::fast::op::EntryId;
 use crate::fast::sys::prefetch;
 
 /// Words of a value that lie in a record's first line.
 pub(super) const NEAR: usize = 6;
+/// Lines of one chunk: 16 KiB, so that small tables are small and the list of the chunks of a
+/// million records still lies in a near cache.
+const CHUNK: usize = 256;
 const HEAD: usize = 2;
 const LINE: usize = 8;
 const LINES_MAX: usize = (HEAD + packet::WORDS).div_ceil(LINE);
@@ -67,7 +70,7 @@ fn lines_of(words: usize) -> usize {
 /// All records of a classifier.
 #[derive(Debug)]
 pub(super) struct Records {
-    lines: Chunked<Line>,
+    lines: Chunked<Line, CHUNK>,
     /// First free record of each size in lines; linked by word 0.
     free: [u32; LINES_MAX],
 }
@@ -135,7 +138,7 @@ impl Records {
             return free;
         }
         // Records do not lie across chunks; what is left of one goes to small records.
-        while self.lines.len() % CHUNK_PLACES + lines as u32 > CHUNK_PLACES {
+        while self.lines.len() as usize % CHUNK + lines > CHUNK {
             let odd = self.lines.push(Line::default());
             self.link(odd, 1);
         }
