@@ -19,7 +19,12 @@ const RESERVED: [PortNo; 6] = [
 ];
 
 fn port(rng: &mut Rng) -> PortNo {
-    if rng.percent(80) { PortNo(1 + rng.below(6) as u32) } else { *rng.pick(&RESERVED) }
+    match rng.weighted(&[80, 4, 16]) {
+        // The ingress port is mostly 1.
+        0 => PortNo(*rng.pick(&[1, 2, 2, 2, 3, 3, 4])),
+        1 => PortNo(5 + rng.below(2) as u32),
+        _ => *rng.pick(&RESERVED),
+    }
 }
 
 fn output(rng: &mut Rng) -> Action {
@@ -47,7 +52,7 @@ fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
 
 /// One action; `key` gives values that some packets have.
 pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
-    match rng.weighted(&[30, 22, 6, 4, 4, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3]) {
+    match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3]) {
         0 => output(rng),
         1 => set_field(matching, key, rng),
         2 => Action::Group(GroupId(1 + rng.below(6) as u32)),
@@ -90,7 +95,7 @@ fn action_1_0(key: &FlowKey, rng: &mut Rng) -> Action {
 pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Vec<Action> {
     let mut list: Vec<Action> =
         (0..rng.weighted(&[40, 25, 15, 10, 10])).map(|_| action(matching, key, rng)).collect();
-    if rng.percent(75) {
+    if rng.percent(85) {
         list.push(output(rng));
     }
     list
@@ -122,7 +127,7 @@ pub(crate) fn instructions(
         let mask = *rng.pick(&[1, 2, 3, u64::MAX]);
         all.push(Instruction::WriteMetadata { metadata: rng.below(4) & mask, mask });
     }
-    if rng.percent(8) {
+    if rng.percent(12) {
         all.push(Instruction::Meter(MeterId(1 + rng.below(3) as u32)));
     }
     let turn = rng.index(all.len() + 1);
@@ -146,8 +151,7 @@ pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Rng) -> Ve
     let bucket = |_| {
         let weight = if group_type == GroupType::Select { rng.below(4) as u16 } else { 0 };
         let watches_port = group_type == GroupType::FastFailover || rng.percent(15);
-        let watch_port =
-            if watches_port { PortNo(1 + rng.below(5) as u32) } else { PortNo::ANY };
+        let watch_port = if watches_port { PortNo(1 + rng.below(5) as u32) } else { PortNo::ANY };
         let watch_group =
             if rng.percent(8) { GroupId(1 + rng.below(6) as u32) } else { GroupId::ANY };
         let mut actions: Vec<Action> =

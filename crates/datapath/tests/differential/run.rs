@@ -10,8 +10,8 @@ use openflow::message::PacketIn;
 use openflow::{GroupId, MeterId, PortNo, QueueId};
 use packet::PacketBuf;
 
-use crate::scenario::{Scenario, Step};
 use crate::how::How;
+use crate::scenario::{Scenario, Step};
 
 /// What became of a batch, in a form in which a forwarder that sends port by port can say it: in
 /// order for each port and for the controller, and how many went nowhere for each reason.
@@ -133,9 +133,7 @@ impl Pair<'_> {
             Step::MeterMod(meter_mod) => {
                 same("meter-mod", r.meter_mod(meter_mod, now), f.meter_mod(meter_mod, now))
             }
-            Step::PortMod(port_mod) => {
-                same("port-mod", r.port_mod(port_mod), f.port_mod(port_mod))
-            }
+            Step::PortMod(port_mod) => same("port-mod", r.port_mod(port_mod), f.port_mod(port_mod)),
             Step::PortSet(desc) => {
                 same("port", r.port_set(desc.clone(), now), f.port_set(desc.clone(), now))
             }

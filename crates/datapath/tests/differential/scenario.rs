@@ -9,7 +9,7 @@ use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
-use openflow::{Cookie, GroupId, MacAddr, Match, MeterId, PortNo, TableId, Version};
+use openflow::{Cookie, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, TableId, Version};
 use packet::{FlowKey, Meta, extract};
 
 use crate::frames::Universe;
@@ -94,7 +94,6 @@ struct Maker {
     rng: Rng,
     size: Size,
     config: Config,
-    universe: Universe,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
     /// Matches that were used, for strict commands and for entries of the same shape.
@@ -119,7 +118,7 @@ impl Maker {
         };
         let config = Config { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
-        Self { size, config, universe, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
+        Self { size, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
     }
 
     fn begin(&mut self) {
@@ -127,9 +126,14 @@ impl Maker {
             let desc = self.port(number);
             self.steps.push(Step::PortSet(desc));
         }
-        for _ in 0..3 {
+        for _ in 0..4 {
             self.meter_mod();
             self.group_mod();
+        }
+        for table in 0..self.config.n_tables {
+            if self.rng.percent(60) {
+                self.table_miss(table);
+            }
         }
         for _ in 0..self.size.entries {
             self.flow_mod(&[100, 0, 0, 0, 0]);
@@ -139,7 +143,7 @@ impl Maker {
     /// Some commands, many packets, and a look at everything.
     fn round(&mut self) {
         for _ in 0..self.rng.below(8) {
-            match self.rng.weighted(&[65, 10, 5, 5, 3, 3, 4, 5]) {
+            match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5]) {
                 0 => self.flow_mod(&[55, 15, 10, 8, 12]),
                 1 => self.group_mod(),
                 2 => self.meter_mod(),
@@ -171,7 +175,7 @@ impl Maker {
 
     fn batch(&mut self) {
         let rng = &mut self.rng;
-        let port = PortNo(1 + rng.weighted(&[60, 20, 10, 6, 2, 2]) as u32);
+        let port = PortNo(1 + rng.weighted(&[62, 22, 10, 5, 1, 1]) as u32);
         let len = if rng.percent(80) { self.size.batch } else { 1 + rng.index(self.size.batch) };
         // Some of the frames, so that flows repeat, or one of them again and again.
         let hot = rng.percent(20).then(|| rng.index(self.frames.len()) as u32);
@@ -207,6 +211,22 @@ impl Maker {
         let highest = u64::from(self.config.n_tables);
         let end = 1 + self.rng.below(highest.min(4));
         TableId(if self.rng.percent(3) { 255 } else { self.rng.below(end) as u8 })
+    }
+
+    /// An entry for all that no other one takes, mostly leading to the next table.
+    fn table_miss(&mut self, table: u8) {
+        let mut flow_mod = FlowMod::new(FlowModCommand::Add);
+        flow_mod.priority = 0;
+        flow_mod.table_id = TableId(table);
+        let rng = &mut self.rng;
+        let leads = table + 1 < self.config.n_tables && rng.percent(85);
+        flow_mod.instructions = if leads {
+            vec![Instruction::GotoTable(TableId(table + 1))]
+        } else {
+            actions::simple(rng)
+        };
+        self.used.push((flow_mod.table_id, 0, Match::any()));
+        self.steps.push(Step::FlowMod(Version::V1_3, Box::new(flow_mod), None));
     }
 
     fn flow_mod(&mut self, weights: &[u64; 5]) {
@@ -269,8 +289,7 @@ impl Maker {
         let types =
             [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover];
         let group_type = *rng.pick(&types);
-        let commands =
-            [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::Delete];
+        let commands = [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::Delete];
         let command = commands[rng.weighted(&[60, 30, 10])];
         let all = command == GroupModCommand::Delete && rng.percent(20);
         let group_id = if all { GroupId::ALL } else { GroupId(1 + rng.below(6) as u32) };
@@ -280,8 +299,7 @@ impl Maker {
 
     fn meter_mod(&mut self) {
         let rng = &mut self.rng;
-        let commands =
-            [MeterModCommand::Add, MeterModCommand::Modify, MeterModCommand::Delete];
+        let commands = [MeterModCommand::Add, MeterModCommand::Modify, MeterModCommand::Delete];
         let command = commands[rng.weighted(&[60, 30, 10])];
         let unit = *rng.pick(&[MeterFlags::KBPS, MeterFlags::PKTPS]);
         let mut flags = unit | MeterFlags::STATS;
@@ -303,7 +321,7 @@ impl Maker {
     fn port(&mut self, number: u32) -> PortDesc {
         let mut state = PortState::LIVE;
         let rng = &mut self.rng;
-        if rng.percent(12) {
+        if rng.percent(7) {
             state = *rng.pick(&[
                 PortState::LINK_DOWN,
                 PortState::BLOCKED | PortState::LIVE,
@@ -325,7 +343,7 @@ impl Maker {
             PortConfig::NO_PACKET_IN,
         ];
         let mask = *rng.pick(&bits);
-        let config = if rng.percent(40) { mask } else { PortConfig::empty() };
+        let config = if rng.percent(25) { mask } else { PortConfig::empty() };
         self.steps.push(Step::PortMod(PortMod {
             port_no: PortNo(port),
             hw_addr: address(port),
