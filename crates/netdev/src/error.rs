@@ -44,6 +44,25 @@ pub enum PortError {
         /// What is wrong there.
         reason: String,
     },
+    /// This program was built without what the kind needs.
+    #[error(
+        "port {name}: this weir was built without the cargo feature {feature}; build it with \
+         `cargo build --release --features {feature}`"
+    )]
+    NotBuilt {
+        /// The port's spec.
+        name: String,
+        /// The cargo feature.
+        feature: &'static str,
+    },
+    /// A driver outside of the kernel refuses.
+    #[error("port {name}: {source}")]
+    Driver {
+        /// The port's spec.
+        name: String,
+        /// What it says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Any other failure of a system call.
     #[error("{what}: {source}")]
     Io {

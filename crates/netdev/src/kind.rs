@@ -21,6 +21,8 @@ pub enum PortKind {
     Pcap,
     /// Nothing: receives nothing and takes everything.
     Null,
+    /// A device that DPDK drives; needs the cargo feature `dpdk`.
+    Dpdk,
 }
 
 /// One kind in the table.
@@ -108,6 +110,15 @@ pub const KINDS: &[KindRow] = &[
         help: "receives nothing and takes everything",
         options: &[],
         open: kinds::null::open,
+    },
+    KindRow {
+        kind: PortKind::Dpdk,
+        word: "dpdk",
+        name_hint: "DEVARGS",
+        help: "a device that DPDK drives, by its devargs (cargo feature dpdk; EAL options in \
+               WEIR_DPDK_EAL, number of buffers in WEIR_DPDK_BUFFERS)",
+        options: &[],
+        open: kinds::dpdk::open,
     },
 ];
 

@@ -11,6 +11,7 @@
 //! | `memory:/a/path` | a wire between two processes | the same |
 //! | `pcap:FILE` | a capture file | `loop=false` or `true`, `write=false` or `true` |
 //! | `null:` | receives nothing, takes everything | |
+//! | `dpdk:DEVARGS` | a device that DPDK drives (cargo feature `dpdk`) | |
 //!
 //! ```
 //! use netdev::{Port, open_text};

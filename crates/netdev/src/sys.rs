@@ -3,6 +3,8 @@
 
 pub mod affinity;
 pub mod cpu;
+#[cfg(feature = "dpdk")]
+pub(crate) mod dpdk;
 pub mod ethtool;
 pub mod event;
 pub(crate) mod ifreq;

@@ -123,11 +123,11 @@ impl Client {
         })
     }
 
-    /// Takes a port down, so that the switch receives nothing by it any more.
+    /// Takes a port up, or down, so that the switch receives nothing by it any more.
     ///
     /// # Errors
     /// An error message that has come, no answer, or no such port.
-    pub(super) fn take_down(&mut self, port: PortNo) -> Result<()> {
+    pub(super) fn set_port(&mut self, port: PortNo, up: bool) -> Result<()> {
         let body = MultipartRequestBody::PortDesc;
         let asked =
             self.send(&Message::MultipartRequest(MultipartRequest { body, more: false }))?;
@@ -143,7 +143,8 @@ impl Client {
         let Some(desc) = all.into_iter().find(|desc| desc.port_no == port) else {
             bail!("the switch has no port {port}")
         };
-        let (config, mask) = (PortConfig::PORT_DOWN, PortConfig::PORT_DOWN);
+        let mask = PortConfig::PORT_DOWN;
+        let config = if up { PortConfig::empty() } else { mask };
         let advertise = PortFeatures::empty();
         let change = PortMod { port_no: port, hw_addr: desc.hw_addr, config, mask, advertise };
         self.send(&Message::PortMod(change))?;

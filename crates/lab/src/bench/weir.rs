@@ -13,7 +13,7 @@ use openflow::port::PortStats;
 use serde_json::Value;
 
 use super::client::{Client, Loaded};
-use super::settings::{Cache, PortsKind, Settings};
+use super::settings::{Cache, Settings};
 use super::subject::{Counts, Subject, settle};
 use super::workload::Workload;
 use crate::cancel::Cancel;
@@ -23,6 +23,8 @@ use crate::process::{self, Process};
 const START_LIMIT: Duration = Duration::from_secs(60);
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 const CTL_LIMIT: Duration = Duration::from_secs(20);
+/// How often a port that was taken down is looked at.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// How long packets in flight may take to leave.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
@@ -37,6 +39,8 @@ pub(super) struct Weir {
     cancel: Cancel,
     /// From when the switch's own clock is counted.
     start: Instant,
+    /// Packets that met no flow entry before there was one.
+    lost_before: i64,
     /// How the flow entries were loaded; `None` in a wire mode.
     pub(super) loaded: Option<Loaded>,
 }
@@ -60,14 +64,19 @@ impl Weir {
         process.wait_for_text("ready", START_LIMIT, cancel)?;
         let mut client = None;
         let mut loaded = None;
+        let mut lost_before = 0;
         if wire.is_none() {
             let client = client.insert(Client::connect(&socket, cancel)?);
+            client.set_port(PortNo(1), false)?;
+            lost_before = settled_difference(client, cancel)?;
             loaded = Some(client.load(workload.flow_mods()?)?);
+            client.set_port(PortNo(1), true)?;
         }
         Ok(Self {
             process,
             client,
             start: Instant::now(),
+            lost_before,
             program: settings.weir.clone(),
             folder: folder.to_owned(),
             cancel: cancel.clone(),
@@ -119,27 +128,26 @@ impl Weir {
     /// The counters cannot be read.
     pub(super) fn lost(&mut self) -> Result<i64> {
         let Some(client) = &mut self.client else { return Ok(0) };
-        client.take_down(PortNo(1))?;
-        let mut last = None;
-        let mut lost = Ok(0);
-        self.cancel.poll(DRAIN_LIMIT, || {
-            let now = client.port_stats().and_then(|stats| {
-                let (first, second) = (port(&stats, 1)?, port(&stats, 2)?);
-                let came = first.rx_packets.saturating_sub(first.rx_dropped);
-                Ok((i64::try_from(came)? - i64::try_from(second.tx_packets)?, second.tx_packets))
-            });
-            match now {
-                Ok(now) => {
-                    lost = Ok(now.0);
-                    last.replace(now) == Some(now)
-                }
-                Err(error) => {
-                    lost = Err(error);
-                    true
-                }
-            }
-        })?;
-        lost
+        client.set_port(PortNo(1), false)?;
+        Ok(settled_difference(client, &self.cancel)? - self.lost_before)
+    }
+}
+
+/// Packets received by port 1, which has been taken down, less those sent by port 2, once both
+/// counters stand still.
+fn settled_difference(client: &mut Client, cancel: &Cancel) -> Result<i64> {
+    let start = Instant::now();
+    let mut last = None;
+    loop {
+        let stats = client.port_stats()?;
+        let (first, second) = (port(&stats, 1)?, port(&stats, 2)?);
+        let came = first.rx_packets.saturating_sub(first.rx_dropped);
+        let now = (i64::try_from(came)? - i64::try_from(second.tx_packets)?, second.tx_packets);
+        if last.replace(now) == Some(now) {
+            return Ok(now.0);
+        }
+        ensure!(start.elapsed() < DRAIN_LIMIT, "port 1 was taken down and goes on receiving");
+        cancel.sleep(DRAIN_STEP)?;
     }
 }
 
@@ -174,9 +182,6 @@ fn command_line(
         Cache::Off => {
             command.args(["--caches", "off"]);
         }
-    }
-    if settings.ports == PortsKind::Dpdk {
-        command.env("WEIR_DPDK_LCORE", settings.control_core().to_string());
     }
     command
 }

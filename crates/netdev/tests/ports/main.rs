@@ -5,6 +5,7 @@
 
 mod af_packet;
 mod contract;
+mod dpdk;
 mod links;
 mod monitor;
 mod spawned;

@@ -1,0 +1,104 @@
+//! The DPDK port itself.
+
+use std::os::fd::BorrowedFd;
+
+use packet::{Batch, PacketBuf, Pool};
+
+use crate::error::PortError;
+use crate::port::{Port, PortCounters, PortInfo};
+use crate::spec::PortSpec;
+use crate::sys::dpdk::{BURST, Device};
+
+/// A device that DPDK drives.
+pub(super) struct Dpdk {
+    name: String,
+    device: Device,
+    counters: PortCounters,
+    /// For copies, where a caller keeps its frames.
+    copies: Vec<PacketBuf>,
+}
+
+impl Dpdk {
+    /// Makes and starts the device that the name of `spec`, devargs, tells.
+    pub(super) fn open(spec: &PortSpec) -> Result<Self, PortError> {
+        let name = spec.name().to_owned();
+        let device = Device::open(&name)
+            .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
+        Ok(Self { name, device, counters: PortCounters::default(), copies: Vec::new() })
+    }
+}
+
+impl Port for Dpdk {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        let (frames, _) = batch.parts_mut();
+        let start = frames.len();
+        let count = self.device.rx(frames, max);
+        let bytes: usize = frames.iter().skip(start).map(PacketBuf::len).sum();
+        self.counters.rx_packets += count as u64;
+        self.counters.rx_bytes += bytes as u64;
+        Ok(count)
+    }
+
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        let mut sent = 0;
+        for part in frames.chunks(BURST) {
+            self.copies.extend(part.iter().cloned());
+            let (count, bytes) = self.device.tx(&mut self.copies, drop);
+            self.copies.clear();
+            self.counters.tx_packets += count as u64;
+            self.counters.tx_bytes += bytes;
+            sent += count;
+            if count < part.len() {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn tx_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> Result<usize, PortError> {
+        let mut taken = 0;
+        while !frames.is_empty() {
+            let offered = frames.len().min(BURST);
+            let (sent, bytes) = self.device.tx(frames, |buf| pool.give(buf));
+            self.counters.tx_packets += sent as u64;
+            self.counters.tx_bytes += bytes;
+            self.counters.tx_drops += (offered - sent) as u64;
+            taken += offered;
+        }
+        Ok(taken)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn info(&mut self) -> PortInfo {
+        let facts = self.device.facts();
+        let known = facts.unwrap_or_default();
+        PortInfo {
+            name: self.name.clone(),
+            kind: "dpdk",
+            mac: known.mac,
+            mtu: known.mtu.into(),
+            link_up: known.link_up(),
+            speed_bps: u64::from(known.speed_mbps) * 1_000_000,
+            full_duplex: facts.map(|facts| facts.full_duplex()),
+            exists: facts.is_some(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        let losses = self.device.losses();
+        PortCounters {
+            rx_drops: losses.rx_missed,
+            rx_errors: losses.rx_errors,
+            tx_errors: losses.tx_errors,
+            ..self.counters
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! DPDK's environment and its Ethernet devices, through the shim in `dpdk/shim.c`.
+//!
+//! The environment (EAL) starts once in a process, with the first device, and lives as long; what
+//! configures devices is serialised here, since DPDK does not do it. By default nothing is left in
+//! the file system: memory is anonymous, and there are no sockets. Buffers (mbufs) are handed out
+//! as frames in foreign memory, so that what comes from a device can leave by one without a copy.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+
+use packet::{Foreign, HEADROOM, Owner, PacketBuf};
+
+/// The variable with EAL options in place of [`EAL_DEFAULT`].
+pub(crate) const EAL_VARIABLE: &str = "WEIR_DPDK_EAL";
+
+/// EAL options unless [`EAL_VARIABLE`] says others: no NIC is touched, no file is left behind.
+const EAL_DEFAULT: &str = "--no-pci --in-memory --no-telemetry --log-level=5";
+
+/// The variable with the number of buffers that all devices share.
+const BUFFERS_VARIABLE: &str = "WEIR_DPDK_BUFFERS";
+
+/// Buffers unless [`BUFFERS_VARIABLE`] says another number: 320 MB. A power of two less one fits
+/// DPDK's rings best.
+const BUFFERS_DEFAULT: u32 = (1 << 17) - 1;
+
+/// The fewest buffers that make sense: rings and caches hold thousands.
+const BUFFERS_MIN: u32 = (1 << 13) - 1;
+
+/// Most frames in one call of the shim.
+pub(crate) const BURST: usize = 64;
+
+/// A frame as the shim sees it: its layout is `struct weir_frame`'s.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Raw {
+    object: *mut c_void,
+    base: *mut u8,
+    start: u32,
+    len: u32,
+}
+
+const EMPTY: Raw =
+    Raw { object: std::ptr::null_mut(), base: std::ptr::null_mut(), start: 0, len: 0 };
+
+/// What a device is: the layout is `struct weir_facts`'s.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) mac: [u8; 6],
+    pub(crate) mtu: u16,
+    pub(crate) speed_mbps: u32,
+    link_up: u8,
+    full_duplex: u8,
+    _pad: [u8; 2],
+}
+
+impl Facts {
+    pub(crate) fn link_up(self) -> bool {
+        self.link_up != 0
+    }
+
+    pub(crate) fn full_duplex(self) -> bool {
+        self.full_duplex != 0
+    }
+}
+
+/// What a device has lost: the layout is `struct weir_losses`'s.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Losses {
+    pub(crate) rx_missed: u64,
+    pub(crate) rx_errors: u64,
+    pub(crate) tx_errors: u64,
+}
+
+unsafe extern "C" {
+    fn weir_dpdk_init(argc: c_int, argv: *mut *mut c_char) -> c_int;
+    fn weir_dpdk_pool(name: *const c_char, count: u32) -> *mut c_void;
+    fn weir_dpdk_attach(devargs: *const c_char) -> c_int;
+    fn weir_dpdk_detach(port: u16) -> c_int;
+    fn weir_dpdk_start(port: u16, queues: u16, pool: *mut c_void) -> c_int;
+    fn weir_dpdk_rx(port: u16, queue: u16, out: *mut Raw, max: u16) -> u16;
+    fn weir_dpdk_tx(port: u16, queue: u16, frames: *const Raw, count: u16) -> u16;
+    fn weir_dpdk_alloc(pool: *mut c_void, out: *mut Raw) -> c_int;
+    fn weir_dpdk_free(object: *mut c_void);
+    fn weir_dpdk_free_bulk(objects: *mut *mut c_void, count: u32);
+    fn weir_dpdk_room(object: *const c_void) -> u32;
+    fn weir_dpdk_copy(object: *const c_void, to: *mut u8);
+    fn weir_dpdk_facts(port: u16, out: *mut Facts) -> c_int;
+    fn weir_dpdk_losses(port: u16, out: *mut Losses) -> c_int;
+}
+
+/// Who mbufs go back to.
+static MBUFS: Owner = Owner { room, release };
+
+unsafe fn room(object: NonNull<c_void>) -> u32 {
+    // SAFETY: the caller promises an mbuf that has not been released.
+    unsafe { weir_dpdk_room(object.as_ptr()) }
+}
+
+unsafe fn release(object: NonNull<c_void>) {
+    // SAFETY: the caller promises an mbuf that is released by nobody else.
+    unsafe { weir_dpdk_free(object.as_ptr()) }
+}
+
+/// The buffers that all devices share.
+#[derive(Clone, Copy)]
+struct Buffers(NonNull<c_void>);
+
+// SAFETY: DPDK's buffer pools may be used by all threads at once, and this one lives for ever.
+unsafe impl Send for Buffers {}
+// SAFETY: as above.
+unsafe impl Sync for Buffers {}
+
+/// What goes wrong with DPDK.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// There are no huge pages.
+    #[error(
+        "no huge page is free: echo 512 > /proc/sys/vm/nr_hugepages as root, or for a try without \
+         them {EAL_VARIABLE}=\"--no-huge -m 512 --no-pci --no-shconf --no-telemetry\""
+    )]
+    HugePages,
+    /// The environment did not start; DPDK has said more on standard error.
+    #[error("DPDK does not start with {EAL_VARIABLE}={options:?}: {source}")]
+    Start {
+        /// The EAL options.
+        options: String,
+        /// What DPDK said by number.
+        source: io::Error,
+    },
+    /// There is no memory for the buffers.
+    #[error(
+        "DPDK has no memory for {BUFFERS_MIN} buffers: more huge pages (echo 512 > \
+         /proc/sys/vm/nr_hugepages)"
+    )]
+    Memory,
+    /// A variable of the environment is wrong.
+    #[error("{variable}={value:?}: {wanted}")]
+    Variable {
+        /// Which.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What fits.
+        wanted: String,
+    },
+    /// A device.
+    #[error("DPDK cannot {what}: {source}")]
+    Device {
+        /// What was tried.
+        what: &'static str,
+        /// What DPDK said by number.
+        source: io::Error,
+    },
+}
+
+fn device(what: &'static str, negative: c_int) -> Error {
+    Error::Device { what, source: io::Error::from_raw_os_error(-negative) }
+}
+
+/// DPDK's environment of this process.
+static ENVIRONMENT: OnceLock<Buffers> = OnceLock::new();
+
+/// Held while a device is made, changed or removed.
+static CONTROL: Mutex<()> = Mutex::new(());
+
+fn control() -> MutexGuard<'static, ()> {
+    CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the environment, if nobody has, and gives the buffers.
+fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, Error> {
+    if let Some(buffers) = ENVIRONMENT.get() {
+        return Ok(*buffers);
+    }
+    let options = std::env::var(EAL_VARIABLE).unwrap_or_else(|_| EAL_DEFAULT.to_owned());
+    let wish = buffers_wish()?;
+    if !options.contains("--no-huge") && !has_huge_pages() {
+        return Err(Error::HugePages);
+    }
+    let (tell, told) = mpsc::sync_channel(1);
+    // DPDK takes the thread that starts it for its main one and pins it: not one of ours.
+    let start = move || {
+        let started = start(&options);
+        // Nobody waits any more only when the process ends.
+        let _ = tell.send(started);
+        loop {
+            std::thread::park();
+        }
+    };
+    let thread = std::thread::Builder::new().name("dpdk-main".to_owned());
+    thread.spawn(start).map_err(|source| Error::Device { what: "start a thread", source })?;
+    told.recv().map_err(|_| Error::Memory)??;
+    let buffers = make_buffers(wish)?;
+    Ok(*ENVIRONMENT.get_or_init(|| buffers))
+}
+
+fn start(options: &str) -> Result<(), Error> {
+    let cpus = crate::sys::affinity::allowed_cpus().unwrap_or_default();
+    let cpu = cpus.first().copied().unwrap_or(0).to_string();
+    let mut words = vec!["weir", "-l", cpu.as_str()];
+    words.extend(options.split_ascii_whitespace());
+    let words = words.into_iter().map(CString::new).collect::<Result<Vec<CString>, _>>();
+    let failed = |source| Error::Start { options: options.to_owned(), source };
+    let words = words.map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
+    // DPDK keeps the words and may reorder them: they are never freed.
+    let words: Vec<*mut c_char> = words.into_iter().map(CString::into_raw).collect();
+    let count = words.len() as c_int;
+    let words = words.into_iter().chain([std::ptr::null_mut()]).collect::<Vec<_>>().leak();
+    // SAFETY: `words` are `count` writable strings with a null behind, and live for ever.
+    let outcome = unsafe { weir_dpdk_init(count, words.as_mut_ptr()) };
+    if outcome < 0 { Err(failed(io::Error::from_raw_os_error(-outcome))) } else { Ok(()) }
+}
+
+/// The number of buffers that is asked for.
+fn buffers_wish() -> Result<u32, Error> {
+    let Ok(value) = std::env::var(BUFFERS_VARIABLE) else { return Ok(BUFFERS_DEFAULT) };
+    match value.parse() {
+        Ok(count) if count >= BUFFERS_MIN => Ok(count),
+        _ => {
+            let wanted = format!("a number from {BUFFERS_MIN} on");
+            Err(Error::Variable { variable: BUFFERS_VARIABLE, value, wanted })
+        }
+    }
+}
+
+/// As many buffers as are wished for, or the half, or a quarter: what there is memory for.
+fn make_buffers(wish: u32) -> Result<Buffers, Error> {
+    let mut count = wish;
+    while count >= BUFFERS_MIN {
+        // SAFETY: the name is a string; DPDK copies it.
+        let pool = unsafe { weir_dpdk_pool(c"weir".as_ptr(), count) };
+        if let Some(pool) = NonNull::new(pool) {
+            if count < wish {
+                tracing::warn!(count, wish, "less memory for DPDK's buffers than wished for");
+            }
+            return Ok(Buffers(pool));
+        }
+        count /= 2;
+    }
+    Err(Error::Memory)
+}
+
+/// Whether any size of huge pages has a free one.
+fn has_huge_pages() -> bool {
+    let Ok(sizes) = std::fs::read_dir("/sys/kernel/mm/hugepages") else { return false };
+    sizes.flatten().any(|size| {
+        let free = std::fs::read_to_string(size.path().join("free_hugepages"));
+        free.is_ok_and(|free| free.trim().parse::<u64>().is_ok_and(|free| free > 0))
+    })
+}
+
+/// A device that runs. It is stopped and removed when this value goes.
+pub(crate) struct Device {
+    port: u16,
+    buffers: Buffers,
+}
+
+impl Device {
+    /// Makes and starts the device that `devargs` name, a NIC's address or a virtual device.
+    pub(crate) fn open(devargs: &str) -> Result<Self, Error> {
+        let held = control();
+        let buffers = environment(&held)?;
+        let invalid = |_| device("read the devargs", -(rustix::io::Errno::INVAL.raw_os_error()));
+        let text = CString::new(devargs).map_err(invalid)?;
+        // SAFETY: a string; DPDK copies it.
+        let port = unsafe { weir_dpdk_attach(text.as_ptr()) };
+        let port = u16::try_from(port).map_err(|_| device("make the device", port))?;
+        let opened = Self { port, buffers };
+        // SAFETY: the port exists and the pool lives for ever.
+        let failed = unsafe { weir_dpdk_start(port, 1, buffers.0.as_ptr()) };
+        drop(held);
+        if failed < 0 { Err(device("start the device", failed)) } else { Ok(opened) }
+    }
+
+    /// Appends up to `max` received frames to `frames` and returns how many.
+    pub(crate) fn rx(&self, frames: &mut Vec<PacketBuf>, max: usize) -> usize {
+        let mut raw = [EMPTY; BURST];
+        let mut received = 0;
+        while received < max {
+            let wish = (max - received).min(BURST);
+            // SAFETY: there is room for `wish` frames.
+            let count = unsafe { weir_dpdk_rx(self.port, 0, raw.as_mut_ptr(), wish as u16) };
+            frames.extend(raw.iter().take(count.into()).map(frame));
+            received += usize::from(count);
+            if usize::from(count) < wish {
+                break;
+            }
+        }
+        received
+    }
+
+    /// Sends a prefix of at most [`BURST`] of `frames`, which are taken out; returns how many, and
+    /// the bytes. What is not the device's own memory is copied, and its buffer handed to `done`.
+    pub(crate) fn tx(
+        &self,
+        frames: &mut Vec<PacketBuf>,
+        mut done: impl FnMut(PacketBuf),
+    ) -> (usize, u64) {
+        let mut raw = [EMPTY; BURST];
+        let mut count = 0;
+        let mut bytes = 0;
+        for (buf, slot) in frames.drain(..frames.len().min(BURST)).zip(&mut raw) {
+            bytes += buf.len() as u64;
+            let mbuf = match buf.into_foreign(&MBUFS) {
+                Ok(foreign) => Some(raw_of(foreign)),
+                Err(own) => {
+                    let copy = self.copy(own.bytes());
+                    done(own);
+                    copy
+                }
+            };
+            // Without a free buffer the rest is dropped; the caller counts what was not sent.
+            let Some(mbuf) = mbuf else { break };
+            *slot = mbuf;
+            count += 1;
+        }
+        // SAFETY: `count` mbufs that belong to nobody else.
+        let sent = unsafe { weir_dpdk_tx(self.port, 0, raw.as_ptr(), count as u16) };
+        let sent = usize::from(sent);
+        let mut unsent: Vec<*mut c_void> = Vec::new();
+        for raw in raw.iter().take(count).skip(sent) {
+            bytes -= u64::from(raw.len);
+            unsent.push(raw.object);
+        }
+        if !unsent.is_empty() {
+            // SAFETY: the device did not take these mbufs, so they are still ours.
+            unsafe { weir_dpdk_free_bulk(unsent.as_mut_ptr(), unsent.len() as u32) };
+        }
+        (sent, bytes)
+    }
+
+    /// A buffer of DPDK's with a copy of the frame; `None` when none is free or it is too long.
+    fn copy(&self, bytes: &[u8]) -> Option<Raw> {
+        let mut raw = EMPTY;
+        // SAFETY: the pool lives for ever and `raw` is writable.
+        let made = unsafe { weir_dpdk_alloc(self.buffers.0.as_ptr(), &raw mut raw) };
+        if made == 0 {
+            return None;
+        }
+        // SAFETY: a new mbuf, which nobody else has.
+        let room = unsafe { weir_dpdk_room(raw.object) } as usize;
+        if HEADROOM + bytes.len() > room {
+            // SAFETY: as above.
+            unsafe { weir_dpdk_free(raw.object) };
+            return None;
+        }
+        // SAFETY: the mbuf has `room` bytes from its base on, and they are no part of `bytes`.
+        unsafe {
+            raw.base.add(HEADROOM).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        (raw.start, raw.len) = (HEADROOM as u32, bytes.len() as u32);
+        Some(raw)
+    }
+
+    /// What the device is; `None` once it has disappeared.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        let mut facts = Facts::default();
+        // SAFETY: `facts` is writable and has the shim's layout.
+        let failed = unsafe { weir_dpdk_facts(self.port, &raw mut facts) };
+        (failed == 0).then_some(facts)
+    }
+
+    /// What the device has lost.
+    pub(crate) fn losses(&self) -> Losses {
+        let mut losses = Losses::default();
+        // SAFETY: `losses` is writable and has the shim's layout. On a failure it is all zero.
+        let _ = unsafe { weir_dpdk_losses(self.port, &raw mut losses) };
+        losses
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _held = control();
+        // SAFETY: the port exists; after this it is not used any more.
+        let failed = unsafe { weir_dpdk_detach(self.port) };
+        if failed != 0 {
+            tracing::debug!(port = self.port, failed, "DPDK cannot remove the device");
+        }
+    }
+}
+
+fn raw_of(foreign: Foreign) -> Raw {
+    let Foreign { object, base, start, len } = foreign;
+    Raw { object: object.as_ptr(), base: base.as_ptr(), start, len }
+}
+
+/// A received mbuf as a frame; one in several pieces, or one that others hold too, is copied.
+#[inline]
+fn frame(raw: &Raw) -> PacketBuf {
+    let (Some(object), base) = (NonNull::new(raw.object), NonNull::new(raw.base)) else {
+        unreachable!("DPDK received a frame without an mbuf")
+    };
+    match base {
+        // SAFETY: an mbuf in one piece that nobody else holds. Its memory was zero when it was
+        // mapped, the shim tells where the frame lies in it, and any thread may free an mbuf.
+        Some(base) => unsafe {
+            let Raw { start, len, .. } = *raw;
+            PacketBuf::from_foreign(Foreign { object, base, start, len }, &MBUFS)
+        },
+        None => copied(raw),
+    }
+}
+
+#[cold]
+fn copied(raw: &Raw) -> PacketBuf {
+    let mut buf = PacketBuf::default();
+    let room = buf.prepare(raw.len as usize);
+    // SAFETY: `room` has the frame's length, and the mbuf is ours to free.
+    unsafe {
+        weir_dpdk_copy(raw.object, room.as_mut_ptr());
+        weir_dpdk_free(raw.object);
+    }
+    buf
+}

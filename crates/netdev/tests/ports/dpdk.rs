@@ -1,0 +1,175 @@
+//! DPDK's ports over its virtual devices, in a process of their own without huge pages; in a build
+//! without them, that the error says how to get one.
+
+#[cfg(not(feature = "dpdk"))]
+#[test]
+fn a_build_without_dpdk_says_how_to_get_it() {
+    let error = netdev::open_text("dpdk:net_null0,no-rx=1").map(drop).unwrap_err().to_string();
+    assert!(error.contains("cargo build --release --features dpdk"), "{error}");
+}
+
+#[cfg(feature = "dpdk")]
+mod with_dpdk {
+    use std::path::Path;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use netdev::pcap::{append_record, file_header};
+    use netdev::{Port, open_text};
+    use packet::{Batch, PacketBuf};
+
+    const EAL: &str = "--no-huge -m 256 --no-pci --no-shconf --no-telemetry --log-level=4";
+    const CHILD: &str = "WEIR_TEST_DPDK_CHILD";
+
+    /// Runs the test in a process of its own: DPDK starts once in a process, and its options come
+    /// from the environment. True in that process.
+    fn is_child(test: &str) -> bool {
+        if std::env::var_os(CHILD).is_some() {
+            return true;
+        }
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+        command.env("WEIR_DPDK_EAL", EAL).env("WEIR_DPDK_BUFFERS", "8191");
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}\n{told}");
+        assert!(text.contains("1 passed"), "no such test: {test}");
+        false
+    }
+
+    fn frame(len: usize, number: usize) -> PacketBuf {
+        let bytes: Vec<u8> = (0..len).map(|n| (n ^ number) as u8).collect();
+        PacketBuf::from_slice(&bytes)
+    }
+
+    fn receive(port: &mut dyn Port, batch: &mut Batch, count: usize) {
+        // A virtual device has at once what it was given.
+        for _ in 0..1_000 {
+            let missing = count - batch.len();
+            port.rx(batch, missing).unwrap();
+            if batch.len() == count {
+                return;
+            }
+        }
+        panic!("{} of {count} frames", batch.len());
+    }
+
+    #[test]
+    fn the_contract_holds_over_virtual_devices() {
+        if !is_child("dpdk::with_dpdk::the_contract_holds_over_virtual_devices") {
+            return;
+        }
+        let before = listing("/var/run/dpdk");
+        a_ring_gives_back_in_order_and_without_a_copy();
+        frames_go_from_device_to_device();
+        a_capture_is_received_also_in_pieces();
+        a_device_can_be_made_again();
+        slips_are_told();
+        assert_eq!(listing("/var/run/dpdk"), before, "DPDK left files behind");
+    }
+
+    fn listing(path: &str) -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// `net_ring` gives back what it is given.
+    fn a_ring_gives_back_in_order_and_without_a_copy() {
+        let mut ring = open_text("dpdk:net_ring0").unwrap();
+        let lengths = (14..200).chain([1_514, 1_518, 2_048]);
+        let frames: Vec<PacketBuf> = lengths.enumerate().map(|(n, len)| frame(len, n)).collect();
+        assert_eq!(ring.tx(&frames).unwrap(), frames.len());
+        let mut batch = Batch::default();
+        receive(ring.as_mut(), &mut batch, frames.len());
+        assert_eq!(batch.frames(), frames);
+        assert!(batch.frames().iter().all(|frame| !frame.is_own()), "mbufs are handed out");
+        // Rewritten where it lies, in front too, and sent as it is.
+        let address = |batch: &Batch| batch.frames()[7].bytes().as_ptr();
+        let first = address(&batch);
+        for frame in batch.frames_mut() {
+            frame.insert(12, 4);
+            frame.bytes_mut()[13] = 0x81;
+        }
+        let rewritten: Vec<PacketBuf> = batch.frames().to_vec();
+        let (held, pool) = batch.parts_mut();
+        assert_eq!(ring.tx_batch(held, pool).unwrap(), rewritten.len());
+        assert!(held.is_empty() && pool.is_empty(), "a driver's buffers are in no pool");
+        receive(ring.as_mut(), &mut batch, rewritten.len());
+        assert_eq!(batch.frames(), rewritten);
+        assert_eq!(address(&batch), first.wrapping_sub(4), "the same memory");
+        // A frame that outgrows its mbuf goes on in memory of its own.
+        let mut grown = batch.drain().next().unwrap();
+        grown.pad_to(5_000);
+        assert!(grown.is_own());
+        // Frames may be dropped by any thread.
+        std::thread::spawn(move || drop(batch)).join().unwrap();
+        let counters = ring.counters();
+        assert_eq!(counters.tx_packets, 2 * frames.len() as u64);
+        assert_eq!(counters.rx_packets, counters.tx_packets);
+        assert_eq!(counters.rx_bytes, counters.tx_bytes);
+        assert_eq!(ring.tx(&[frame(9_000, 1)]).unwrap(), 0, "no mbuf is that long");
+    }
+
+    fn frames_go_from_device_to_device() {
+        let mut ring = open_text("dpdk:net_ring1").unwrap();
+        let mut sink = open_text("dpdk:net_null1,no-rx=1").unwrap();
+        let mut batch = Batch::default();
+        // More than there are buffers: every one comes back.
+        for round in 0..500 {
+            let frames: Vec<PacketBuf> = (0..64).map(|n| frame(60, n + round)).collect();
+            assert_eq!(ring.tx(&frames).unwrap(), 64);
+            receive(ring.as_mut(), &mut batch, 64);
+            let (held, pool) = batch.parts_mut();
+            assert_eq!(sink.tx_batch(held, pool).unwrap(), 64);
+        }
+        assert_eq!(sink.counters().tx_packets, 32_000);
+        assert_eq!(sink.rx(&mut batch, 64).unwrap(), 0);
+        assert!(ring.fd().is_none() && ring.info().exists && ring.info().link_up);
+    }
+
+    fn write_capture(path: &Path, frames: &[PacketBuf]) {
+        let mut bytes = file_header();
+        for frame in frames {
+            assert!(append_record(&mut bytes, Duration::ZERO, frame.bytes()));
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Long records come as several mbufs in a chain.
+    fn a_capture_is_received_also_in_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.pcap");
+        let lengths = [60, 5_000, 1_514, 2_100, 9_000, 64];
+        let frames: Vec<PacketBuf> =
+            lengths.iter().enumerate().map(|(n, &len)| frame(len, n)).collect();
+        write_capture(&path, &frames);
+        let text = format!("dpdk:net_pcap0,rx_pcap={}", path.display());
+        let mut once = open_text(&text).unwrap();
+        let mut batch = Batch::default();
+        receive(once.as_mut(), &mut batch, frames.len());
+        assert_eq!(batch.frames(), frames);
+        assert_eq!(batch.frames().iter().filter(|frame| frame.is_own()).count(), 3);
+        assert_eq!(once.rx(&mut batch, 64).unwrap(), 0);
+        let short: Vec<PacketBuf> = (0..10).map(|n| frame(60, n)).collect();
+        write_capture(&path, &short);
+        let text = format!("dpdk:net_pcap1,rx_pcap={},infinite_rx=1", path.display());
+        let mut endless = open_text(&text).unwrap();
+        let mut batch = Batch::default();
+        receive(endless.as_mut(), &mut batch, 100);
+        assert!(batch.frames().chunks(10).all(|part| part == short));
+    }
+
+    fn a_device_can_be_made_again() {
+        for _ in 0..3 {
+            let mut ring = open_text("dpdk:net_ring2").unwrap();
+            assert_eq!(ring.tx(&[frame(60, 1)]).unwrap(), 1);
+        }
+    }
+
+    fn slips_are_told() {
+        let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
+        let told = error("dpdk:net_nosuch0");
+        assert!(told.contains("dpdk:net_nosuch0: DPDK cannot make the device"), "{told}");
+    }
+}
