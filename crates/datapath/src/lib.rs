@@ -15,6 +15,7 @@ mod features;
 mod groups;
 mod macs;
 mod meters;
+mod pipeline;
 mod ports;
 mod reference;
 mod seam;

@@ -37,20 +37,19 @@ use crate::features;
 use crate::groups::Groups;
 use crate::macs::Macs;
 use crate::meters::Meters;
+use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::seam::{Datapath, Outcome, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
 
-/// The bits of a table-mod that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
-const TABLE_CONFIG_DEPRECATED: u32 = 3;
-
 /// The reference datapath.
 #[derive(Clone, Debug)]
 pub struct Reference {
     config: Config,
     settings: Settings,
+    pipeline: Pipeline,
     tables: Vec<Table>,
     groups: Groups,
     meters: Meters,
@@ -67,6 +66,7 @@ impl Reference {
         let config = Config { n_tables: config.n_tables.max(1), ..config };
         Self {
             settings: config.settings,
+            pipeline: Pipeline::new(&config),
             tables: vec![Table::default(); usize::from(config.n_tables)],
             groups: Groups::default(),
             meters: Meters::default(),
@@ -134,11 +134,7 @@ impl Datapath for Reference {
     }
 
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
-        self.tables_of(table_mod.table_id).ok_or(Error::TableModBadTable)?;
-        if table_mod.config & !TABLE_CONFIG_DEPRECATED != 0 {
-            return Err(Error::TableModBadConfig);
-        }
-        Ok(())
+        self.pipeline.table_mod(table_mod)
     }
 
     fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
@@ -203,7 +199,23 @@ impl Datapath for Reference {
     }
 
     fn table_features(&self) -> Vec<TableFeatures> {
-        features::table_features(&self.config)
+        self.pipeline.features()
+    }
+
+    fn set_table_features(
+        &mut self,
+        asked: &[TableFeatures],
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let mut removed = Vec::new();
+        for table in self.pipeline.set(asked)? {
+            let tables = table.0..table.0 + 1;
+            removed.extend(self.remove(tables, now, |_| Some(FlowRemovedReason::Delete)));
+        }
+        for removed in &mut removed {
+            removed.notify = false;
+        }
+        Ok(Outcome { removed, ..Outcome::default() })
     }
 
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {

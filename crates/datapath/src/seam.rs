@@ -133,8 +133,17 @@ pub trait Datapath: Send {
     /// Tables' counters.
     fn table_stats(&self) -> Vec<TableStats>;
 
-    /// What tables can do, generated from the rows of fields, instructions and actions.
+    /// What tables can do: what a controller has set, within what the rows of fields, instructions
+    /// and actions give.
     fn table_features(&self) -> Vec<TableFeatures>;
+
+    /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
+    /// tables that are gone or changed go too; none of them asks to be told.
+    ///
+    /// # Errors
+    /// `OFPTFFC_*`, found before anything is changed.
+    fn set_table_features(&mut self, asked: &[TableFeatures], now: Nanos)
+    -> Result<Outcome, Error>;
 
     /// Ports' counters, of one port or of all ([`PortNo::ANY`]).
     ///

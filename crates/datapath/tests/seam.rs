@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use datapath::fast::Fast;
 use datapath::{
     Config, Counter, Datapath, DropReason, Miss, Nanos, Out, Reference, Settings, Verdict,
 };
@@ -12,7 +13,7 @@ use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, F
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
 use openflow::port::{PortDesc, PortState};
-use openflow::table::{TableMod, TableProperty, TypeId};
+use openflow::table::{OnPacket, TableMod, TableProperty, TypeId};
 use openflow::text::{parse_flow_mod, parse_group_mod};
 use openflow::{
     Action, ActionKind, BufferId, Cookie, Error, Field, GroupId, Instruction, MacAddr, Match,
@@ -473,4 +474,93 @@ fn a_trace_tells_the_way_and_changes_nothing() {
     let flows = dp.flow_stats(&FlowStatsRequest::all(), Nanos(0)).unwrap();
     assert!(flows.iter().all(|flow| flow.packet_count == 0));
     assert_eq!(dp.table_stats()[0].lookup_count, 0);
+}
+
+/// Both datapaths, with four ports, three tables and room for two entries in each.
+fn both() -> [Box<dyn Datapath>; 2] {
+    let config = Config { n_tables: 3, max_entries: 2, ..Config::default() };
+    let both: [Box<dyn Datapath>; 2] =
+        [Box::new(Reference::new(config.clone())), Box::new(Fast::new(config, 1))];
+    both.map(|mut dp| {
+        for number in 1..=4 {
+            let state = PortState::LIVE;
+            let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
+            dp.port_set(desc, Nanos(0));
+        }
+        dp
+    })
+}
+
+fn flow(dp: &mut dyn Datapath, text: &str, now: Nanos) -> Result<Vec<FlowRemovedReason>, Error> {
+    let flow_mod = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+    let outcome = dp.flow_mod(&flow_mod, Version::V1_3, now)?;
+    Ok(outcome.removed.iter().map(|gone| gone.flow.reason).collect())
+}
+
+#[test]
+fn entries_whose_timeout_has_passed_fill_no_table() {
+    for mut dp in both() {
+        let dp = dp.as_mut();
+        let mut add = |text, s| flow(dp, text, Nanos::from_s(s));
+        assert_eq!(add("in_port=1,hard_timeout=5,actions=drop", 0), Ok(vec![]));
+        assert_eq!(add("in_port=2,idle_timeout=5,actions=drop", 0), Ok(vec![]));
+        assert_eq!(add("in_port=3,actions=drop", 4), Err(Error::FlowModTableFull));
+        let both = vec![FlowRemovedReason::HardTimeout, FlowRemovedReason::IdleTimeout];
+        assert_eq!(add("in_port=3,actions=drop", 5), Ok(both));
+        assert_eq!(add("in_port=4,actions=drop", 5), Ok(vec![]));
+        assert_eq!(add("in_port=1,actions=drop", 5), Err(Error::FlowModTableFull));
+        assert_eq!(dp.counters().get(Counter::FlowsExpired), 2);
+        assert_eq!(dp.expire(Nanos::from_s(9)), vec![]);
+    }
+}
+
+#[test]
+fn another_pipeline_takes_the_entries_of_changed_tables_along_and_tells_nobody() {
+    for mut dp in both() {
+        let dp = dp.as_mut();
+        let kept = "table=0,send_flow_rem,actions=goto_table:1";
+        let lost = "table=1,send_flow_rem,dl_vlan=5,actions=output:2";
+        flow(dp, kept, Nanos(0)).unwrap();
+        flow(dp, lost, Nanos(0)).unwrap();
+        let mut asked = dp.table_features();
+        asked[0].name = "first".into();
+        asked[1].max_entries = 1;
+        let outcome = dp.set_table_features(&asked, Nanos(0)).unwrap();
+        assert_eq!(outcome.removed.len(), 1);
+        assert!(outcome.removed.iter().all(|gone| !gone.notify));
+        assert_eq!(dp.table_features(), asked);
+        let stats = dp.table_stats();
+        assert_eq!((stats[0].name.as_str(), stats[0].active_count), ("first", 1));
+        assert_eq!((stats[1].max_entries, stats[1].active_count), (1, 0));
+        flow(dp, lost, Nanos(0)).unwrap();
+        let full = flow(dp, "table=1,dl_vlan=6,actions=output:2", Nanos(0));
+        assert_eq!(full, Err(Error::FlowModTableFull));
+        asked[1].metadata_write = 0;
+        let refused = dp.set_table_features(&asked, Nanos(0));
+        assert_eq!(refused, Err(Error::TableFeaturesBadMetadata));
+        assert_eq!(dp.table_stats()[1].active_count, 1);
+    }
+}
+
+#[test]
+fn a_table_that_is_gone_is_no_table() {
+    for mut dp in both() {
+        let dp = dp.as_mut();
+        let mut asked = dp.table_features();
+        asked.truncate(1);
+        let next = |property: &TableProperty| matches!(property, TableProperty::NextTables(..));
+        asked[0].properties.retain(|property| !next(property));
+        asked[0].properties.push(TableProperty::NextTables(OnPacket::Hit, vec![]));
+        flow(dp, "table=1,actions=output:2", Nanos(0)).unwrap();
+        assert_eq!(dp.set_table_features(&asked, Nanos(0)).unwrap().removed.len(), 1);
+        assert_eq!((dp.table_stats().len(), dp.table_features().len()), (1, 1));
+        let gone = flow(dp, "table=1,actions=output:2", Nanos(0));
+        assert_eq!(gone, Err(Error::FlowModBadTableId));
+        let goto = flow(dp, "actions=goto_table:1", Nanos(0));
+        assert_eq!(goto, Err(Error::BadInstructionBadTableId));
+        let request = FlowStatsRequest { table_id: TableId(1), ..FlowStatsRequest::all() };
+        assert_eq!(dp.flow_stats(&request, Nanos(0)), Err(Error::BadRequestBadTableId));
+        let table_mod = TableMod { table_id: TableId(1), config: 0 };
+        assert_eq!(dp.table_mod(&table_mod), Err(Error::TableModBadTable));
+    }
 }

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, GroupId, MeterId, PortNo, TableId};
+use openflow::{Error, GroupId, MeterId, PortNo};
 
 pub use self::dump::Dump;
 pub use self::removals::Done;
@@ -38,13 +38,11 @@ use super::pattern::Masks;
 use super::shared::{GroupCounters, PortCounters, Shared};
 use crate::config::{Config, Settings};
 use crate::counter::Counters;
-use crate::features;
 use crate::groups::Groups;
 use crate::meters::Meter;
+use crate::pipeline::Pipeline;
 use crate::ports::Ports;
-
-/// The bits of a table-mod that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
-const TABLE_CONFIG_DEPRECATED: u32 = 3;
+use crate::time::Nanos;
 
 /// Which of the entries that go are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +58,7 @@ pub enum Tell {
 pub struct Control {
     config: Config,
     settings: Settings,
+    pipeline: Pipeline,
     store: Store,
     masks: Masks,
     groups: Groups,
@@ -86,6 +85,7 @@ impl Control {
         let config = Config { n_tables: config.n_tables.max(1), ..config };
         Self {
             settings: config.settings,
+            pipeline: Pipeline::new(&config),
             store: Store::new(config.n_tables),
             masks: Masks::default(),
             groups: Groups::default(),
@@ -144,17 +144,30 @@ impl Control {
     /// # Errors
     /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
     pub fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
-        self.tables_of(table_mod.table_id).ok_or(Error::TableModBadTable)?;
-        if table_mod.config & !TABLE_CONFIG_DEPRECATED != 0 {
-            return Err(Error::TableModBadConfig);
-        }
-        Ok(())
+        self.pipeline.table_mod(table_mod)
     }
 
     /// What tables can do.
     #[must_use]
     pub fn table_features(&self) -> Vec<TableFeatures> {
-        features::table_features(&self.config)
+        self.pipeline.features()
+    }
+
+    /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
+    /// tables that are gone or changed go too; none of them asks to be told.
+    ///
+    /// # Errors
+    /// `OFPTFFC_*`, found before anything is changed.
+    pub fn set_table_features(
+        &mut self,
+        asked: &[TableFeatures],
+        now: Nanos,
+    ) -> Result<Done, Error> {
+        let mut done = Done::default();
+        for table in self.pipeline.set(asked)? {
+            done.removed += self.remove_silently(table, now);
+        }
+        Ok(done)
     }
 
     /// The counters of the datapath as a whole: its own and what the forwarders have folded.
@@ -195,14 +208,5 @@ impl Control {
     fn tell(&mut self, change: Change) {
         self.ticket = Ticket(self.ticket.0 + 1);
         self.ops.push(Op(change));
-    }
-
-    /// The tables that a number names: itself, or all; none when there is no such table.
-    fn tables_of(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
-        if table_id == TableId::ALL {
-            Some(0..self.config.n_tables)
-        } else {
-            (table_id.0 < self.config.n_tables).then(|| table_id.0..table_id.0 + 1)
-        }
     }
 }

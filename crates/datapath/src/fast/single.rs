@@ -276,6 +276,18 @@ impl Datapath for Fast {
         self.inner.borrow().control.table_features()
     }
 
+    fn set_table_features(
+        &mut self,
+        asked: &[TableFeatures],
+        now: Nanos,
+    ) -> Result<Outcome, Error> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.set_table_features(asked, now)?;
+        let outcome = inner.outcome(done, now);
+        self.recount();
+        Ok(outcome)
+    }
+
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
         self.inner.borrow_mut().fold(now).port_stats(port, now)
     }

@@ -83,7 +83,7 @@ impl Reference {
     /// The checks of an add or modify that look at no other entry.
     fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         check_flow_mod_flags(flow_mod, version)?;
-        if flow_mod.table_id.0 >= self.config.n_tables {
+        if !self.pipeline.has(flow_mod.table_id) {
             return Err(Error::FlowModBadTableId);
         }
         // Nothing is ever buffered, so no buffer can be meant.
@@ -102,7 +102,9 @@ impl Reference {
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.get(id).is_some(),
         };
-        check_instructions(flow_mod.table_id, &flow_mod.matching, &flow_mod.instructions, &existing)
+        let table = flow_mod.table_id;
+        check_instructions(table, &flow_mod.matching, &flow_mod.instructions, &existing)?;
+        self.pipeline.check(flow_mod)
     }
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
@@ -122,7 +124,8 @@ impl Reference {
         }
         let mut entry = Entry::new(flow_mod, now);
         let mut removed = Vec::new();
-        let is_room = table.live(now) < self.config.max_entries as usize;
+        let max_entries = self.pipeline.max_entries(flow_mod.table_id) as usize;
+        let is_room = table.live(now) < max_entries;
         let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
         if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
@@ -134,7 +137,7 @@ impl Reference {
         } else if !is_room {
             return Err(Error::FlowModTableFull);
         } else {
-            let is_full = table.entries().len() >= self.config.max_entries as usize;
+            let is_full = table.entries().len() >= max_entries;
             // In the way is the equal entry, or any when they fill the table.
             removed = self.remove(number..number + 1, now, |old| {
                 let equal = old.priority == flow_mod.priority && old.matching == flow_mod.matching;
@@ -201,17 +204,8 @@ impl Reference {
     /// wherever it resides (its clause 4.6).
     fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
         match version {
-            Version::V1_0 => self.tables_of(TableId::ALL),
-            Version::V1_3 => self.tables_of(flow_mod.table_id),
-        }
-    }
-
-    /// The tables that a number names: itself, or all; none when there is no such table.
-    pub(super) fn tables_of(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
-        if table_id == TableId::ALL {
-            Some(0..self.config.n_tables)
-        } else {
-            (table_id.0 < self.config.n_tables).then(|| table_id.0..table_id.0 + 1)
+            Version::V1_0 => self.pipeline.meant(TableId::ALL),
+            Version::V1_3 => self.pipeline.meant(flow_mod.table_id),
         }
     }
 

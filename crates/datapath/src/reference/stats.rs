@@ -9,12 +9,12 @@ use openflow::{Error, GroupId, MeterId, TableId};
 use super::Reference;
 use super::entry::Entry;
 use super::flow_mod::Filter;
-use crate::features::{WILDCARDS_1_0, table_name};
+use crate::features::WILDCARDS_1_0;
 use crate::time::Nanos;
 
 impl Reference {
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<(TableId, &Entry)>, Error> {
-        let tables = self.tables_of(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         let filter = Filter::loose(request);
         let mut found = Vec::new();
         for number in tables {
@@ -50,16 +50,19 @@ impl Reference {
     }
 
     pub(super) fn list_tables(&self) -> Vec<TableStats> {
-        let stats = |(number, table): (u8, &super::table::Table)| TableStats {
-            table_id: TableId(number),
-            name: table_name(TableId(number)),
-            wildcards: WILDCARDS_1_0,
-            max_entries: self.config.max_entries,
-            active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
-            lookup_count: table.lookups,
-            matched_count: table.matches,
+        let stats = |(table_id, name): (TableId, &str)| {
+            let table = self.tables.get(usize::from(table_id.0))?;
+            Some(TableStats {
+                table_id,
+                name: name.to_owned(),
+                wildcards: WILDCARDS_1_0,
+                max_entries: self.pipeline.max_entries(table_id),
+                active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
+                lookup_count: table.lookups,
+                matched_count: table.matches,
+            })
         };
-        (0..self.config.n_tables).zip(&self.tables).map(stats).collect()
+        self.pipeline.names().filter_map(stats).collect()
     }
 
     /// How many entries use each group themselves, found in one pass over all entries.

@@ -43,7 +43,7 @@ impl Control {
     /// # Errors
     /// `OFPBRC_BAD_TABLE_ID`.
     pub fn dump(&self, request: &FlowStatsRequest) -> Result<Dump, Error> {
-        let tables = self.tables_of(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         let filter = Self::filter_of(request);
         let active = tables.clone().map(|table| self.store.active(TableId(table)));
         let left = if active.fold(0, u32::saturating_add) <= IN_ORDER {

@@ -5,11 +5,11 @@
 //! so it is skipped whole. Where both look at the same bits, the index knows the answer.
 
 use openflow::flow::FlowStatsRequest;
-use openflow::{Cookie, GroupId, PortNo, TableId};
+use openflow::{Cookie, GroupId, Match, PortNo, TableId};
 
 use super::store::Store;
 use super::tuples::Projection;
-use crate::fast::pattern::Pattern;
+use crate::fast::pattern::{Masks, Pattern};
 
 /// Which entries are meant, beside their tables.
 #[derive(Clone, Debug)]
@@ -33,6 +33,11 @@ impl Filter {
             out_port: request.out_port,
             out_group: request.out_group,
         }
+    }
+
+    /// Those of whatever match, priority and cookie.
+    pub(super) fn everything(masks: &mut Masks) -> Self {
+        Self::loose(&FlowStatsRequest::all(), Pattern::of(&Match::any(), masks))
     }
 
     /// What the filter asks beside match and priority.

@@ -65,7 +65,7 @@ impl Control {
     /// The checks of an add or modify that look at no other entry.
     fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         check_flow_mod_flags(flow_mod, version)?;
-        if flow_mod.table_id.0 >= self.config.n_tables {
+        if !self.pipeline.has(flow_mod.table_id) {
             return Err(Error::FlowModBadTableId);
         }
         // Nothing is ever buffered, so no buffer can be meant.
@@ -84,19 +84,27 @@ impl Control {
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.contains_key(&id),
         };
-        check_instructions(flow_mod.table_id, &flow_mod.matching, &flow_mod.instructions, &existing)
+        let table = flow_mod.table_id;
+        check_instructions(table, &flow_mod.matching, &flow_mod.instructions, &existing)?;
+        self.pipeline.check(flow_mod)
     }
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
     /// entry's counters are always cleared (its clause 4.6).
+    ///
+    /// An entry whose timeout has passed is not there any more, whether it has been taken away or
+    /// not: it overlaps with nothing, fills no table and is not replaced but expires.
     fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Done, Error> {
         let table = flow_mod.table_id;
         let pattern = Pattern::of(&flow_mod.matching, &mut self.masks);
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
-            && self.store.overlaps(table, &pattern, flow_mod.priority)
+            && self.overlaps(table, &pattern, flow_mod.priority, now)
         {
             return Err(Error::FlowModOverlap);
         }
+        let old = self.store.find(table, &pattern, flow_mod.priority);
+        let over = old.filter(|old| self.expired(*old, now).is_some());
+        let mut done = Done { added: 1, ..Done::default() };
         let head = |seq| Head {
             cookie: flow_mod.cookie,
             priority: flow_mod.priority,
@@ -106,7 +114,7 @@ impl Control {
             created: now,
             seq,
         };
-        if let Some(old) = self.store.find(table, &pattern, flow_mod.priority) {
+        if let Some(old) = old.filter(|_| over.is_none()) {
             let seq = self.store.slab.get(old).seq;
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if version == Version::V1_0 || resets {
@@ -114,11 +122,12 @@ impl Control {
             } else {
                 self.rewrite(old, head(seq), flow_mod);
             }
-        } else if self.store.active(table) >= self.config.max_entries
-            || !self.store.slab.has_room(MAX_ENTRIES)
-        {
-            return Err(Error::FlowModTableFull);
         } else {
+            done.removed = self.make_room(table, now)?;
+            if let Some(over) = over.filter(|_| done.removed == 0) {
+                self.remove(over, FlowRemovedReason::Delete, now);
+                done.removed = 1;
+            }
             let head = head(self.seq);
             self.seq += 1;
             let instructions = &flow_mod.instructions;
@@ -128,7 +137,50 @@ impl Control {
             self.tell(Change::Insert(insert));
         }
         self.counters.add(Counter::FlowsAdded, 1);
-        Ok(Done { added: 1, ..Done::default() })
+        Ok(done)
+    }
+
+    /// The timeout of an entry that has passed.
+    pub(super) fn expired(&self, number: u32, now: Nanos) -> Option<FlowRemovedReason> {
+        let last_used = self.shared.last_used(EntryId(number));
+        let expiry = self.store.slab.get(number).expiry(last_used);
+        expiry.filter(|(at, _)| *at <= now).map(|(_, reason)| reason)
+    }
+
+    /// Whether a timeout of any entry has passed.
+    fn is_any_expired(&mut self, now: Nanos) -> bool {
+        self.first_expiry().is_some_and(|(_, at, _)| at <= now)
+    }
+
+    /// Whether a live entry of equal priority could meet a packet that this match meets.
+    fn overlaps(&mut self, table: TableId, pattern: &Pattern, priority: u16, now: Nanos) -> bool {
+        if self.is_any_expired(now) {
+            let is_live = |number| self.expired(number, now).is_none();
+            self.store.overlaps(table, pattern, priority, Some(&is_live))
+        } else {
+            self.store.overlaps(table, pattern, priority, None)
+        }
+    }
+
+    /// Sees to it that one more entry has room in a table: how many were taken away for that, all
+    /// of the table whose timeout has passed.
+    fn make_room(&mut self, table: TableId, now: Nanos) -> Result<usize, Error> {
+        if !self.store.slab.has_room(MAX_ENTRIES) {
+            return Err(Error::FlowModTableFull);
+        }
+        let max_entries = self.pipeline.max_entries(table);
+        let active = self.store.active(table);
+        if active < max_entries {
+            return Ok(0);
+        }
+        let everything = Filter::everything(&mut self.masks);
+        let tables = table.0..table.0.saturating_add(1);
+        let mut over = everything.entries(&self.store, tables);
+        over.retain(|number| self.expired(*number, now).is_some());
+        if active as usize - over.len() >= max_entries as usize {
+            return Err(Error::FlowModTableFull);
+        }
+        Ok(self.remove_all(&over, FlowRemovedReason::Delete, now).removed)
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
@@ -211,7 +263,8 @@ impl Control {
     ) -> Result<Done, Error> {
         let filter = self.filter(flow_mod, strict_priority, false);
         let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
-        let meant = filter.entries(&self.store, tables);
+        let mut meant = filter.entries(&self.store, tables);
+        meant.retain(|number| self.expired(*number, now).is_none());
         for number in &meant {
             self.modify_one(*number, flow_mod, version);
         }
@@ -265,9 +318,19 @@ impl Control {
     /// wherever it resides (its clause 4.6).
     fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
         match version {
-            Version::V1_0 => self.tables_of(TableId::ALL),
-            Version::V1_3 => self.tables_of(flow_mod.table_id),
+            Version::V1_0 => self.pipeline.meant(TableId::ALL),
+            Version::V1_3 => self.pipeline.meant(flow_mod.table_id),
         }
+    }
+
+    /// Removes the entries of a table without a flow-removed message; how many there were.
+    pub(super) fn remove_silently(&mut self, table: TableId, now: Nanos) -> usize {
+        let everything = Filter::everything(&mut self.masks);
+        let gone = everything.entries(&self.store, table.0..table.0.saturating_add(1));
+        for number in &gone {
+            self.store.slab.get_mut(*number).flags -= FlowModFlags::SEND_FLOW_REM;
+        }
+        self.remove_all(&gone, FlowRemovedReason::Delete, now).removed
     }
 
     /// Removes entries in the order given.
@@ -311,7 +374,6 @@ impl Control {
         for (.., number, reason) in &over {
             self.remove(*number, *reason, now);
         }
-        self.counters.add(Counter::FlowsExpired, over.len() as u64);
         Done { removed: over.len(), ..Done::default() }
     }
 

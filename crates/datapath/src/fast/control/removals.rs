@@ -81,8 +81,11 @@ impl Control {
         Removed { flow, notify: flags.contains(FlowModFlags::SEND_FLOW_REM) }
     }
 
-    /// Removes an entry for a reason.
+    /// Removes an entry for a reason; one whose timeout has passed goes for that.
     pub(super) fn remove(&mut self, number: u32, reason: FlowRemovedReason, now: Nanos) {
+        let expired = self.expired(number, now);
+        self.counters.add(Counter::FlowsExpired, expired.is_some().into());
+        let reason = expired.unwrap_or(reason);
         let gone = self.store.remove(number);
         self.counters.add(Counter::FlowsRemoved, 1);
         self.tell(Change::Remove {

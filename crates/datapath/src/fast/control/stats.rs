@@ -10,7 +10,7 @@ use super::Control;
 use super::filter::Filter;
 use crate::fast::op::EntryId;
 use crate::fast::pattern::Pattern;
-use crate::features::{WILDCARDS_1_0, table_name};
+use crate::features::WILDCARDS_1_0;
 use crate::time::Nanos;
 
 impl Control {
@@ -21,7 +21,7 @@ impl Control {
     }
 
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<u32>, Error> {
-        let tables = self.tables_of(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         Ok(Self::filter_of(request).entries(&self.store, tables))
     }
 
@@ -88,18 +88,18 @@ impl Control {
     /// Tables' counters.
     #[must_use]
     pub fn table_stats(&self) -> Vec<TableStats> {
-        let stats = |table_id: TableId| {
+        let stats = |(table_id, name): (TableId, &str)| {
             let (lookup_count, matched_count) = self.shared.table(table_id);
             TableStats {
                 table_id,
-                name: table_name(table_id),
+                name: name.to_owned(),
                 wildcards: WILDCARDS_1_0,
-                max_entries: self.config.max_entries,
+                max_entries: self.pipeline.max_entries(table_id),
                 active_count: self.store.active(table_id),
                 lookup_count,
                 matched_count,
             }
         };
-        (0..self.config.n_tables).map(TableId).map(stats).collect()
+        self.pipeline.names().map(stats).collect()
     }
 }

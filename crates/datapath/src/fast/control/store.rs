@@ -213,25 +213,41 @@ impl Store {
         }
     }
 
-    /// Whether an entry of equal priority could meet a packet that this match meets.
-    pub(super) fn overlaps(&self, table: TableId, pattern: &Pattern, priority: u16) -> bool {
+    /// Whether an entry of equal priority could meet a packet that this match meets; only those
+    /// that `is_live` says so of, if it is given.
+    pub(super) fn overlaps(
+        &self,
+        table: TableId,
+        pattern: &Pattern,
+        priority: u16,
+        is_live: Option<&dyn Fn(u32) -> bool>,
+    ) -> bool {
         let tuples = self.tuples.of_table(table).iter();
         let mut tuples = tuples.filter_map(|number| Some((*number, self.tuples.get(*number)?)));
-        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, pattern, priority))
+        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, pattern, priority, is_live))
     }
 
-    fn overlaps_in(&self, number: u32, tuple: &Tuple, pattern: &Pattern, priority: u16) -> bool {
+    fn overlaps_in(
+        &self,
+        number: u32,
+        tuple: &Tuple,
+        pattern: &Pattern,
+        priority: u16,
+        is_live: Option<&dyn Fn(u32) -> bool>,
+    ) -> bool {
         if !tuple.priorities.contains_key(&priority) {
             return false;
         }
-        let is_meant = |number: u32| self.slab.get(number).priority == priority;
+        let is_meant = |number: u32| {
+            self.slab.get(number).priority == priority && is_live.is_none_or(|live| live(number))
+        };
         // Where the match looks at all that the tuple looks at, only one value is possible.
         if tuple.mask.is_within(pattern.mask()) {
             let value = narrowed(pattern, tuple);
             return self.with_value(number, &value).any(is_meant);
         }
         let common = tuples::Projection::of_common(pattern, tuple);
-        if common.takes_all() {
+        if common.takes_all() && is_live.is_none() {
             return true;
         }
         let entries = tuple.ids.iter().zip(0..);

@@ -1,0 +1,182 @@
+//! Which flow tables there are and what each may hold, as a controller has set it (clause 7.3.5.5).
+//!
+//! At first every table holds everything that runs. A set of table features replaces the whole
+//! pipeline: a table that it does not name is gone, one that it names may from then on hold what
+//! was asked for and nothing else, and its entries go where that differs from before. What is not
+//! within what runs is refused, and then nothing has changed. Tables without limits cost a flow-mod
+//! one look.
+
+mod check;
+mod limits;
+
+use openflow::flow::FlowMod;
+use openflow::table::{TableFeatures, TableMod};
+use openflow::{Error, TableId};
+
+use self::limits::Limits;
+use crate::config::Config;
+use crate::features::table_name;
+
+/// The bits of a table's settings that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
+const CONFIG_DEPRECATED: u32 = 3;
+
+/// One flow table that there is.
+#[derive(Clone, Debug)]
+struct Table {
+    name: String,
+    config: u32,
+    /// None where it holds everything that runs.
+    limits: Option<Box<Limits>>,
+}
+
+/// The flow tables, by number; none where a table is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline {
+    n_tables: u8,
+    max_entries: u32,
+    tables: Vec<Option<Table>>,
+}
+
+impl Pipeline {
+    /// All tables, each with everything that runs.
+    pub(crate) fn new(config: &Config) -> Self {
+        let table =
+            |number| Some(Table { name: table_name(TableId(number)), config: 0, limits: None });
+        Self {
+            n_tables: config.n_tables,
+            max_entries: config.max_entries,
+            tables: (0..config.n_tables).map(table).collect(),
+        }
+    }
+
+    fn get(&self, table_id: TableId) -> Option<&Table> {
+        self.tables.get(usize::from(table_id.0))?.as_ref()
+    }
+
+    /// Whether there is such a table.
+    pub(crate) fn has(&self, table_id: TableId) -> bool {
+        self.get(table_id).is_some()
+    }
+
+    /// The tables that a number names: itself, or all; none when there is no such table.
+    pub(crate) fn meant(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
+        if table_id == TableId::ALL {
+            Some(0..self.n_tables)
+        } else {
+            self.has(table_id).then(|| table_id.0..table_id.0 + 1)
+        }
+    }
+
+    /// Most entries of a table.
+    pub(crate) fn max_entries(&self, table_id: TableId) -> u32 {
+        let limits = self.get(table_id).and_then(|table| table.limits.as_ref());
+        limits.map_or(self.max_entries, |limits| limits.max_entries)
+    }
+
+    /// The tables with their names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (TableId, &str)> {
+        let tables = (0..self.n_tables).zip(&self.tables);
+        tables.filter_map(|(number, table)| Some((TableId(number), table.as_ref()?.name.as_str())))
+    }
+
+    /// What every table can do.
+    pub(crate) fn features(&self) -> Vec<TableFeatures> {
+        let features = |(number, table): (u8, &Option<Table>)| {
+            let table = table.as_ref()?;
+            let id = TableId(number);
+            Some(match &table.limits {
+                Some(limits) => limits.features(id, &table.name, table.config),
+                None => self.full(id).features(id, &table.name, table.config),
+            })
+        };
+        (0..self.n_tables).zip(&self.tables).filter_map(features).collect()
+    }
+
+    fn full(&self, table_id: TableId) -> Limits {
+        Limits::full(table_id, self.n_tables, self.max_entries)
+    }
+
+    /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3).
+    ///
+    /// # Errors
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
+    pub(crate) fn table_mod(&mut self, asked: &TableMod) -> Result<(), Error> {
+        let meant = self.meant(asked.table_id).ok_or(Error::TableModBadTable)?;
+        if asked.config & !CONFIG_DEPRECATED != 0 {
+            return Err(Error::TableModBadConfig);
+        }
+        let tables = self.tables.iter_mut().take(meant.end.into()).skip(meant.start.into());
+        for table in tables.flatten() {
+            table.config = asked.config;
+        }
+        Ok(())
+    }
+
+    /// Replaces the pipeline; the tables whose entries go, because the table is gone or may hold
+    /// something else than before.
+    ///
+    /// # Errors
+    /// `OFPTFFC_*`: a table that cannot exist, stands twice, or is the first one and missing
+    /// (`BAD_TABLE`); metadata that is matched or written by no bit (`BAD_METADATA`); a property of
+    /// somebody's own (`BAD_TYPE`); a property that is missing, stands twice, or asks for what does
+    /// not run (`BAD_ARGUMENT`).
+    pub(crate) fn set(&mut self, asked: &[TableFeatures]) -> Result<Vec<TableId>, Error> {
+        let mut new: Vec<Option<Table>> = vec![None; self.tables.len()];
+        for features in asked {
+            let place = new.get_mut(usize::from(features.table_id.0));
+            let place = place.ok_or(Error::TableFeaturesBadTable)?;
+            if place.is_some() {
+                return Err(Error::TableFeaturesBadTable);
+            }
+            if features.config & !CONFIG_DEPRECATED != 0 {
+                return Err(Error::TableFeaturesBadArgument);
+            }
+            let limits = Limits::of(features)?;
+            let full = self.full(features.table_id);
+            if !limits.within(&full) {
+                return Err(Error::TableFeaturesBadArgument);
+            }
+            let limits = (limits != full).then(|| Box::new(limits));
+            *place = Some(Table { name: features.name.clone(), config: features.config, limits });
+        }
+        let has = |id: &TableId| new.get(usize::from(id.0)).is_some_and(Option::is_some);
+        if !has(&TableId(0)) {
+            return Err(Error::TableFeaturesBadTable);
+        }
+        let is_whole = new.iter().all(Option::is_some);
+        let leads_nowhere = |(number, table): (u8, &Option<Table>)| match table {
+            Some(Table { limits: Some(limits), .. }) => !limits.next_tables().all(&has),
+            // A table without limits leads to every later one.
+            Some(_) => !is_whole && (number + 1..self.n_tables).any(|next| !has(&TableId(next))),
+            None => false,
+        };
+        if (0..self.n_tables).zip(&new).any(leads_nowhere) {
+            return Err(Error::TableFeaturesBadArgument);
+        }
+        let differs = |(old, new): (&Option<Table>, &Option<Table>)| {
+            old.as_ref().map(|table| &table.limits) != new.as_ref().map(|table| &table.limits)
+        };
+        let pairs = (0..self.n_tables).zip(self.tables.iter().zip(&new));
+        let changed = pairs.filter(|(_, pair)| differs(*pair)).map(|(number, _)| TableId(number));
+        let changed = changed.collect();
+        self.tables = new;
+        Ok(changed)
+    }
+
+    /// Checks an add or modify against what its table may hold.
+    ///
+    /// # Errors
+    /// `OFPFMFC_BAD_TABLE_ID`, and for what the table may not hold `OFPBMC_BAD_FIELD`, `_BAD_MASK`
+    /// or `_BAD_WILDCARDS`, `OFPBIC_UNSUP_INST`, `_BAD_TABLE_ID` or `_UNSUP_METADATA_MASK`,
+    /// `OFPBAC_BAD_TYPE` or `_BAD_SET_TYPE`.
+    pub(crate) fn check(&self, flow_mod: &FlowMod) -> Result<(), Error> {
+        let table = self.get(flow_mod.table_id).ok_or(Error::FlowModBadTableId)?;
+        match &table.limits {
+            Some(limits) => limits.check(flow_mod),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Whether an entry is within what its table may hold: asked of tables with limits only.
+//!
+//! The errors are those of a switch whose tables cannot do more, as that is what the controller
+//! has asked them to be. Groups have no limits.
+
+use openflow::flow::FlowMod;
+use openflow::{Action, ActionKind, Error, Field, Instruction, Match};
+
+use super::limits::{Doing, Limits};
+
+fn require(condition: bool, error: Error) -> Result<(), Error> {
+    if condition { Ok(()) } else { Err(error) }
+}
+
+impl Limits {
+    pub(super) fn check(&self, flow_mod: &FlowMod) -> Result<(), Error> {
+        let is_miss = flow_mod.priority == 0 && flow_mod.matching.is_any();
+        // Every table can hold a table-miss entry, whatever must be matched (clause 5.4).
+        if !is_miss {
+            self.check_match(&flow_mod.matching)?;
+        }
+        let doing = if is_miss { &self.miss } else { &self.hit };
+        flow_mod.instructions.iter().try_for_each(|asked| self.check_instruction(asked, doing))
+    }
+
+    fn check_match(&self, matching: &Match) -> Result<(), Error> {
+        for asked in matching.fields() {
+            let maskable = self.matches.get(&asked.field).ok_or(Error::BadMatchBadField)?;
+            require(*maskable || asked.is_exact(), Error::BadMatchBadMask)?;
+            if asked.field == Field::Metadata {
+                let foreign = asked.mask & !u128::from(self.metadata_match);
+                // A match of the whole field is one of the bits that there are.
+                require(foreign == 0 || asked.is_exact(), Error::BadMatchBadMask)?;
+            }
+        }
+        // A field that the packets of the entry do not have cannot be asked for.
+        let missing = self.matches.keys().any(|field| {
+            let can_match = matching.meets(field.row().prereq);
+            can_match && matching.get(*field).is_none() && !self.wildcards.contains(field)
+        });
+        require(!missing, Error::BadMatchBadWildcards)
+    }
+
+    fn check_instruction(&self, asked: &Instruction, doing: &Doing) -> Result<(), Error> {
+        require(doing.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
+        match asked {
+            Instruction::GotoTable(next) => {
+                require(doing.next.contains(next), Error::BadInstructionBadTableId)
+            }
+            Instruction::WriteMetadata { metadata, mask } => {
+                require(mask & !self.metadata_write == 0, Error::BadInstructionUnsupMetadataMask)?;
+                require(metadata & !self.metadata_write == 0, Error::BadInstructionUnsupMetadata)
+            }
+            Instruction::WriteActions(actions) => actions.iter().try_for_each(|action| {
+                check_action(action, &doing.write_actions, &doing.write_set)
+            }),
+            Instruction::ApplyActions(actions) => actions.iter().try_for_each(|action| {
+                check_action(action, &doing.apply_actions, &doing.apply_set)
+            }),
+            Instruction::ClearActions | Instruction::Meter(_) => Ok(()),
+            // Refused wherever it stands.
+            Instruction::Experimenter { .. } => Ok(()),
+        }
+    }
+}
+
+fn check_action(
+    action: &Action,
+    kinds: &std::collections::BTreeSet<ActionKind>,
+    fields: &std::collections::BTreeSet<Field>,
+) -> Result<(), Error> {
+    let (kind, field) = meaning(action);
+    require(kinds.contains(&kind), Error::BadActionBadType)?;
+    require(field.is_none_or(|field| fields.contains(&field)), Error::BadActionBadSetType)
+}
+
+/// The action of 1.3 that does what an action does, with the field that it sets.
+fn meaning(action: &Action) -> (ActionKind, Option<Field>) {
+    let set = |field| (ActionKind::SetField, Some(field));
+    match action {
+        Action::SetField { field, .. } => set(*field),
+        Action::SetVlanVid(_) => set(Field::VlanVid),
+        Action::SetVlanPcp(_) => set(Field::VlanPcp),
+        Action::SetDlSrc(_) => set(Field::EthSrc),
+        Action::SetDlDst(_) => set(Field::EthDst),
+        Action::SetNwSrc(_) => set(Field::Ipv4Src),
+        Action::SetNwDst(_) => set(Field::Ipv4Dst),
+        Action::SetNwTos(_) => set(Field::IpDscp),
+        Action::SetTpSrc(_) => set(Field::TcpSrc),
+        Action::SetTpDst(_) => set(Field::TcpDst),
+        Action::StripVlan => (ActionKind::PopVlan, None),
+        Action::Enqueue { .. } => (ActionKind::SetQueue, None),
+        Action::Output { .. }
+        | Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::PushVlan(_)
+        | Action::PopVlan
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::PushPbb(_)
+        | Action::PopPbb
+        | Action::Experimenter { .. } => (action.kind(), None),
+    }
+}

@@ -1,0 +1,289 @@
+//! What one flow table may hold, read from the properties of its features and written as them.
+//!
+//! The same type says what runs at all, what is asked for and what is announced, so that the three
+//! can be compared set by set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use openflow::action::ACTIONS;
+use openflow::field::FIELDS;
+use openflow::instruction::INSTRUCTIONS;
+use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
+use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
+
+use crate::features::runs;
+
+/// What entries may do: for table hits and, apart from it, for the table-miss entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Doing {
+    pub(super) instructions: BTreeSet<InstructionKind>,
+    pub(super) next: BTreeSet<TableId>,
+    pub(super) write_actions: BTreeSet<ActionKind>,
+    pub(super) apply_actions: BTreeSet<ActionKind>,
+    pub(super) write_set: BTreeSet<Field>,
+    pub(super) apply_set: BTreeSet<Field>,
+}
+
+/// How many of [`Doing::properties`] stand before the properties of the match.
+const BEFORE_MATCH: usize = 4;
+
+impl Doing {
+    fn within(&self, full: &Self) -> bool {
+        self.instructions.is_subset(&full.instructions)
+            && self.next.is_subset(&full.next)
+            && self.write_actions.is_subset(&full.write_actions)
+            && self.apply_actions.is_subset(&full.apply_actions)
+            && self.write_set.is_subset(&full.write_set)
+            && self.apply_set.is_subset(&full.apply_set)
+    }
+
+    /// As properties, in the order of their numbers.
+    fn properties(&self, on: OnPacket) -> [TableProperty; 6] {
+        [
+            TableProperty::Instructions(on, known(&self.instructions)),
+            TableProperty::NextTables(on, self.next.iter().copied().collect()),
+            TableProperty::WriteActions(on, known(&self.write_actions)),
+            TableProperty::ApplyActions(on, known(&self.apply_actions)),
+            TableProperty::WriteSetField(on, whole(&self.write_set)),
+            TableProperty::ApplySetField(on, whole(&self.apply_set)),
+        ]
+    }
+}
+
+/// What a table may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) max_entries: u32,
+    pub(super) metadata_match: u64,
+    pub(super) metadata_write: u64,
+    /// Fields that may be matched, and whether with a mask.
+    pub(super) matches: BTreeMap<Field, bool>,
+    /// Fields that may be left out.
+    pub(super) wildcards: BTreeSet<Field>,
+    pub(super) hit: Doing,
+    pub(super) miss: Doing,
+}
+
+/// The properties for hits, or those for misses, while they are read: each may stand once.
+#[derive(Default)]
+struct Side {
+    instructions: Option<BTreeSet<InstructionKind>>,
+    next: Option<BTreeSet<TableId>>,
+    write_actions: Option<BTreeSet<ActionKind>>,
+    apply_actions: Option<BTreeSet<ActionKind>>,
+    write_set: Option<BTreeSet<Field>>,
+    apply_set: Option<BTreeSet<Field>>,
+}
+
+impl Side {
+    /// Takes what is missing from `other`; an error when it is missing there as well.
+    fn complete(self, other: Option<&Doing>) -> Result<Doing, Error> {
+        fn or<T: Clone>(own: Option<T>, other: Option<&T>) -> Result<T, Error> {
+            own.or_else(|| other.cloned()).ok_or(Error::TableFeaturesBadArgument)
+        }
+        Ok(Doing {
+            instructions: or(self.instructions, other.map(|o| &o.instructions))?,
+            next: or(self.next, other.map(|o| &o.next))?,
+            write_actions: or(self.write_actions, other.map(|o| &o.write_actions))?,
+            apply_actions: or(self.apply_actions, other.map(|o| &o.apply_actions))?,
+            write_set: or(self.write_set, other.map(|o| &o.write_set))?,
+            apply_set: or(self.apply_set, other.map(|o| &o.apply_set))?,
+        })
+    }
+}
+
+/// The properties of a message while they are read.
+#[derive(Default)]
+struct Asked {
+    matches: Option<BTreeMap<Field, bool>>,
+    wildcards: Option<BTreeSet<Field>>,
+    hit: Side,
+    miss: Side,
+}
+
+impl Asked {
+    fn side(&mut self, on: OnPacket) -> &mut Side {
+        match on {
+            OnPacket::Hit => &mut self.hit,
+            OnPacket::Miss => &mut self.miss,
+        }
+    }
+
+    fn take(&mut self, property: &TableProperty) -> Result<(), Error> {
+        match property {
+            TableProperty::Instructions(on, ids) => {
+                once(&mut self.side(*on).instructions, types(ids)?)
+            }
+            TableProperty::NextTables(on, ids) => {
+                once(&mut self.side(*on).next, ids.iter().copied().collect())
+            }
+            TableProperty::WriteActions(on, ids) => {
+                once(&mut self.side(*on).write_actions, types(ids)?)
+            }
+            TableProperty::ApplyActions(on, ids) => {
+                once(&mut self.side(*on).apply_actions, types(ids)?)
+            }
+            TableProperty::Match(ids) => once(&mut self.matches, fields(ids)?),
+            TableProperty::Wildcards(ids) => {
+                once(&mut self.wildcards, fields(ids)?.into_keys().collect())
+            }
+            TableProperty::WriteSetField(on, ids) => {
+                once(&mut self.side(*on).write_set, settable(ids)?)
+            }
+            TableProperty::ApplySetField(on, ids) => {
+                once(&mut self.side(*on).apply_set, settable(ids)?)
+            }
+            TableProperty::Experimenter { .. } => Err(Error::TableFeaturesBadType),
+        }
+    }
+}
+
+/// Keeps a property that may stand once.
+fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Error> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Error::TableFeaturesBadArgument),
+    }
+}
+
+fn types<K: Ord + Copy>(ids: &[TypeId<K>]) -> Result<BTreeSet<K>, Error> {
+    let kind = |id: &TypeId<K>| match id {
+        TypeId::Known(kind) => Ok(*kind),
+        TypeId::Unknown(_) | TypeId::Experimenter(_) => Err(Error::TableFeaturesBadArgument),
+    };
+    ids.iter().map(kind).collect()
+}
+
+fn fields(ids: &[OxmId]) -> Result<BTreeMap<Field, bool>, Error> {
+    let field = |id: &OxmId| match id {
+        OxmId::Basic { field, maskable } => Ok((*field, *maskable)),
+        OxmId::Unknown(_) | OxmId::Experimenter { .. } => Err(Error::TableFeaturesBadArgument),
+    };
+    ids.iter().map(field).collect()
+}
+
+/// Fields that are listed without a mask, as set-field writes whole fields.
+fn settable(ids: &[OxmId]) -> Result<BTreeSet<Field>, Error> {
+    let fields = fields(ids)?;
+    if fields.values().any(|maskable| *maskable) {
+        return Err(Error::TableFeaturesBadArgument);
+    }
+    Ok(fields.into_keys().collect())
+}
+
+impl Limits {
+    /// Everything that runs in a table, one of so many.
+    pub(super) fn full(table_id: TableId, n_tables: u8, max_entries: u32) -> Self {
+        let next: BTreeSet<TableId> = (table_id.0..n_tables).skip(1).map(TableId).collect();
+        let instructions = INSTRUCTIONS.iter().map(|row| row.kind);
+        let instructions = instructions.filter(|kind| runs(*kind, !next.is_empty())).collect();
+        let actions = ACTIONS.iter().filter(|row| row.v1_3.is_some()).map(|row| row.kind);
+        let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
+        let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
+        let set: BTreeSet<Field> = set.collect();
+        let doing = Doing {
+            instructions,
+            next,
+            write_actions: actions.clone(),
+            apply_actions: actions,
+            write_set: set.clone(),
+            apply_set: set,
+        };
+        Self {
+            max_entries,
+            metadata_match: u64::MAX,
+            metadata_write: u64::MAX,
+            matches: FIELDS.iter().map(|row| (row.field, row.maskable)).collect(),
+            wildcards: FIELDS.iter().map(|row| row.field).collect(),
+            miss: doing.clone(),
+            hit: doing,
+        }
+    }
+
+    /// What a message asks for.
+    ///
+    /// # Errors
+    /// `OFPTFFC_BAD_TYPE`, `OFPTFFC_BAD_ARGUMENT`, `OFPTFFC_BAD_METADATA`.
+    pub(super) fn of(features: &TableFeatures) -> Result<Self, Error> {
+        let mut asked = Asked::default();
+        features.properties.iter().try_for_each(|property| asked.take(property))?;
+        let hit = asked.hit.complete(None)?;
+        let limits = Self {
+            max_entries: features.max_entries,
+            metadata_match: features.metadata_match,
+            metadata_write: features.metadata_write,
+            matches: asked.matches.ok_or(Error::TableFeaturesBadArgument)?,
+            wildcards: asked.wildcards.ok_or(Error::TableFeaturesBadArgument)?,
+            miss: asked.miss.complete(Some(&hit))?,
+            hit,
+        };
+        let matches_none =
+            limits.matches.contains_key(&Field::Metadata) && limits.metadata_match == 0;
+        let writes = |doing: &Doing| doing.instructions.contains(&InstructionKind::WriteMetadata);
+        let writes_none =
+            (writes(&limits.hit) || writes(&limits.miss)) && limits.metadata_write == 0;
+        if matches_none || writes_none {
+            return Err(Error::TableFeaturesBadMetadata);
+        }
+        if limits.wildcards.iter().any(|field| !limits.matches.contains_key(field)) {
+            return Err(Error::TableFeaturesBadArgument);
+        }
+        Ok(limits)
+    }
+
+    /// The tables that entries may lead to.
+    pub(super) fn next_tables(&self) -> impl Iterator<Item = &TableId> {
+        self.hit.next.union(&self.miss.next)
+    }
+
+    /// Whether these ask for nothing that is not in `full`.
+    pub(super) fn within(&self, full: &Self) -> bool {
+        let matches = self.matches.iter().all(|(field, masked)| {
+            full.matches.get(field).is_some_and(|maskable| *maskable || !masked)
+        });
+        matches
+            && self.max_entries <= full.max_entries
+            && self.metadata_match & !full.metadata_match == 0
+            && self.metadata_write & !full.metadata_write == 0
+            && self.hit.within(&full.hit)
+            && self.miss.within(&full.miss)
+    }
+
+    /// The features that say this, in the order of the specification. Properties for misses are
+    /// left out where they are those for hits.
+    pub(super) fn features(&self, table_id: TableId, name: &str, config: u32) -> TableFeatures {
+        let maskable = |(field, maskable): (&Field, &bool)| OxmId::Basic {
+            field: *field,
+            maskable: *maskable,
+        };
+        let mut properties = Vec::with_capacity(14);
+        let hits = self.hit.properties(OnPacket::Hit);
+        let misses = self.miss.properties(OnPacket::Miss);
+        let same = self.hit.properties(OnPacket::Miss);
+        for (place, ((hit, miss), same)) in hits.into_iter().zip(misses).zip(same).enumerate() {
+            if place == BEFORE_MATCH {
+                properties.push(TableProperty::Match(self.matches.iter().map(maskable).collect()));
+                properties.push(TableProperty::Wildcards(whole(&self.wildcards)));
+            }
+            properties.push(hit);
+            properties.extend((miss != same).then_some(miss));
+        }
+        TableFeatures {
+            table_id,
+            name: name.to_owned(),
+            metadata_match: self.metadata_match,
+            metadata_write: self.metadata_write,
+            config,
+            max_entries: self.max_entries,
+            properties,
+        }
+    }
+}
+
+fn known<K: Copy>(kinds: &BTreeSet<K>) -> Vec<TypeId<K>> {
+    kinds.iter().copied().map(TypeId::Known).collect()
+}
+
+fn whole(fields: &BTreeSet<Field>) -> Vec<OxmId> {
+    fields.iter().map(|field| OxmId::Basic { field: *field, maskable: false }).collect()
+}

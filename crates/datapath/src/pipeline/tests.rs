@@ -1,0 +1,218 @@
+//! Tests of the pipeline alone: every refusal, and what a table with limits holds.
+
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::table::{OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TypeId};
+use openflow::text::parse_flow_mod;
+use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
+
+use super::Pipeline;
+use crate::config::Config;
+
+fn pipeline() -> Pipeline {
+    Pipeline::new(&Config { n_tables: 3, max_entries: 100, ..Config::default() })
+}
+
+/// Features with everything that runs, changed in the first table.
+fn asked(change: impl FnOnce(&mut TableFeatures)) -> Vec<TableFeatures> {
+    let mut features = pipeline().features();
+    change(&mut features[0]);
+    features
+}
+
+fn refused(change: impl FnOnce(&mut TableFeatures)) -> Error {
+    let mut pipeline = pipeline();
+    let before = pipeline.features();
+    let error = pipeline.set(&asked(change)).unwrap_err();
+    assert_eq!(pipeline.features(), before);
+    error
+}
+
+fn field(field: Field, maskable: bool) -> OxmId {
+    OxmId::Basic { field, maskable }
+}
+
+/// Puts a property in the place of the one of its kind.
+fn put(features: &mut TableFeatures, property: TableProperty) {
+    let kind = std::mem::discriminant(&property);
+    features.properties.retain(|old| std::mem::discriminant(old) != kind);
+    features.properties.push(property);
+}
+
+#[test]
+fn what_was_announced_is_taken_back_and_changes_nothing() {
+    let mut pipeline = pipeline();
+    let features = pipeline.features();
+    assert_eq!(pipeline.set(&features), Ok(vec![]));
+    assert_eq!(pipeline.features(), features);
+    let mut reversed = features.clone();
+    reversed.reverse();
+    reversed[0].properties.reverse();
+    assert_eq!(pipeline.set(&reversed), Ok(vec![]));
+    assert_eq!(pipeline.features(), features);
+}
+
+#[test]
+fn each_table_goes_to_the_later_ones_only() {
+    let next: Vec<_> = pipeline().features().iter().map(|f| f.properties[1].clone()).collect();
+    let to = |ids: &[u8]| {
+        TableProperty::NextTables(OnPacket::Hit, ids.iter().copied().map(TableId).collect())
+    };
+    assert_eq!(next, [to(&[1, 2]), to(&[2]), to(&[])]);
+    let last = pipeline().features().remove(2);
+    let goto = TypeId::Known(InstructionKind::GotoTable);
+    let TableProperty::Instructions(OnPacket::Hit, list) = &last.properties[0] else { panic!() };
+    assert!(!list.contains(&goto) && list.len() == 5);
+}
+
+#[test]
+fn a_name_and_deprecated_settings_leave_the_entries() {
+    let mut pipeline = pipeline();
+    let renamed = asked(|f| {
+        f.name = "acl".into();
+        f.config = 3;
+    });
+    assert_eq!(pipeline.set(&renamed), Ok(vec![]));
+    assert_eq!((pipeline.features()[0].name.as_str(), pipeline.features()[0].config), ("acl", 3));
+    let table_mod = |table: u8, config| TableMod { table_id: TableId(table), config };
+    pipeline.table_mod(&table_mod(255, 1)).unwrap();
+    assert!(pipeline.features().iter().all(|f| f.config == 1));
+    assert_eq!(pipeline.table_mod(&table_mod(3, 0)), Err(Error::TableModBadTable));
+    assert_eq!(pipeline.table_mod(&table_mod(0, 4)), Err(Error::TableModBadConfig));
+}
+
+#[test]
+fn tables_that_are_not_named_are_gone_until_they_are_named_again() {
+    let mut pipeline = pipeline();
+    let all = pipeline.features();
+    let mut one = all.clone();
+    one.truncate(1);
+    let to_gone = pipeline.set(&one);
+    assert_eq!(to_gone, Err(Error::TableFeaturesBadArgument), "table 0 leads to others");
+    put(&mut one[0], TableProperty::NextTables(OnPacket::Hit, vec![]));
+    assert_eq!(pipeline.set(&one), Ok(vec![TableId(0), TableId(1), TableId(2)]));
+    assert!(pipeline.has(TableId(0)) && !pipeline.has(TableId(1)));
+    assert_eq!(pipeline.meant(TableId(1)), None);
+    assert_eq!(pipeline.names().count(), 1);
+    let mut entry = FlowMod::new(FlowModCommand::Add);
+    entry.table_id = TableId(1);
+    assert_eq!(pipeline.check(&entry), Err(Error::FlowModBadTableId));
+    assert_eq!(pipeline.set(&all), Ok(vec![TableId(0), TableId(1), TableId(2)]));
+    assert_eq!(pipeline.check(&entry), Ok(()));
+}
+
+#[test]
+fn nonsense_about_tables_is_refused() {
+    let mut pipeline = pipeline();
+    let all = pipeline.features();
+    assert_eq!(pipeline.set(&all[1..]), Err(Error::TableFeaturesBadTable), "no first table");
+    let twice = [all.clone(), all.clone()].concat();
+    assert_eq!(pipeline.set(&twice), Err(Error::TableFeaturesBadTable));
+    for number in [3, 254, 255] {
+        assert_eq!(refused(|f| f.table_id = TableId(number)), Error::TableFeaturesBadTable);
+    }
+    assert_eq!(refused(|f| f.config = 4), Error::TableFeaturesBadArgument);
+    assert_eq!(refused(|f| f.max_entries = 101), Error::TableFeaturesBadArgument);
+    assert_eq!(refused(|f| f.metadata_match = 0), Error::TableFeaturesBadMetadata);
+    assert_eq!(refused(|f| f.metadata_write = 0), Error::TableFeaturesBadMetadata);
+}
+
+#[test]
+fn nonsense_about_properties_is_refused() {
+    use TableProperty as P;
+    let hit = OnPacket::Hit;
+    for missing in 0..8 {
+        let error = refused(|f| drop(f.properties.remove(missing)));
+        assert_eq!(error, Error::TableFeaturesBadArgument, "without property {missing}");
+    }
+    for twice in 0..8 {
+        let error = refused(|f| f.properties.push(f.properties[twice].clone()));
+        assert_eq!(error, Error::TableFeaturesBadArgument, "property {twice} twice");
+    }
+    let own = P::Experimenter { on: hit, experimenter: 1, exp_type: 2, data: vec![] };
+    assert_eq!(refused(|f| f.properties.push(own)), Error::TableFeaturesBadType);
+    for property in [
+        P::Instructions(hit, vec![TypeId::Known(InstructionKind::Experimenter)]),
+        P::Instructions(hit, vec![TypeId::Unknown(7)]),
+        P::NextTables(hit, vec![TableId(0)]),
+        P::NextTables(hit, vec![TableId(3)]),
+        P::WriteActions(hit, vec![TypeId::Experimenter(1)]),
+        P::ApplyActions(hit, vec![TypeId::Unknown(28)]),
+        P::Match(vec![field(Field::EthType, true)]),
+        P::Match(vec![OxmId::Unknown(0x8000_5601)]),
+        P::Match(vec![]),
+        P::Wildcards(vec![OxmId::Experimenter { header: 0xffff_0004, experimenter: 1 }]),
+        P::WriteSetField(hit, vec![field(Field::InPort, false)]),
+        P::ApplySetField(hit, vec![field(Field::EthDst, true)]),
+    ] {
+        let text = format!("{property:?}");
+        assert_eq!(refused(|f| put(f, property)), Error::TableFeaturesBadArgument, "{text}");
+    }
+}
+
+/// A table that matches the destination exactly and outputs; its table-miss entry may go on.
+fn exact(features: &mut TableFeatures) {
+    use TableProperty as P;
+    let (hit, miss) = (OnPacket::Hit, OnPacket::Miss);
+    let apply = TypeId::Known(InstructionKind::ApplyActions);
+    let goto = TypeId::Known(InstructionKind::GotoTable);
+    let write = TypeId::Known(InstructionKind::WriteMetadata);
+    features.max_entries = 7;
+    features.metadata_write = 0xff;
+    features.properties = vec![
+        P::Instructions(hit, vec![apply, write]),
+        P::Instructions(miss, vec![goto]),
+        P::NextTables(hit, vec![]),
+        P::NextTables(miss, vec![TableId(2)]),
+        P::WriteActions(hit, vec![]),
+        P::ApplyActions(
+            hit,
+            vec![TypeId::Known(ActionKind::Output), TypeId::Known(ActionKind::SetField)],
+        ),
+        P::Match(vec![
+            field(Field::InPort, false),
+            field(Field::EthDst, false),
+            field(Field::EthType, false),
+            field(Field::Ipv4Dst, true),
+        ]),
+        P::Wildcards(vec![field(Field::InPort, false), field(Field::EthType, false)]),
+        P::WriteSetField(hit, vec![]),
+        P::ApplySetField(hit, vec![field(Field::EthSrc, false)]),
+    ];
+}
+
+#[test]
+fn a_table_with_limits_announces_them_and_holds_nothing_else() {
+    let mut pipeline = pipeline();
+    let limited = asked(exact);
+    assert_eq!(pipeline.set(&limited), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.features(), limited);
+    assert_eq!(pipeline.set(&limited), Ok(vec![]));
+    assert_eq!((pipeline.max_entries(TableId(0)), pipeline.max_entries(TableId(1))), (7, 100));
+    let check = |text: &str| pipeline.check(&parse_flow_mod(text, FlowModCommand::Add).unwrap());
+    let dst = "dl_dst=00:00:00:00:00:01";
+    for (text, expected) in [
+        ("actions=output:1", Err(Error::BadMatchBadWildcards)),
+        ("dl_dst=00:00:00:00:00:01,actions=output:1", Ok(())),
+        ("dl_dst=00:00:00:00:00:01/00:00:00:00:00:01,actions=drop", Err(Error::BadMatchBadMask)),
+        ("dl_dst=00:00:00:00:00:01,dl_vlan=5,actions=drop", Err(Error::BadMatchBadField)),
+        ("dl_dst=00:00:00:00:00:01,ip,actions=drop", Err(Error::BadMatchBadWildcards)),
+        ("dl_dst=00:00:00:00:00:01,ip,nw_dst=10.0.0.0/8,actions=drop", Ok(())),
+        ("dl_dst=00:00:00:00:00:01,arp,actions=drop", Ok(())),
+        ("priority=0,actions=goto_table:2", Ok(())),
+        ("priority=0,actions=goto_table:1", Err(Error::BadInstructionBadTableId)),
+        ("priority=0,actions=output:1", Err(Error::BadInstructionUnsupInst)),
+    ] {
+        assert_eq!(check(text), expected, "{text}");
+    }
+    for (actions, expected) in [
+        ("goto_table:2", Err(Error::BadInstructionUnsupInst)),
+        ("write_metadata:0xff", Err(Error::BadInstructionUnsupMetadataMask)),
+        ("write_metadata:0x5/0xff", Ok(())),
+        ("set_field:00:00:00:00:00:02->eth_src,output:2", Ok(())),
+        ("set_field:00:00:00:00:00:02->eth_dst,output:2", Err(Error::BadActionBadSetType)),
+        ("pop_vlan,output:2", Err(Error::BadActionBadType)),
+    ] {
+        assert_eq!(check(&format!("{dst},actions={actions}")), expected, "{actions}");
+    }
+    assert_eq!(check("table=1,dl_vlan=5,actions=pop_vlan,output:2"), Ok(()));
+}
