@@ -19,8 +19,8 @@ mod single;
 mod sys;
 
 pub use self::classifier::{BURST, Classifier, Figures, Live};
-pub use self::forwarder::{Forwarder, Sink};
 pub use self::control::{Control, Done, Dump, Tell};
+pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
 pub use self::op::{EntryId, Op, Ticket};
 pub use self::pattern::{Mask, MaskWord, Masks, Pattern};
 pub use self::shared::Shared;

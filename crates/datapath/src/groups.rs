@@ -137,6 +137,14 @@ impl Groups {
         }
     }
 
+    /// Whether some group chooses one of several buckets.
+    pub(crate) fn has_select(&self) -> bool {
+        let chooses = |group: &Group| {
+            group.group_type == GroupType::Select && group.buckets.len() > 1
+        };
+        self.groups.values().any(chooses)
+    }
+
     /// Carries out a group-mod; the groups that are gone.
     ///
     /// # Errors

@@ -65,6 +65,11 @@ impl Port {
         }
     }
 
+    /// Whether it depends on the frame if it is let in.
+    pub(crate) fn looks_at_frames(&self) -> bool {
+        self.has(PortConfig::NO_RECV_STP)
+    }
+
     /// Why a frame cannot leave here.
     pub(crate) fn refuses_tx(&self) -> Option<DropReason> {
         if self.has(PortConfig::PORT_DOWN) {

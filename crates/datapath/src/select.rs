@@ -10,7 +10,7 @@ use packet::FlowKey;
 
 /// What makes a flow. Left out is what changes within one: ECN, TTLs, lengths, flags; and the
 /// ingress port, so that both links of a bundle lead to the same bucket.
-const FLOW_FIELDS: [Field; 21] = [
+pub(crate) const FLOW_FIELDS: [Field; 21] = [
     Field::EthDst,
     Field::EthSrc,
     Field::EthType,

@@ -77,6 +77,24 @@ impl Shape {
         self.0 & 1 != 0
     }
 
+    /// The shape of such a frame without its VLAN tag.
+    #[must_use]
+    pub const fn untagged(self) -> Self {
+        Self(self.0 & !1)
+    }
+
+    /// The shape of such a frame with one VLAN tag; [`Shape::RARE`] stays.
+    #[must_use]
+    pub const fn tagged(self) -> Self {
+        if self.is_rare() { Self::RARE } else { Self(self.0 | 1) }
+    }
+
+    /// The shape of such a frame behind a pushed MPLS entry; [`Shape::RARE`] stays.
+    #[must_use]
+    pub const fn behind_mpls(self) -> Self {
+        if self.is_rare() { Self::RARE } else { Self(2 * MPLS | self.0 & 1) }
+    }
+
     /// What stands behind the EtherType.
     #[must_use]
     pub fn network(self) -> Network {

@@ -4,22 +4,47 @@
 //! verdicts. It allocates, locks and waits for nothing on the usual packet's way. What it does must
 //! be what the reference does, whatever is cached or compiled.
 
+mod blend;
+mod cache;
+mod decide;
+pub(in crate::fast) mod digest;
 mod emit;
+mod execute;
+mod figures;
+mod live;
+mod memo;
 mod packet_out;
+mod path;
+mod program;
+mod record;
 mod replica;
+mod versions;
 mod walk;
 
 use std::sync::Arc;
 
 use openflow::message::PacketIn;
-use openflow::{PortNo, QueueId};
+use openflow::{Field, PortNo, QueueId};
 use packet::PacketBuf;
+use packet::header::ethernet;
 
+pub use self::figures::{Figures as ForwarderFigures, Stage as ForwarderStage};
+
+use self::cache::Cache;
+use self::decide::{Decided, Scratch, fold};
+use self::digest::Keys;
+use self::execute::Stage;
+use self::live::Lives;
+use self::memo::Memo;
+use self::path::Paths;
+use self::program::{Programs, Tail};
 use self::replica::Replica;
-use self::walk::Walk;
+use self::versions::Versions;
+use super::classifier::BURST;
 use super::op::{Change, Op, Ticket};
 use super::shared::Shared;
-use crate::config::Config;
+use super::sys;
+use crate::config::{Config, Fragments};
 use crate::counter::{Counter, DropReason};
 use crate::time::Nanos;
 
@@ -57,11 +82,59 @@ pub trait Sink {
     fn spare(&mut self) -> PacketBuf;
 }
 
+/// Which caches are in use. Switching one off changes nothing but speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caches {
+    /// From the live bytes of usual frames to decisions.
+    pub exact: bool,
+    /// From the live fields of any frame to decisions.
+    pub flow: bool,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Self { exact: true, flow: true }
+    }
+}
+
+/// The caches that a decision may lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Exact,
+    Flow,
+}
+
+/// Lines of the cache at first, and at most.
+const LINES: usize = 1 << 16;
+const LINES_MAX: usize = 1 << 22;
+
+/// Programs and memos at most; beyond, all are forgotten and recorded again as they are needed.
+const PROGRAMS_MAX: usize = 1 << 16;
+
+/// What the place of a decision about all packets of a port is called.
+const PORT_DIGEST: u128 = 0x706f_7274 << 96;
+
 /// One worker's datapath.
 #[derive(Debug)]
 pub struct Forwarder {
     replica: Replica,
     applied: Ticket,
+    /// Folds that were asked for and are not done.
+    folding: Option<Ticket>,
+    versions: Versions,
+    lives: Lives,
+    live_version: u64,
+    keys: Keys,
+    level: sys::Level,
+    caches: Caches,
+    cache: Cache,
+    paths: Paths,
+    programs: Programs,
+    memo: Memo,
+    scratch: Scratch,
+    decided: Vec<Decided>,
+    stages: Vec<Stage>,
+    figures: ForwarderFigures,
 }
 
 impl Forwarder {
@@ -69,23 +142,71 @@ impl Forwarder {
     /// tell it. The seed keeps peers from choosing packets that collide; it changes no verdict.
     #[must_use]
     pub(crate) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
-        Self { replica: Replica::new(config, shared, number, seed), applied: Ticket(0) }
+        Self {
+            replica: Replica::new(config, shared, number, seed),
+            applied: Ticket(0),
+            folding: None,
+            versions: Versions::new(),
+            lives: Lives::new(),
+            live_version: 0,
+            keys: Keys::new(seed),
+            level: sys::Level::best(),
+            caches: Caches::default(),
+            cache: Cache::new(LINES, LINES_MAX),
+            paths: Paths::default(),
+            programs: Programs::new(),
+            memo: Memo::default(),
+            scratch: Scratch::new(),
+            decided: Vec::new(),
+            stages: Vec::new(),
+            figures: ForwarderFigures::default(),
+        }
     }
 
     /// Takes a change over. Ops come in the order of their numbers, each once.
     pub fn apply(&mut self, op: Op, _now: Nanos) {
         self.applied = Ticket(self.applied.0 + 1);
         match op.0 {
-            Change::Fold(ticket) => self.replica.own().set_folded(ticket),
-            change => self.replica.apply(change),
+            Change::Fold(ticket) => self.folding = Some(ticket),
+            change => self.replica.apply(change, &mut self.versions),
         }
         self.replica.own().set_applied(self.applied);
     }
 
-    /// Moves counts that are kept elsewhere to the shared counters, so many at most; whether there
-    /// are more. Called between batches.
-    pub fn fold_some(&mut self, _counts_max: usize) -> bool {
-        false
+    /// Moves counts that are kept in the caches to the shared counters, those of so many decisions
+    /// at most; whether there are more. A fold that was asked for is told to be done when there are
+    /// none. Called between batches.
+    pub fn fold_some(&mut self, decisions_max: usize) -> bool {
+        let (replica, paths) = (&self.replica, &self.paths);
+        let more = self.cache.fold(decisions_max, |counts| fold(replica, paths, counts));
+        if !more && let Some(ticket) = self.folding.take() {
+            self.replica.own().set_folded(ticket);
+        }
+        more
+    }
+
+    /// Which caches are in use.
+    #[must_use]
+    pub fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    /// Says which caches are to be used, from the next batch on.
+    pub fn set_caches(&mut self, caches: Caches) {
+        self.caches = caches;
+    }
+
+    /// What the forwarder tells of itself.
+    #[must_use]
+    pub fn figures(&self) -> ForwarderFigures {
+        let (lines, used) = self.cache.size();
+        ForwarderFigures {
+            evictions: self.cache.evictions,
+            programs: self.programs.len() as u64,
+            lines: lines as u64,
+            lines_used: used as u64,
+            ..self.figures
+        }
     }
 
     /// Takes a batch of frames from one port; the list is empty afterwards.
@@ -96,26 +217,109 @@ impl Forwarder {
         now: Nanos,
         sink: &mut impl Sink,
     ) {
-        let replica = &self.replica;
-        let (packets, bytes) =
-            frames.iter().fold((0, 0), |(n, sum), frame| (n + 1, sum + frame.len() as u64));
-        replica.count(Counter::Received, packets);
-        if let Some(cell) = replica.port_cell(in_port) {
+        if frames.is_empty() {
+            return;
+        }
+        self.tend();
+        let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
+            (sum + frame.len() as u64, shortest.min(frame.len()))
+        });
+        let packets = frames.len() as u64;
+        self.figures.batches += 1;
+        self.figures.packets += packets;
+        self.replica.count(Counter::Received, packets);
+        if let Some(cell) = self.replica.port_cell(in_port) {
             cell.rx.add(packets, bytes);
         }
-        for frame in frames.drain(..) {
-            let refused = match replica.ports.get(in_port) {
-                None => Some(DropReason::UnknownIngress),
-                Some(port) => port.refuses_rx(frame.bytes()),
-            };
-            if let Some(reason) = refused {
-                walk::refuse_rx(replica, in_port, 1);
-                replica.count_drops(reason, 1);
-                sink.dropped(reason);
-                sink.done(frame);
-            } else {
-                Walk::new(replica, sink, now).ingress(frame, in_port);
-            }
+        if !self.admit(frames, in_port, sink) {
+            return;
         }
+        if let Some(tail) = self.decide_by_port(packets, bytes, shortest, in_port, now) {
+            return execute::end_all(&self.replica, tail, frames, now, sink);
+        }
+        let mut decided = std::mem::take(&mut self.decided);
+        decided.clear();
+        for chunk in frames.chunks(BURST) {
+            self.decide(chunk, in_port, now, &mut decided);
+        }
+        self.execute(frames, &decided, in_port, now, sink);
+        self.decided = decided;
+    }
+
+    /// What is to be done between batches: take over what changed.
+    fn tend(&mut self) {
+        let version = self.replica.live_version();
+        if version != self.live_version || self.replica.has_changed {
+            self.live_version = version;
+            self.replica.is_select_live = self.replica.has_select();
+            let live = self.replica.live();
+            if self.lives.set(live, self.replica.is_select_live) {
+                self.versions.change_all();
+            }
+            self.replica.is_dscp_live = self.lives.has(Field::IpDscp);
+        }
+        let full = self.programs.len().max(self.memo.len()) > PROGRAMS_MAX;
+        if self.replica.has_changed || full {
+            self.replica.has_changed = false;
+            self.programs.clear();
+            self.memo.clear();
+            self.versions.change_all();
+        }
+        let (replica, paths) = (&self.replica, &mut self.paths);
+        self.cache.tend(|lost| {
+            fold(replica, paths, lost);
+            paths.give(lost.path);
+        });
+    }
+
+    /// Takes away the frames that their port does not let in; whether there are any others.
+    fn admit(&self, frames: &mut Vec<PacketBuf>, in_port: PortNo, sink: &mut impl Sink) -> bool {
+        let Some(port) = self.replica.ports.get(in_port) else {
+            let reason = DropReason::UnknownIngress;
+            execute::drop_all(&self.replica, reason, frames, sink);
+            return false;
+        };
+        if let Some(reason) = port.refuses_rx(&[]) {
+            walk::refuse_rx(&self.replica, in_port, frames.len() as u64);
+            execute::drop_all(&self.replica, reason, frames, sink);
+            return false;
+        }
+        if port.looks_at_frames() {
+            let (mut refused, let_in) =
+                frames.drain(..).partition(|frame| port.refuses_rx(frame.bytes()).is_some());
+            *frames = let_in;
+            walk::refuse_rx(&self.replica, in_port, refused.len() as u64);
+            execute::drop_all(&self.replica, DropReason::NoRecvStp, &mut refused, sink);
+        }
+        !frames.is_empty()
+    }
+
+    /// Decides about all frames of a batch at once, where nothing but their port makes a
+    /// difference and nothing has to be done to them.
+    fn decide_by_port(
+        &mut self,
+        packets: u64,
+        bytes: u64,
+        shortest: usize,
+        in_port: PortNo,
+        now: Nanos,
+    ) -> Option<Tail> {
+        let is_usable = self.lives.in_port_only
+            && self.caches.exact
+            && shortest >= ethernet::HEADER_LEN
+            && self.replica.settings.fragments == Fragments::Normal;
+        if !is_usable {
+            return None;
+        }
+        let index = self.cache.find(PORT_DIGEST | u128::from(in_port.0))?;
+        let epoch = self.versions.epoch;
+        let line = self.cache.line(index);
+        if line.stamp() != epoch || line.until() <= now.0 || line.path().is_timed() {
+            return None;
+        }
+        let tail = self.programs.get(line.program())?.tail?;
+        self.cache.count(index, packets, bytes);
+        self.figures.port_hits += packets;
+        Some(tail)
     }
 }

@@ -2,8 +2,10 @@
 //! has no safe word for. Every function here is safe to call with any arguments.
 #![allow(unsafe_code)]
 
+mod digest;
 mod prefetch;
 mod tags;
 
+pub(crate) use self::digest::{Level, ShapeMasks, digest_frames, digest_words};
 pub(crate) use self::prefetch::prefetch;
 pub(crate) use self::tags::equal_tags;

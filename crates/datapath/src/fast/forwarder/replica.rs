@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex};
 use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
-use super::super::classifier::Classifier;
+use super::super::classifier::{Classifier, Live};
 use super::super::op::{Behaviour, Change, EntryId, Insert, Life};
 use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
+use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{Config, Settings};
 use crate::counter::{Counter, DropReason};
@@ -31,6 +32,8 @@ pub(super) struct Entry {
     pub(super) origin: Origin,
     pub(super) life: Life,
     pub(super) kind: Arc<Kind>,
+    /// Which packets its change can concern.
+    pub(super) about: About,
 }
 
 /// What a lookup has to know of a behaviour, found out once for all entries that have it.
@@ -146,6 +149,12 @@ pub(super) struct Replica {
     meters: BTreeMap<MeterId, Arc<Mutex<Meter>>>,
     pub(super) ports: Ports,
     exits: BTreeMap<PortNo, Exit>,
+    /// Whether the fields that select groups look at are in every key.
+    pub(super) is_select_live: bool,
+    /// Whether some entry looks at the DSCP.
+    pub(super) is_dscp_live: bool,
+    /// Whether something changed that programs have in them: groups, ports, settings.
+    pub(super) has_changed: bool,
 }
 
 impl Replica {
@@ -165,29 +174,39 @@ impl Replica {
             meters: BTreeMap::new(),
             ports: Ports::default(),
             exits: BTreeMap::new(),
+            is_select_live: false,
+            is_dscp_live: false,
+            has_changed: false,
         }
     }
 
     /// Takes a change over. Folds are not its business.
-    pub(super) fn apply(&mut self, change: Change) {
+    /// `versions` learns what it is about.
+    pub(super) fn apply(&mut self, change: Change, versions: &mut Versions) {
         match change {
-            Change::Insert(insert) => self.insert(insert),
+            Change::Insert(insert) => self.insert(insert, versions),
             Change::Exchange { old, new } => {
                 if let Some(table) = self.tables.get_mut(usize::from(new.table.0)) {
                     table.remove(&new.pattern, new.priority, old);
                 }
-                self.insert(new);
+                self.insert(new, versions);
             }
             Change::Replace { table, id, origin, life, behaviour } => {
                 let kind = self.kind_of(&behaviour);
-                self.put_entry(id, Entry { table, origin, life, kind });
+                note_writes(&kind, versions);
+                let about = self.entry(id).map_or(About::ALL, |entry| entry.about);
+                versions.change(about);
+                self.put_entry(id, Entry { table, origin, life, kind, about });
             }
             Change::Remove { table, id, pattern, priority } => {
                 if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
                     table.remove(&pattern, priority, id);
                 }
+                versions.change(versions.about(&pattern));
             }
             Change::Group { id, group } => {
+                versions.change_all();
+                self.has_changed = true;
                 let counters = group.as_ref().map(|state| Arc::clone(&state.counters));
                 self.groups.put(id, group.map(|state| state.group.clone()));
                 match counters {
@@ -195,9 +214,16 @@ impl Replica {
                     None => drop(self.group_counters.remove(&id)),
                 }
             }
-            Change::Meter { id, meter: Some(meter) } => drop(self.meters.insert(id, meter)),
-            Change::Meter { id, meter: None } => drop(self.meters.remove(&id)),
+            Change::Meter { id, meter } => {
+                versions.change_all();
+                match meter {
+                    Some(meter) => drop(self.meters.insert(id, meter)),
+                    None => drop(self.meters.remove(&id)),
+                }
+            }
             Change::Port { port, state } => {
+                versions.change_all();
+                self.has_changed = true;
                 let counters = state.as_ref().map(|state| Arc::clone(&state.counters));
                 self.ports.put(port, state.map(|state| state.port.clone()));
                 match counters {
@@ -205,15 +231,22 @@ impl Replica {
                     None => drop(self.exits.remove(&port)),
                 }
             }
-            Change::Settings(settings) => self.settings = settings,
+            Change::Settings(settings) => {
+                versions.change_all();
+                self.has_changed = true;
+                self.settings = settings;
+            }
             Change::Fold(_) => {}
         }
     }
 
-    fn insert(&mut self, insert: Insert) {
+    fn insert(&mut self, insert: Insert, versions: &mut Versions) {
         let Insert { table, id, pattern, priority, seq, origin, life, behaviour } = insert;
         let kind = self.kind_of(&behaviour);
-        self.put_entry(id, Entry { table, origin, life, kind });
+        note_writes(&kind, versions);
+        let about = versions.about(&pattern);
+        versions.change(about);
+        self.put_entry(id, Entry { table, origin, life, kind, about });
         if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
             table.insert(&pattern, priority, seq, id);
         }
@@ -395,14 +428,64 @@ impl Replica {
         }
     }
 
-    /// Fields that some table looks at, by table.
-    pub(super) fn is_live(&self, field: Field) -> bool {
-        let slot = FlowKey::slot(field);
-        let mask = field.full_mask();
-        self.tables.iter().any(|table| {
-            let live = table.live();
-            let low = if slot.bits > 64 { u64::MAX } else { (mask as u64) << slot.shift };
-            live.words[slot.word] & low != 0
-        })
+    /// Whether some group chooses between buckets.
+    pub(super) fn has_select(&self) -> bool {
+        self.groups.has_select()
+    }
+
+    /// What the entries of all tables look at, and a number that is another one when that is.
+    pub(super) fn live(&self) -> Live {
+        let mut live = Live::default();
+        for table in &self.tables {
+            let own = table.live();
+            live.present |= own.present;
+            for (word, bits) in live.words.iter_mut().zip(&own.words) {
+                *word |= bits;
+            }
+        }
+        live
+    }
+
+    /// A number that rises with every change of what entries look at.
+    pub(super) fn live_version(&self) -> u64 {
+        self.tables.iter().map(Classifier::live_version).fold(0, u64::wrapping_add)
+    }
+}
+
+/// Tells which fields an entry writes before another table is looked up.
+fn note_writes(kind: &Kind, versions: &mut Versions) {
+    for action in kind.changes.iter().filter(|_| kind.next.is_some()) {
+        match action {
+            Action::SetField { field, .. } => versions.write(*field),
+            Action::SetDlSrc(_) => versions.write(Field::EthSrc),
+            Action::SetDlDst(_) => versions.write(Field::EthDst),
+            Action::SetNwSrc(_) => versions.write(Field::Ipv4Src),
+            Action::SetNwDst(_) => versions.write(Field::Ipv4Dst),
+            Action::PushVlan(_)
+            | Action::PopVlan
+            | Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+            | Action::StripVlan => versions.write(Field::VlanVid),
+            // They write no field whose versions are kept, or they hide or show whole headers,
+            // and then nothing is cached or the field is absent.
+            Action::CopyTtlOut
+            | Action::CopyTtlIn
+            | Action::SetMplsTtl(_)
+            | Action::DecMplsTtl
+            | Action::PushMpls(_)
+            | Action::PopMpls(_)
+            | Action::SetNwTtl(_)
+            | Action::DecNwTtl
+            | Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::SetNwTos(_)
+            | Action::SetTpSrc(_)
+            | Action::SetTpDst(_)
+            | Action::Output { .. }
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::Enqueue { .. }
+            | Action::Experimenter { .. } => {}
+        }
     }
 }

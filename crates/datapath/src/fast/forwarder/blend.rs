@@ -1,0 +1,326 @@
+//! Several changes of one header, made in one pass: masked words and the differences of checksums.
+//!
+//! In frames of one shape every field has one place, so a list of set-fields and TTL changes is a
+//! few masked 64-bit words, and the checksums that cover them change by the difference of the old
+//! and the new 16-bit words (RFC 1624), summed once for all changes. The result must be, byte for
+//! byte, what the actions one after the other would give.
+
+use openflow::{Action, Field};
+use packet::header::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
+use packet::{Network, Shape, Transport};
+
+/// Most 64-bit words and most 16-bit words of a checksum that one blend has; longer lists of
+/// actions become several blends.
+const WORDS: usize = 12;
+
+/// The 16-bit words that changed under one checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Covered {
+    /// Where the checksum stands.
+    at: u8,
+    /// Whether zero means that there is none.
+    is_udp: bool,
+    len: u8,
+    /// Where the words stand.
+    words: [u8; WORDS],
+}
+
+impl Covered {
+    fn new(at: usize, is_udp: bool) -> Option<Self> {
+        Some(Self { at: u8::try_from(at).ok()?, is_udp, len: 0, words: [0; WORDS] })
+    }
+
+    fn words(&self) -> &[u8] {
+        self.words.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// Adds the words that hold these bytes; none when one is there already, or too many are.
+    fn add(&mut self, start: usize, end: usize) -> Option<()> {
+        for at in ((start & !1)..end.next_multiple_of(2)).step_by(2) {
+            let at = u8::try_from(at).ok()?;
+            if self.words().contains(&at) {
+                return None;
+            }
+            *self.words.get_mut(usize::from(self.len))? = at;
+            self.len += 1;
+        }
+        Some(())
+    }
+
+    /// The sum so far: the complement of the checksum and of the old words; none where the frame
+    /// has no checksum.
+    #[inline]
+    fn before(&self, frame: &[u8]) -> Option<u32> {
+        let held = be16(frame, self.at);
+        if self.is_udp && held == 0 {
+            return None;
+        }
+        let words = self.words().iter();
+        Some(words.fold(u32::from(!held), |sum, at| sum + u32::from(!be16(frame, *at))))
+    }
+
+    /// Adds the new words and writes the checksum.
+    #[inline]
+    fn after(&self, frame: &mut [u8], before: u32) {
+        let words = self.words().iter();
+        let mut sum = words.fold(before, |sum, at| sum + u32::from(be16(frame, *at)));
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        let checksum = !(sum as u16);
+        let checksum = if self.is_udp && checksum == 0 { u16::MAX } else { checksum };
+        let at = usize::from(self.at);
+        if let Some(place) = frame.get_mut(at..at + 2) {
+            place.copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
+}
+
+#[inline]
+fn be16(frame: &[u8], at: u8) -> u16 {
+    let at = usize::from(at);
+    match frame.get(at..at + 2) {
+        Some(&[high, low]) => u16::from_be_bytes([high, low]),
+        _ => 0,
+    }
+}
+
+/// Eight bytes of the header: which bits are written, and what. In the order of the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Word {
+    at: u8,
+    keep: u64,
+    value: u64,
+}
+
+/// Changes of one header in one pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Blend {
+    shape: Shape,
+    /// Bytes that every frame of the shape has.
+    least: usize,
+    words: Vec<Word>,
+    /// Where the TTL stands that goes down, and by how much.
+    ttl: Option<(u8, u8)>,
+    ip: Option<Covered>,
+    l4: Option<Covered>,
+}
+
+impl Blend {
+    /// No change, for frames of this shape; none for a shape that has no places.
+    pub(super) fn of(shape: Shape) -> Option<Self> {
+        if shape.is_rare() {
+            return None;
+        }
+        let least = match (shape.transport(), shape.l4()) {
+            (_, None) => match shape.network() {
+                Network::Mpls => shape.l3() + 4,
+                Network::Arp => shape.l3() + 28,
+                Network::Other | Network::Pbb | Network::Ipv4 | Network::Ipv6 => shape.l3(),
+            },
+            (Transport::Other, Some(l4)) => l4,
+            (Transport::Tcp, Some(l4)) => l4 + tcp::HEADER_LEN,
+            (Transport::Udp | Transport::Icmpv4, Some(l4)) => l4 + udp::HEADER_LEN,
+            (Transport::Sctp, Some(l4)) => l4 + 12,
+            (Transport::Icmpv6, Some(l4)) => l4 + icmpv6::HEADER_LEN,
+        };
+        Some(Self { shape, least, words: Vec::new(), ttl: None, ip: None, l4: None })
+    }
+
+    /// Whether nothing is changed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.ttl.is_none()
+    }
+
+    /// Adds an action; false, with nothing added, for one that is no change of a field at its
+    /// place, or that does not go together with the others.
+    pub(super) fn add(&mut self, action: &Action) -> bool {
+        let mut next = self.clone();
+        let added = next.try_add(action).is_some();
+        if added {
+            *self = next;
+        }
+        added
+    }
+
+    fn try_add(&mut self, action: &Action) -> Option<()> {
+        let tp = |tcp, udp| match self.shape.transport() {
+            Transport::Tcp => Some(tcp),
+            Transport::Udp => Some(udp),
+            Transport::Other | Transport::Sctp | Transport::Icmpv4 | Transport::Icmpv6 => None,
+        };
+        match action {
+            Action::SetField { field, value } => self.field(*field, *value),
+            Action::SetDlSrc(mac) => self.field(Field::EthSrc, mac.to_u64().into()),
+            Action::SetDlDst(mac) => self.field(Field::EthDst, mac.to_u64().into()),
+            Action::SetNwSrc(address) => self.field(Field::Ipv4Src, address.to_bits().into()),
+            Action::SetNwDst(address) => self.field(Field::Ipv4Dst, address.to_bits().into()),
+            Action::SetNwTos(tos) => self.field(Field::IpDscp, (tos >> 2).into()),
+            Action::SetTpSrc(port) => self.field(tp(Field::TcpSrc, Field::UdpSrc)?, (*port).into()),
+            Action::SetTpDst(port) => self.field(tp(Field::TcpDst, Field::UdpDst)?, (*port).into()),
+            Action::SetVlanVid(vid) => self.field(Field::VlanVid, (*vid).into()),
+            Action::SetVlanPcp(pcp) => self.field(Field::VlanPcp, (*pcp).into()),
+            Action::DecNwTtl => self.dec_ttl(self.nw_ttl_at()?),
+            Action::SetNwTtl(ttl) => {
+                let at = self.nw_ttl_at()?;
+                if self.ttl.is_some() {
+                    return None;
+                }
+                self.cover(at, at + 1)?;
+                self.write(8 * at, 8, (*ttl).into())
+            }
+            Action::DecMplsTtl if self.shape.network() == Network::Mpls => {
+                self.dec_ttl(self.shape.l3() + 3)
+            }
+            Action::SetMplsTtl(ttl) if self.shape.network() == Network::Mpls => {
+                if self.ttl.is_some() {
+                    return None;
+                }
+                self.write(8 * (self.shape.l3() + 3), 8, (*ttl).into())
+            }
+            Action::Output { .. }
+            | Action::CopyTtlOut
+            | Action::CopyTtlIn
+            | Action::SetMplsTtl(_)
+            | Action::DecMplsTtl
+            | Action::PushVlan(_)
+            | Action::PopVlan
+            | Action::PushMpls(_)
+            | Action::PopMpls(_)
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::StripVlan
+            | Action::Enqueue { .. }
+            | Action::Experimenter { .. } => None,
+        }
+    }
+
+    fn nw_ttl_at(&self) -> Option<usize> {
+        match self.shape.network() {
+            Network::Ipv4 => Some(self.shape.l3() + ipv4::TTL),
+            Network::Ipv6 => Some(self.shape.l3() + ipv6::HOP_LIMIT),
+            Network::Other | Network::Mpls | Network::Pbb | Network::Arp => None,
+        }
+    }
+
+    fn dec_ttl(&mut self, at: usize) -> Option<()> {
+        let place = u8::try_from(at).ok()?;
+        // A TTL that is also written would depend on the order.
+        let written = self.words.iter().any(|word| {
+            let offset = at.wrapping_sub(usize::from(word.at));
+            offset < 8 && word.keep.to_ne_bytes()[offset] != u8::MAX
+        });
+        match &mut self.ttl {
+            Some(_) => return None,
+            None if written => return None,
+            None => self.ttl = Some((place, 1)),
+        }
+        self.cover(at, at + 1)
+    }
+
+    fn field(&mut self, field: Field, value: u128) -> Option<()> {
+        // These decide what else the packet has.
+        if matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type) {
+            return None;
+        }
+        let (first, width) = self.shape.bits_of(field)?;
+        self.cover(first / 8, (first + width).div_ceil(8))?;
+        self.write(first, width, value)
+    }
+
+    /// Notes the checksums that cover these bytes.
+    fn cover(&mut self, start: usize, end: usize) -> Option<()> {
+        let (l3, Some(l4)) = (self.shape.l3(), self.shape.l4()) else { return Some(()) };
+        let is_v4 = self.shape.network() == Network::Ipv4;
+        if is_v4 && (l3..l4).contains(&start) {
+            let fresh = Covered::new(l3 + ipv4::CHECKSUM.start, false)?;
+            self.ip.get_or_insert(fresh).add(start, end)?;
+        }
+        let in_l4 = start >= l4;
+        let is_address = if is_v4 {
+            (l3 + ipv4::SRC.start..l3 + ipv4::DST.end).contains(&start)
+        } else {
+            (l3 + ipv6::SRC.start..l3 + ipv6::DST.end).contains(&start)
+        };
+        if !in_l4 && !is_address {
+            return Some(());
+        }
+        let (offset, pseudo) = match self.shape.transport() {
+            Transport::Other => return Some(()),
+            // The CRC is not a sum.
+            Transport::Sctp if in_l4 => return None,
+            Transport::Sctp => return Some(()),
+            Transport::Tcp => (tcp::CHECKSUM.start, true),
+            Transport::Udp => (udp::CHECKSUM.start, true),
+            Transport::Icmpv4 => (icmpv4::CHECKSUM.start, false),
+            Transport::Icmpv6 => (icmpv6::CHECKSUM.start, true),
+        };
+        if in_l4 || pseudo {
+            let is_udp = self.shape.transport() == Transport::Udp;
+            let fresh = Covered::new(l4 + offset, is_udp)?;
+            self.l4.get_or_insert(fresh).add(start, end)?;
+        }
+        Some(())
+    }
+
+    /// Writes `width` bits from the bit `first` on.
+    fn write(&mut self, first: usize, width: usize, value: u128) -> Option<()> {
+        for bit in 0..width {
+            let set = value >> (width - 1 - bit) & 1 != 0;
+            self.write_bit(first + bit, set)?;
+        }
+        Some(())
+    }
+
+    fn write_bit(&mut self, bit: usize, set: bool) -> Option<()> {
+        let at = bit / 8;
+        // Words lie where every frame of the shape has bytes; the last ones may overlap.
+        let start = (at & !7).min(self.least.checked_sub(8)?);
+        let start = u8::try_from(start).ok()?;
+        let offset = at - usize::from(start);
+        let mask = u64::from_ne_bytes(std::array::from_fn(|index| {
+            if index == offset { 0x80 >> (bit % 8) } else { 0 }
+        }));
+        let known = self.words.iter().position(|word| word.at == start);
+        let index = known.unwrap_or_else(|| {
+            self.words.push(Word { at: start, keep: u64::MAX, value: 0 });
+            self.words.len() - 1
+        });
+        if self.words.len() > WORDS {
+            return None;
+        }
+        let word = self.words.get_mut(index)?;
+        word.keep &= !mask;
+        word.value = if set { word.value | mask } else { word.value & !mask };
+        Some(())
+    }
+
+    /// Changes a frame of the shape, whose TTL is high enough.
+    ///
+    /// Masked words of eight bytes instead of bytes: a few loads and stores for any number of
+    /// fields. Sums of at most 26 words of 16 bits each fit 32 bits.
+    #[inline]
+    pub(super) fn run(&self, frame: &mut [u8]) {
+        let ip = self.ip.as_ref().and_then(|covered| covered.before(frame));
+        let l4 = self.l4.as_ref().and_then(|covered| covered.before(frame));
+        for word in &self.words {
+            let at = usize::from(word.at);
+            if let Some(place) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+                *place = (u64::from_ne_bytes(*place) & word.keep | word.value).to_ne_bytes();
+            }
+        }
+        if let Some((at, by)) = self.ttl
+            && let Some(ttl) = frame.get_mut(usize::from(at))
+        {
+            *ttl = ttl.saturating_sub(by);
+        }
+        if let (Some(covered), Some(before)) = (&self.ip, ip) {
+            covered.after(frame, before);
+        }
+        if let (Some(covered), Some(before)) = (&self.l4, l4) {
+            covered.after(frame, before);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The decision cache: from the digest of a packet's live bytes to what was decided about them.
+//!
+//! One decision is one cache line, so a hit reads and writes one line and nothing else: the digest
+//! stands for the key (see [`super::digest`] for the chance of a mistake), and counts are kept in
+//! the line until they are folded. A decision lies at the place that its digest names or at one of
+//! the three beside it. The table begins small and grows while packets pass, line by line: no
+//! packet waits for a growth. Lines in use are not given up for new ones, so a flood of new flows
+//! costs them their misses but not the working set its hits. It must never decide anything itself.
+
+use super::path::PathId;
+use super::program::ProgramId;
+use crate::fast::sys::prefetch;
+
+/// 64-bit words of a line.
+const WORDS: usize = 8;
+/// Bytes of a line.
+const LINE: usize = 8 * WORDS;
+/// Lines that a decision may lie in.
+const WAYS: usize = 4;
+/// Lines that move to a grown table with each batch.
+const MOVES: usize = 256;
+
+/// One decision.
+#[derive(Debug)]
+pub(super) struct Line<'a>(&'a mut [u64; WORDS]);
+
+impl Line<'_> {
+    #[inline]
+    fn digest(&self) -> u128 {
+        u128::from(self.0[0]) | u128::from(self.0[1]) << 64
+    }
+
+    /// What to do with packets.
+    #[inline]
+    pub(super) fn program(&self) -> ProgramId {
+        ProgramId(self.0[2] as u32)
+    }
+
+    /// Whose the counts are.
+    #[inline]
+    pub(super) fn path(&self) -> PathId {
+        PathId((self.0[2] >> 32) as u32)
+    }
+
+    pub(super) fn decide(&mut self, program: ProgramId, path: PathId) {
+        self.0[2] = u64::from(program.0) | u64::from(path.0) << 32;
+    }
+
+    /// The state of the tables for which this was decided or seen to hold; zero for an empty line.
+    #[inline]
+    pub(super) fn stamp(&self) -> u64 {
+        self.0[3]
+    }
+
+    #[inline]
+    pub(super) fn set_stamp(&mut self, stamp: u64) {
+        self.0[3] = stamp;
+    }
+
+    /// Adds packets; whether there were none before.
+    #[inline]
+    pub(super) fn count(&mut self, packets: u64, bytes: u64) -> bool {
+        let before = self.0[4];
+        self.0[4] = before + packets;
+        self.0[5] += bytes;
+        before == 0
+    }
+
+    /// Takes the counts.
+    pub(super) fn take_counts(&mut self) -> (u64, u64) {
+        let counts = (self.0[4], self.0[5]);
+        self.0[4] = 0;
+        self.0[5] = 0;
+        counts
+    }
+
+    /// Sum of the versions of what the packet shows.
+    #[inline]
+    pub(super) fn versions(&self) -> u32 {
+        self.0[6] as u32
+    }
+
+    pub(super) fn set_versions(&mut self, versions: u32) {
+        self.0[6] = self.0[6] >> 32 << 32 | u64::from(versions);
+    }
+
+    #[inline]
+    fn used(&self) -> u32 {
+        (self.0[6] >> 32) as u32
+    }
+
+    /// Tells that the line is in use, in ticks of [`tick`].
+    #[inline]
+    pub(super) fn use_at(&mut self, tick: u32) {
+        self.0[6] = self.0[6] & 0xffff_ffff | u64::from(tick) << 32;
+    }
+
+    /// When an entry's time is over, at the earliest; all ones for never.
+    #[inline]
+    pub(super) fn until(&self) -> u64 {
+        self.0[7]
+    }
+
+    #[inline]
+    pub(super) fn set_until(&mut self, until: u64) {
+        self.0[7] = until;
+    }
+}
+
+/// Coarse time of lines: units of 67 ms.
+#[inline]
+pub(super) fn tick(now: crate::time::Nanos) -> u32 {
+    (now.0 >> 26) as u32
+}
+
+/// An array of lines that begin at cache lines.
+#[derive(Debug)]
+struct Table {
+    words: Vec<u64>,
+    skew: usize,
+    /// Number of lines less one; a power of two less one.
+    mask: usize,
+    used: usize,
+    /// Lines with counts.
+    dirty: Vec<u32>,
+}
+
+impl Table {
+    fn new(lines: usize) -> Self {
+        // Zeroed memory comes from the system untouched, so a large table costs nothing until it
+        // is used.
+        let words = vec![0_u64; lines * WORDS + WORDS];
+        let skew = words.as_ptr().align_offset(LINE).min(WORDS);
+        Self { words, skew, mask: lines - 1, used: 0, dirty: Vec::new() }
+    }
+
+    #[inline]
+    fn lines(&self) -> &[[u64; WORDS]] {
+        self.words[self.skew..].as_chunks().0
+    }
+
+    #[inline]
+    fn line(&mut self, index: usize) -> Line<'_> {
+        Line(&mut self.words[self.skew..].as_chunks_mut().0[index])
+    }
+
+    #[inline]
+    fn home(&self, digest: u128) -> usize {
+        digest as usize & self.mask
+    }
+
+    #[inline]
+    fn find(&self, digest: u128) -> Option<usize> {
+        let (low, high) = (digest as u64, (digest >> 64) as u64);
+        let home = self.home(digest);
+        let lines = self.lines();
+        let is_it = |line: &[u64; WORDS]| line[0] == low && line[1] == high && line[3] != 0;
+        if is_it(&lines[home]) {
+            return Some(home);
+        }
+        (1..WAYS).map(|way| home ^ way).find(|index| is_it(&lines[*index]))
+    }
+
+    /// A place for a digest: an empty line, or one that was not used for a while. `draw` is a
+    /// number that nobody can foresee.
+    fn place(&self, digest: u128, tick: u32, draw: u32) -> Option<usize> {
+        let home = self.home(digest);
+        let lines = self.lines();
+        let mut oldest: Option<(u32, usize)> = None;
+        for index in (0..WAYS).map(|way| home ^ way) {
+            let line = &lines[index];
+            if line[3] == 0 {
+                return Some(index);
+            }
+            let age = tick.wrapping_sub((line[6] >> 32) as u32);
+            if oldest.is_none_or(|(highest, _)| age > highest) {
+                oldest = Some((age, index));
+            }
+        }
+        // A line that was used just now is given up once in a while, so that nothing stays for
+        // ever only because it was first.
+        oldest.filter(|(age, _)| *age > 1 || draw.is_multiple_of(64)).map(|(_, index)| index)
+    }
+}
+
+/// What was removed from the cache, to be folded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evicted {
+    pub(super) path: PathId,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+/// The cache.
+#[derive(Debug)]
+pub(super) struct Cache {
+    table: Table,
+    /// The table before the last growth, until all of its lines have moved.
+    old: Option<Table>,
+    moved: usize,
+    lines_max: usize,
+    draw: u32,
+    pub(super) evictions: u64,
+}
+
+impl Cache {
+    /// A cache that begins with so many lines and grows up to so many; both powers of two.
+    pub(super) fn new(lines: usize, lines_max: usize) -> Self {
+        Self { table: Table::new(lines), old: None, moved: 0, lines_max, draw: 1, evictions: 0 }
+    }
+
+    /// Asks for the line where a digest should lie.
+    #[inline]
+    pub(super) fn prefetch(&self, digest: u128) {
+        prefetch(&self.table.lines()[self.table.home(digest)]);
+    }
+
+    /// The place of a digest.
+    #[inline]
+    pub(super) fn find(&mut self, digest: u128) -> Option<usize> {
+        self.table
+            .find(digest)
+            .or_else(|| if self.old.is_some() { self.fetch(digest) } else { None })
+    }
+
+    /// Moves a line over from the table before the growth.
+    #[cold]
+    fn fetch(&mut self, digest: u128) -> Option<usize> {
+        let old = self.old.as_mut()?;
+        let index = old.find(digest)?;
+        self.move_over(index)
+    }
+
+    fn move_over(&mut self, index: usize) -> Option<usize> {
+        let old = self.old.as_mut()?;
+        let line = old.line(index);
+        if line.stamp() == 0 {
+            return None;
+        }
+        // A grown table has room: four times the lines, and only these to move.
+        let to = self.table.place(line.digest(), line.used().wrapping_add(8), 0)?;
+        if self.table.line(to).stamp() != 0 {
+            return None;
+        }
+        let words = std::mem::replace(line.0, [0; WORDS]);
+        if words[4] != 0 {
+            self.table.dirty.push(u32::try_from(to).unwrap_or(u32::MAX));
+        }
+        *self.table.line(to).0 = words;
+        self.table.used += 1;
+        Some(to)
+    }
+
+    /// A line.
+    #[inline]
+    pub(super) fn line(&mut self, index: usize) -> Line<'_> {
+        self.table.line(index)
+    }
+
+    /// Adds packets to a line.
+    #[inline]
+    pub(super) fn count(&mut self, index: usize, packets: u64, bytes: u64) {
+        if self.table.line(index).count(packets, bytes) {
+            self.table.dirty.push(index as u32);
+        }
+    }
+
+    /// Makes a line for a digest, without counts and not yet decided; with what had to go for it.
+    /// None when all lines around are in use.
+    pub(super) fn insert(&mut self, digest: u128, tick: u32) -> Option<(usize, Option<Evicted>)> {
+        self.draw ^= self.draw << 13;
+        self.draw ^= self.draw >> 17;
+        self.draw ^= self.draw << 5;
+        let index = self.table.place(digest, tick, self.draw)?;
+        let mut line = self.table.line(index);
+        let evicted = (line.stamp() != 0).then(|| {
+            let (packets, bytes) = line.take_counts();
+            Evicted { path: line.path(), packets, bytes }
+        });
+        *line.0 = [digest as u64, (digest >> 64) as u64, 0, 0, 0, 0, 0, u64::MAX];
+        if evicted.is_some() {
+            self.evictions += 1;
+        } else {
+            self.table.used += 1;
+        }
+        Some((index, evicted))
+    }
+
+    /// Grows when it is half full, and moves some lines of the last growth; between batches. What
+    /// finds no place is handed to `lost`.
+    pub(super) fn tend(&mut self, mut lost: impl FnMut(Evicted)) {
+        if self.old.is_some() {
+            for _ in 0..MOVES {
+                let Some(old) = &mut self.old else { return };
+                if self.moved > old.mask {
+                    self.old = None;
+                    return;
+                }
+                let index = self.moved;
+                self.moved += 1;
+                if old.line(index).stamp() == 0 || self.move_over(index).is_some() {
+                    continue;
+                }
+                if let Some(old) = &mut self.old {
+                    let mut line = old.line(index);
+                    let (packets, bytes) = line.take_counts();
+                    lost(Evicted { path: line.path(), packets, bytes });
+                    *line.0 = [0; WORDS];
+                }
+            }
+        } else if self.table.used * 2 > self.table.mask && self.table.mask + 1 < self.lines_max {
+            let lines = (4 * (self.table.mask + 1)).min(self.lines_max);
+            self.old = Some(std::mem::replace(&mut self.table, Table::new(lines)));
+            self.moved = 0;
+        }
+    }
+
+    /// Takes counts of lines out, so many lines at most, and hands them to `fold`; whether there
+    /// are more.
+    pub(super) fn fold(&mut self, lines_max: usize, mut fold: impl FnMut(Evicted)) -> bool {
+        for _ in 0..lines_max {
+            let (table, index) = match &mut self.old {
+                Some(old) if !old.dirty.is_empty() => {
+                    let index = old.dirty.pop();
+                    (old, index)
+                }
+                _ => {
+                    let index = self.table.dirty.pop();
+                    (&mut self.table, index)
+                }
+            };
+            let Some(index) = index else { return false };
+            let mut line = table.line(index as usize);
+            let (packets, bytes) = line.take_counts();
+            if packets != 0 {
+                fold(Evicted { path: line.path(), packets, bytes });
+            }
+        }
+        true
+    }
+
+    /// Lines, and how many of them are in use.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.table.mask + 1, self.table.used)
+    }
+}

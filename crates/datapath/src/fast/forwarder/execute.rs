@@ -1,0 +1,331 @@
+//! Carrying programs out: a batch of frames, each with its program, to their verdicts.
+//!
+//! Most programs end in one output: their frames are changed in place and collected by port, so
+//! that a port gets a whole batch by one call, and a batch of which all frames leave by one port is
+//! handed over as it is. Frames of one port keep their order. What is left (copies, meters,
+//! packet-ins, packets without a program) is done one by one, behind what was collected before it.
+
+use std::sync::PoisonError;
+
+use openflow::PortNo;
+use openflow::meter::BandKind;
+use packet::header::{ethernet, mpls, vlan};
+use packet::{Meta, Network, PacketBuf, Shape};
+
+use super::decide::{Decided, count_step, fold};
+use super::emit::Emit;
+use super::path::Steps;
+use super::program::{Act, Program, ProgramId, Programs, Tail};
+use super::replica::Replica;
+use super::walk::{Changed, Walk, change, remark};
+use super::{Forwarder, Sink};
+use crate::counter::{Counter, DropReason};
+use crate::time::Nanos;
+
+/// Frames that were collected for one end.
+#[derive(Debug)]
+pub(super) struct Stage {
+    tail: Tail,
+    frames: Vec<PacketBuf>,
+}
+
+/// Most ends that frames are collected for at a time.
+const STAGES: usize = 64;
+
+impl Forwarder {
+    /// Carries out what was decided about frames from one port; the list is empty afterwards.
+    pub(super) fn execute(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        decided: &[Decided],
+        in_port: PortNo,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) {
+        if let Some(tail) = self.run_changes(frames, decided, in_port) {
+            return end_all(&self.replica, tail, frames, now, sink);
+        }
+        let mut staged = 0;
+        for (frame, decided) in frames.drain(..).zip(decided) {
+            let tail = self.programs.get(decided.program).and_then(|program| program.tail);
+            if let Some(tail) = tail {
+                staged = self.stage(tail, frame, staged, now, sink);
+                continue;
+            }
+            flush(&self.replica, &mut self.stages[..staged], now, sink);
+            staged = 0;
+            self.run_one(frame, *decided, in_port, now, sink);
+        }
+        flush(&self.replica, &mut self.stages[..staged], now, sink);
+    }
+
+    /// Changes frames whose programs have one end, in place; that end, if all have the same.
+    fn run_changes(
+        &self,
+        frames: &mut [PacketBuf],
+        decided: &[Decided],
+        in_port: PortNo,
+    ) -> Option<Tail> {
+        let first = decided.first()?.program;
+        let program = self.programs.get(first)?;
+        if decided.iter().all(|decided| decided.program == first) {
+            let tail = program.tail?;
+            if !program.acts.is_empty() {
+                for frame in frames {
+                    run_acts(&self.replica, &program.acts, frame, in_port);
+                }
+            }
+            return Some(tail);
+        }
+        let mut common = program.tail;
+        for (frame, decided) in frames.iter_mut().zip(decided) {
+            let program = self.programs.get(decided.program);
+            let tail = program.and_then(|program| program.tail);
+            if let Some(program) = program.filter(|_| tail.is_some()) {
+                run_acts(&self.replica, &program.acts, frame, in_port);
+            }
+            if tail != common {
+                common = None;
+            }
+        }
+        common
+    }
+
+    /// Puts a frame to the others of its end; how many ends there are then.
+    fn stage(
+        &mut self,
+        tail: Tail,
+        frame: PacketBuf,
+        mut staged: usize,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) -> usize {
+        let place = self.stages[..staged].iter().position(|stage| stage.tail == tail);
+        let place = place.unwrap_or_else(|| {
+            if staged == STAGES {
+                flush(&self.replica, &mut self.stages, now, sink);
+                staged = 0;
+            }
+            if self.stages.len() == staged {
+                self.stages.push(Stage { tail, frames: Vec::new() });
+            }
+            self.stages[staged].tail = tail;
+            staged += 1;
+            staged - 1
+        });
+        self.stages[place].frames.push(frame);
+        staged
+    }
+
+    /// Carries out a program that has more than one end, or none.
+    fn run_one(
+        &mut self,
+        frame: PacketBuf,
+        decided: Decided,
+        in_port: PortNo,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) {
+        if decided.program == ProgramId::WALK {
+            self.figures.walked += 1;
+            return Walk::new(&self.replica, sink, now).ingress(frame, in_port);
+        }
+        let met = run_general(&self.replica, &self.programs, decided, frame, in_port, now, sink);
+        if let Some((met, bytes)) = met {
+            self.take_back(decided, met.into(), bytes);
+        }
+    }
+
+    /// Takes back what was counted for tables that a packet did not come to: a meter ended its way
+    /// after it had met so many entries.
+    fn take_back(&mut self, decided: Decided, met: usize, bytes: u64) {
+        let Steps::Many(steps) = self.paths.steps(decided.path) else { return };
+        let Some(beyond) = steps.get(met..).filter(|beyond| !beyond.is_empty()) else { return };
+        // The packet may stand in the line still; then its count comes to the entries first, so
+        // that nothing is ever seen to count below zero.
+        if decided.digest != 0
+            && let Some(index) = self.cache.find(decided.digest)
+        {
+            let mut line = self.cache.line(index);
+            if line.path() == decided.path {
+                let (packets, bytes) = line.take_counts();
+                let counts = super::cache::Evicted { path: decided.path, packets, bytes };
+                fold(&self.replica, &self.paths, counts);
+            }
+        }
+        for step in beyond {
+            count_step(&self.replica, *step, 1_u64.wrapping_neg(), bytes.wrapping_neg());
+        }
+    }
+}
+
+/// Gives the ends of collected frames.
+fn flush(replica: &Replica, stages: &mut [Stage], now: Nanos, sink: &mut impl Sink) {
+    for stage in stages {
+        end_all(replica, stage.tail, &mut stage.frames, now, sink);
+    }
+}
+
+/// Gives frames their end; the list is empty afterwards.
+pub(super) fn end_all(
+    replica: &Replica,
+    tail: Tail,
+    frames: &mut Vec<PacketBuf>,
+    now: Nanos,
+    sink: &mut impl Sink,
+) {
+    match tail {
+        Tail::Output(port, queue) => {
+            let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
+            replica.count_tx(port, queue, frames.len() as u64, bytes, now);
+            sink.output_all(port, queue, frames);
+        }
+        Tail::Drop(reason) => drop_all(replica, reason, frames, sink),
+    }
+}
+
+/// Drops frames; the list is empty afterwards.
+pub(super) fn drop_all(
+    replica: &Replica,
+    reason: DropReason,
+    frames: &mut Vec<PacketBuf>,
+    sink: &mut impl Sink,
+) {
+    replica.count_drops(reason, frames.len() as u64);
+    for _ in 0..frames.len() {
+        sink.dropped(reason);
+    }
+    sink.done_all(frames);
+}
+
+/// Carries out acts that give no verdict.
+#[inline]
+fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: PortNo) {
+    for act in acts {
+        match act {
+            Act::Blend(blend) => blend.run(frame.bytes_mut()),
+            Act::PopTag => frame.remove(ethernet::ETHER_TYPE, vlan::TAG_LEN),
+            Act::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
+            Act::Change(action) => {
+                let changed = change(frame, &mut Meta::port(in_port), action);
+                if matches!(changed, Some(Changed::No)) {
+                    replica.count(Counter::ActionsWithoutEffect, 1);
+                }
+                let dead = matches!(changed, Some(Changed::TtlInvalid));
+                debug_assert!(!dead, "a guard let a TTL pass that is used up");
+            }
+            Act::Group(id) => replica.count_group(*id, 1, frame.len() as u64),
+            Act::Bucket(id, index) => replica.count_bucket(*id, *index, 1, frame.len() as u64),
+            Act::Meter(..)
+            | Act::Output(..)
+            | Act::ToController(_)
+            | Act::Drop(_)
+            | Act::Refused(..)
+            | Act::Normal(_)
+            | Act::Enter
+            | Act::Leave => debug_assert!(false, "{act:?} is not for a program with one end"),
+        }
+    }
+}
+
+/// Pushes an MPLS entry onto a frame of a shape, as [`packet::rewrite::push_mpls`] does.
+fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
+    let l3 = shape.l3();
+    let bytes = frame.bytes();
+    let byte = |at| bytes.get(at).copied().unwrap_or(0);
+    let entry = match shape.network() {
+        Network::Mpls => {
+            u32::from_be_bytes([byte(l3), byte(l3 + 1), byte(l3 + 2), byte(l3 + 3)]) & !mpls::BOS
+        }
+        Network::Ipv4 | Network::Ipv6 => {
+            let ttl = super::program::ttl_at(shape).map_or(0, byte);
+            mpls::entry(0, 0, true, ttl)
+        }
+        Network::Other | Network::Pbb | Network::Arp => mpls::entry(0, 0, true, 0),
+    };
+    frame.insert(l3, mpls::ENTRY_LEN);
+    if let Some(place) = frame.bytes_mut().get_mut(l3 - 2..l3 + mpls::ENTRY_LEN) {
+        let [a, b] = eth_type.to_be_bytes();
+        let [c, d, e, f] = entry.to_be_bytes();
+        place.copy_from_slice(&[a, b, c, d, e, f]);
+    }
+}
+
+/// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
+/// had met, and its length.
+fn run_general(
+    replica: &Replica,
+    programs: &Programs,
+    decided: Decided,
+    frame: PacketBuf,
+    in_port: PortNo,
+    now: Nanos,
+    sink: &mut impl Sink,
+) -> Option<(u16, u64)> {
+    let mut emit = Emit::new(replica, sink, now);
+    let Some(Program { acts, .. }) = programs.get(decided.program) else {
+        emit.drop(DropReason::NoOutput);
+        emit.sink.done(frame);
+        return None;
+    };
+    let bytes = frame.len() as u64;
+    let mut packet = frame;
+    let mut outer = Vec::new();
+    let mut ended = None;
+    for act in acts {
+        match act {
+            Act::Blend(_)
+            | Act::PopTag
+            | Act::PushMpls(..)
+            | Act::Change(_)
+            | Act::Group(_)
+            | Act::Bucket(..) => {
+                run_acts(replica, std::slice::from_ref(act), &mut packet, in_port);
+            }
+            Act::Meter(id, met) => {
+                let Some(meter) = replica.meter(*id) else { continue };
+                let mut meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+                let band = meter.pass(packet.len() as u64, now);
+                drop(meter);
+                if let Some((_, BandKind::Drop)) = band {
+                    emit.drop(DropReason::Meter);
+                    ended = Some((*met, bytes));
+                    break;
+                }
+                remark(band, &mut packet, &Meta::port(in_port));
+            }
+            Act::Output(port, queue) => {
+                let copy = emit.copy(&packet);
+                emit.hand_over(copy, *port, *queue);
+            }
+            Act::ToController(message) => emit.give_packet_in(
+                &packet,
+                message.matching.clone(),
+                message.reason,
+                message.origin(),
+                message.max_len,
+            ),
+            Act::Drop(reason) => emit.drop(*reason),
+            Act::Refused(port, reason) => {
+                emit.refuse(*port);
+                emit.drop(*reason);
+            }
+            Act::Normal(queue) => emit.normal(&packet, in_port, *queue),
+            Act::Enter => {
+                let copy = emit.copy(&packet);
+                outer.push(std::mem::replace(&mut packet, copy));
+            }
+            Act::Leave => {
+                if let Some(before) = outer.pop() {
+                    emit.sink.done(std::mem::replace(&mut packet, before));
+                }
+            }
+        }
+    }
+    emit.close();
+    sink.done(packet);
+    for frame in outer {
+        sink.done(frame);
+    }
+    ended
+}

@@ -1,0 +1,76 @@
+//! What a forwarder tells of itself: how the caches do, and where the time goes.
+
+/// Figures since the forwarder began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Batches.
+    pub batches: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packets of batches that were decided about as a whole, by their port alone.
+    pub port_hits: u64,
+    /// Packets that the exact cache decided about.
+    pub exact_hits: u64,
+    /// Packets that the exact cache was asked about in vain.
+    pub exact_misses: u64,
+    /// Packets that the flow-key cache decided about.
+    pub flow_hits: u64,
+    /// Packets that the flow-key cache was asked about in vain.
+    pub flow_misses: u64,
+    /// Decisions that had to go for new ones.
+    pub evictions: u64,
+    /// Decisions that found no place.
+    pub refused: u64,
+    /// Programs that were recorded.
+    pub recorded: u64,
+    /// Programs that are kept.
+    pub programs: u64,
+    /// Packets that went step by step.
+    pub walked: u64,
+    /// Lines of the caches.
+    pub lines: u64,
+    /// Lines that hold a decision.
+    pub lines_used: u64,
+    /// Nanoseconds in the stages, while they are measured: see [`Stage`].
+    pub stage_ns: [u64; Stage::ALL.len()],
+    /// Packets of the batches whose stages were measured.
+    pub stage_packets: u64,
+}
+
+/// A stage of a batch's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Shapes, digests and cache lines; lookups of what the caches do not have.
+    Decide,
+    /// Changes, copies and the hand-over to the sink.
+    Execute,
+}
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: &'static [Self] = &[Self::Decide, Self::Execute];
+
+    /// The stage's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Execute => "execute",
+        }
+    }
+}
+
+impl Figures {
+    #[inline]
+    pub(super) fn exact(&mut self, asked: usize, missed: u64) {
+        let misses = u64::from(missed.count_ones());
+        self.exact_misses += misses;
+        self.exact_hits += asked as u64 - misses;
+    }
+
+    pub(super) fn flow(&mut self, is_hit: bool) {
+        self.flow_hits += u64::from(is_hit);
+        self.flow_misses += u64::from(!is_hit);
+    }
+}

@@ -1,0 +1,122 @@
+//! Which bytes of a frame can make a difference: one mask for each shape, for the whole pipeline.
+//!
+//! The mask is made from the entries alone. No packet widens it, so none can make many flows of
+//! one, nor one of many. Bits that no entry looks at do not split flows.
+
+use openflow::Field;
+use openflow::field::{FIELDS, Place};
+use packet::{FlowKey, Shape, WORDS};
+
+use super::super::classifier::Live;
+use super::super::sys::ShapeMasks;
+use crate::select::FLOW_FIELDS;
+
+/// What the entries of all tables look at, and what follows for frames.
+#[derive(Debug)]
+pub(super) struct Lives {
+    /// What the entries look at, and select groups.
+    live: Live,
+    /// For each shape, the bytes that can make a difference.
+    pub(super) masks: ShapeMasks,
+    /// Whether no byte of a frame makes a difference.
+    pub(super) in_port_only: bool,
+    /// The words of a key that make a difference, with their bits.
+    words: Vec<(usize, u64)>,
+    /// Whether neighbour discovery or the like has to be looked at, which is only rare shapes'.
+    present: u64,
+}
+
+impl Lives {
+    /// Nothing makes a difference.
+    pub(super) fn new() -> Self {
+        Self {
+            live: Live::default(),
+            masks: ShapeMasks([[0; 64]; Shape::COUNT]),
+            in_port_only: true,
+            words: Vec::new(),
+            present: 0,
+        }
+    }
+
+    /// Takes over what is looked at; whether that is another thing than before.
+    pub(super) fn set(&mut self, mut live: Live, is_select_live: bool) -> bool {
+        if is_select_live {
+            for field in FLOW_FIELDS {
+                add_field(&mut live, field);
+            }
+        }
+        // What the packet itself does not show is the same for all packets of a port.
+        for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Meta)) {
+            remove_field(&mut live, row.field);
+        }
+        if live == self.live {
+            return false;
+        }
+        self.live = live;
+        self.rebuild();
+        true
+    }
+
+    fn rebuild(&mut self) {
+        let mut masks = [[0_u8; 64]; Shape::COUNT];
+        for (index, mask) in masks.iter_mut().enumerate() {
+            let Some(shape) = Shape::from_index(index) else { continue };
+            for row in FIELDS {
+                shape.mask_of(row.field, bits(&self.live, row.field), |at, bits| {
+                    if let Some(byte) = mask.get_mut(at) {
+                        *byte |= bits;
+                    }
+                });
+            }
+        }
+        self.masks = ShapeMasks(masks);
+        let words = self.live.words.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        self.words = words.map(|(index, bits)| (index, *bits)).collect();
+        // Whoever looks at the value of a field looks at its presence.
+        self.present = FIELDS
+            .iter()
+            .filter(|row| bits(&self.live, row.field) != 0)
+            .fold(self.live.present, |present, row| present | 1 << row.field as u32);
+        self.in_port_only = self.words.is_empty() && self.present == 0;
+    }
+
+    /// Whether a field makes a difference.
+    pub(super) fn has(&self, field: Field) -> bool {
+        bits(&self.live, field) != 0
+    }
+
+    /// The words of a key that make a difference; the first tells which fields there are.
+    pub(super) fn of_key<'a>(&self, key: &FlowKey, out: &'a mut [u64; WORDS + 1]) -> &'a [u64] {
+        out[0] = key.present() & self.present;
+        for (place, (index, bits)) in out[1..].iter_mut().zip(&self.words) {
+            *place = key.words()[*index] & bits;
+        }
+        &out[..=self.words.len()]
+    }
+}
+
+/// The bits of a field that are looked at.
+fn bits(live: &Live, field: Field) -> u128 {
+    let slot = FlowKey::slot(field);
+    let low = u128::from(live.words[slot.word] >> slot.shift);
+    let high = if slot.bits > 64 { u128::from(live.words[slot.word + 1]) << 64 } else { 0 };
+    (low | high) & field.full_mask()
+}
+
+fn add_field(live: &mut Live, field: Field) {
+    let mut key = FlowKey::default();
+    key.set(field, u128::MAX);
+    for (word, bits) in live.words.iter_mut().zip(key.words()) {
+        *word |= bits;
+    }
+    live.present |= 1 << field as u32;
+}
+
+fn remove_field(live: &mut Live, field: Field) {
+    let mut key = FlowKey::default();
+    key.set(field, u128::MAX);
+    for (word, bits) in live.words.iter_mut().zip(key.words()) {
+        *word &= !bits;
+    }
+    live.present &= !(1 << field as u32);
+}

@@ -1,0 +1,156 @@
+//! Paths: which entries a packet met, table by table. A cached decision counts packets, and its
+//! path says whose they are.
+//!
+//! A path of one entry is its own number; longer ones are kept once and counted by their users. A
+//! path that nobody uses any more is given away only when the batch is over, because packets of
+//! the batch may still be on it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use openflow::TableId;
+
+use super::super::op::EntryId;
+
+/// One table of a path: the entry that was met, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Step {
+    pub(super) table: TableId,
+    pub(super) entry: Option<EntryId>,
+    /// How much longer packets are there than they came, in bytes.
+    pub(super) longer: i32,
+}
+
+/// A path's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PathId(pub(super) u32);
+
+const MANY: u32 = 1 << 31;
+const TIMED: u32 = 1 << 30;
+
+impl PathId {
+    /// Whether some entry of the path has an idle timeout, so that every packet must be told.
+    #[inline]
+    pub(super) fn is_timed(self) -> bool {
+        self.0 & TIMED != 0
+    }
+
+    fn index(self) -> usize {
+        (self.0 & !(MANY | TIMED)) as usize
+    }
+
+    fn is_many(self) -> bool {
+        self.0 & MANY != 0
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    steps: Arc<[Step]>,
+    users: u32,
+}
+
+/// The paths that decisions lie on.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    known: HashMap<Arc<[Step]>, u32>,
+    list: Vec<Option<Held>>,
+    free: Vec<u32>,
+    unused: Vec<u32>,
+}
+
+/// The steps of a path.
+pub(super) enum Steps<'a> {
+    /// One entry, whose table the entry knows.
+    One(EntryId),
+    /// Several tables.
+    Many(&'a [Step]),
+}
+
+impl Paths {
+    /// The number of a path, with one more user; none when there are too many.
+    pub(super) fn take(&mut self, steps: &[Step], is_timed: bool) -> Option<PathId> {
+        let timed = if is_timed { TIMED } else { 0 };
+        if let [Step { entry: Some(id), longer: 0, .. }] = steps {
+            return (id.0 < TIMED).then_some(PathId(id.0 | timed));
+        }
+        if let Some(index) = self.known.get(steps) {
+            if let Some(Some(held)) = self.list.get_mut(*index as usize) {
+                held.users += 1;
+            }
+            return Some(PathId(index | MANY | timed));
+        }
+        let steps: Arc<[Step]> = steps.into();
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.list.push(None);
+                u32::try_from(self.list.len() - 1).ok().filter(|index| *index < TIMED)?
+            }
+        };
+        self.known.insert(Arc::clone(&steps), index);
+        *self.list.get_mut(index as usize)? = Some(Held { steps, users: 1 });
+        Some(PathId(index | MANY | timed))
+    }
+
+    /// One user less.
+    pub(super) fn give(&mut self, path: PathId) {
+        if !path.is_many() {
+            return;
+        }
+        if let Some(Some(held)) = self.list.get_mut(path.index()) {
+            held.users = held.users.saturating_sub(1);
+            if held.users == 0 {
+                self.unused.push(path.0 & !(MANY | TIMED));
+            }
+        }
+    }
+
+    /// Gives the unused paths away, at the end of a batch.
+    pub(super) fn sweep(&mut self) {
+        while let Some(index) = self.unused.pop() {
+            let Some(slot) = self.list.get_mut(index as usize) else { continue };
+            if let Some(held) = slot.take_if(|held| held.users == 0) {
+                self.known.remove(&held.steps);
+                self.free.push(index);
+            }
+        }
+    }
+
+    /// The steps of a path that somebody uses or used in this batch.
+    #[inline]
+    pub(super) fn steps(&self, path: PathId) -> Steps<'_> {
+        if !path.is_many() {
+            return Steps::One(EntryId(path.0 & !TIMED));
+        }
+        let held = self.list.get(path.index()).and_then(Option::as_ref);
+        Steps::Many(held.map_or(&[], |held| &held.steps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Paths, Step, Steps};
+    use crate::fast::op::EntryId;
+    use openflow::TableId;
+
+    #[test]
+    fn equal_paths_are_one_until_nobody_uses_them() {
+        let step =
+            |table, entry| Step { table: TableId(table), entry: Some(EntryId(entry)), longer: 0 };
+        let mut paths = Paths::default();
+        let one = paths.take(&[step(0, 7)], true).unwrap();
+        assert!(one.is_timed() && matches!(paths.steps(one), Steps::One(EntryId(7))));
+        let steps = [step(0, 7), Step { table: TableId(1), entry: None, longer: 4 }];
+        let two = paths.take(&steps, false).unwrap();
+        assert_eq!(paths.take(&steps, false), Some(two));
+        paths.give(two);
+        paths.sweep();
+        assert!(matches!(paths.steps(two), Steps::Many(held) if held == steps));
+        paths.give(two);
+        assert!(matches!(paths.steps(two), Steps::Many(held) if held == steps));
+        paths.sweep();
+        assert!(matches!(paths.steps(two), Steps::Many([])));
+        assert_eq!(paths.take(&[step(3, 1), step(4, 1)], false), Some(two));
+    }
+}

@@ -1,0 +1,340 @@
+//! Programs: what the actions of a path come to, found out once and carried out for every packet.
+//!
+//! A program is a straight list of acts. Whatever the tables, groups and ports decided is in it
+//! already; what only the packet can say (meters, `NORMAL`, whether an action fits) is decided by
+//! its acts. Programs of equal content are one, so that packets of many entries that do the same
+//! run together. A program must be thrown away when anything that was decided has changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use openflow::message::PacketInReason;
+use openflow::{Action, Cookie, GroupId, Match, MeterId, PortNo, QueueId, TableId};
+use packet::{Network, Shape};
+
+use super::blend::Blend;
+use crate::action_set::Origin;
+use crate::counter::DropReason;
+
+/// One thing that a program does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Act {
+    /// An action that changes the packet where it fits.
+    Change(Action),
+    /// Several changes in one pass.
+    Blend(Box<Blend>),
+    /// Takes off the only VLAN tag, which is there.
+    PopTag,
+    /// Pushes an MPLS entry onto a frame of this shape.
+    PushMpls(u16, Shape),
+    /// Counts a group.
+    Group(GroupId),
+    /// Counts a bucket.
+    Bucket(GroupId, usize),
+    /// Meters the packet, which has met so many entries by then.
+    Meter(MeterId, u16),
+    /// Leaves by a port that can send.
+    Output(PortNo, Option<QueueId>),
+    /// Goes to the controller.
+    ToController(Box<Message>),
+    /// Goes nowhere.
+    Drop(DropReason),
+    /// Goes nowhere, because this port cannot send.
+    Refused(PortNo, DropReason),
+    /// Goes where the learning switch says.
+    Normal(Option<QueueId>),
+    /// What follows is done to a copy.
+    Enter,
+    /// The copy is done with.
+    Leave,
+}
+
+/// What a packet-in says beside the packet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Message {
+    pub(super) matching: Match,
+    pub(super) reason: PacketInReason,
+    pub(super) table_id: TableId,
+    pub(super) cookie: Cookie,
+    pub(super) is_miss: bool,
+    pub(super) max_len: u16,
+}
+
+impl Message {
+    pub(super) fn origin(&self) -> Origin {
+        Origin { table_id: self.table_id, cookie: self.cookie, is_miss: self.is_miss }
+    }
+}
+
+/// What the packet's way ends with, when it is the only verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Tail {
+    /// It leaves by a port.
+    Output(PortNo, Option<QueueId>),
+    /// It goes nowhere.
+    Drop(DropReason),
+}
+
+/// What a frame must have for the program to be right: a byte at `at` above `above`. Zero and zero
+/// for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Guard {
+    pub(super) at: u8,
+    pub(super) above: u8,
+}
+
+impl Guard {
+    /// Whether the frame is as the program needs it.
+    #[inline]
+    pub(super) fn holds(self, frame: &[u8]) -> bool {
+        self.at == 0 || frame.get(usize::from(self.at)).is_some_and(|byte| *byte > self.above)
+    }
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Program {
+    /// With a tail, only changes of the frame and counts.
+    pub(super) acts: Box<[Act]>,
+    pub(super) tail: Option<Tail>,
+    pub(super) guard: Guard,
+}
+
+impl Program {
+    /// The program of recorded acts for frames of a shape.
+    pub(super) fn of(acts: Vec<Act>, guard: Guard, shape: Shape) -> Self {
+        let mut acts = fuse(acts, shape);
+        let tail = take_tail(&mut acts);
+        Self { acts: acts.into(), tail, guard }
+    }
+}
+
+/// Joins changes at known places.
+fn fuse(acts: Vec<Act>, shape: Shape) -> Vec<Act> {
+    let mut fused = Fuse { acts: Vec::with_capacity(acts.len()), shape, blend: Blend::of(shape) };
+    let mut outer = Vec::new();
+    for act in acts {
+        match act {
+            Act::Change(action) => fused.change(action),
+            Act::Enter => {
+                fused.flush();
+                outer.push(fused.shape);
+                fused.acts.push(Act::Enter);
+            }
+            Act::Leave => {
+                fused.flush();
+                fused.acts.push(Act::Leave);
+                fused.turn(outer.pop().unwrap_or(Shape::RARE));
+            }
+            other => {
+                fused.flush();
+                fused.acts.push(other);
+            }
+        }
+    }
+    fused.flush();
+    fused.acts
+}
+
+struct Fuse {
+    acts: Vec<Act>,
+    shape: Shape,
+    blend: Option<Blend>,
+}
+
+impl Fuse {
+    fn flush(&mut self) {
+        if let Some(blend) = self.blend.take().filter(|blend| !blend.is_empty()) {
+            self.acts.push(Act::Blend(Box::new(blend)));
+        }
+        self.blend = Blend::of(self.shape);
+    }
+
+    fn turn(&mut self, shape: Shape) {
+        self.shape = shape;
+        self.blend = Blend::of(shape);
+    }
+
+    fn change(&mut self, action: Action) {
+        if let Some(blend) = &mut self.blend {
+            if blend.add(&action) {
+                return;
+            }
+            self.flush();
+            if self.blend.as_mut().is_some_and(|blend| blend.add(&action)) {
+                return;
+            }
+        }
+        let (act, shape) = match action {
+            Action::PopVlan | Action::StripVlan if self.shape.is_tagged() => {
+                (Act::PopTag, self.shape.untagged())
+            }
+            Action::PushMpls(eth_type) if !self.shape.is_rare() => {
+                (Act::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
+            }
+            other => {
+                let shape = shape_after(self.shape, &other);
+                (Act::Change(other), shape)
+            }
+        };
+        self.acts.push(act);
+        self.turn(shape);
+    }
+}
+
+/// The shape of a frame after an action that was carried out where it fits.
+fn shape_after(shape: Shape, action: &Action) -> Shape {
+    match action {
+        Action::CopyTtlOut
+        | Action::CopyTtlIn
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::SetNwTtl(_)
+        | Action::DecNwTtl
+        | Action::SetDlSrc(_)
+        | Action::SetDlDst(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_) => shape,
+        Action::SetField { field, .. } => match field {
+            openflow::Field::EthType | openflow::Field::IpProto | openflow::Field::Icmpv6Type => {
+                Shape::RARE
+            }
+            _other => shape,
+        },
+        Action::PopVlan | Action::StripVlan => shape.untagged(),
+        Action::PushVlan(_) if !shape.is_tagged() && !shape.is_rare() => shape.tagged(),
+        Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !shape.is_rare() => shape.tagged(),
+        Action::PushVlan(_)
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::PushPbb(_)
+        | Action::PopPbb => Shape::RARE,
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::Group(_)
+        | Action::SetQueue(_)
+        | Action::Experimenter { .. } => shape,
+    }
+}
+
+/// Takes the end off a program whose only verdict it is.
+fn take_tail(acts: &mut Vec<Act>) -> Option<Tail> {
+    // A copy that nothing follows may as well be the packet itself.
+    while let Some(Act::Leave) = acts.last() {
+        let mut depth = 0_usize;
+        let enter = acts.iter().rposition(|act| {
+            match act {
+                Act::Leave => depth += 1,
+                Act::Enter => depth -= 1,
+                _other => {}
+            }
+            depth == 0
+        });
+        let Some(enter) = enter else { break };
+        acts.pop();
+        acts.remove(enter);
+    }
+    let is_straight = |act: &Act| {
+        matches!(
+            act,
+            Act::Change(_)
+                | Act::Blend(_)
+                | Act::PopTag
+                | Act::PushMpls(..)
+                | Act::Group(_)
+                | Act::Bucket(..)
+        )
+    };
+    let (last, before) = acts.split_last()?;
+    if !before.iter().all(is_straight) {
+        return None;
+    }
+    let tail = match last {
+        Act::Output(port, queue) => Tail::Output(*port, *queue),
+        Act::Drop(reason) => Tail::Drop(*reason),
+        _other => return None,
+    };
+    acts.pop();
+    Some(tail)
+}
+
+/// Number of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ProgramId(pub(super) u32);
+
+impl ProgramId {
+    /// No program: the packet goes step by step.
+    pub(super) const WALK: Self = Self(0);
+}
+
+/// All programs of a forwarder.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    known: HashMap<Arc<Program>, ProgramId>,
+    list: Vec<Arc<Program>>,
+    guards: Vec<Guard>,
+}
+
+impl Programs {
+    /// No programs but the one that stands for none.
+    pub(super) fn new() -> Self {
+        let walk = Program {
+            acts: Box::default(),
+            tail: None,
+            guard: Guard { at: u8::MAX, above: u8::MAX },
+        };
+        let guards = vec![walk.guard];
+        Self { known: HashMap::new(), list: vec![Arc::new(walk)], guards }
+    }
+
+    /// The number of a program.
+    pub(super) fn put(&mut self, program: Program) -> ProgramId {
+        if let Some(id) = self.known.get(&program) {
+            return *id;
+        }
+        let Ok(number) = u32::try_from(self.list.len()) else { return ProgramId::WALK };
+        let id = ProgramId(number);
+        let program = Arc::new(program);
+        self.guards.push(program.guard);
+        self.list.push(Arc::clone(&program));
+        self.known.insert(program, id);
+        id
+    }
+
+    /// A program.
+    #[inline]
+    pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {
+        self.list.get(id.0 as usize).map(Arc::as_ref)
+    }
+
+    /// Whether a frame is as a program needs it; never for [`ProgramId::WALK`].
+    #[inline]
+    pub(super) fn fits(&self, id: ProgramId, frame: &[u8]) -> bool {
+        self.guards.get(id.0 as usize).is_some_and(|guard| guard.holds(frame))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// Whether a shape has a TTL that is visible, and where.
+pub(super) fn ttl_at(shape: Shape) -> Option<usize> {
+    match shape.network() {
+        Network::Ipv4 => Some(shape.l3() + packet::header::ipv4::TTL),
+        Network::Ipv6 => Some(shape.l3() + packet::header::ipv6::HOP_LIMIT),
+        Network::Mpls => Some(shape.l3() + packet::header::mpls::TTL),
+        Network::Other | Network::Pbb | Network::Arp => None,
+    }
+}

@@ -1,0 +1,387 @@
+//! Recording: the way of one packet over entries that are already found, written down as acts.
+//!
+//! The recorder decides what tables, groups and ports decide, for a real packet, and leaves to the
+//! acts what only each packet can say. It gives nothing out and counts nothing. Where the result
+//! would hold for this one packet only, it says so and the packet goes step by step: a wrong
+//! program would be wrong a million times.
+
+use std::ops::ControlFlow;
+
+use openflow::action::MAX_LEN_NO_BUFFER;
+use openflow::instruction::INSTRUCTIONS;
+use openflow::message::PacketInReason;
+use openflow::{Action, Field, GroupId, Instruction, PortNo, QueueId, TableId};
+use packet::{Meta, PacketBuf, Shape, extract};
+
+use super::emit::context;
+use super::program::{Act, Guard, Message, Program, ttl_at};
+use super::replica::{Entry, Kind, Replica, changes};
+use super::walk::{MAX_CHAIN, change, reason_of};
+use crate::action_set::{ActionSet, Origin};
+use crate::config::Miss;
+use crate::counter::DropReason;
+use crate::ports::Port;
+
+/// Most copies that a program makes; packets of groups that ask for more go step by step.
+const MAX_COPIES: usize = 64;
+
+/// Most acts of a program.
+const MAX_ACTS: usize = 512;
+
+/// What is known of the TTL that is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ttl {
+    /// The frame shows none.
+    None,
+    /// The byte of the incoming frame at this place, less so much.
+    Of(usize, u8),
+    /// Written by an action.
+    Is(u8),
+    /// It depends on more than is known.
+    Unknown,
+}
+
+/// A program, and for whom it is right.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) program: Program,
+    /// Whether it holds only for packets that met these very entries, as it tells their cookies.
+    pub(super) is_own: bool,
+    /// Whether it holds only for packets of this flow.
+    pub(super) is_of_flow: bool,
+}
+
+/// A recorder. `None` and `Break` mean that the packet goes step by step.
+pub(super) struct Recorder<'a> {
+    replica: &'a Replica,
+    shape: Shape,
+    frame: PacketBuf,
+    meta: Meta,
+    queue: Option<QueueId>,
+    ttl: Ttl,
+    /// TTLs under the MPLS entry that is visible cannot be followed any more behind it.
+    guard: Guard,
+    acts: Vec<Act>,
+    /// Whether the packet shows headers that no key has.
+    is_opaque: bool,
+    is_own: bool,
+    is_of_flow: bool,
+    copies: usize,
+    chained: usize,
+}
+
+type Goes = ControlFlow<()>;
+
+impl<'a> Recorder<'a> {
+    /// For packets like this one, in a buffer that may be changed.
+    pub(super) fn new(
+        replica: &'a Replica,
+        shape: Shape,
+        frame: PacketBuf,
+        in_port: PortNo,
+    ) -> Self {
+        let ttl = match ttl_at(shape) {
+            Some(at) => Ttl::Of(at, 0),
+            None if shape.is_rare() => Ttl::Unknown,
+            None => Ttl::None,
+        };
+        Self {
+            replica,
+            shape,
+            frame,
+            meta: Meta::port(in_port),
+            queue: None,
+            ttl,
+            guard: Guard::default(),
+            acts: Vec::new(),
+            is_opaque: false,
+            is_own: false,
+            is_of_flow: false,
+            copies: 0,
+            chained: 0,
+        }
+    }
+
+    /// The program of packets that meet these entries and then, with `miss`, none in that table.
+    pub(super) fn record(&mut self, entries: &[&Entry], miss: Option<TableId>) -> Option<Recorded> {
+        let done = self.run(entries, miss);
+        if done.is_break() || self.acts.len() > MAX_ACTS {
+            return None;
+        }
+        let gives = |act: &Act| {
+            matches!(
+                act,
+                Act::Output(..)
+                    | Act::ToController(_)
+                    | Act::Drop(_)
+                    | Act::Refused(..)
+                    | Act::Normal(_)
+            )
+        };
+        if !self.acts.iter().any(gives) {
+            self.acts.push(Act::Drop(DropReason::NoOutput));
+        }
+        Some(Recorded {
+            program: Program::of(std::mem::take(&mut self.acts), self.guard, self.shape),
+            is_own: self.is_own,
+            is_of_flow: self.is_of_flow,
+        })
+    }
+
+    fn run(&mut self, entries: &[&Entry], miss: Option<TableId>) -> Goes {
+        let mut set = ActionSet::default();
+        for (index, entry) in entries.iter().enumerate() {
+            self.instructions(&entry.kind, &mut set, entry.origin, index)?;
+        }
+        if let Some(table) = miss {
+            self.miss(table);
+            return ControlFlow::Continue(());
+        }
+        for (action, origin) in set.in_order() {
+            self.act(action, origin)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn instructions(
+        &mut self,
+        kind: &Kind,
+        set: &mut ActionSet,
+        origin: Origin,
+        index: usize,
+    ) -> Goes {
+        for row in INSTRUCTIONS {
+            let Some(instruction) = kind.instructions().iter().find(|i| i.kind() == row.kind)
+            else {
+                continue;
+            };
+            match instruction {
+                Instruction::Meter(id) => {
+                    let met = u16::try_from(index + 1).unwrap_or(u16::MAX);
+                    self.acts.push(Act::Meter(*id, met));
+                }
+                Instruction::ApplyActions(actions) => {
+                    actions.iter().try_for_each(|action| self.act(action, origin))?;
+                }
+                Instruction::ClearActions => set.clear(),
+                Instruction::WriteActions(actions) => set.write(actions, origin),
+                Instruction::WriteMetadata { metadata, mask } => {
+                    self.meta.metadata = self.meta.metadata & !mask | metadata & mask;
+                }
+                Instruction::GotoTable(_) | Instruction::Experimenter { .. } => {}
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn miss(&mut self, table_id: TableId) {
+        let settings = self.replica.settings;
+        match settings.miss {
+            Miss::Drop => self.acts.push(Act::Drop(DropReason::NoMatch)),
+            Miss::Controller => {
+                let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
+                self.to_controller(PacketInReason::NoMatch, origin, settings.miss_send_len);
+            }
+        }
+    }
+
+    fn to_controller(&mut self, reason: PacketInReason, origin: Origin, max_len: u16) {
+        self.is_own = true;
+        let in_port = self.replica.ports.get(self.meta.in_port);
+        if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
+            return self.acts.push(Act::Drop(DropReason::NoPacketIn));
+        }
+        let Origin { table_id, cookie, is_miss } = origin;
+        let matching = context(&self.meta);
+        let message = Message { matching, reason, table_id, cookie, is_miss, max_len };
+        self.acts.push(Act::ToController(Box::new(message)));
+    }
+
+    fn act(&mut self, action: &Action, origin: Origin) -> Goes {
+        if changes(action) {
+            self.ttl(action)?;
+            self.is_opaque |= hides_what_it_shows(action, self.shape);
+            self.acts.push(Act::Change(action.clone()));
+            // A TTL that is used up here is a later matter: the guard looks at it.
+            let _changed = change(&mut self.frame, &mut self.meta, action);
+            return ControlFlow::Continue(());
+        }
+        match action {
+            Action::Output { port, max_len } => {
+                self.output(self.queue, *port, *max_len, origin);
+            }
+            Action::Enqueue { port, queue } => {
+                self.output(Some(*queue), *port, MAX_LEN_NO_BUFFER, origin);
+            }
+            Action::Group(id) => self.group(*id, origin)?,
+            Action::SetQueue(queue) => self.queue = Some(*queue),
+            // Refused when the entry came.
+            _experimenter => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Follows the visible TTL through an action.
+    fn ttl(&mut self, action: &Action) -> Goes {
+        let is_mpls = |ttl: Ttl, shape: Shape| match ttl {
+            Ttl::Of(at, _) => shape.network() == packet::Network::Mpls && Some(at) == ttl_at(shape),
+            Ttl::None | Ttl::Is(_) | Ttl::Unknown => false,
+        };
+        match action {
+            Action::DecNwTtl | Action::DecMplsTtl => {
+                let of_mpls = matches!(action, Action::DecMplsTtl);
+                match self.ttl {
+                    // Where the two kinds of header could be mixed up, nothing is known.
+                    Ttl::Of(at, by) if of_mpls == is_mpls(self.ttl, self.shape) => {
+                        self.need(at, by.saturating_add(1))?;
+                        self.ttl = Ttl::Of(at, by.saturating_add(1));
+                    }
+                    Ttl::None => {}
+                    Ttl::Of(..) | Ttl::Is(_) | Ttl::Unknown => return ControlFlow::Break(()),
+                }
+            }
+            Action::SetNwTtl(ttl) | Action::SetMplsTtl(ttl) => {
+                if self.ttl != Ttl::None {
+                    self.ttl = Ttl::Is(*ttl);
+                }
+            }
+            Action::CopyTtlOut
+            | Action::CopyTtlIn
+            | Action::PushMpls(_)
+            | Action::PopMpls(_)
+            | Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::SetField { field: Field::EthType, .. } => self.ttl = Ttl::Unknown,
+            Action::PopVlan | Action::StripVlan if self.shape.is_rare() => {}
+            _other => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Asks of every frame that this byte is above so much.
+    fn need(&mut self, at: usize, above: u8) -> Goes {
+        let Ok(at) = u8::try_from(at) else { return ControlFlow::Break(()) };
+        if self.guard.at != 0 && self.guard.at != at {
+            return ControlFlow::Break(());
+        }
+        self.guard = Guard { at, above: self.guard.above.max(above) };
+        ControlFlow::Continue(())
+    }
+
+    fn output(&mut self, queue: Option<QueueId>, port: PortNo, max_len: u16, origin: Origin) {
+        let in_port = self.meta.in_port;
+        match port {
+            PortNo::IN_PORT => self.send(in_port, queue),
+            PortNo::ALL => self.flood(queue, |_| true),
+            PortNo::FLOOD => self.flood(queue, |port| !port.no_flood()),
+            PortNo::NORMAL => self.acts.push(Act::Normal(queue)),
+            PortNo::TABLE => self.acts.push(Act::Drop(DropReason::ReentrantTable)),
+            PortNo::CONTROLLER => self.to_controller(reason_of(origin), origin, max_len),
+            _ if port == in_port => self.acts.push(Act::Drop(DropReason::ToIngress)),
+            _ => self.send(port, queue),
+        }
+    }
+
+    fn send(&mut self, number: PortNo, queue: Option<QueueId>) {
+        self.acts.push(match self.replica.ports.get(number) {
+            None => Act::Drop(DropReason::NoSuchPort),
+            Some(port) => match port.refuses_tx() {
+                Some(reason) => Act::Refused(number, reason),
+                None => Act::Output(number, queue),
+            },
+        });
+    }
+
+    fn flood(&mut self, queue: Option<QueueId>, wanted: impl Fn(&Port) -> bool) {
+        let before = self.acts.len();
+        for (number, port) in self.replica.ports.iter() {
+            if number != self.meta.in_port && port.refuses_tx().is_none() && wanted(port) {
+                self.acts.push(Act::Output(number, queue));
+            }
+        }
+        if self.acts.len() == before {
+            self.acts.push(Act::Drop(DropReason::NoPortLeft));
+        }
+    }
+
+    fn group(&mut self, id: GroupId, origin: Origin) -> Goes {
+        let replica = self.replica;
+        let Some(group) = replica.groups.get(id) else {
+            self.acts.push(Act::Drop(DropReason::NoBucket));
+            return ControlFlow::Continue(());
+        };
+        if self.chained >= MAX_CHAIN {
+            self.acts.push(Act::Drop(DropReason::ChainTooLong));
+            return ControlFlow::Continue(());
+        }
+        self.acts.push(Act::Group(id));
+        if group.buckets().is_empty() {
+            return ControlFlow::Continue(());
+        }
+        for index in self.chosen(id)? {
+            let Some(bucket) = group.buckets().get(index) else { continue };
+            self.copies += 1;
+            if self.copies > MAX_COPIES || self.acts.len() > MAX_ACTS {
+                return ControlFlow::Break(());
+            }
+            self.acts.push(Act::Enter);
+            self.acts.push(Act::Bucket(id, index));
+            self.bucket(&bucket.actions, origin)?;
+            self.acts.push(Act::Leave);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The buckets that the packet goes to; a drop is recorded when there are none.
+    fn chosen(&mut self, id: GroupId) -> ControlFlow<(), Vec<usize>> {
+        let replica = self.replica;
+        let is_select = replica.groups.get(id).is_some_and(|group| {
+            group.group_type() == openflow::group::GroupType::Select && group.buckets().len() > 1
+        });
+        let mut is_fragment = false;
+        if is_select {
+            // The choice depends on fields; the key must have them.
+            if self.is_opaque || !replica.is_select_live {
+                return ControlFlow::Break(());
+            }
+            is_fragment = self.shape.is_rare()
+                && packet::Layout::of(self.frame.bytes()).is_some_and(|layout| layout.fragment);
+            self.is_of_flow = true;
+        }
+        let key = extract(self.frame.bytes(), &self.meta);
+        let chosen = replica.groups.chosen(id, &key, is_fragment, &replica.ports);
+        if chosen.is_empty() {
+            self.acts.push(Act::Drop(DropReason::NoLiveBucket));
+        }
+        ControlFlow::Continue(chosen)
+    }
+
+    /// Runs a bucket's actions on what stands for a copy.
+    fn bucket(&mut self, actions: &[Action], origin: Origin) -> Goes {
+        let (frame, meta, queue) = (self.frame.clone(), self.meta, self.queue);
+        let (ttl, is_opaque) = (self.ttl, self.is_opaque);
+        let set = ActionSet::of(actions);
+        self.chained += 1;
+        for (action, _) in set.in_order() {
+            self.act(action, origin)?;
+        }
+        self.chained -= 1;
+        (self.frame, self.meta, self.queue) = (frame, meta, queue);
+        (self.ttl, self.is_opaque) = (ttl, is_opaque);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an action brings forth headers or fields that were hidden, so that what a later table
+/// sees is not in the key of the incoming packet.
+pub(super) fn hides_what_it_shows(action: &Action, shape: Shape) -> bool {
+    match action {
+        Action::PopMpls(_) | Action::PopPbb => true,
+        Action::PopVlan | Action::StripVlan => shape.is_rare(),
+        Action::SetField { field, .. } => {
+            matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type)
+        }
+        Action::PushPbb(_) => true,
+        _other => false,
+    }
+}
