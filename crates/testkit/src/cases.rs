@@ -81,6 +81,15 @@ pub enum Step {
     },
     /// The frame above must be dropped for this named reason.
     Drop(String),
+    /// A controller does or is told something; only over a connection.
+    Talk {
+        /// One of [`TALKS`].
+        what: String,
+        /// Which controller, by a name of the case's own.
+        who: String,
+        /// What is sent or must come, in words.
+        text: String,
+    },
     /// A counter must have this value now.
     Counter {
         /// What is counted, such as `flow 0 packets`.
@@ -101,6 +110,9 @@ pub const CHANGES: &[&str] = &[
     "mod_meter",
     "del_meters",
 ];
+
+/// Keys of what controllers do.
+pub const TALKS: &[&str] = &["connect", "disconnect", "send", "receive", "silent", "closed"];
 
 /// One case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,6 +194,13 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
             Step::PacketIn { reason, frame }
         }
         what if CHANGES.contains(&what) => Step::Change { what: what.into(), text: value },
+        what if TALKS.contains(&what) => {
+            let (who, text) = value.split_once(' ').unwrap_or((&value, ""));
+            if who.is_empty() {
+                return Err(fail("expected the name of a controller".into()));
+            }
+            Step::Talk { what: what.into(), who: who.into(), text: text.trim().into() }
+        }
         "error" => Step::Error(value),
         "version" => Step::Version(value),
         "setting" => Step::Setting(value),
@@ -210,7 +229,7 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
         other => {
             let others = "error, version, setting, removed, wait, late, port, packet_out, in, \
                           out, packet_in, drop, counter";
-            let changes = CHANGES.join(", ");
+            let changes = [CHANGES, TALKS].concat().join(", ");
             let allowed = format!("case, source, note, flow, group, meter, {changes}, {others}");
             return Err(fail(format!("unknown key `{other}`; allowed: {allowed}")));
         }
@@ -272,6 +291,21 @@ mod tests {
             Step::PacketOut { in_port: "controller".into(), frame, actions: "output:1".into() };
         assert_eq!(steps[7], &out);
         assert_eq!(error("case: a\nwait: x\n"), "x.case:2: `x` is not a number of seconds");
+    }
+
+    #[test]
+    fn controllers_have_names() {
+        let text = "case: a\nconnect: c 1.3\nsend: c role master 5\nsilent: c\n";
+        let cases = parse(Path::new("x.case"), text).unwrap();
+        let talk = |what: &str, text: &str| Step::Talk {
+            what: what.into(),
+            who: "c".into(),
+            text: text.into(),
+        };
+        let steps: Vec<&Step> = cases[0].steps.iter().map(|(_, step)| step).collect();
+        let wanted = [talk("connect", "1.3"), talk("send", "role master 5"), talk("silent", "")];
+        assert_eq!(steps, wanted.iter().collect::<Vec<_>>());
+        assert_eq!(error("case: a\nsend:\n"), "x.case:2: expected the name of a controller");
     }
 
     #[test]

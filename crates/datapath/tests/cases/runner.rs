@@ -152,6 +152,7 @@ impl Run<'_> {
                 let at = at.ok_or_else(|| format!("dropped for {drops:?}"))?;
                 drops.remove(at);
             }
+            Step::Talk { .. } => return Err("a datapath has no controllers".into()),
             Step::Counter { what, value } => {
                 expect(what, self.counter(what)?, *value)?;
             }
@@ -389,6 +390,7 @@ fn acts(step: &Step) -> bool {
         | Step::Port { .. }
         | Step::Wait { .. }
         | Step::Late { .. }
+        | Step::Talk { .. }
         | Step::PacketOut { .. }
         | Step::In { .. } => true,
         Step::Error(_)

@@ -6,7 +6,9 @@
 //! be played must say why, it must never pass unseen.
 
 mod play;
+mod talk;
 mod wire;
+mod words;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use testkit::cases::{Case, Step, load_dir, parse};
 
 use play::{Player, obstacle};
+use talk::Talk;
 
 /// A meter of one packet a second has let another one through by then.
 const TOO_LATE: Duration = Duration::from_millis(500);
@@ -55,6 +58,15 @@ fn the_actions_of_os_ken_run_through_the_wire() {
 #[test]
 fn the_matches_of_os_ken_run_through_the_wire() {
     run_all("os-ken/match", 476);
+}
+
+#[test]
+fn the_cases_of_controllers_run() {
+    let cases = load_dir(&testkit::cases_dir("channel")).unwrap_or_else(|error| panic!("{error}"));
+    assert!(cases.len() >= 20, "only {} cases", cases.len());
+    let failures: Vec<String> =
+        cases.iter().filter_map(|case| Talk::start().play(case).err()).collect();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
 #[test]
