@@ -8,6 +8,7 @@ mod cases;
 mod connections;
 mod control;
 mod errors;
+mod every_error;
 mod forward;
 mod handshake;
 mod harness;

@@ -1,0 +1,179 @@
+//! Every error of 1.3, by the message that makes it through the wire; and for those that this
+//! switch never sends, why.
+//!
+//! A row that is missing or stands twice fails, so that the table says all that there is to say.
+
+mod frames;
+mod rows;
+
+use std::collections::BTreeSet;
+
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
+use openflow::message::{Hello, MultipartReplyBody, MultipartRequestBody};
+use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
+use openflow::table::TableFeatures;
+use openflow::{Error, GroupId, MacAddr, Message, MeterId, TableId, Version, VersionBitmap, Xid};
+
+use crate::harness::{Controller, Switch};
+
+/// What makes an error.
+pub(crate) struct Row {
+    pub(crate) error: Error,
+    /// What must have been done before, without an error.
+    pub(crate) before: Vec<Message>,
+    /// The message that is refused, under any xid.
+    pub(crate) frame: Vec<u8>,
+}
+
+/// What the rows must know of the switch.
+pub(crate) struct Facts {
+    /// The address of port 1.
+    pub(crate) port: MacAddr,
+    /// Its tables.
+    pub(crate) tables: Vec<TableFeatures>,
+}
+
+/// Errors that are made by other means than a message on a connection that is up.
+const ELSEWHERE: &[(Error, &str)] = &[(
+    Error::HelloIncompatible,
+    "a hello of other versions: `handshake::versions_in_common`, and below",
+)];
+
+/// Errors that this switch never sends.
+const NEVER: &[(Error, &str)] = &[
+    (Error::HelloEperm, "who may not connect is refused by TLS, before any hello"),
+    (Error::BadRequestBadExpType, "every experimenter is unknown, which comes first"),
+    (Error::BadRequestEperm, "who is connected may do everything, unless a slave"),
+    (Error::BadRequestBufferEmpty, "no packet is buffered, so that every buffer is unknown"),
+    (Error::BadActionBadExpType, "every experimenter is unknown, which comes first"),
+    (Error::BadActionEperm, "no action is forbidden to anybody"),
+    (Error::BadActionTooMany, "a list may be as long as its message"),
+    (Error::BadActionUnsupportedOrder, "apply-actions run in every order, a set in its own"),
+    (Error::BadActionBadTag, "every tag of 1.3 is supported; a wrong type is BAD_ARGUMENT"),
+    (Error::BadInstructionBadExpType, "every experimenter is unknown, which comes first"),
+    (Error::BadInstructionEperm, "no instruction is forbidden to anybody"),
+    (Error::BadMatchBadTag, "every tag of 1.3 is supported"),
+    (Error::BadMatchBadDlAddrMask, "Ethernet addresses take every mask"),
+    (Error::BadMatchBadNwAddrMask, "IP addresses take every mask"),
+    (Error::BadMatchEperm, "no match is forbidden to anybody"),
+    (Error::FlowModUnknown, "every reason has a code of its own"),
+    (Error::FlowModEperm, "no flow-mod is forbidden to anybody, unless a slave"),
+    (Error::FlowModBadTimeout, "1.3 has no timeout that is wrong (1.0 has, of its emergency flag)"),
+    (Error::GroupModWeightUnsupported, "weights are supported where they have a meaning"),
+    (Error::GroupModChainingUnsupported, "groups may forward to groups"),
+    (Error::GroupModWatchUnsupported, "every type of group may watch"),
+    (Error::GroupModEperm, "no group-mod is forbidden to anybody, unless a slave"),
+    (Error::PortModEperm, "no port-mod is forbidden to anybody, unless a slave"),
+    (Error::TableModEperm, "no table-mod is forbidden to anybody, unless a slave"),
+    (Error::QueueOpEperm, "no queue is forbidden to anybody"),
+    (Error::SwitchConfigBadLen, "a set-config of a wrong length is a request of a wrong length"),
+    (Error::SwitchConfigEperm, "no set-config is forbidden to anybody, unless a slave"),
+    (Error::RoleRequestUnsup, "every role is supported"),
+    (Error::MeterModUnknown, "every reason has a code of its own"),
+    (Error::MeterModBadBurst, "every burst is supported"),
+    (Error::MeterModBadBandValue, "every drop precedence is supported"),
+    (Error::TableFeaturesEperm, "no request is forbidden to anybody, unless a slave"),
+];
+
+/// Brings the switch back to where the next row begins.
+fn clean(switch: &Switch, facts: &Facts) {
+    let mut controller = switch.controller(Version::V1_3);
+    let tables = controller.multipart(MultipartRequestBody::TableFeatures(facts.tables.clone()));
+    assert_eq!(tables, MultipartReplyBody::TableFeatures(facts.tables.clone()));
+    let flows = FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) };
+    controller.send(&Message::FlowMod(flows));
+    controller.send(&Message::GroupMod(GroupMod {
+        command: GroupModCommand::Delete,
+        group_type: GroupType::All,
+        group_id: GroupId::ALL,
+        buckets: Vec::new(),
+    }));
+    controller.send(&Message::MeterMod(MeterMod {
+        command: MeterModCommand::Delete,
+        flags: MeterFlags::empty(),
+        meter_id: MeterId::ALL,
+        bands: Vec::new(),
+    }));
+    controller.barrier();
+}
+
+/// The error that answers a row's frame, after what comes before it.
+fn answer(switch: &Switch, row: &Row) -> (Xid, String, Vec<u8>) {
+    let mut controller = switch.controller(Version::V1_3);
+    let mut bytes = Vec::new();
+    for message in &row.before {
+        wire::encode_into(&mut bytes, Version::V1_3, Xid(5), message).unwrap();
+    }
+    controller.raw(&bytes);
+    controller.raw(&row.frame);
+    loop {
+        match controller.next() {
+            (xid, Message::Error(told)) => {
+                let name = told.error(Version::V1_3).map_or("unknown", Error::name);
+                controller.barrier();
+                return (xid, name.to_owned(), told.data);
+            }
+            (_, Message::RoleReply(_) | Message::MultipartReply(_)) => {}
+            other => panic!("{}: {other:?}", row.error),
+        }
+    }
+}
+
+#[test]
+fn every_error_has_a_message_that_makes_it_or_a_reason_why_none_does() {
+    let switch = Switch::start(1, "tables = 4\nmax-entries = 3");
+    let mut controller = switch.controller(Version::V1_3);
+    let facts = Facts { port: first_port(&mut controller), tables: tables(&mut controller) };
+    let rows = rows::rows(&facts);
+    let mut listed = BTreeSet::new();
+    let elsewhere = ELSEWHERE.iter().chain(NEVER).map(|(error, _)| *error);
+    for error in rows.iter().map(|row| row.error).chain(elsewhere) {
+        assert!(listed.insert(error), "{error} stands twice");
+    }
+    let missing: Vec<_> = Error::ALL.iter().filter(|error| !listed.contains(error)).collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+    let mut wrong = Vec::new();
+    for row in rows {
+        clean(&switch, &facts);
+        let (xid, name, data) = answer(&switch, &row);
+        let asked = Xid(u32::from_be_bytes(row.frame[4..8].try_into().unwrap()));
+        if name != row.error.name() {
+            wrong.push(format!("{} is answered with {name}", row.error));
+        }
+        assert_eq!(xid, asked, "{}", row.error);
+        assert_eq!(data, row.frame[..row.frame.len().min(64)], "{}", row.error);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    switch.stop();
+}
+
+fn tables(controller: &mut Controller) -> Vec<TableFeatures> {
+    match controller.multipart(MultipartRequestBody::TableFeatures(Vec::new())) {
+        MultipartReplyBody::TableFeatures(tables) => tables,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn first_port(controller: &mut Controller) -> MacAddr {
+    match controller.multipart(MultipartRequestBody::PortDesc) {
+        MultipartReplyBody::PortDesc(ports) => ports[0].hw_addr,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_hello_of_other_versions_is_incompatible() {
+    let switch = Switch::start(1, "");
+    let mut stream = switch.stream();
+    let hello = Message::Hello(Hello { versions: Some(VersionBitmap(1 << 2)) });
+    let bytes = wire::encode(Version::V1_3, Xid(9), &hello).unwrap();
+    std::io::Write::write_all(&mut stream, &bytes).unwrap();
+    let mut said = Vec::new();
+    // The switch closes; bytes of ours that it did not read make it a reset for some.
+    let _ = std::io::Read::read_to_end(&mut stream, &mut said);
+    let own = wire::frame_len(&said).unwrap().unwrap();
+    let (_, xid, message) = wire::decode(&said[own..]).unwrap();
+    let Message::Error(told) = message else { panic!("{message:?}") };
+    assert_eq!((xid, told.error(Version::V1_3)), (Xid(9), Some(Error::HelloIncompatible)));
+}
