@@ -14,6 +14,7 @@ mod police;
 mod request;
 mod role;
 mod serve;
+mod spanning;
 mod standalone;
 mod state;
 

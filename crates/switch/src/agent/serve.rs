@@ -20,6 +20,7 @@ use super::controllers::begin_auxiliaries;
 use super::parts::{Sent, send_next};
 use super::peer::Letter;
 use super::request::{Handling, handle};
+use super::spanning::Spanning;
 use super::{Agent, Peer};
 use crate::counters::Counter;
 use crate::worker::{Command, Quote, Request};
@@ -57,6 +58,8 @@ struct Service {
     is_awaiting: bool,
     /// Requests behind it.
     behind: VecDeque<(Request, Message)>,
+    /// Requests of which parts have come.
+    spanning: Spanning,
     letters: VecDeque<Letter>,
     parts: Option<ReplyFrames>,
 }
@@ -83,6 +86,7 @@ pub(super) async fn serve(
         is_congested: false,
         is_awaiting: false,
         behind: VecDeque::new(),
+        spanning: Spanning::default(),
         letters: VecDeque::new(),
         parts: None,
     };
@@ -186,7 +190,12 @@ impl Service {
     fn take_message(&mut self, xid: Xid, message: Message) {
         let Some(Membership { peer, .. }) = &self.peer else { return };
         let connection = self.link.connection();
-        let sent = match handle(&self.agent, peer, message) {
+        let handling = match self.spanning.take(xid, message) {
+            Ok(Some(message)) => handle(&self.agent, peer, message),
+            Ok(None) => Handling::Nothing,
+            Err(error) => Handling::Refused(error),
+        };
+        let sent = match handling {
             Handling::Worker(message) => {
                 let quote = Quote::new(connection.quote());
                 let is_awaited = matches!(message, Message::MultipartRequest(_));

@@ -84,7 +84,7 @@ fn what_1_3_alone_can_ask_is_refused_with_its_own_errors() {
         properties: Vec::new(),
     };
     let features = MultipartRequestBody::TableFeatures(vec![features]);
-    controller.refused(&multipart(features), Error::BadRequestBadLen);
+    controller.refused(&multipart(features), Error::TableFeaturesBadArgument);
     let to_group = add_flow(1, Match::any(), vec![Action::Group(GroupId(9))]);
     controller.refused(&to_group, Error::BadActionBadOutGroup);
     controller.refused(&packet_out(PortNo(0xffff_ff77), frame(0)), Error::BadActionBadOutPort);

@@ -45,6 +45,32 @@ fn every_request_of_1_3_has_its_reply() {
 }
 
 #[test]
+fn table_features_are_set_in_one_message_or_in_parts() {
+    let switch = Switch::start(1, "tables = 3");
+    let mut controller = switch.controller(Version::V1_3);
+    let body = controller.multipart(MultipartRequestBody::TableFeatures(Vec::new()));
+    let MultipartReplyBody::TableFeatures(mut tables) = body else { panic!("{body:?}") };
+    tables[1].name = "one".into();
+    tables[1].max_entries = 5;
+    let asked = MultipartRequestBody::TableFeatures(tables.clone());
+    let reply = controller.multipart(asked);
+    assert_eq!(reply, MultipartReplyBody::TableFeatures(tables.clone()));
+    // The parts of a request have one xid; only the last one is answered.
+    tables[2].name = "two".into();
+    for (more, part) in [(true, &tables[..2]), (false, &tables[2..])] {
+        let body = MultipartRequestBody::TableFeatures(part.to_vec());
+        let message = Message::MultipartRequest(MultipartRequest { more, body });
+        let frame = wire::encode(Version::V1_3, openflow::Xid(77), &message).unwrap();
+        controller.raw(&frame);
+    }
+    let (xid, message) = controller.next();
+    let Message::MultipartReply(reply) = message else { panic!("{message:?}") };
+    assert_eq!(xid, openflow::Xid(77));
+    assert_eq!(reply.body, MultipartReplyBody::TableFeatures(tables));
+    controller.barrier();
+}
+
+#[test]
 fn port_counters_are_those_of_the_port() {
     let switch = Switch::start(2, "");
     let (mut a, mut b) = (switch.host(1), switch.host(2));

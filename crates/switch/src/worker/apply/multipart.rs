@@ -12,7 +12,7 @@ use crate::counters::Counter;
 pub(super) fn request(worker: &mut Worker, version: Version, request: MultipartRequest) -> Answer {
     worker.counters.bump(Counter::Multipart);
     if request.more {
-        // Only table features may come in parts, and those are not set anyway.
+        // Only table features may come in parts, and those have been put together before.
         return Err(Error::BadRequestMultipartBufferOverflow);
     }
     let body = reply(worker, version, request.body)?;

@@ -1,4 +1,4 @@
-//! Table-mod (clause 7.3.3), and setting table features, which Weir does not do.
+//! Table-mod (clause 7.3.3), and table features, to be read and to be set.
 
 use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, message::MultipartReplyBody};
@@ -12,15 +12,14 @@ pub(super) fn table_mod(worker: &mut Worker, table_mod: &TableMod) -> Answer {
     Ok(None)
 }
 
-/// What the tables can do. A switch that cannot change them refuses a request with a body as one of
-/// a wrong length (clause 7.3.5.5.1).
+/// What the tables can do, after a request with a body has changed that (clause 7.3.5.5.1).
 pub(super) fn features(
-    worker: &Worker,
+    worker: &mut Worker,
     asked: &[TableFeatures],
 ) -> Result<MultipartReplyBody, Error> {
-    if asked.is_empty() {
-        Ok(MultipartReplyBody::TableFeatures(worker.datapath.table_features()))
-    } else {
-        Err(Error::BadRequestBadLen)
+    if !asked.is_empty() {
+        let now = worker.now();
+        worker.datapath.set_table_features(asked, now)?;
     }
+    Ok(MultipartReplyBody::TableFeatures(worker.datapath.table_features()))
 }
