@@ -21,6 +21,7 @@ mod store;
 mod timers;
 mod trace;
 mod tuples;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

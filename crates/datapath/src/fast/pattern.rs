@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use openflow::{Field, Match};
+use openflow::{Field, Match, MatchField};
 use packet::FlowKey;
 
 /// The bits of one word of a flow key that a match looks at.
@@ -49,6 +49,13 @@ impl Mask {
             words: words.map(|(bits, index)| MaskWord { index, bits: *bits }).collect(),
             present,
         }
+    }
+
+    /// Whether this is the match's mask.
+    fn is_of(&self, matching: &Match) -> bool {
+        let fields = matching.fields();
+        let same = |(own, held): (&(Field, u128), &MatchField)| *own == (held.field, held.mask);
+        fields.len() == self.fields.len() && self.fields.iter().zip(fields).all(same)
     }
 
     /// The fields with their masks, in the order of [`Field`].
@@ -96,18 +103,26 @@ fn placed(field: Field, value: u128) -> (usize, u64, u64) {
 #[derive(Debug, Default)]
 pub struct Masks {
     known: HashSet<Arc<Mask>>,
+    /// The last one, as most entries come in rows that look at the same bits.
+    last: Option<Arc<Mask>>,
 }
 
 impl Masks {
     /// The mask of a match, shared with the other patterns that have it.
     pub fn of(&mut self, matching: &Match) -> Arc<Mask> {
-        let mask = Mask::of(matching);
-        if let Some(known) = self.known.get(&mask) {
-            return Arc::clone(known);
+        if let Some(last) = self.last.as_ref().filter(|last| last.is_of(matching)) {
+            return Arc::clone(last);
         }
-        self.sweep();
-        let mask = Arc::new(mask);
-        self.known.insert(Arc::clone(&mask));
+        let mask = Mask::of(matching);
+        let mask = if let Some(known) = self.known.get(&mask) {
+            Arc::clone(known)
+        } else {
+            self.sweep();
+            let mask = Arc::new(mask);
+            self.known.insert(Arc::clone(&mask));
+            mask
+        };
+        self.last = Some(Arc::clone(&mask));
         mask
     }
 

@@ -11,9 +11,9 @@ use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
 
 use super::index::{Index, NONE};
 use super::slab::Slab;
+use super::words::Words;
 use crate::fast::op::Behaviour;
 use crate::groups::group_of;
-use crate::select::mix;
 
 /// A list of instructions.
 #[derive(Clone, Debug)]
@@ -223,48 +223,6 @@ fn meter_of(instructions: &[Instruction]) -> Option<MeterId> {
         | Instruction::ClearActions
         | Instruction::Experimenter { .. } => None,
     })
-}
-
-/// A hasher for short keys: one [`mix`] for each word.
-#[derive(Default)]
-struct Words(u64);
-
-impl Hasher for Words {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u16(&mut self, value: u16) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = mix(self.0 ^ value);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value as u64);
-    }
 }
 
 fn hash(instructions: &[Instruction]) -> u64 {

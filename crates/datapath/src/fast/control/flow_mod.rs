@@ -142,8 +142,11 @@ impl Control {
 
     /// The timeout of an entry that has passed.
     pub(super) fn expired(&self, number: u32, now: Nanos) -> Option<FlowRemovedReason> {
-        let last_used = self.shared.last_used(EntryId(number));
-        let expiry = self.store.slab.get(number).expiry(last_used);
+        let entry = self.store.slab.get(number);
+        if !entry.life().is_limited() {
+            return None;
+        }
+        let expiry = entry.expiry(self.shared.last_used(EntryId(number)));
         expiry.filter(|(at, _)| *at <= now).map(|(_, reason)| reason)
     }
 
@@ -172,6 +175,10 @@ impl Control {
         let active = self.store.active(table);
         if active < max_entries {
             return Ok(0);
+        }
+        // No look at all entries for each add that a full table refuses.
+        if !self.is_any_expired(now) {
+            return Err(Error::FlowModTableFull);
         }
         let everything = Filter::everything(&mut self.masks);
         let tables = table.0..table.0.saturating_add(1);

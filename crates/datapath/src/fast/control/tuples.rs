@@ -6,11 +6,13 @@
 //! The mask stands once, however many entries have it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use openflow::TableId;
 
 use super::index::NONE;
+use super::words::Words;
 use crate::fast::pattern::{Mask, Pattern};
 use crate::select::mix;
 
@@ -74,7 +76,7 @@ pub(super) struct Tuples {
     tuples: Vec<Option<Tuple>>,
     free: Vec<u32>,
     /// By table and address of the mask, which the tuple keeps alive.
-    known: HashMap<(u8, usize), u32>,
+    known: HashMap<(u8, usize), u32, BuildHasherDefault<Words>>,
     of_table: Vec<Vec<u32>>,
 }
 
