@@ -11,14 +11,26 @@ use super::Classifier;
 use super::group::Group;
 use super::hash::masked;
 use super::index::Probe;
-use super::records::Line;
+use super::records::{Line, NOWHERE};
 use crate::fast::op::EntryId;
+use crate::fast::sys::prefetch;
 
 /// Keys that are looked up together: a set of them is a word.
 pub const BURST: usize = 64;
 
 /// Candidates that are compared together. More than one for a key is rare.
 const CANDIDATES: usize = 2 * BURST;
+
+/// Every key of a burst, in order.
+const ALL: [u8; BURST] = {
+    let mut all = [0; BURST];
+    let mut at = 0;
+    while at < BURST {
+        all[at] = at as u8;
+        at += 1;
+    }
+    all
+};
 
 /// What is known so far about the keys of a burst.
 struct Work<'a> {
@@ -38,6 +50,7 @@ struct Work<'a> {
     probes: [Probe<'a>; BURST],
     /// Keys and the records they may meet.
     candidates: [(u8, u32); CANDIDATES],
+    lines: [&'a Line; CANDIDATES],
 }
 
 impl Classifier {
@@ -56,8 +69,8 @@ impl Classifier {
         let (rank, id) = always.map_or((u64::MAX, EntryId(0)), |(rank, id)| (*rank, *id));
         let mut work = Work {
             keys: &keys[..asked],
-            asked: [0; BURST],
-            asked_len: 0,
+            asked: ALL,
+            asked_len: asked,
             present: u64::MAX,
             is_fresh: true,
             best: [rank; BURST],
@@ -65,10 +78,16 @@ impl Classifier {
             open: [0; BURST],
             probes: [Probe::NONE; BURST],
             candidates: [(0, 0); CANDIDATES],
+            lines: [&NOWHERE; CANDIDATES],
         };
-        for (at, key) in work.keys.iter().enumerate() {
-            work.asked[work.asked_len % BURST] = at as u8;
-            work.asked_len += (among >> at & 1) as usize;
+        if among != u64::MAX {
+            work.asked_len = 0;
+            for at in 0..asked {
+                work.asked[work.asked_len % BURST] = at as u8;
+                work.asked_len += (among >> at & 1) as usize;
+            }
+        }
+        for key in work.keys {
             work.present &= key.present();
         }
         self.ask_groups(&mut work);
@@ -144,10 +163,10 @@ impl Classifier {
     }
 
     #[inline(always)]
-    fn probe(
-        &self,
-        group: &Group,
-        work: &mut Work<'_>,
+    fn probe<'a>(
+        &'a self,
+        group: &'a Group,
+        work: &mut Work<'a>,
         open: usize,
         meets: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
@@ -168,23 +187,24 @@ impl Classifier {
                 });
             }
         }
-        for (_, slot) in &work.candidates[..found.min(CANDIDATES)] {
-            self.records.prefetch(*slot);
-        }
         self.settle(work, found, &meets);
     }
 
     /// Compares the candidates and keeps the best.
     #[inline(always)]
-    fn settle(
-        &self,
-        work: &mut Work<'_>,
+    fn settle<'a>(
+        &'a self,
+        work: &mut Work<'a>,
         found: usize,
         meets: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
-        for (at, slot) in &work.candidates[..found.min(CANDIDATES)] {
+        let candidates = &work.candidates[..found.min(CANDIDATES)];
+        for ((_, slot), line) in candidates.iter().zip(&mut work.lines) {
+            *line = self.records.get(*slot);
+            prefetch(*line);
+        }
+        for ((at, slot), line) in candidates.iter().zip(work.lines) {
             let at = usize::from(*at) % BURST;
-            let line = self.records.get(*slot);
             let better = meets(work.keys, at, line, *slot) & (line.rank() < work.best[at]);
             work.best[at] = if better { line.rank() } else { work.best[at] };
             work.id[at] = if better { line.id() } else { work.id[at] };

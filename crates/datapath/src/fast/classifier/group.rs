@@ -125,13 +125,19 @@ fn hash_of(bits: &Bits, known: Known<'_>, slot: u32) -> u64 {
 }
 
 /// The groups of a classifier, in the order in which they are asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Groups {
     all: Vec<Option<Group>>,
     /// Numbers of groups by falling priority of their best entry.
     pub(super) order: Vec<u8>,
-    /// Changes when a group comes or goes.
+    /// Changes when a group comes or goes; never zero.
     pub(super) version: u64,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { all: Vec::new(), order: Vec::new(), version: 1 }
+    }
 }
 
 impl Groups {

@@ -1,7 +1,7 @@
 //! The growing hash of one group: from a hash to the records that may lie there.
 //!
 //! A bucket is one cache line: twelve tags of 8 bits that are compared at once, and twelve places
-//! of records. Growth is linear hashing: each time the load passes seven records a bucket, one
+//! of records. Growth is linear hashing: each time the load passes five records a bucket, one
 //! bucket, in a fixed order, is split in two. So no insert ever does more than two buckets' worth
 //! of work and a million entries never rehash at once. An index must never be asked about a hash
 //! made with other secrets or another mask.
@@ -14,8 +14,8 @@ const WAYS: usize = 12;
 /// Buckets of one chunk: 4 KiB.
 const CHUNK: usize = 64;
 /// Average load at which one more bucket comes, and below which one goes.
-const LOAD_MAX: u32 = 7;
-const LOAD_MIN: u32 = 3;
+const LOAD_MAX: u32 = 5;
+const LOAD_MIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]

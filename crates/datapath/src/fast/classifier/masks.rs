@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use packet::{FlowKey, WORDS};
 
+use super::group::{Bits, Groups};
 use super::records::{Line, NEAR, Records};
+use super::relax::{LEVELS, relax};
 use crate::fast::pattern::{Mask, Pattern};
 
 /// The bits of a flow key, and the presence of fields, that decide what a lookup answers.
@@ -72,10 +74,56 @@ pub(super) struct Held {
     pub(super) mask: Arc<Mask>,
     /// Entries that have it.
     entries: u32,
-    /// The groups whose mask is within this one, the most specific first.
-    pub(super) homes: Vec<u8>,
-    /// The state of the groups that `homes` was made for.
-    pub(super) homes_of: u64,
+    /// What the levels keep of it.
+    pub(super) levels: [Option<Bits>; LEVELS.len()],
+    /// The groups where its entries may lie.
+    pub(super) homes: Homes,
+}
+
+/// The groups where entries of a mask may lie.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    /// The state of the groups that the rest was made for.
+    pub(super) version: u64,
+    /// The group of the mask itself.
+    pub(super) own: Option<u8>,
+    /// The groups of the levels.
+    pub(super) levels: [Option<u8>; LEVELS.len()],
+    /// All groups whose bits are within the mask, those above first, then by falling size of their
+    /// masks.
+    pub(super) all: Vec<u8>,
+}
+
+impl Held {
+    fn new(mask: &Arc<Mask>) -> Self {
+        let levels = LEVELS.map(|level| relax(mask, level));
+        Self { mask: Arc::clone(mask), entries: 0, levels, homes: Homes::default() }
+    }
+
+    /// The mask as bits of a group.
+    pub(super) fn bits(&self) -> Bits {
+        Bits { words: self.mask.words().into(), present: self.mask.present() }
+    }
+
+    /// Brings the homes up to date.
+    pub(super) fn refresh(&mut self, groups: &Groups) {
+        if self.homes.version == groups.version {
+            return;
+        }
+        let own = self.bits();
+        let levels =
+            std::array::from_fn(|at| self.levels[at].as_ref().and_then(|bits| groups.find(bits)));
+        let is_home =
+            |number: &u8| groups.get(*number).is_some_and(|group| group.bits.is_within(&own.words));
+        let mut all: Vec<u8> = groups.order.iter().copied().filter(is_home).collect();
+        let own = groups.find(&own);
+        let bits = |number: u8| groups.get(number).map_or(0, |group| group.bits.count());
+        all.sort_by_key(|number| {
+            let is_level = Some(*number) == own || levels.contains(&Some(*number));
+            (!is_level, std::cmp::Reverse(bits(*number)))
+        });
+        self.homes = Homes { version: groups.version, own, levels, all };
+    }
 }
 
 const RECENT: usize = 64;
@@ -170,12 +218,7 @@ impl MaskTable {
     }
 
     fn add(&mut self, mask: &Arc<Mask>) -> u32 {
-        let held = Some(Held {
-            mask: Arc::clone(mask),
-            entries: 0,
-            homes: Vec::new(),
-            homes_of: u64::MAX,
-        });
+        let held = Some(Held::new(mask));
         let compare = Compare::of(mask);
         let number = match self.free.pop() {
             Some(number) => {

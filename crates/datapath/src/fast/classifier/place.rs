@@ -5,7 +5,7 @@
 
 use super::Classifier;
 use super::group::{Bits, Known};
-use super::relax::{LEVELS, relax};
+use super::relax::LEVELS;
 use crate::fast::op::EntryId;
 use crate::fast::pattern::Pattern;
 
@@ -17,9 +17,12 @@ const FEW_AGAIN: usize = 8;
 const PROBE: usize = 3;
 /// Groups of one mask each before masks are merged.
 const EXACT_MAX: usize = 8;
-/// Entries with equal bits in a group that is not exact, before another group is tried, and when
-/// there can be no other.
+/// Groups before entries are put together more closely than is best for each of them.
+const CROWDED: usize = 24;
+/// Entries with equal bits in a group that is not exact, before another group is tried: while there
+/// are few groups, when there are many, and when there can be no other.
 const SHARE: usize = 4;
+const SHARE_CROWDED: usize = 16;
 const SHARE_MAX: usize = 64;
 /// An exact group of at most so many entries is merged once there are coarser ones.
 const MERGE_MAX: u32 = 64;
@@ -42,66 +45,70 @@ impl Classifier {
 
     fn place_in_group(&mut self, slot: u32) {
         let mask = self.records.get(slot).mask();
-        self.refresh_homes(mask);
-        let (exact, homes) = match self.masks.held(mask) {
-            Some(held) => {
-                let first = held.homes.first().and_then(|home| self.groups.get(*home));
-                let is_own = |bits: &Bits| *bits.words == *held.mask.words();
-                (first.is_some_and(|group| is_own(&group.bits)), held.homes.len())
+        let Some(held) = self.masks.held_mut(mask) else { return };
+        held.refresh(&self.groups);
+        let (own, levels) = (held.homes.own, held.homes.levels);
+        if own.is_some_and(|own| self.enter_if(own, slot, SHARE)) {
+            return;
+        }
+        if self.groups.len() < EXACT_MAX && self.open_whole(slot) {
+            return;
+        }
+        for (at, level) in levels.into_iter().enumerate() {
+            let entered = match level {
+                Some(group) => self.enter_if(group, slot, SHARE),
+                None => self.groups.len() < CROWDED && self.open_level(slot, at),
+            };
+            if entered {
+                return;
             }
-            None => return,
-        };
-        if exact && self.enter_home(mask, 0, slot, usize::MAX) {
-            return;
         }
-        if self.groups.len() < EXACT_MAX {
-            return self.enter_whole(mask, slot);
-        }
-        if (0..homes).any(|home| self.enter_home(mask, home, slot, SHARE)) {
-            return;
-        }
-        if !self.enter_new(mask, slot)
-            && !(0..homes).any(|home| self.enter_home(mask, home, slot, SHARE_MAX))
+        if self.groups.len() < CROWDED && self.open_whole(slot)
+            || self.enter_any(slot, SHARE_CROWDED)
+            || self.open_level(slot, LEVELS.len() - 1)
+            || self.open_whole(slot)
+            || self.enter_any(slot, SHARE_MAX)
         {
-            self.list.insert(&self.records, slot);
+            return;
         }
+        self.list.insert(&self.records, slot);
     }
 
-    /// Opens a group for the mask itself.
-    fn enter_whole(&mut self, mask: u32, slot: u32) {
-        let Some(held) = self.masks.held(mask) else { return };
-        let bits = Bits { words: held.mask.words().into(), present: held.mask.present() };
-        if let Some(group) = self.groups.add(bits) {
-            self.enter(group, slot, true);
-        }
+    /// Opens a group for a record's mask itself; `false` when there is one, or one too many.
+    fn open_whole(&mut self, slot: u32) -> bool {
+        let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
+        held.homes.own.is_none() && self.open(held.bits(), slot, true)
     }
 
-    /// Opens a group for part of the mask; `false` when there is none left to open.
-    fn enter_new(&mut self, mask: u32, slot: u32) -> bool {
-        for level in LEVELS {
-            let Some(held) = self.masks.held(mask) else { return false };
-            let Some(bits) = relax(&held.mask, level) else { continue };
-            if self.groups.find(&bits).is_some() {
-                continue;
-            }
-            let is_exact = *bits.words == *held.mask.words();
-            let Some(group) = self.groups.add(bits) else { return false };
-            self.enter(group, slot, is_exact);
-            if !is_exact {
-                self.note_debts(group);
-            }
-            return true;
-        }
-        false
+    /// Opens a group for what a level keeps of a record's mask.
+    fn open_level(&mut self, slot: u32, level: usize) -> bool {
+        let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
+        let Some(bits) = &held.levels[level] else { return false };
+        let is_exact = *bits.words == *held.mask.words();
+        held.homes.levels[level].is_none() && self.open(bits.clone(), slot, is_exact)
     }
 
-    /// Puts a record into one of the homes of its mask, unless too many entries share its bits
-    /// there.
-    fn enter_home(&mut self, mask: u32, home: usize, slot: u32, share_max: usize) -> bool {
-        let Some(held) = self.masks.held(mask) else { return false };
-        let Some(&number) = held.homes.get(home) else { return false };
+    fn open(&mut self, bits: Bits, slot: u32, is_exact: bool) -> bool {
+        let Some(group) = self.groups.add(bits) else { return false };
+        self.enter(group, slot, is_exact);
+        if !is_exact {
+            self.note_debts(group);
+        }
+        true
+    }
+
+    /// Puts a record into any group that takes it.
+    fn enter_any(&mut self, slot: u32, share_max: usize) -> bool {
+        let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
+        let homes = held.homes.all.clone();
+        homes.into_iter().any(|home| self.enter_if(home, slot, share_max))
+    }
+
+    /// Puts a record into a group, unless too many entries share its bits there.
+    fn enter_if(&mut self, number: u8, slot: u32, share_max: usize) -> bool {
+        let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
         let Some(group) = self.groups.get(number) else { return false };
-        let is_own = *group.bits.words == *held.mask.words();
+        let is_exact = group.is_exact && *group.bits.words == *held.mask.words();
         let hash = group.hash_of(self.known(), slot);
         let (mut sharing, mut same) = (0, None);
         let words = held.mask.words().len();
@@ -113,13 +120,11 @@ impl Classifier {
         });
         if let Some(front) = same {
             self.stand_behind(number, front, slot);
-            return true;
-        }
-        let is_exact = is_own && group.is_exact;
-        if !is_exact && sharing >= share_max {
+        } else if is_exact || sharing < share_max {
+            self.enter(number, slot, is_exact);
+        } else {
             return false;
         }
-        self.enter(number, slot, is_exact);
         true
     }
 
@@ -155,25 +160,6 @@ impl Classifier {
         self.records.get_mut(front).set_shadows(true);
         self.records.free(slot, words);
         self.groups.count(group, new.rank(), true);
-    }
-
-    /// Brings the groups where entries of a mask may lie up to date.
-    fn refresh_homes(&mut self, mask: u32) {
-        let version = self.groups.version;
-        let Some(held) = self.masks.held_mut(mask) else { return };
-        if held.homes_of == version {
-            return;
-        }
-        held.homes_of = version;
-        held.homes.clear();
-        for number in &self.groups.order {
-            if self.groups.get(*number).is_some_and(|group| group.bits.is_within(held.mask.words()))
-            {
-                held.homes.push(*number);
-            }
-        }
-        let bits = |number: &u8| self.groups.get(*number).map_or(0, |group| group.bits.count());
-        held.homes.sort_by_key(|number| std::cmp::Reverse(bits(number)));
     }
 
     /// A coarser group has come: exact ones that it could take the entries of may go.
@@ -239,9 +225,10 @@ impl Classifier {
     }
 
     fn remove_grouped(&mut self, mask: u32, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
-        self.refresh_homes(mask);
+        let Some(held) = self.masks.held_mut(mask) else { return false };
+        held.refresh(&self.groups);
         let mut home = 0;
-        while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.get(home)) {
+        while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.all.get(home)) {
             if self.remove_home(number, mask, pattern, priority, id) {
                 return true;
             }

@@ -5,7 +5,6 @@
 
 use super::chunked::Chunked;
 use crate::fast::op::EntryId;
-use crate::fast::sys::prefetch;
 
 /// Words of a value that lie in a record's first line.
 pub(super) const NEAR: usize = 6;
@@ -24,6 +23,9 @@ const SHADOWS: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Line(pub(super) [u64; LINE]);
+
+/// A line for lists that are not filled yet.
+pub(super) static NOWHERE: Line = Line([0; LINE]);
 
 impl Line {
     #[inline(always)]
@@ -90,11 +92,6 @@ impl Records {
     #[inline(always)]
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut Line {
         self.lines.get_mut(slot)
-    }
-
-    #[inline(always)]
-    pub(super) fn prefetch(&self, slot: u32) {
-        prefetch(self.lines.get(slot));
     }
 
     /// A word of a record's value, wherever it lies.
