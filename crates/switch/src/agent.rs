@@ -1,10 +1,11 @@
 //! The OpenFlow agent: connections to controllers, roles, asynchronous messages, replies.
 //!
-//! Runs on one thread beside the worker. It translates nothing that the worker knows better: a
-//! request goes to the worker as the message that it is, and comes back as the reply. It never
-//! blocks, and a controller that does not read harms none but itself.
+//! Runs on one thread beside the workers. What a message does to the tables is the bridge's
+//! business; the agent keeps connections, roles and the order of answers. It never blocks, and a
+//! controller that does not read harms none but itself.
 
 mod accept;
+mod answers;
 mod asynchronous;
 mod controllers;
 mod delivery;
@@ -17,6 +18,7 @@ mod serve;
 mod spanning;
 mod standalone;
 mod state;
+mod upkeep;
 
 pub(crate) use accept::accept_all;
 pub(crate) use controllers::keep_connected;
@@ -25,3 +27,4 @@ pub(crate) use peer::Peer;
 pub(crate) use police::{Police, REASONS, place};
 pub(crate) use standalone::stand_alone;
 pub(crate) use state::Agent;
+pub(crate) use upkeep::keep_up;

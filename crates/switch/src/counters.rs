@@ -70,6 +70,8 @@ counters! {
     ChannelEvicted "channel_evicted";
     /// Dropped: the port did not take the frame, its queue being full.
     TxQueueFull "tx_drop_queue_full";
+    /// Dropped: the port is another worker's, and as many frames wait for that one as may.
+    HandoffFull "tx_drop_handoff_full";
     /// Dropped: the port's device is not there.
     TxPortGone "tx_drop_port_gone";
     /// Dropped: the port is set to `PORT_DOWN` or `NO_RECV`.
@@ -87,9 +89,15 @@ counters! {
 }
 
 /// The values, shared by agent, workers and sockets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     values: [AtomicU64; COUNTERS.len()],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { values: [const { AtomicU64::new(0) }; COUNTERS.len()] }
+    }
 }
 
 impl Counters {

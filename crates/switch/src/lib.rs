@@ -1,11 +1,13 @@
 //! The OpenFlow switch: agent, worker, configuration, control socket.
 //!
-//! Two threads: the *worker* owns ports and datapath and forwards; the *agent* owns the connections
-//! to controllers and the control socket. Commands go down in batches, packet-ins and replies come
-//! up in batches, and neither ever waits for the other.
+//! The *workers* are threads that each own some ports and a forwarder; the *agent* is one thread
+//! that owns the connections to controllers, the control socket and, by its bridge, the state that
+//! commands change. Changes go down in batches, packet-ins and news come up in batches, and neither
+//! side ever waits for the other.
 #![forbid(unsafe_code)]
 
 mod agent;
+mod bridge;
 pub mod config;
 pub mod control;
 pub mod counters;

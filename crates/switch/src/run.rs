@@ -1,26 +1,29 @@
-//! `weir switch`: opens everything, runs agent and worker, and closes everything.
+//! `weir switch`: opens everything, runs agent and workers, and closes everything.
 //!
 //! Ports, listeners and the control socket are open before the switch says `ready`; what cannot be
 //! opened ends it with a message that says which and why. SIGTERM and Ctrl-C close the ports (so
 //! that TAP devices go and promiscuity ends) and unlink the sockets.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use channel::{Listener, Tls, TlsError, TransportError};
+use datapath::fast::{Control, Tell};
 use netdev::PortError;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
 use openflow::{DatapathId, MacAddr};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, Police, accept_all, deliver, keep_connected, stand_alone};
-use crate::config::{Config, ConfigError, FailMode, PortConfig, SwitchArgs};
+use crate::agent::{Agent, Police, accept_all, deliver, keep_connected, keep_up, stand_alone};
+use crate::bridge::{Bridge, Identity, PortFacts};
+use crate::config::{Config, ConfigError, FailMode, Forward, PortConfig, SwitchArgs, Wire};
 use crate::control::{ControlSocket, SocketError, serve_control};
 use crate::counters::Counters;
-use crate::worker::{Command, Identity, Inbox, Outbox, Ports, Slot, Worker};
+use crate::worker::{Clock, Forwarding, Inbox, Outbox, Parts, Slot, Spread, Worker};
 
 /// Why the switch did not start, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +64,8 @@ pub enum SwitchError {
         /// What the process may use.
         allowed: Vec<usize>,
     },
-    /// The worker ended by a fault of ours.
-    #[error("the forwarding thread has ended unexpectedly")]
+    /// A worker ended by a fault of ours.
+    #[error("a forwarding thread has ended unexpectedly")]
     WorkerEnded,
 }
 
@@ -102,13 +105,13 @@ pub fn run_until<S: Future<Output = ()>>(
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let slots = open_ports(&config.ports)?;
     let counters = Arc::new(Counters::default());
-    let inbox = Arc::new(Inbox::new().map_err(failed("making an eventfd"))?);
     let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
     let police = Police::new(rate, burst, Arc::clone(&counters));
     let outbox = Arc::new(Outbox::new(config.packet_in_queue, police));
-    let agent = Agent::new(config, tls, counters, inbox, outbox);
+    let (bridge, workers) = make_bridge(&config, slots, &outbox, &counters)?;
+    let agent = Agent::new(config, tls, counters, outbox, bridge);
     let local = LocalSet::new();
-    let run = local.run_until(serve(Rc::new(agent), slots, control, stop));
+    let run = local.run_until(serve(Rc::new(agent), workers, control, stop));
     let outcome = runtime.block_on(run);
     // Connections are told by the streams' end; tasks that still run are dropped with the set.
     drop(local);
@@ -117,7 +120,7 @@ pub fn run_until<S: Future<Output = ()>>(
 
 async fn serve<S: Future<Output = ()>>(
     agent: Rc<Agent>,
-    slots: Vec<Slot>,
+    workers: Vec<Worker>,
     control: Option<ControlSocket>,
     stop: impl FnOnce() -> io::Result<S>,
 ) -> Result<(), SwitchError> {
@@ -127,15 +130,16 @@ async fn serve<S: Future<Output = ()>>(
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
-    let worker = start_worker(&agent, slots)?;
+    let threads = start_workers(&agent.config, workers)?;
     let mut delivered = tokio::task::spawn_local(deliver(Rc::clone(&agent)));
     if let Some(socket) = &control {
         let listener = socket.listener().and_then(tokio::net::UnixListener::from_std);
         let listener = listener.map_err(failed("listening on the control socket"))?;
         tokio::task::spawn_local(serve_control(Rc::clone(&agent), listener));
     }
-    let dpid = agent.ask(|worker| worker.identity.dpid).await.ok_or(SwitchError::WorkerEnded)?;
-    tell_ready(&agent, dpid, &listeners);
+    tokio::task::spawn_local(keep_up(Rc::clone(&agent)));
+    agent.bridge.barrier().await;
+    tell_ready(&agent, &listeners);
     for listener in listeners {
         tokio::task::spawn_local(accept_all(Rc::clone(&agent), listener));
     }
@@ -152,16 +156,19 @@ async fn serve<S: Future<Output = ()>>(
         () = stop => Ok(()),
         _ = &mut delivered => Err(SwitchError::WorkerEnded),
     };
-    agent.inbox.send(&mut vec![Command::Stop]);
-    let joined = tokio::task::spawn_blocking(|| worker.join()).await;
-    match joined {
-        Ok(Ok(())) => outcome,
-        Ok(Err(_)) | Err(_) => Err(SwitchError::WorkerEnded),
+    agent.bridge.stop();
+    let joined = tokio::task::spawn_blocking(|| {
+        threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())
+    });
+    match joined.await {
+        Ok(true) => outcome,
+        Ok(false) | Err(_) => Err(SwitchError::WorkerEnded),
     }
 }
 
 /// The line that scripts wait for.
-fn tell_ready(agent: &Agent, dpid: DatapathId, listeners: &[Listener]) {
+fn tell_ready(agent: &Agent, listeners: &[Listener]) {
+    let dpid = agent.bridge.identity.dpid;
     let mut line = format!("weir switch: ready, dpid {dpid}, {} ports", agent.config.ports.len());
     for listener in listeners {
         line += &format!(", listening on {}", listener.endpoint());
@@ -196,42 +203,93 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
     Ok(slots)
 }
 
-fn start_worker(agent: &Agent, slots: Vec<Slot>) -> Result<JoinHandle<()>, SwitchError> {
-    let config = &agent.config;
-    let ports = Ports::new(slots, Arc::clone(&agent.counters));
+/// The bridge and its workers, which are not running yet.
+fn make_bridge(
+    config: &Config,
+    slots: Vec<Slot>,
+    outbox: &Arc<Outbox>,
+    counters: &Arc<Counters>,
+) -> Result<(Bridge, Vec<Worker>), SwitchError> {
     let identity = Identity {
-        dpid: config.dpid.unwrap_or_else(|| made_dpid(&ports)),
+        dpid: config.dpid.unwrap_or_else(|| made_dpid(&slots)),
         desc: config.desc.clone(),
     };
-    let datapath = datapath::Reference::new(datapath::Config {
-        n_tables: config.tables,
-        max_entries: config.max_entries,
-        ..datapath::Config::default()
+    let clock = Clock::begin();
+    let ports = slots.iter().map(|slot| PortFacts {
+        number: slot.number,
+        info: slot.info.clone(),
+        settings: openflow::port::PortConfig::empty(),
     });
-    let ways = (Arc::clone(&agent.inbox), Arc::clone(&agent.outbox));
-    let counters = Arc::clone(&agent.counters);
-    let core = config.worker_cores.first().copied();
-    let worker = Worker::new(identity, Box::new(datapath), ports, ways, counters).with_policy(
-        config.forward,
-        config.poll,
-        core,
-    );
-    std::thread::Builder::new()
-        .name("worker".to_owned())
-        .spawn(move || {
+    let ports: Vec<PortFacts> = ports.collect();
+    let control = match config.forward {
+        Forward::Openflow => Some(Control::new(
+            datapath::Config {
+                n_tables: config.tables,
+                max_entries: config.max_entries,
+                ..datapath::Config::default()
+            },
+            config.workers,
+            Tell::Asked,
+        )),
+        Forward::Wire(_) => None,
+    };
+    let inboxes = (0..config.workers).map(|_| Inbox::new().map(Arc::new));
+    let inboxes = inboxes.collect::<io::Result<Vec<_>>>().map_err(failed("making an eventfd"))?;
+    let spread = Spread::new(slots, &inboxes, counters);
+    let workers = spread.into_workers().enumerate().map(|(index, ports)| {
+        Worker::new(Parts {
+            index,
+            cpu: config.worker_cores.get(index).copied(),
+            poll: config.poll,
+            clock,
+            forwarding: forwarding(config.forward, control.as_ref(), index),
+            ports,
+            inbox: Arc::clone(&inboxes[index]),
+            outbox: Arc::clone(outbox),
+            counters: Arc::clone(counters),
+        })
+    });
+    let workers = workers.collect();
+    let bridge = Bridge::new(identity, clock, control, inboxes, ports, Arc::clone(counters));
+    Ok((bridge, workers))
+}
+
+fn forwarding(forward: Forward, control: Option<&Control>, index: usize) -> Forwarding {
+    match (forward, control) {
+        (Forward::Wire(wire), _) => Forwarding::Wire(wire),
+        (Forward::Openflow, Some(control)) => {
+            // Nobody outside knows the seed, which keeps packets from being chosen to collide.
+            let seed = RandomState::new().hash_one(index);
+            Forwarding::Tables(Box::new(control.forwarder(index, seed)))
+        }
+        (Forward::Openflow, None) => Forwarding::Wire(Wire::Io),
+    }
+}
+
+fn start_workers(
+    config: &Config,
+    workers: Vec<Worker>,
+) -> Result<Vec<JoinHandle<()>>, SwitchError> {
+    let mut threads = Vec::new();
+    for (index, worker) in workers.into_iter().enumerate() {
+        let core = config.worker_cores.get(index).copied();
+        let thread = std::thread::Builder::new().name(format!("worker {index}"));
+        let thread = thread.spawn(move || {
             if let Some(cpu) = core
                 && let Err(error) = pin_thread(cpu)
             {
                 tracing::warn!(cpu, %error, "the forwarding thread is not pinned");
             }
             worker.run();
-        })
-        .map_err(failed("starting the forwarding thread"))
+        });
+        threads.push(thread.map_err(failed("starting a forwarding thread"))?);
+    }
+    Ok(threads)
 }
 
 /// A datapath id from the first port's address; 1 for a switch without ports.
-fn made_dpid(ports: &Ports) -> DatapathId {
-    let mac = ports.slots().first().map(|slot| MacAddr(slot.info.mac).to_u64());
+fn made_dpid(slots: &[Slot]) -> DatapathId {
+    let mac = slots.first().map(|slot| MacAddr(slot.info.mac).to_u64());
     DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
 }
 

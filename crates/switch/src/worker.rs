@@ -1,12 +1,14 @@
-//! The worker: one thread that owns the ports and the datapath and forwards.
+//! The workers: threads that each own some ports and a forwarder, and forward.
 //!
-//! It takes frames from every port in batches, lets the datapath say what becomes of them, and
-//! sends; between batches it carries out the agent's commands. It is busy while there is traffic
-//! and sleeps in `poll(2)` when there is none. It never waits for the agent and reads no socket.
+//! A worker takes frames from its ports in batches, has its forwarder decide what becomes of them,
+//! and sends; between batches it applies what the agent tells it. It is busy while there is traffic
+//! and sleeps in `poll(2)` when there is none. It never waits for the agent or for another worker,
+//! shares no table with them, and reads no socket.
 
-mod apply;
+mod clock;
 mod command;
 mod figures;
+mod handoff;
 mod inbox;
 mod outbox;
 mod ports;
@@ -16,10 +18,11 @@ mod slot;
 mod upkeep;
 mod wire;
 
+pub(crate) use clock::Clock;
 pub(crate) use command::{
-    Command, ConnectionId, Inbox, Outbox, Quote, Request, Treatment, Upcall, Waiting,
+    Command, ConnectionId, Inbox, Mark, Outbox, Quote, Request, Upcall, Waiting,
 };
 pub(crate) use figures::{PortPlace, Reading, WorkerState};
-pub(crate) use ports::Ports;
-pub(crate) use run::{Identity, Worker};
+pub(crate) use ports::{Ports, Spread};
+pub(crate) use run::{Forwarding, Parts, Worker};
 pub(crate) use slot::Slot;

@@ -28,6 +28,8 @@ pub struct ReplyFrames {
     /// Elements that are written or left out.
     done: usize,
     ended: bool,
+    /// Further frames of the same reply come behind these.
+    is_continued: bool,
     left_out: u64,
 }
 
@@ -35,7 +37,13 @@ impl ReplyFrames {
     /// The frames that say `body`.
     #[must_use]
     pub fn new(version: Version, xid: Xid, body: MultipartReplyBody) -> Self {
-        Self { version, xid, body, done: 0, ended: false, left_out: 0 }
+        Self { version, xid, body, done: 0, ended: false, is_continued: false, left_out: 0 }
+    }
+
+    /// The reply goes on behind these frames, with elements that are not there yet: the last one of
+    /// them has the MORE flag too.
+    pub fn continue_later(&mut self) {
+        self.is_continued = true;
     }
 
     /// Elements left out of the frames made so far.
@@ -80,7 +88,7 @@ impl ReplyFrames {
             self.done += 1;
         }
         finish(&mut w, 0)?;
-        if more {
+        if more || self.is_continued {
             w.fill(FLAGS_AT, &multipart::MORE.to_be_bytes());
         }
         self.ended = !more;

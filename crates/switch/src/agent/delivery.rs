@@ -1,20 +1,23 @@
-//! From the worker's outbox to the mail of the controllers.
+//! From the workers' outbox to the mail of the controllers.
 //!
 //! Packet-ins are spread over a controller's auxiliary connections, those of one flow by one
 //! connection so that they stay in order; everything else goes by the main one (clause 6.3.6).
 
 use std::rc::Rc;
 
+use datapath::Removed;
 use openflow::Message;
 use openflow::message::PacketIn;
+use openflow::port::PortStatus;
 
 use super::asynchronous::{wants_flow_removed, wants_port_status};
 use super::peer::Letter;
 use super::{Agent, Peer};
+use crate::bridge::Awaited;
 use crate::counters::Counter;
-use crate::worker::{Upcall, Waiting};
+use crate::worker::{Mark, Upcall, Waiting};
 
-/// Delivers until the worker has ended.
+/// Delivers until a worker has ended.
 pub(crate) async fn deliver(agent: Rc<Agent>) {
     let mut waiting = Waiting::default();
     loop {
@@ -29,33 +32,22 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
         }
         for upcall in waiting.upcalls.drain(..) {
             match upcall {
-                Upcall::Reply(request, message) => {
-                    if let Some(peer) = agent.peer(request.from) {
-                        peer.post(Letter::Reply(request, message));
-                    }
-                }
                 Upcall::Refused(request, error) => {
                     if let Some(peer) = agent.peer(request.from) {
                         peer.post(Letter::Refused(request, error));
                     }
                 }
-                Upcall::FlowRemoved(flow) => {
-                    let reason = flow.reason;
-                    let message = Rc::new(Message::FlowRemoved(flow));
-                    broadcast(&peers, &message, |peer| {
-                        wants_flow_removed(&peer.standing.asynchronous.get(), peer.role(), reason)
-                    });
-                }
-                Upcall::PortStatus(status) => {
-                    let reason = status.reason;
-                    let message = Rc::new(Message::PortStatus(status));
-                    broadcast(&peers, &message, |peer| {
-                        wants_port_status(&peer.standing.asynchronous.get(), peer.role(), reason)
-                    });
+                Upcall::Reached(mark) => agent.reached(mark),
+                Upcall::Port(number, info) => {
+                    if let Some(news) = agent.bridge.port_changed(number, *info) {
+                        agent.counters.bump(Counter::PortStatus);
+                        agent.tell_port(news);
+                    }
                 }
                 Upcall::Stopped => return,
             }
         }
+        agent.flush();
     }
 }
 
@@ -93,9 +85,45 @@ fn flow_of(frame: &[u8]) -> u32 {
     hash ^ hash >> 16
 }
 
-fn broadcast(peers: &[Rc<Peer>], message: &Rc<Message>, wants: impl Fn(&Peer) -> bool) {
-    for peer in peers.iter().filter(|peer| peer.is_main() && wants(peer)) {
-        peer.post_news(Rc::clone(message));
+impl Agent {
+    /// Every worker has come to a mark, or one more of them.
+    fn reached(&self, mark: Mark) {
+        match self.bridge.reached(mark) {
+            Some(Awaited::Barrier(request)) => {
+                if let Some(peer) = self.peer(request.from) {
+                    peer.post(Letter::Reply(request, Message::BarrierReply));
+                }
+            }
+            Some(Awaited::Settled) => self.tell_removed(self.bridge.settled()),
+            // Nobody waits any more where sending fails, and then nothing is lost.
+            Some(Awaited::Told(waiting)) => drop(waiting.send(())),
+            None => {}
+        }
+    }
+
+    /// Tells the controllers of a port.
+    pub(super) fn tell_port(&self, status: PortStatus) {
+        let reason = status.reason;
+        self.broadcast(&Rc::new(Message::PortStatus(status)), |peer| {
+            wants_port_status(&peer.standing.asynchronous.get(), peer.role(), reason)
+        });
+    }
+
+    /// Tells the controllers of the entries that are gone and asked for it.
+    pub(super) fn tell_removed(&self, removed: Vec<Removed>) {
+        for entry in removed.into_iter().filter(|entry| entry.notify) {
+            self.counters.bump(Counter::FlowRemoved);
+            let reason = entry.flow.reason;
+            self.broadcast(&Rc::new(Message::FlowRemoved(entry.flow)), |peer| {
+                wants_flow_removed(&peer.standing.asynchronous.get(), peer.role(), reason)
+            });
+        }
+    }
+
+    fn broadcast(&self, message: &Rc<Message>, wants: impl Fn(&Peer) -> bool) {
+        for peer in self.peers().iter().filter(|peer| peer.is_main() && wants(peer)) {
+            peer.post_news(Rc::clone(message));
+        }
     }
 }
 

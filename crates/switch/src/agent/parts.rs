@@ -2,10 +2,25 @@
 //!
 //! Between two frames the connection answers echoes and other messages, however long the reply is.
 //! Entries that the version cannot say, or that are longer than any message (a flow-mod of 64 KiB
-//! has no flow statistics), are left out and counted.
+//! has no flow statistics), are left out and counted. A list of flow entries is made piece by piece
+//! as it is sent, so that it is never held whole.
 
 use channel::{Connection, SendError};
+use openflow::message::MultipartReplyBody;
+use openflow::{Version, Xid};
 use wire::ReplyFrames;
+
+use crate::bridge::{Bridge, FlowList};
+
+/// A reply on its way.
+#[derive(Debug)]
+pub(super) struct Parts {
+    version: Version,
+    xid: Xid,
+    frames: ReplyFrames,
+    /// Where further entries come from.
+    list: Option<FlowList>,
+}
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +31,57 @@ pub(super) enum Sent {
     Last,
 }
 
-/// Sends the next frame; adds the entries that it leaves out to `unsayable`.
-///
-/// # Errors
-/// When the connection is not up, or the reply is no list and cannot be said.
-pub(super) fn send_next(
+impl Parts {
+    /// A reply that is there.
+    pub(super) fn whole(version: Version, xid: Xid, body: MultipartReplyBody) -> Self {
+        Self { version, xid, frames: ReplyFrames::new(version, xid, body), list: None }
+    }
+
+    /// A list of flow entries.
+    pub(super) fn of_flows(version: Version, xid: Xid, list: FlowList, bridge: &Bridge) -> Self {
+        let nothing = MultipartReplyBody::Flow(Vec::new());
+        let mut parts = Self::whole(version, xid, nothing);
+        parts.list = Some(list);
+        parts.refill(bridge);
+        parts
+    }
+
+    fn refill(&mut self, bridge: &Bridge) {
+        while let Some(list) = &mut self.list {
+            let (flows, is_last) = bridge.next_flows(list);
+            let is_empty = flows.is_empty();
+            let body = MultipartReplyBody::Flow(flows);
+            self.frames = ReplyFrames::new(self.version, self.xid, body);
+            if is_last {
+                self.list = None;
+            } else {
+                self.frames.continue_later();
+            }
+            if !is_empty {
+                break;
+            }
+        }
+    }
+
+    /// Sends the next frame; adds the entries that it leaves out to `unsayable`.
+    ///
+    /// # Errors
+    /// When the connection is not up, or the reply is no list and cannot be said.
+    pub(super) fn send_next(
+        &mut self,
+        connection: &mut Connection,
+        bridge: &Bridge,
+        unsayable: &mut u64,
+    ) -> Result<Sent, SendError> {
+        if self.frames.is_ended() {
+            self.refill(bridge);
+        }
+        let sent = send_next(&mut self.frames, connection, unsayable)?;
+        Ok(if self.list.is_some() { Sent::More } else { sent })
+    }
+}
+
+fn send_next(
     reply: &mut ReplyFrames,
     connection: &mut Connection,
     unsayable: &mut u64,

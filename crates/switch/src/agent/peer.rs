@@ -12,6 +12,7 @@ use openflow::{Cookie, Error, Message, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
+use crate::bridge::FlowList;
 use crate::worker::{ConnectionId, Request};
 
 /// Packet-ins that wait for the task of one connection; more are dropped and counted.
@@ -77,6 +78,19 @@ pub(crate) enum Letter {
     Reply(Request, Message),
     /// A request was refused.
     Refused(Request, Error),
+    /// A reply that is a list of flow entries.
+    Flows(Request, FlowList),
+}
+
+impl Letter {
+    /// The request that it answers.
+    pub(crate) fn request(&self) -> &Request {
+        match self {
+            Self::Reply(request, _) | Self::Refused(request, _) | Self::Flows(request, _) => {
+                request
+            }
+        }
+    }
 }
 
 /// A controller for people.

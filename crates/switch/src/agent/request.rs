@@ -1,5 +1,5 @@
 //! What the agent does with a controller's message: answers it itself (roles, masks, experimenters)
-//! or hands it to the worker.
+//! or has the bridge carry it out.
 
 use openflow::message::{ControllerRole, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, Message};
@@ -9,8 +9,8 @@ use super::{Agent, Peer};
 /// What becomes of a message.
 #[derive(Debug)]
 pub(super) enum Handling {
-    /// The worker carries it out.
-    Worker(Message),
+    /// The bridge carries it out.
+    Bridge(Message),
     /// It is answered at once.
     Reply(Message),
     /// Nothing is to be done.
@@ -67,7 +67,7 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
         | Message::QueueGetConfigReply(_)
         | Message::RoleReply(_)
         | Message::GetAsyncReply(_)
-        | Message::MeterMod(_)) => Handling::Worker(message),
+        | Message::MeterMod(_)) => Handling::Bridge(message),
     }
 }
 

@@ -1,7 +1,8 @@
-//! One connection's task: bytes in, commands to the worker; mail out.
+//! One connection's task: bytes in, commands to the bridge; mail out.
 //!
-//! All messages of one read go to the worker as one batch of commands, and all mail that waits
-//! goes out with one write. What the peer sends never ends more than its own connection.
+//! What all messages of one read change goes to the workers as one batch, and all mail that waits
+//! goes out with one write. What the peer sends never ends more than its own connection. Answers
+//! leave in the order of their requests, though some come later than others.
 //!
 //! A multipart reply may be as long as the flow tables. A connection has one of them at a time:
 //! what comes behind the request waits until the reply is sent, and nothing more is read meanwhile,
@@ -13,23 +14,29 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use channel::{DownReason, Endpoint, Event, Guest, Link, SendError, Stream};
-use openflow::{Message, Version, Xid};
-use wire::ReplyFrames;
+use openflow::message::{MultipartReply, MultipartRequest};
+use openflow::{Error, Message, Version, Xid};
 
+use super::answers::Answers;
 use super::controllers::begin_auxiliaries;
-use super::parts::{Sent, send_next};
+use super::parts::{Parts, Sent};
 use super::peer::Letter;
 use super::request::{Handling, handle};
 use super::spanning::Spanning;
 use super::{Agent, Peer};
+use crate::bridge::{Answer, Listed};
 use crate::counters::Counter;
-use crate::worker::{Command, Quote, Request};
+use crate::worker::{ConnectionId, Quote, Request};
 
-/// With more commands on their way to the worker nothing is read any more from controllers.
+/// With more commands on their way to a worker nothing is read any more from controllers.
 const PENDING_MAX: usize = 8_192;
 
-/// How long until it is looked again whether the worker has caught up.
+/// How long until it is looked again whether the workers have caught up.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
+
+/// Messages of one connection, and frames of a long reply, after which others have their turn.
+const TURN_MAX: usize = 256;
+const FRAMES_MAX: usize = 8;
 
 /// Which part a connection has.
 #[derive(Clone)]
@@ -50,18 +57,18 @@ struct Service {
     part: Part,
     /// Set while the connection is up.
     peer: Option<Membership>,
-    /// Commands for the worker, sent at the end of the events.
-    commands: Vec<Command>,
-    /// The worker does not keep up.
+    /// The workers do not keep up.
     is_congested: bool,
+    /// There is more to do at once; others have their turn first.
+    is_unfinished: bool,
     /// The reply to a multipart request is awaited or being sent.
     is_awaiting: bool,
     /// Requests behind it.
     behind: VecDeque<(Request, Message)>,
     /// Requests of which parts have come.
     spanning: Spanning,
-    letters: VecDeque<Letter>,
-    parts: Option<ReplyFrames>,
+    answers: Answers,
+    parts: Option<Parts>,
 }
 
 /// Serves a connection until it is over; why it ended, and whether it was ever up.
@@ -82,12 +89,12 @@ pub(super) async fn serve(
         name: name.to_owned(),
         part,
         peer: None,
-        commands: Vec::new(),
         is_congested: false,
+        is_unfinished: false,
         is_awaiting: false,
         behind: VecDeque::new(),
         spanning: Spanning::default(),
-        letters: VecDeque::new(),
+        answers: Answers::default(),
         parts: None,
     };
     let reason = service.run().await;
@@ -129,29 +136,39 @@ impl Service {
                     () = self.link.turn() => {}
                     () = peer.mailed() => {}
                     () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
+                    () = tokio::task::yield_now(), if self.is_unfinished => {}
                 },
                 None => self.link.turn().await,
             }
             if let Some(reason) = self.take_events() {
                 return reason;
             }
-            self.send_mail();
-            self.is_congested = self.agent.inbox.pending() > PENDING_MAX;
+            self.is_unfinished |= self.send_mail();
+            self.is_congested = self.agent.bridge.pending() > PENDING_MAX;
             let hold = self.is_congested || !self.behind.is_empty();
             self.link.connection().hold_input(hold);
         }
     }
 
-    /// Takes what has come; the reason when the connection is over.
+    /// Takes what has come, or a good part of it; the reason when the connection is over.
     fn take_events(&mut self) -> Option<DownReason> {
         let mut over = None;
+        let mut count = 0;
+        self.is_unfinished = false;
         while let Some(event) = self.link.connection().poll_event() {
             match event {
                 Event::Up { version } => {
                     tracing::info!(controller = self.name, %version, "connected");
                     self.join(version);
                 }
-                Event::Message { xid, message } => self.take_message(xid, message),
+                Event::Message { xid, message } => {
+                    self.take_message(xid, message);
+                    count += 1;
+                    if count == TURN_MAX {
+                        self.is_unfinished = true;
+                        break;
+                    }
+                }
                 Event::Refused { xid, error } => {
                     self.agent.counters.bump(Counter::ErrorSent);
                     let (xid, error) = (xid.0, error.name());
@@ -160,7 +177,7 @@ impl Service {
                 Event::Down(reason) => over = Some(reason),
             }
         }
-        self.agent.inbox.send(&mut self.commands);
+        self.agent.flush();
         over
     }
 
@@ -189,57 +206,105 @@ impl Service {
 
     fn take_message(&mut self, xid: Xid, message: Message) {
         let Some(Membership { peer, .. }) = &self.peer else { return };
-        let connection = self.link.connection();
         let handling = match self.spanning.take(xid, message) {
             Ok(Some(message)) => handle(&self.agent, peer, message),
             Ok(None) => Handling::Nothing,
             Err(error) => Handling::Refused(error),
         };
-        let sent = match handling {
-            Handling::Worker(message) => {
-                let quote = Quote::new(connection.quote());
-                let is_awaited = matches!(message, Message::MultipartRequest(_));
-                let (from, version) = (peer.id, peer.version);
-                let request = Request { from, version, xid, is_awaited, quote };
-                self.hand_over(request, message);
-                return;
+        match handling {
+            Handling::Bridge(message) if self.is_awaiting => {
+                let request = self.request(xid);
+                self.behind.push_back((request, message));
             }
-            Handling::Reply(message) => connection.send_as(xid, &message),
-            Handling::Refused(error) => {
+            Handling::Bridge(message) => self.carry_out(xid, None, message),
+            Handling::Reply(message) => self.answer(xid, None, Ok(message)),
+            Handling::Refused(error) => self.answer(xid, None, Err(error)),
+            Handling::Nothing => {}
+        }
+    }
+
+    /// The request that the connection has just given, for an answer that comes later.
+    fn request(&mut self, xid: Xid) -> Request {
+        let quote = Quote::new(self.link.connection().quote());
+        let (from, version) = match &self.peer {
+            Some(Membership { peer, .. }) => (peer.id, peer.version),
+            None => (ConnectionId(0), Version::V1_3),
+        };
+        Request { from, version, xid, place: None, quote }
+    }
+
+    /// Carries out a message. `held` is its request when it is not the last one any more that the
+    /// connection has given.
+    fn carry_out(&mut self, xid: Xid, held: Option<Request>, message: Message) {
+        let Some(Membership { peer, .. }) = &self.peer else { return };
+        let (from, version) = (peer.id, peer.version);
+        let is_answered_later =
+            matches!(message, Message::BarrierRequest | Message::MultipartRequest(_));
+        let place = is_answered_later.then(|| self.answers.reserve());
+        let connection = self.link.connection();
+        let request = || {
+            let quote = || Quote::new(connection.quote());
+            let quote = held.as_ref().map_or_else(quote, |held| held.quote);
+            Request { from, version, xid, place, quote }
+        };
+        if let Message::MultipartRequest(asked) = message {
+            let request = request();
+            self.is_awaiting = true;
+            tokio::task::spawn_local(post_statistics(Rc::clone(&self.agent), request, asked));
+            return;
+        }
+        match self.agent.bridge.apply(version, message, request) {
+            Ok(Answer::Reply(message)) => self.answer(xid, held, Ok(message)),
+            Ok(Answer::News(status)) => self.agent.tell_port(status),
+            Ok(Answer::Nothing | Answer::Later) => {}
+            Err(error) => self.answer(xid, held, Err(error)),
+        }
+    }
+
+    /// Answers a message: at once, unless answers before this one are still to come.
+    fn answer(&mut self, xid: Xid, held: Option<Request>, answer: Result<Message, Error>) {
+        if !self.answers.is_empty() || self.parts.is_some() || held.is_some() {
+            let request = held.unwrap_or_else(|| self.request(xid));
+            self.answers.push(match answer {
+                Ok(message) => Letter::Reply(request, message),
+                Err(error) => Letter::Refused(request, error),
+            });
+            return;
+        }
+        let sent = match answer {
+            Ok(message) => {
+                let message = self.of_this_connection(message);
+                self.link.connection().send_as(xid, &message)
+            }
+            Err(error) => {
                 self.agent.counters.bump(Counter::ErrorSent);
-                connection.refuse(xid, error)
+                self.link.connection().refuse(xid, error)
             }
-            Handling::Nothing => Ok(()),
         };
         self.count_unsent(sent);
     }
 
-    /// Hands a request to the worker, or keeps it behind one whose reply is awaited.
-    fn hand_over(&mut self, request: Request, message: Message) {
-        if self.is_awaiting {
-            self.behind.push_back((request, message));
-            return;
-        }
-        self.is_awaiting = request.is_awaited;
-        self.commands.push(Command::Message(request, message));
-    }
-
-    /// The awaited reply has been sent: the requests behind it go on.
+    /// The list that was awaited has been sent: the requests behind it go on.
     fn go_on(&mut self) {
         self.is_awaiting = false;
         while !self.is_awaiting {
             let Some((request, message)) = self.behind.pop_front() else { break };
-            self.hand_over(request, message);
+            self.carry_out(request.xid, Some(request), message);
         }
-        self.agent.inbox.send(&mut self.commands);
+        self.agent.flush();
     }
 
     /// Sends mail; the parts of a long reply as long as the output has room. Everything else goes
-    /// to the output at once, which the connection bounds.
-    fn send_mail(&mut self) {
-        let Some(Membership { peer, .. }) = &self.peer else { return };
+    /// to the output at once, which the connection bounds. Whether there is more to send at once.
+    fn send_mail(&mut self) -> bool {
+        let Some(Membership { peer, .. }) = &self.peer else { return false };
         let mail = peer.take_mail();
-        self.letters.extend(mail.letters);
+        for letter in mail.letters {
+            // What has no place is a worker's, and comes before what follows in the mail.
+            if let Some(letter) = self.answers.fill(letter) {
+                self.send_letter(letter);
+            }
+        }
         // They need no place in the order of the answers, which may wait for a long one.
         for message in &mail.news {
             let sent = self.link.connection().send_as(Xid(0), message);
@@ -252,13 +317,24 @@ impl Service {
                 Err(error) => self.count_unsent(Err(error)),
             }
         }
+        self.send_answers()
+    }
+
+    /// Sends the answers that are there; whether there is more to send at once.
+    fn send_answers(&mut self) -> bool {
+        let mut frames = 0;
         loop {
             if let Some(parts) = &mut self.parts {
                 if self.link.connection().is_full() {
-                    break;
+                    return false;
                 }
+                if frames == FRAMES_MAX {
+                    return true;
+                }
+                frames += 1;
                 let mut unsayable = 0;
-                let sent = send_next(parts, self.link.connection(), &mut unsayable);
+                let (connection, bridge) = (self.link.connection(), &self.agent.bridge);
+                let sent = parts.send_next(connection, bridge, &mut unsayable);
                 self.agent.counters.add(Counter::Unsayable, unsayable);
                 if let Ok(Sent::More) = sent {
                     continue;
@@ -268,29 +344,42 @@ impl Service {
                 self.go_on();
                 continue;
             }
-            let Some(letter) = self.letters.pop_front() else { break };
+            let Some(letter) = self.answers.pop() else { return false };
             self.send_letter(letter);
         }
     }
 
+    /// Says in a features reply which connection it goes by.
+    fn of_this_connection(&self, message: Message) -> Message {
+        match message {
+            Message::FeaturesReply(mut features) => {
+                features.auxiliary_id = self.part.auxiliary_id();
+                Message::FeaturesReply(features)
+            }
+            other => other,
+        }
+    }
+
     fn send_letter(&mut self, letter: Letter) {
-        let connection = self.link.connection();
         let sent = match letter {
             Letter::Reply(request, Message::MultipartReply(reply)) => {
-                let version = connection.version().ok_or(SendError::NotUp);
-                version.map(|version| {
-                    self.parts = Some(ReplyFrames::new(version, request.xid, reply.body));
-                })
+                self.parts = Some(Parts::whole(request.version, request.xid, reply.body));
+                Ok(())
             }
-            Letter::Reply(request, Message::FeaturesReply(mut features)) => {
-                features.auxiliary_id = self.part.auxiliary_id();
-                connection.send_as(request.xid, &Message::FeaturesReply(features))
+            Letter::Flows(request, list) => {
+                let bridge = &self.agent.bridge;
+                self.parts = Some(Parts::of_flows(request.version, request.xid, list, bridge));
+                Ok(())
             }
-            Letter::Reply(request, message) => connection.send_as(request.xid, &message),
+            Letter::Reply(request, message) => {
+                let message = self.of_this_connection(message);
+                self.link.connection().send_as(request.xid, &message)
+            }
             Letter::Refused(request, error) => {
                 self.agent.counters.bump(Counter::ErrorSent);
+                let connection = self.link.connection();
                 let sent = connection.send_error(request.xid, error, request.quote.bytes());
-                if request.is_awaited {
+                if request.place.is_some() {
                     self.go_on();
                 }
                 sent
@@ -310,4 +399,18 @@ impl Service {
             }
         }
     }
+}
+
+/// Has the bridge answer a multipart request, and posts the answer.
+async fn post_statistics(agent: Rc<Agent>, request: Request, asked: MultipartRequest) {
+    let answer = agent.bridge.statistics(request.version, asked).await;
+    let Some(peer) = agent.peer(request.from) else { return };
+    peer.post(match answer {
+        Ok(Listed::Whole(body)) => {
+            let reply = MultipartReply { more: false, body };
+            Letter::Reply(request, Message::MultipartReply(reply))
+        }
+        Ok(Listed::Flows(list)) => Letter::Flows(request, list),
+        Err(error) => Letter::Refused(request, error),
+    });
 }

@@ -13,7 +13,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Cookie, Instruction, Message, PortNo, TableId, Version, Xid};
 
 use super::Agent;
-use crate::worker::{Command, ConnectionId, Quote, Request};
+use crate::worker::{ConnectionId, Quote, Request};
 
 /// The cookie of the entry: "weir" and "alon".
 const COOKIE: Cookie = Cookie(0x7765_6972_616c_6f6e);
@@ -53,17 +53,20 @@ async fn contact(agent: &Agent) {
 }
 
 fn send<const N: usize>(agent: &Agent, flow_mods: [FlowMod; N]) {
-    let command = |flow_mod| {
-        let request = Request {
+    for flow_mod in flow_mods {
+        let request = || Request {
             from: NOBODY,
             version: Version::V1_3,
             xid: Xid(0),
-            is_awaited: false,
+            place: None,
             quote: Quote::new(&[]),
         };
-        Command::Message(request, Message::FlowMod(flow_mod))
-    };
-    agent.inbox.send(&mut flow_mods.into_iter().map(command).collect());
+        let applied = agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request);
+        if let Err(error) = applied {
+            tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
+        }
+    }
+    agent.flush();
 }
 
 fn delete_all() -> FlowMod {

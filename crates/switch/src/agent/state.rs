@@ -1,5 +1,5 @@
-//! What the agent's tasks share: the controllers that are connected, the election, the worker's
-//! inbox. One thread, no locks; nothing is borrowed across an `await`.
+//! What the agent's tasks share: the controllers that are connected, the election, the
+//! bridge. One thread, no locks; nothing is borrowed across an `await`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,27 +11,28 @@ use channel::{Role as Side, Settings, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::asynchronous;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Change, Election};
+use crate::bridge::Bridge;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
-use crate::worker::{Command, ConnectionId, Inbox, Outbox, Treatment, Worker, WorkerState};
+use crate::worker::{ConnectionId, Outbox};
 
 /// The state that the tasks share.
 pub(crate) struct Agent {
     pub(crate) config: Config,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) inbox: Arc<Inbox>,
     pub(crate) outbox: Arc<Outbox>,
+    pub(crate) bridge: Bridge,
     /// Who we are on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
     contact_changed: Notify,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
-    treatment: Cell<Option<Treatment>>,
+    treatment: Cell<Option<(Miss, bool)>>,
     next_id: Cell<u64>,
 }
 
@@ -40,14 +41,14 @@ impl Agent {
         config: Config,
         tls: Option<Tls>,
         counters: Arc<Counters>,
-        inbox: Arc<Inbox>,
         outbox: Arc<Outbox>,
+        bridge: Bridge,
     ) -> Self {
         Self {
             config,
             counters,
-            inbox,
             outbox,
+            bridge,
             tls,
             contact_changed: Notify::new(),
             peers: RefCell::default(),
@@ -150,7 +151,7 @@ impl Agent {
         Ok(Role { role: peer.role(), generation_id })
     }
 
-    /// Tells the worker how packets are treated now, if that has changed.
+    /// Tells the bridge how packets are treated now, if that has changed.
     pub(crate) fn treat(&self) {
         let peers = self.peers.borrow();
         let v1_0 = peers.values().any(|peer| peer.version == Version::V1_0);
@@ -159,28 +160,22 @@ impl Agent {
             asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
         });
         let miss = if v1_0 { Miss::Controller } else { Miss::Drop };
-        let treatment = Treatment { miss, invalid_ttl };
-        if self.treatment.replace(Some(treatment)) != Some(treatment) {
-            self.inbox.send(&mut vec![Command::Treat(treatment)]);
+        drop(peers);
+        if self.treatment.replace(Some((miss, invalid_ttl))) == Some((miss, invalid_ttl)) {
+            return;
         }
-    }
-
-    /// How the workers are doing. `None` when one has ended.
-    pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
-        Some(vec![self.ask(|worker| worker.state()).await?])
-    }
-
-    /// Asks the worker something. `None` when the worker has ended.
-    pub(crate) async fn ask<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&mut Worker) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (answer, answered) = oneshot::channel();
-        let question = Box::new(move |worker: &mut Worker| {
-            // Nobody waits any more where sending fails, and then nothing is lost.
-            let _ = answer.send(question(worker));
+        self.bridge.with_control(|control| {
+            let mut settings = control.settings();
+            settings.miss = miss;
+            settings.invalid_ttl_to_controller = invalid_ttl;
+            control.set_settings(settings);
         });
-        self.inbox.send(&mut vec![Command::Ask(question)]);
-        answered.await.ok()
+        self.flush();
+    }
+
+    /// Sends what commands have changed to the workers, and flow-removed messages to the
+    /// controllers.
+    pub(crate) fn flush(&self) {
+        self.tell_removed(self.bridge.flush());
     }
 }

@@ -117,6 +117,17 @@ pub enum FailMode {
     Standalone,
 }
 
+impl FailMode {
+    /// The name that the configuration has for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Secure => "secure",
+            Self::Standalone => "standalone",
+        }
+    }
+}
+
 impl FromStr for FailMode {
     type Err = String;
 

@@ -1,9 +1,9 @@
-//! What each command of the control socket does: it becomes an OpenFlow message, which the worker
+//! What each command of the control socket does: it becomes an OpenFlow message, which the bridge
 //! carries out as if a controller had sent it, and the reply becomes text or a value.
 
 use std::io;
 
-use openflow::flow::{FlowModCommand, FlowStats, FlowStatsRequest};
+use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
 use openflow::message::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -16,9 +16,13 @@ use openflow::text::{
 use openflow::{GroupId, Message, MeterId, PortNo, Version, Xid};
 use serde_json::Value;
 
+use super::protocol::Request as Asked;
 use super::server::Lines;
-use super::{Command, Line, Request, show, value, workers};
+use super::{Command, Line, show, value, workers};
 use crate::agent::Agent;
+use crate::bridge::Listed;
+use crate::config::Forward;
+use crate::worker::{ConnectionId, Quote, Request};
 
 /// The version whose texts and rules the control socket speaks.
 pub(super) const VERSION: Version = Version::V1_3;
@@ -35,24 +39,58 @@ pub(super) struct Record {
 /// Carries out a request and sends its records.
 pub(super) async fn answer(
     agent: &Agent,
-    request: Request,
+    request: Asked,
     lines: &mut Lines,
 ) -> io::Result<Outcome> {
     let json = request.json;
+    if let Command::DumpFlows { flow } = &request.command {
+        return dump_flows(agent, flow.as_deref(), json, lines).await;
+    }
     let records = match records(agent, request.command).await {
         Ok(records) => records,
         Err(why) => return Ok(Err(why)),
     };
     for record in records {
-        let record = record();
-        let line = if json { Line::Value(record.value) } else { Line::Text(record.text) };
-        lines.send(&line).await?;
+        lines.send(&line_of(record(), json)).await?;
     }
     Ok(Ok(()))
 }
 
-/// Records that are made when they are sent: a dump of a million entries must not hold up the
-/// agent while it is written out.
+fn line_of(record: Record, json: bool) -> Line {
+    if json { Line::Value(record.value) } else { Line::Text(record.text) }
+}
+
+/// Lists flow entries piece by piece, with the rest of the agent running in between.
+async fn dump_flows(
+    agent: &Agent,
+    flow: Option<&str>,
+    json: bool,
+    lines: &mut Lines,
+) -> io::Result<Outcome> {
+    let filter = match flow.map(parse_flow_filter).transpose() {
+        Ok(filter) => filter.unwrap_or_else(FlowStatsRequest::all),
+        Err(error) => return Ok(Err(bad("flow")(error))),
+    };
+    let mut list = match statistics(agent, MultipartRequestBody::Flow(filter)).await {
+        Ok(Listed::Flows(list)) => list,
+        Ok(Listed::Whole(_)) => return Ok(Err(odd())),
+        Err(why) => return Ok(Err(why)),
+    };
+    loop {
+        let (flows, is_last) = agent.bridge.next_flows(&mut list);
+        for flow in flows {
+            let text = format!(" {}", format_flow_stats(&flow));
+            let record = Record { text, value: value::flow(&flow) };
+            lines.send(&line_of(record, json)).await?;
+        }
+        if is_last {
+            return Ok(Ok(()));
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Records that are made when they are sent.
 pub(super) type Records = Box<dyn Iterator<Item = Box<dyn FnOnce() -> Record>>>;
 
 pub(super) fn records_of<T: 'static>(
@@ -67,19 +105,9 @@ pub(super) fn records_of<T: 'static>(
 
 async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
     match command {
-        Command::Show => show::show(agent).await.map(one),
-        Command::DumpFlows { flow } => {
-            let filter = match flow {
-                Some(text) => parse_flow_filter(&text).map_err(bad("flow"))?,
-                None => FlowStatsRequest::all(),
-            };
-            let body = ask(agent, MultipartRequestBody::Flow(filter)).await?;
-            let MultipartReplyBody::Flow(flows) = body else { return Err(odd()) };
-            Ok(records_of(flows, |flow: &FlowStats| Record {
-                text: format!(" {}", format_flow_stats(flow)),
-                value: value::flow(flow),
-            }))
-        }
+        Command::Show => Ok(one(show::show(agent))),
+        // They are listed as they are sent.
+        Command::DumpFlows { .. } => Ok(Box::new(std::iter::empty())),
         Command::DumpPorts => {
             let body = ask(agent, MultipartRequestBody::PortStats(PortNo::ANY)).await?;
             let MultipartReplyBody::PortStats(ports) = &body else { return Err(odd()) };
@@ -203,24 +231,38 @@ async fn meter_mod(agent: &Agent, text: &str, command: MeterModCommand) -> Resul
     change(agent, Message::MeterMod(meter)).await
 }
 
-/// Has the worker carry out a message that is not answered.
+/// Has the bridge carry out a message that is not answered, and waits until every worker forwards
+/// by it.
 async fn change(agent: &Agent, message: Message) -> Result<Records, String> {
-    let applied = agent.ask(move |worker| worker.apply(VERSION, message)).await.ok_or_else(gone)?;
-    applied.map_err(refused)?;
+    let nobody = || Request {
+        from: ConnectionId(0),
+        version: VERSION,
+        xid: Xid(0),
+        place: None,
+        quote: Quote::new(&[]),
+    };
+    let applied = agent.bridge.apply(VERSION, message, nobody);
+    agent.flush();
+    applied.map_err(|error| refused(agent, error))?;
+    agent.bridge.barrier().await;
     Ok(Box::new(std::iter::empty()))
 }
 
-/// Has the worker answer a multipart request.
+/// Has the bridge answer a multipart request.
 pub(super) async fn ask(
     agent: &Agent,
     body: MultipartRequestBody,
 ) -> Result<MultipartReplyBody, String> {
-    let request = Message::MultipartRequest(MultipartRequest { more: false, body });
-    let applied = agent.ask(move |worker| worker.apply(VERSION, request)).await.ok_or_else(gone)?;
-    match applied.map_err(refused)? {
-        Some(Message::MultipartReply(reply)) => Ok(reply.body),
-        Some(_) | None => Err(odd()),
+    match statistics(agent, body).await? {
+        Listed::Whole(body) => Ok(body),
+        Listed::Flows(_) => Err(odd()),
     }
+}
+
+async fn statistics(agent: &Agent, body: MultipartRequestBody) -> Result<Listed, String> {
+    let request = MultipartRequest { more: false, body };
+    let listed = agent.bridge.statistics(VERSION, request).await;
+    listed.map_err(|error| refused(agent, error))
 }
 
 fn one(record: Record) -> Records {
@@ -237,8 +279,15 @@ fn bad(what: &'static str) -> impl Fn(TextError) -> String {
     move |error| format!("{what}: {error}")
 }
 
-fn refused(error: openflow::Error) -> String {
-    format!("the switch refuses it: {}", error.name())
+fn refused(agent: &Agent, error: openflow::Error) -> String {
+    match agent.config.forward {
+        Forward::Openflow => format!("the switch refuses it: {}", error.name()),
+        Forward::Wire(_) => no_tables(),
+    }
+}
+
+pub(super) fn no_tables() -> String {
+    "the switch has no flow tables: it was started with --forward".to_owned()
 }
 
 pub(super) fn gone() -> String {

@@ -7,31 +7,23 @@ use openflow::text::{format_port_desc, parse_match};
 use packet::PacketBuf;
 use serde_json::{Value, json};
 
-use super::answer::{Record, VERSION, gone};
+use super::answer::{Record, VERSION, no_tables};
 use super::{sample, value};
 use crate::agent::Agent;
 
 /// Who the switch is, its controllers and ports.
-pub(super) async fn show(agent: &Agent) -> Result<Record, String> {
-    let (identity, ports, notes) = agent
-        .ask(|worker| {
-            let notes: Vec<(PortNo, Vec<String>)> = worker
-                .ports
-                .slots()
-                .iter()
-                .map(|slot| (slot.number, slot.info.notes.clone()))
-                .collect();
-            (worker.identity.clone(), worker.datapath.ports(), notes)
-        })
-        .await
-        .ok_or_else(gone)?;
+pub(super) fn show(agent: &Agent) -> Record {
+    let bridge = &agent.bridge;
+    let (identity, ports, notes) = (&bridge.identity, bridge.port_descs(), bridge.port_notes());
     let versions: Vec<&str> = agent.config.versions.iter().map(|version| version.name()).collect();
     let peers = agent.peer_infos();
     let mut text = format!(
-        "dpid:{} versions:{} n_tables:{} fail_mode:secure",
+        "dpid:{} versions:{} n_tables:{} fail_mode:{} forward:{}",
         identity.dpid,
         versions.join(","),
-        agent.config.tables
+        agent.config.tables,
+        agent.config.fail_mode.name(),
+        agent.config.forward.name(),
     );
     for endpoint in &agent.config.controllers {
         let name = endpoint.to_string();
@@ -64,13 +56,15 @@ pub(super) async fn show(agent: &Agent) -> Result<Record, String> {
         "dpid": identity.dpid.to_string(),
         "versions": versions,
         "n_tables": agent.config.tables,
+        "fail_mode": agent.config.fail_mode.name(),
+        "forward": agent.config.forward.name(),
         "sw_desc": identity.desc.sw_desc,
         "configured_controllers":
             agent.config.controllers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "controllers": controllers,
         "ports": ports.iter().map(value::port_desc).collect::<Vec<_>>(),
     });
-    Ok(Record { text, value })
+    Record { text, value }
 }
 
 fn push_line(text: &mut String, line: &str) {
@@ -88,13 +82,13 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
         sample::frame_of(&matching)?
     };
     let in_port = PortNo(in_port);
+    // What `NORMAL` has learnt and how meters stand is what is folded.
+    agent.bridge.fold().await;
+    let now = agent.bridge.clock.now();
     let trace = agent
-        .ask(move |worker| {
-            let now = worker.now();
-            worker.datapath.trace(PacketBuf::from_slice(&frame), in_port, now)
-        })
-        .await
-        .ok_or_else(gone)?;
+        .bridge
+        .with_control(|control| control.trace(PacketBuf::from_slice(&frame), in_port, now))
+        .ok_or_else(no_tables)?;
     let mut text = trace.to_string();
     let mut verdicts = Vec::new();
     for verdict in &trace.verdicts {
@@ -122,7 +116,8 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
 
 /// Every counter by name.
 pub(super) async fn counters(agent: &Agent) -> Result<Vec<(String, u64)>, String> {
-    let counted = agent.ask(|worker| worker.datapath.counters().clone()).await.ok_or_else(gone)?;
+    agent.bridge.fold().await;
+    let counted = agent.bridge.with_control(|control| control.counters()).unwrap_or_default();
     let own = agent.counters.all().map(|(name, value)| (name.to_owned(), value));
     let whole = datapath::Counter::ALL
         .iter()

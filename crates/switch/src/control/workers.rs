@@ -10,7 +10,7 @@ use crate::worker::{PortPlace, Reading, WorkerState};
 
 /// One record for each worker.
 pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
-    let states = agent.worker_states().await.ok_or_else(gone)?;
+    let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
     let (forward, poll) = (agent.config.forward.name(), agent.config.poll.name());
     Ok(records_of(states, move |state| record(state, forward, poll)))
 }

@@ -1,12 +1,11 @@
-//! What goes between agent and worker: commands down, upcalls up.
+//! What goes between the agent and its workers: commands down, upcalls up.
 
 use std::fmt;
 
-use datapath::Miss;
-use openflow::flow::FlowRemoved;
-use openflow::message::PacketIn;
-use openflow::port::PortStatus;
-use openflow::{Error, Message, Version, Xid};
+use datapath::fast::Op;
+use netdev::PortInfo;
+use openflow::message::{PacketIn, PacketOut};
+use openflow::{Error, PortNo, Version, Xid};
 
 use super::Worker;
 
@@ -23,8 +22,9 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its number.
     pub(crate) xid: Xid,
-    /// Whether the connection's further requests wait for the answer, which may be long.
-    pub(crate) is_awaited: bool,
+    /// Its place among the answers that the connection's task keeps in order; `None` for one that
+    /// is answered by an error or not at all.
+    pub(crate) place: Option<u64>,
     /// Its first bytes, for an error about it.
     pub(crate) quote: Quote,
 }
@@ -52,13 +52,21 @@ impl Quote {
     }
 }
 
-/// A command to the worker.
+/// A point in the stream of commands that every worker must have reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Mark(pub(crate) u64);
+
+/// A command to a worker.
 pub(crate) enum Command {
-    /// A message of a controller.
-    Message(Request, Message),
-    /// How packets are treated, which depends on who is connected.
-    Treat(Treatment),
-    /// A question of the control socket, which answers by a channel of its own.
+    /// A change of the forwarder's replica.
+    Op(Op),
+    /// A packet of a controller's.
+    PacketOut(Box<(Request, PacketOut)>),
+    /// Send what is queued, then tell that all before is done.
+    Reach(Mark),
+    /// Tell when the folds that were asked for before are done.
+    Fold(Mark),
+    /// A question, which answers by a channel of its own.
     Ask(Box<dyn FnOnce(&mut Worker) + Send>),
     /// Close the ports and end.
     Stop,
@@ -66,38 +74,27 @@ pub(crate) enum Command {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Message(request, message) => {
-                f.debug_tuple("Message").field(request).field(&message.kind()).finish()
-            }
-            Self::Treat(treatment) => f.debug_tuple("Treat").field(treatment).finish(),
-            Self::Ask(_) => f.write_str("Ask"),
-            Self::Stop => f.write_str("Stop"),
-        }
+        f.write_str(match self {
+            Self::Op(_) => "Op",
+            Self::PacketOut(_) => "PacketOut",
+            Self::Reach(_) => "Reach",
+            Self::Fold(_) => "Fold",
+            Self::Ask(_) => "Ask",
+            Self::Stop => "Stop",
+        })
     }
-}
-
-/// What becomes of packets that no entry handles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Treatment {
-    /// Of misses: to the controller while one of 1.0 is connected.
-    pub(crate) miss: Miss,
-    /// Whether any controller wants packets whose TTL is used up.
-    pub(crate) invalid_ttl: bool,
 }
 
 /// Something for the agent, packet-ins apart.
 #[derive(Debug)]
 pub(crate) enum Upcall {
-    /// The reply to a request.
-    Reply(Request, Message),
-    /// A request was refused.
+    /// A packet-out was refused.
     Refused(Request, Error),
-    /// A flow entry that asked for it is gone.
-    FlowRemoved(FlowRemoved),
-    /// A port has changed.
-    PortStatus(PortStatus),
-    /// The worker has ended.
+    /// This worker has done everything up to the mark.
+    Reached(Mark),
+    /// A port's device has changed: the facts as they are now.
+    Port(PortNo, Box<PortInfo>),
+    /// A worker has ended.
     Stopped,
 }
 

@@ -1,10 +1,12 @@
-//! The way from the agent to the worker: commands in order, and a ring of the worker's bell only
-//! when it sleeps.
+//! The way from the agent to a worker: commands in order, and a ring of the worker's bell only when
+//! it sleeps.
 //!
 //! The worker never waits for the agent: it takes what is there under a lock that is held for a
-//! swap of two vectors. How many commands wait is known, so that the agent can stop reading from
-//! controllers that send faster than their commands can be carried out.
+//! swap of two queues, and the agent appends under it for a move of a batch. How many commands wait
+//! is known, so that the agent can stop reading from controllers that send faster than their
+//! commands can be carried out.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 
 use netdev::sys::event::Event;
 
-/// Commands on their way to the worker.
+/// Commands on their way to a worker.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    waiting: Mutex<Vec<T>>,
+    waiting: Mutex<VecDeque<T>>,
     any: AtomicBool,
     pending: AtomicUsize,
     asleep: AtomicBool,
@@ -25,7 +27,7 @@ pub(crate) struct Inbox<T> {
 impl<T> Inbox<T> {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            waiting: Mutex::new(Vec::new()),
+            waiting: Mutex::new(VecDeque::new()),
             any: AtomicBool::new(false),
             pending: AtomicUsize::new(0),
             asleep: AtomicBool::new(false),
@@ -39,7 +41,12 @@ impl<T> Inbox<T> {
             return;
         }
         self.pending.fetch_add(batch.len(), Ordering::Relaxed);
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(batch.drain(..));
+        self.knock();
+    }
+
+    /// Something has come, here or on another way to the worker: wakes it if it sleeps.
+    pub(crate) fn knock(&self) {
         // Sequentially consistent on both sides, as in `may_sleep`: either the worker sees `any`
         // before it sleeps, or we see that it sleeps.
         self.any.store(true, Ordering::SeqCst);
@@ -49,7 +56,7 @@ impl<T> Inbox<T> {
     }
 
     /// Swaps what waits into `into`, which must be empty.
-    pub(crate) fn take(&self, into: &mut Vec<T>) {
+    pub(crate) fn take(&self, into: &mut VecDeque<T>) {
         debug_assert!(into.is_empty(), "commands that were taken are to be carried out first");
         if self.any.swap(false, Ordering::SeqCst) {
             std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
@@ -90,6 +97,7 @@ impl<T> Inbox<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::sync::Arc;
     use std::thread;
     use std::time::Duration;
@@ -111,10 +119,11 @@ mod tests {
                 }
             }
         });
-        let (mut got, mut batch) = (Vec::new(), Vec::new());
+        let (mut got, mut batch) = (Vec::new(), VecDeque::new());
         while got.len() < COUNT as usize {
             inbox.take(&mut batch);
-            got.append(&mut batch);
+            inbox.done(batch.len());
+            got.extend(batch.drain(..));
             if got.len() < COUNT as usize && inbox.may_sleep() {
                 assert!(wait(&[inbox.fd()], Some(Duration::from_secs(20))).unwrap(), "woken");
                 inbox.awake();
@@ -122,5 +131,6 @@ mod tests {
         }
         thread.join().unwrap();
         assert!(got.iter().copied().eq(0..COUNT));
+        assert_eq!(inbox.pending(), 0);
     }
 }

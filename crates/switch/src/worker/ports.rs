@@ -1,15 +1,21 @@
-//! The ports of the switch by number, and sending what the datapath's verdicts say.
+//! The ports of one worker, and the way of frames to all ports of the switch.
+//!
+//! A port belongs to one worker, which alone touches its device. What a worker has for a port of
+//! its own waits in that port's queue until the end of the batch; what it has for another worker's
+//! port goes there by a lane ([`super::handoff`]).
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use netdev::PortError;
-use openflow::PortNo;
-use packet::{Batch, PacketBuf, Pool};
+use datapath::DropReason;
+use datapath::fast::Sink;
+use openflow::message::PacketIn;
+use openflow::{PortNo, QueueId};
+use packet::{Batch, PacketBuf};
 
-use super::Slot;
-use super::figures::{Figures, Timer};
+use super::handoff::{Handed, Handoff};
 use super::wire::{partner, readdress};
+use super::{Inbox, Slot, Waiting};
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
 
@@ -17,23 +23,130 @@ use crate::counters::{Counter, Counters};
 /// shorter; virtual devices hand on what they are given.
 const FRAME_MIN: usize = 60;
 
-/// Frames that wait for one port before they are sent in the middle of a batch.
-const TX_BATCH: usize = 64;
+/// Numbers below this are found by one look into a table.
+const DENSE: usize = 1 << 16;
 
-/// All configured ports, in the order of their numbers.
+/// Where a port is served: which worker, and the place among its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// The worker.
+    worker: usize,
+    /// The place among its ports.
+    index: usize,
+}
+
+/// Where every port of the switch is served.
+#[derive(Debug, Default)]
+struct PortMap {
+    dense: Vec<Option<Place>>,
+    sparse: Vec<(PortNo, Place)>,
+}
+
+impl PortMap {
+    /// The map of the ports with these numbers, which come in ascending order: neighbours share a
+    /// worker, since what is connected as a pair mostly also forwards as one, and pairs take
+    /// workers in turns.
+    fn new(numbers: &[PortNo], workers: usize) -> Self {
+        let mut counts = vec![0; workers.max(1)];
+        let mut map = Self::default();
+        for (order, number) in numbers.iter().enumerate() {
+            let worker = (order / 2) % counts.len();
+            let place = Place { worker, index: counts[worker] };
+            counts[worker] += 1;
+            let dense = number.0 as usize;
+            if dense < DENSE {
+                if map.dense.len() <= dense {
+                    map.dense.resize(dense + 1, None);
+                }
+                map.dense[dense] = Some(place);
+            } else {
+                map.sparse.push((*number, place));
+            }
+        }
+        map
+    }
+
+    /// Where a port is served; `None` for one that is none of the switch's.
+    #[inline]
+    fn place(&self, number: PortNo) -> Option<Place> {
+        match self.dense.get(number.0 as usize) {
+            Some(place) => *place,
+            None => {
+                let found = self.sparse.binary_search_by_key(&number, |(number, _)| *number);
+                found.ok().and_then(|at| self.sparse.get(at)).map(|(_, place)| *place)
+            }
+        }
+    }
+}
+
+/// The ways to one worker.
+#[derive(Debug)]
+struct Ways {
+    /// Its commands.
+    inbox: Arc<Inbox>,
+    /// The lanes to it.
+    handoff: Handoff,
+}
+
+/// The ports of a switch, spread over its workers.
+pub(crate) struct Spread(Vec<Ports>);
+
+impl Spread {
+    /// Spreads the ports, which come in the order of their numbers, over a worker for each inbox.
+    pub(crate) fn new(slots: Vec<Slot>, inboxes: &[Arc<Inbox>], counters: &Arc<Counters>) -> Self {
+        let numbers: Vec<PortNo> = slots.iter().map(|slot| slot.number).collect();
+        let map = Arc::new(PortMap::new(&numbers, inboxes.len()));
+        let ways = inboxes
+            .iter()
+            .map(|inbox| Ways { inbox: Arc::clone(inbox), handoff: Handoff::new(inboxes.len()) });
+        let ways: Arc<[Ways]> = ways.collect();
+        let mut spread: Vec<Ports> = (0..inboxes.len())
+            .map(|me| Ports::new(me, &map, &ways, Arc::clone(counters)))
+            .collect();
+        for slot in slots {
+            let place = map.place(slot.number);
+            if let Some(ports) = place.and_then(|place| spread.get_mut(place.worker)) {
+                ports.slots.push(slot);
+            }
+        }
+        Self(spread)
+    }
+
+    /// The ports of each worker.
+    pub(crate) fn into_workers(self) -> impl Iterator<Item = Ports> {
+        self.0.into_iter()
+    }
+}
+
+/// The ports of one worker, in the order of their numbers.
 pub(crate) struct Ports {
-    pub(super) slots: Vec<Slot>,
+    slots: Vec<Slot>,
+    map: Arc<PortMap>,
+    me: usize,
+    ways: Arc<[Ways]>,
     /// Ports that have frames to send.
     waiting: Vec<usize>,
+    /// Frames for the ports of other workers, by worker.
+    handed: Vec<Vec<Handed>>,
+    arrived: Vec<Handed>,
     /// Frames received, and buffers to be used again.
-    pub(super) batch: Batch,
+    batch: Batch,
     counters: Arc<Counters>,
 }
 
 impl Ports {
-    pub(crate) fn new(mut slots: Vec<Slot>, counters: Arc<Counters>) -> Self {
-        slots.sort_by_key(|slot| slot.number);
-        Self { slots, waiting: Vec::new(), batch: Batch::default(), counters }
+    fn new(me: usize, map: &Arc<PortMap>, ways: &Arc<[Ways]>, counters: Arc<Counters>) -> Self {
+        Self {
+            slots: Vec::new(),
+            map: Arc::clone(map),
+            me,
+            ways: Arc::clone(ways),
+            waiting: Vec::new(),
+            handed: ways.iter().map(|_| Vec::new()).collect(),
+            arrived: Vec::new(),
+            batch: Batch::default(),
+            counters,
+        }
     }
 
     /// All ports.
@@ -46,31 +159,6 @@ impl Ports {
         &mut self.slots
     }
 
-    /// The port of a number.
-    pub(crate) fn get_mut(&mut self, number: PortNo) -> Option<&mut Slot> {
-        let index = self.slots.binary_search_by_key(&number, |slot| slot.number).ok()?;
-        self.slots.get_mut(index)
-    }
-
-    /// Queues a frame for a port. A frame that a pop made too short for a wire is padded.
-    pub(crate) fn queue(&mut self, number: PortNo, mut frame: PacketBuf) {
-        let Ok(index) = self.slots.binary_search_by_key(&number, |slot| slot.number) else {
-            // The datapath knows no other ports than these.
-            self.counters.bump(Counter::TxPortGone);
-            return;
-        };
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.tx.is_empty() {
-            self.waiting.push(index);
-        }
-        frame.pad_to(FRAME_MIN);
-        slot.tx.push(frame);
-        if slot.tx.len() >= TX_BATCH {
-            send(slot, &mut self.batch, &self.counters);
-            self.waiting.retain(|held| *held != index);
-        }
-    }
-
     /// Whether every port that may receive has a descriptor that wakes a sleeper.
     pub(super) fn all_wake(&self) -> bool {
         self.slots.iter().all(|slot| {
@@ -78,84 +166,175 @@ impl Ports {
         })
     }
 
-    /// Takes a batch from a port and sends it by the other of its pair; whether there was any
-    /// frame.
-    pub(super) fn carry(
+    /// Whether other workers have handed over frames.
+    pub(super) fn is_handed(&self) -> bool {
+        self.ways.get(self.me).is_some_and(|own| own.handoff.is_waiting())
+    }
+
+    /// Takes a batch from a port: its number, and the frames if there are any.
+    pub(super) fn receive(
         &mut self,
         index: usize,
-        wire: Wire,
         now: Instant,
-        figures: &Figures,
-    ) -> bool {
-        let timer = Timer::begin(figures);
-        let count = match self.slots.get_mut(index) {
-            Some(slot) => slot.receive(&mut self.batch, now, &self.counters),
-            None => 0,
-        };
-        if count == 0 {
+    ) -> Option<(PortNo, Vec<PacketBuf>)> {
+        let slot = self.slots.get_mut(index)?;
+        if slot.receive(&mut self.batch, now, &self.counters) == 0 {
+            return None;
+        }
+        Some((slot.number, std::mem::take(self.batch.parts_mut().0)))
+    }
+
+    /// Takes back the list that [`Ports::receive`] gave, for the next batch.
+    pub(super) fn take_back(&mut self, mut frames: Vec<PacketBuf>) {
+        let (held, pool) = self.batch.parts_mut();
+        let left = frames.len();
+        pool.give_front(&mut frames, left);
+        *held = frames;
+    }
+
+    /// Queues what other workers have handed over; whether there was anything.
+    pub(super) fn accept(&mut self) -> bool {
+        let Some(own) = self.ways.get(self.me) else { return false };
+        own.handoff.take(&mut self.arrived, self.batch.parts_mut().1);
+        if self.arrived.is_empty() {
             return false;
         }
-        let received = timer.lap();
-        let other = partner(index, self.slots.len());
-        if let Some(slot) = self.slots.get_mut(other) {
-            let (frames, pool) = self.batch.parts_mut();
-            readdress(wire, frames, (slot.number, slot.info.mac));
-            let changed = timer.lap();
-            figures.sent.add(transmit(slot, frames, pool, &self.counters) as u64);
-            timer.end(count, received, changed);
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for (index, frame) in arrived.drain(..) {
+            self.queue(index, frame);
         }
-        figures.batches.add(1);
-        figures.packets.add(count as u64);
+        self.arrived = arrived;
         true
     }
 
-    /// Sends what is queued.
-    pub(crate) fn flush(&mut self) {
+    /// Queues the frames that came by a port at the other port of its pair.
+    pub(super) fn carry(&mut self, index: usize, wire: Wire, frames: &mut Vec<PacketBuf>) {
+        let other = partner(index, self.slots.len());
+        let Some(slot) = self.slots.get_mut(other) else { return };
+        readdress(wire, frames, (slot.number, slot.info.mac));
+        self.queue_all(other, frames);
+    }
+
+    fn queue(&mut self, index: usize, frame: PacketBuf) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.tx.is_empty() {
+            self.waiting.push(index);
+        }
+        slot.tx.push(frame);
+    }
+
+    fn queue_all(&mut self, index: usize, frames: &mut Vec<PacketBuf>) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.tx.is_empty() {
+            self.waiting.push(index);
+            std::mem::swap(&mut slot.tx, frames);
+        } else {
+            slot.tx.append(frames);
+        }
+    }
+
+    /// Sends what is queued, and returns how many frames ports took.
+    pub(super) fn flush(&mut self) -> usize {
+        let mut sent = 0;
         while let Some(index) = self.waiting.pop() {
-            if let Some(slot) = self.slots.get_mut(index) {
-                send(slot, &mut self.batch, &self.counters);
+            let Some(slot) = self.slots.get_mut(index) else { continue };
+            let mut frames = std::mem::take(&mut slot.tx);
+            sent += slot.transmit(&mut frames, self.batch.parts_mut().1, &self.counters);
+            slot.tx = frames;
+        }
+        for (frames, ways) in self.handed.iter_mut().zip(&*self.ways) {
+            if !frames.is_empty() {
+                let refused = ways.handoff.send(self.me, frames, self.batch.parts_mut().1);
+                self.counters.add(Counter::HandoffFull, refused as u64);
+                ways.inbox.knock();
             }
         }
+        sent
     }
 }
 
-/// Sends a port's frames; what finds no room is dropped and counted.
-fn send(slot: &mut Slot, batch: &mut Batch, counters: &Counters) {
-    let mut frames = std::mem::take(&mut slot.tx);
-    transmit(slot, &mut frames, batch.parts_mut().1, counters);
-    slot.tx = frames;
+/// Where a forwarder's verdicts go: ports, and the packet-ins of the batch.
+pub(super) struct Exit<'a> {
+    pub(super) ports: &'a mut Ports,
+    pub(super) up: &'a mut Waiting,
 }
 
-/// Sends frames by a port and returns how many it took; what finds no room is dropped and counted.
-/// None of the frames is left.
-fn transmit(
-    slot: &mut Slot,
-    frames: &mut Vec<PacketBuf>,
-    pool: &mut Pool,
-    counters: &Counters,
-) -> usize {
-    let sent = match slot.port.as_mut().map(|port| port.tx_batch(frames, pool)) {
-        Some(Ok(sent)) => sent,
-        Some(Err(PortError::Gone(_))) => {
-            slot.lose(Instant::now());
-            0
+impl Exit<'_> {
+    fn place(&mut self, port: PortNo) -> Option<Place> {
+        let place = self.ports.map.place(port);
+        if place.is_none() {
+            // The datapath knows no other ports than these.
+            self.ports.counters.bump(Counter::TxPortGone);
         }
-        Some(Err(error)) => {
-            tracing::debug!(port = %slot.number, %error, "sending failed");
-            counters.bump(Counter::PortError);
-            0
-        }
-        None => 0,
-    };
-    let refused = frames.len();
-    if refused > 0 {
-        if slot.port.is_some() {
-            counters.add(Counter::TxQueueFull, refused as u64);
-            slot.tx_refused += refused as u64;
-        } else {
-            counters.add(Counter::TxPortGone, refused as u64);
-        }
-        pool.give_front(frames, refused);
+        place
     }
-    sent
+}
+
+impl Sink for Exit<'_> {
+    /// Queues a frame. One that a pop made too short for a wire is padded. Queues of a port are not
+    /// told apart yet.
+    fn output(&mut self, port: PortNo, _queue: Option<QueueId>, mut frame: PacketBuf) {
+        let Some(place) = self.place(port) else { return self.done(frame) };
+        frame.pad_to(FRAME_MIN);
+        if place.worker == self.ports.me {
+            self.ports.queue(place.index, frame);
+        } else if let Some(handed) = self.ports.handed.get_mut(place.worker) {
+            handed.push((place.index, frame));
+        }
+    }
+
+    fn output_all(&mut self, port: PortNo, _queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
+        let Some(place) = self.place(port) else { return self.done_all(frames) };
+        // Their lengths stand in the cache; nothing else of the frames is looked at.
+        for frame in frames.iter_mut().filter(|frame| frame.len() < FRAME_MIN) {
+            frame.pad_to(FRAME_MIN);
+        }
+        if place.worker == self.ports.me {
+            self.ports.queue_all(place.index, frames);
+        } else if let Some(handed) = self.ports.handed.get_mut(place.worker) {
+            handed.extend(frames.drain(..).map(|frame| (place.index, frame)));
+        }
+    }
+
+    fn packet_in(&mut self, message: PacketIn, _max_len: u16) {
+        self.up.packets.push(message);
+    }
+
+    /// The datapath has counted it under its reason.
+    fn dropped(&mut self, _reason: DropReason) {}
+
+    fn done(&mut self, frame: PacketBuf) {
+        self.ports.batch.give_spare(frame);
+    }
+
+    fn done_all(&mut self, frames: &mut Vec<PacketBuf>) {
+        let count = frames.len();
+        self.ports.batch.parts_mut().1.give_front(frames, count);
+    }
+
+    fn spare(&mut self) -> PacketBuf {
+        self.ports.batch.take_spare()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::PortNo;
+
+    use super::{Place, PortMap};
+
+    #[test]
+    fn pairs_of_ports_take_workers_in_turns() {
+        let numbers: Vec<PortNo> = [1, 2, 5, 9, 70_000].map(PortNo).to_vec();
+        let map = PortMap::new(&numbers, 2);
+        let place = |worker, index| Some(Place { worker, index });
+        assert_eq!(map.place(PortNo(1)), place(0, 0));
+        assert_eq!(map.place(PortNo(2)), place(0, 1));
+        assert_eq!(map.place(PortNo(5)), place(1, 0));
+        assert_eq!(map.place(PortNo(9)), place(1, 1));
+        assert_eq!(map.place(PortNo(70_000)), place(0, 2));
+        for none in [0, 3, 10, 65_536, u32::MAX] {
+            assert_eq!(map.place(PortNo(none)), None);
+        }
+    }
 }

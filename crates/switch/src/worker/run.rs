@@ -4,138 +4,143 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datapath::{Datapath, Nanos, Out, Verdict};
+use datapath::Nanos;
+use datapath::fast::Forwarder;
+use netdev::PortCounters;
 use netdev::sys::event::wait;
-use openflow::message::SwitchDesc;
-use openflow::{DatapathId, PortNo};
-use packet::PacketBuf;
+use openflow::PortNo;
 
-use super::figures::Figures;
+use super::figures::{Figures, PortPlace, Timer, WorkerState};
+use super::ports::Exit;
 use super::rest::{Rest, Sleep};
 use super::upkeep::Upkeep;
 use super::wire::partner;
-use super::{Command, Inbox, Outbox, PortPlace, Ports, Slot, Upcall, Waiting, WorkerState};
-use crate::config::{Forward, Poll, Wire};
+use super::{Clock, Command, Inbox, Mark, Outbox, Ports, Slot, Upcall, Waiting};
+use crate::config::{Poll, Wire};
 use crate::counters::{Counter, Counters};
 
 /// Frames taken from one port before the next has its turn: long enough to share the cost of a
 /// system call, short enough that a busy port delays the others by microseconds.
 pub(super) const RX_BATCH: usize = 64;
 
-/// Commands carried out before the ports have their turn: a packet-out takes about a microsecond,
-/// so that packets wait for a fraction of a millisecond.
-const COMMAND_BATCH: usize = 256;
+/// Commands carried out before the ports have their turn. A change of the tables takes less than a
+/// microsecond, so that packets wait for some ten, for which the smallest of rings has room.
+const COMMAND_BATCH: usize = 32;
 
-/// Who the switch is.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    /// Its datapath id.
-    pub(crate) dpid: DatapathId,
-    /// Its description.
-    pub(crate) desc: SwitchDesc,
+/// Counts moved to the shared counters before the ports have their turn.
+const FOLD_BATCH: usize = 256;
+
+/// What forwards.
+pub(crate) enum Forwarding {
+    /// Flow tables.
+    Tables(Box<Forwarder>),
+    /// Pairs of ports.
+    Wire(Wire),
 }
 
-/// The worker's thread: see the module.
-pub(crate) struct Worker {
-    pub(crate) identity: Identity,
-    pub(crate) datapath: Box<dyn Datapath>,
+/// What a worker is made of.
+pub(crate) struct Parts {
+    /// Which, from 0.
+    pub(crate) index: usize,
+    /// The CPU that it is bound to.
+    pub(crate) cpu: Option<usize>,
+    /// How it waits.
+    pub(crate) poll: Poll,
+    /// The time of the whole switch.
+    pub(crate) clock: Clock,
+    /// What forwards.
+    pub(crate) forwarding: Forwarding,
+    /// Its ports.
     pub(crate) ports: Ports,
+    /// The way to it.
+    pub(crate) inbox: Arc<Inbox>,
+    /// The way from it.
+    pub(crate) outbox: Arc<Outbox>,
+    /// The switch's counters.
     pub(crate) counters: Arc<Counters>,
-    pub(super) inbox: Arc<Inbox>,
+}
+
+/// A forwarding thread: see the module.
+pub(crate) struct Worker {
+    index: usize,
+    cpu: Option<usize>,
+    clock: Clock,
+    forwarding: Forwarding,
+    pub(crate) ports: Ports,
+    pub(super) counters: Arc<Counters>,
+    inbox: Arc<Inbox>,
     outbox: Arc<Outbox>,
     pub(super) up: Waiting,
-    pub(super) out: Out,
     pub(super) upkeep: Upkeep,
-    epoch: Instant,
-    received: Vec<PacketBuf>,
-    taken: Vec<Command>,
-    stopped: bool,
-    wire: Option<Wire>,
-    cpu: Option<usize>,
     rest: Rest,
-    figures: Arc<Figures>,
+    figures: Figures,
+    commands: VecDeque<Command>,
+    /// Who waits for the fold that is being done.
+    folding: Vec<Mark>,
+    stopped: bool,
 }
 
 impl Worker {
-    pub(crate) fn new(
-        identity: Identity,
-        mut datapath: Box<dyn Datapath>,
-        ports: Ports,
-        (inbox, outbox): (Arc<Inbox>, Arc<Outbox>),
-        counters: Arc<Counters>,
-    ) -> Self {
-        let epoch = Instant::now();
-        for slot in ports.slots() {
-            datapath.port_set(slot.desc(slot.settings), Nanos(0));
-        }
+    pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            identity,
-            datapath,
-            ports,
-            counters,
-            inbox,
-            outbox,
+            index: parts.index,
+            cpu: parts.cpu,
+            clock: parts.clock,
+            forwarding: parts.forwarding,
+            ports: parts.ports,
+            counters: parts.counters,
+            inbox: parts.inbox,
+            outbox: parts.outbox,
             up: Waiting::default(),
-            out: Out::new(),
-            upkeep: Upkeep::new(epoch),
-            epoch,
-            received: Vec::new(),
-            taken: Vec::new(),
+            upkeep: Upkeep::new(Instant::now()),
+            rest: Rest::new(parts.poll),
+            figures: Figures::default(),
+            commands: VecDeque::new(),
+            folding: Vec::new(),
             stopped: false,
-            wire: None,
-            cpu: None,
-            rest: Rest::new(Poll::Adaptive),
-            figures: Arc::default(),
         }
-    }
-
-    /// What forwards, and how it waits.
-    pub(crate) fn with_policy(mut self, forward: Forward, poll: Poll, cpu: Option<usize>) -> Self {
-        self.cpu = cpu;
-        self.wire = match forward {
-            Forward::Openflow => None,
-            Forward::Wire(wire) => Some(wire),
-        };
-        self.rest = Rest::new(poll);
-        self
     }
 
     /// How it is doing.
     pub(crate) fn state(&self) -> WorkerState {
         let slots = self.ports.slots();
+        let is_wire = matches!(self.forwarding, Forwarding::Wire(_));
         let place = |(index, slot): (usize, &Slot)| PortPlace {
             number: slot.number,
             spec: slot.spec.to_string(),
-            leaves_by: self
-                .wire
-                .and_then(|_| slots.get(partner(index, slots.len())))
+            leaves_by: slots
+                .get(partner(index, slots.len()))
+                .filter(|_| is_wire)
                 .map(|other| other.number),
         };
         let ports = slots.iter().enumerate().map(place).collect();
-        WorkerState { index: 0, cpu: self.cpu, ports, figures: self.figures.read() }
+        WorkerState { index: self.index, cpu: self.cpu, ports, figures: self.figures.read() }
     }
 
-    /// The time for the datapath.
-    pub(crate) fn now(&self) -> Nanos {
-        Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    /// What its ports' devices have counted, and the frames that found no room at them.
+    pub(crate) fn port_counters(&mut self) -> Vec<(PortNo, PortCounters, u64)> {
+        let slots = self.ports.slots_mut().iter_mut();
+        slots.map(|slot| (slot.number, slot.counters(), slot.tx_refused)).collect()
     }
 
     /// Forwards until it is told to stop, then closes the ports.
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.outbox));
-        let mut commands = VecDeque::new();
-        let mut before = Instant::now();
+        let begun = Instant::now();
+        let mut before = begun;
         while !self.stopped {
-            let mut worked = self.carry_out(&mut commands);
             let now = Instant::now();
-            worked |= self.forward(now);
+            let time = self.clock.at(now);
+            let mut worked = self.carry_out(time);
+            worked |= self.forward(now, time);
+            worked |= self.fold();
             worked |= self.upkeep(now);
             self.hand_up();
             self.figures.rounds.add(1);
             if worked {
                 self.rest.worked();
             } else {
-                self.figures.idle_ns.add(now.duration_since(before).as_nanos() as u64);
+                self.figures.idle_ns.add(nanos(now.duration_since(before)));
                 match self.rest.idle(self.ports.all_wake()) {
                     Sleep::No => {}
                     Sleep::UntilWoken => self.sleep(now, Duration::MAX),
@@ -143,83 +148,97 @@ impl Worker {
                 }
             }
             before = now;
-            self.figures.lived_ns.set(self.now().0);
+            self.figures.lived_ns.set(nanos(now.duration_since(begun)));
         }
     }
 
     /// Carries out a batch of the commands that wait; whether there were any.
-    fn carry_out(&mut self, commands: &mut VecDeque<Command>) -> bool {
-        if commands.is_empty() {
-            self.inbox.take(&mut self.taken);
-            commands.extend(self.taken.drain(..));
+    fn carry_out(&mut self, time: Nanos) -> bool {
+        if self.commands.is_empty() {
+            self.inbox.take(&mut self.commands);
         }
-        let count = commands.len().min(COMMAND_BATCH);
+        let count = self.commands.len().min(COMMAND_BATCH);
         if count == 0 {
             return false;
         }
-        for command in commands.drain(..count) {
-            match command {
-                Command::Message(request, message) => self.answer(request, message),
-                Command::Treat(treatment) => {
-                    let mut settings = self.datapath.settings();
-                    settings.miss = treatment.miss;
-                    settings.invalid_ttl_to_controller = treatment.invalid_ttl;
-                    self.datapath.set_settings(settings);
-                }
-                Command::Ask(question) => question(self),
-                Command::Stop => self.stopped = true,
-            }
+        let mut is_to_send = false;
+        for _ in 0..count {
+            let Some(command) = self.commands.pop_front() else { break };
+            is_to_send |= matches!(command, Command::PacketOut(_));
+            self.carry_out_one(command, time);
+        }
+        if is_to_send {
+            self.figures.sent.add(self.ports.flush() as u64);
         }
         self.inbox.done(count);
         self.figures.commands.add(count as u64);
-        self.ports.flush();
         true
     }
 
+    fn carry_out_one(&mut self, command: Command, time: Nanos) {
+        match (command, &mut self.forwarding) {
+            (Command::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op, time),
+            (Command::PacketOut(packet), Forwarding::Tables(forwarder)) => {
+                let (request, packet_out) = *packet;
+                let mut exit = Exit { ports: &mut self.ports, up: &mut self.up };
+                if let Err(error) = forwarder.packet_out(&packet_out, time, &mut exit) {
+                    self.up.upcalls.push(Upcall::Refused(request, error));
+                }
+            }
+            (Command::Fold(mark), _) => self.folding.push(mark),
+            (Command::Reach(mark), _) => {
+                self.figures.sent.add(self.ports.flush() as u64);
+                self.up.upcalls.push(Upcall::Reached(mark));
+            }
+            (Command::Ask(question), _) => question(self),
+            (Command::Stop, _) => self.stopped = true,
+            // The agent of a wire has no tables and sends no such commands.
+            (Command::Op(_) | Command::PacketOut(_), Forwarding::Wire(_)) => {}
+        }
+    }
+
     /// Takes a batch from every port and forwards it; whether there was any frame.
-    fn forward(&mut self, now: Instant) -> bool {
-        let time = self.now();
-        let mut worked = false;
+    fn forward(&mut self, now: Instant, time: Nanos) -> bool {
+        let mut worked = self.ports.accept();
+        if worked {
+            self.figures.sent.add(self.ports.flush() as u64);
+        }
         for index in 0..self.ports.slots().len() {
-            if let Some(wire) = self.wire {
-                worked |= self.ports.carry(index, wire, now, &self.figures);
-                continue;
-            }
-            let Some(in_port) = self.receive(index, now) else { continue };
+            let timer = Timer::begin(&self.figures);
+            let Some((in_port, mut frames)) = self.ports.receive(index, now) else { continue };
             worked = true;
-            self.figures.batches.add(1);
-            self.figures.packets.add(self.received.len() as u64);
-            let mut received = std::mem::take(&mut self.received);
-            for frame in received.drain(..) {
-                self.datapath.process(frame, in_port, time, &mut self.out);
-                self.carry_verdicts();
+            let count = frames.len();
+            let received = timer.lap();
+            match &mut self.forwarding {
+                Forwarding::Tables(forwarder) => {
+                    let mut exit = Exit { ports: &mut self.ports, up: &mut self.up };
+                    forwarder.process_batch(&mut frames, in_port, time, &mut exit);
+                }
+                Forwarding::Wire(wire) => self.ports.carry(index, *wire, &mut frames),
             }
-            self.received = received;
-            self.ports.flush();
+            self.ports.take_back(frames);
+            let decided = timer.lap();
+            self.figures.sent.add(self.ports.flush() as u64);
+            timer.end(count, received, decided);
+            self.figures.batches.add(1);
+            self.figures.packets.add(count as u64);
         }
         worked
     }
 
-    /// Takes a batch from one port into `received`; the port's number when there is any frame.
-    fn receive(&mut self, index: usize, now: Instant) -> Option<PortNo> {
-        let slot = self.ports.slots.get_mut(index)?;
-        if slot.receive(&mut self.ports.batch, now, &self.counters) == 0 {
-            return None;
+    /// Goes on with a fold; whether there is one.
+    fn fold(&mut self) -> bool {
+        if self.folding.is_empty() {
+            return false;
         }
-        self.received.extend(self.ports.batch.drain());
-        Some(slot.number)
-    }
-
-    /// Does what the datapath's verdicts say.
-    pub(super) fn carry_verdicts(&mut self) {
-        for verdict in self.out.drain() {
-            match verdict {
-                Verdict::Output { port, queue: _, frame } => self.ports.queue(port, frame),
-                Verdict::PacketIn { message, max_len: _ } => self.up.packets.push(message),
-                // The datapath has counted it under its reason.
-                Verdict::Drop { reason: _ } => {}
-            }
+        let is_done = match &mut self.forwarding {
+            Forwarding::Tables(forwarder) => !forwarder.fold_some(FOLD_BATCH),
+            Forwarding::Wire(_) => true,
+        };
+        if is_done {
+            self.up.upcalls.extend(self.folding.drain(..).map(Upcall::Reached));
         }
+        true
     }
 
     /// Hands packet-ins and upcalls to the agent; what finds no room is dropped and counted.
@@ -235,11 +254,15 @@ impl Worker {
         }
     }
 
-    /// Sleeps until a port has something, a command comes, or something is due, and no longer than
-    /// `most`.
+    /// Sleeps until a port has something, a command or another worker's frames come, or something
+    /// is due, and no longer than `most`.
     fn sleep(&mut self, now: Instant, most: Duration) {
         let timeout = self.next_due().saturating_duration_since(now).min(most);
         if timeout.is_zero() || !self.inbox.may_sleep() {
+            return;
+        }
+        if self.ports.is_handed() {
+            self.inbox.awake();
             return;
         }
         let mut fds = Vec::with_capacity(self.ports.slots().len() + 1);
@@ -257,8 +280,12 @@ impl Worker {
         }
         self.inbox.awake();
         self.figures.sleeps.add(1);
-        self.figures.asleep_ns.add(begun.elapsed().as_nanos() as u64);
+        self.figures.asleep_ns.add(nanos(begun.elapsed()));
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Tells the agent that the worker has ended, however it ended.

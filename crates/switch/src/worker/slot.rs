@@ -7,9 +7,8 @@
 use std::time::{Duration, Instant};
 
 use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
-use openflow::port::{PortConfig, PortDesc, PortFeatures, PortState};
-use openflow::{MacAddr, PortNo};
-use packet::{Batch, PacketBuf};
+use openflow::PortNo;
+use packet::{Batch, PacketBuf, Pool};
 
 use super::run::RX_BATCH;
 use crate::counters::{Counter, Counters};
@@ -35,9 +34,7 @@ pub(crate) struct Slot {
     pub(crate) tx: Vec<PacketBuf>,
     /// Frames that found no room, of all lives.
     pub(crate) tx_refused: u64,
-    /// The settings that controllers have made.
-    pub(crate) settings: PortConfig,
-    /// Whether the description has changed and the datapath does not know yet.
+    /// Whether the facts have changed and the agent does not know yet.
     pub(crate) changed: bool,
     /// The port is left alone until then, after a call failed.
     pub(crate) quiet_until: Option<Instant>,
@@ -58,7 +55,6 @@ impl Slot {
             info,
             tx: Vec::new(),
             tx_refused: 0,
-            settings: PortConfig::empty(),
             changed: false,
             quiet_until: None,
             earlier: PortCounters::default(),
@@ -140,6 +136,40 @@ impl Slot {
         }
     }
 
+    /// Sends frames and returns how many the port took; what finds no room is dropped and counted.
+    /// None of the frames is left.
+    pub(super) fn transmit(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+        counters: &Counters,
+    ) -> usize {
+        let sent = match self.port.as_mut().map(|port| port.tx_batch(frames, pool)) {
+            Some(Ok(sent)) => sent,
+            Some(Err(PortError::Gone(_))) => {
+                self.lose(Instant::now());
+                0
+            }
+            Some(Err(error)) => {
+                tracing::debug!(port = %self.number, %error, "sending failed");
+                counters.bump(Counter::PortError);
+                0
+            }
+            None => 0,
+        };
+        let refused = frames.len();
+        if refused > 0 {
+            if self.port.is_some() {
+                counters.add(Counter::TxQueueFull, refused as u64);
+                self.tx_refused += refused as u64;
+            } else {
+                counters.add(Counter::TxPortGone, refused as u64);
+            }
+            pool.give_front(frames, refused);
+        }
+        sent
+    }
+
     /// A call on the port failed: leave it alone for a while, so that a device that is down does
     /// not keep the worker awake.
     pub(crate) fn quiet(&mut self, now: Instant) {
@@ -161,48 +191,6 @@ impl Slot {
             None => self.earlier,
         }
     }
-
-    /// The description for the datapath and for controllers. Settings are the datapath's.
-    pub(crate) fn desc(&self, config: PortConfig) -> PortDesc {
-        let up = self.info.link_up && self.port.is_some();
-        let mut state = if up { PortState::empty() } else { PortState::LINK_DOWN };
-        if up && !config.contains(PortConfig::PORT_DOWN) {
-            state |= PortState::LIVE;
-        }
-        let speed_kbps = u32::try_from(self.info.speed_bps / 1000).unwrap_or(u32::MAX);
-        PortDesc {
-            port_no: self.number,
-            hw_addr: MacAddr(self.info.mac),
-            name: self.info.name.clone(),
-            config,
-            state,
-            curr: features(self.info.speed_bps, self.info.full_duplex),
-            advertised: PortFeatures::empty(),
-            supported: PortFeatures::empty(),
-            peer: PortFeatures::empty(),
-            curr_speed_kbps: speed_kbps,
-            max_speed_kbps: speed_kbps,
-        }
-    }
-}
-
-/// The bit that says speed and duplex; a speed that has none is `OTHER`, an unknown one nothing.
-fn features(speed_bps: u64, full_duplex: Option<bool>) -> PortFeatures {
-    const MB: u64 = 1_000_000;
-    match (speed_bps / MB, full_duplex.unwrap_or(true)) {
-        (0, _) => PortFeatures::empty(),
-        (10, false) => PortFeatures::HD_10MB,
-        (10, true) => PortFeatures::FD_10MB,
-        (100, false) => PortFeatures::HD_100MB,
-        (100, true) => PortFeatures::FD_100MB,
-        (1_000, false) => PortFeatures::HD_1GB,
-        (1_000, true) => PortFeatures::FD_1GB,
-        (10_000, _) => PortFeatures::FD_10GB,
-        (40_000, _) => PortFeatures::FD_40GB,
-        (100_000, _) => PortFeatures::FD_100GB,
-        (1_000_000, _) => PortFeatures::FD_1TB,
-        (_, _) => PortFeatures::OTHER,
-    }
 }
 
 fn sum(a: PortCounters, b: PortCounters) -> PortCounters {
@@ -223,26 +211,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_have_their_bits() {
-        assert_eq!(features(10_000_000_000, Some(true)), PortFeatures::FD_10GB);
-        assert_eq!(features(100_000_000, Some(false)), PortFeatures::HD_100MB);
-        assert_eq!(features(25_000_000_000, None), PortFeatures::OTHER);
-        assert_eq!(features(0, None), PortFeatures::empty());
-    }
-
-    #[test]
-    fn a_lost_port_shows_link_down_keeps_its_counts_and_comes_back() {
+    fn a_lost_port_keeps_its_counts_and_comes_back() {
+        let (counters, mut pool) = (Counters::default(), Pool::default());
         let mut slot = Slot::open(PortNo(3), "null:x".parse().unwrap()).unwrap();
-        assert_eq!(slot.desc(PortConfig::empty()).state, PortState::LIVE);
-        assert_eq!(slot.desc(PortConfig::PORT_DOWN).state, PortState::empty());
-        slot.port.as_mut().unwrap().tx(&[PacketBuf::from_slice(&[0; 60])]).unwrap();
+        assert!(slot.info.link_up && slot.info.exists);
+        let mut frames = vec![PacketBuf::from_slice(&[0; 60])];
+        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 1);
         let now = Instant::now();
         slot.lose(now);
-        assert_eq!(slot.desc(PortConfig::empty()).state, PortState::LINK_DOWN);
+        assert!(slot.changed && !slot.info.exists && !slot.info.link_up);
+        frames.push(PacketBuf::from_slice(&[0; 60]));
+        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 0);
+        assert!(frames.is_empty() && counters.get(Counter::TxPortGone) == 1);
         assert!(!slot.reopen(now));
         assert!(slot.reopen(now + REOPEN_FIRST));
-        slot.port.as_mut().unwrap().tx(&[PacketBuf::from_slice(&[0; 60])]).unwrap();
+        frames.push(PacketBuf::from_slice(&[0; 60]));
+        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 1);
         assert_eq!(slot.counters().tx_packets, 2);
-        assert_eq!(slot.desc(PortConfig::empty()).state, PortState::LIVE);
+        assert!(slot.info.exists);
     }
 }

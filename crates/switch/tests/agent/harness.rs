@@ -56,21 +56,27 @@ pub(crate) struct Switch {
 impl Switch {
     /// A switch with that many memory ports, that listens, of these further lines of TOML.
     pub(crate) fn start(ports: usize, toml: &str) -> Self {
-        static SWITCHES: AtomicU32 = AtomicU32::new(0);
-        let number = SWITCHES.fetch_add(1, Ordering::Relaxed);
-        let names: Vec<String> = (1..=ports).map(|port| format!("s{number}p{port}")).collect();
-        let hosts = names.iter().map(|name| Host::open(&format!("memory:{name}?end=b")));
-        let hosts = hosts.map(Some).collect();
-        let specs: Vec<String> = names.iter().map(|name| format!("\"memory:{name}\"")).collect();
-        Self::with_ports(&specs.join(","), hosts, toml)
+        let (specs, hosts) = memory_ports(ports);
+        Self::with_ports(&specs, hosts, toml)
+    }
+
+    /// A switch without tables, of these lines of TOML.
+    pub(crate) fn wired(ports: usize, toml: &str) -> Self {
+        let (specs, hosts) = memory_ports(ports);
+        Self::begin(&specs, hosts, false, toml)
     }
 
     /// A switch with ports of any kind.
     pub(crate) fn with_ports(specs: &str, hosts: Vec<Option<Host>>, toml: &str) -> Self {
+        Self::begin(specs, hosts, true, toml)
+    }
+
+    fn begin(specs: &str, hosts: Vec<Option<Host>>, listens: bool, toml: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().display();
+        let listen = if listens { format!("\"punix:{path}/of\"") } else { String::new() };
         let text = format!(
-            "dpid = \"a1\"\nport = [{specs}]\nlisten = [\"punix:{path}/of\"]\n\
+            "dpid = \"a1\"\nport = [{specs}]\nlisten = [{listen}]\n\
              control = \"{path}/ctl\"\n{toml}"
         );
         let config: Config = switch::parse_config(&text).unwrap().resolve().unwrap();
@@ -165,6 +171,17 @@ impl Drop for Switch {
             }
         }
     }
+}
+
+/// The specs of fresh memory ports, and the hosts at them.
+fn memory_ports(ports: usize) -> (String, Vec<Option<Host>>) {
+    static SWITCHES: AtomicU32 = AtomicU32::new(0);
+    let number = SWITCHES.fetch_add(1, Ordering::Relaxed);
+    let names: Vec<String> = (1..=ports).map(|port| format!("s{number}p{port}")).collect();
+    let hosts = names.iter().map(|name| Host::open(&format!("memory:{name}?end=b")));
+    let hosts = hosts.map(Some).collect();
+    let specs: Vec<String> = names.iter().map(|name| format!("\"memory:{name}\"")).collect();
+    (specs.join(","), hosts)
 }
 
 /// The other end of a port.

@@ -15,3 +15,4 @@ mod harness;
 mod roles;
 mod statistics;
 mod veth;
+mod wire;

@@ -3,11 +3,11 @@
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Error, Version};
 
-use super::{Answer, Worker};
+use super::{Answer, Bridge, Outcome};
 use crate::counters::Counter;
 
-pub(super) fn flow_mod(worker: &mut Worker, version: Version, flow_mod: &FlowMod) -> Answer {
-    worker.counters.bump(Counter::FlowMod);
+pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> Outcome {
+    bridge.counters.bump(Counter::FlowMod);
     let deletes = match flow_mod.command {
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => true,
         FlowModCommand::Add
@@ -19,11 +19,11 @@ pub(super) fn flow_mod(worker: &mut Worker, version: Version, flow_mod: &FlowMod
     if flow_mod.buffer_id.is_some() && !deletes {
         return Err(Error::BadRequestBufferUnknown);
     }
-    let now = worker.now();
-    let outcome = worker.datapath.flow_mod(flow_mod, version, now)?;
-    worker.tell_removed(outcome.removed);
+    let now = bridge.clock.now();
+    let done = bridge.with_control(|control| control.flow_mod(flow_mod, version, now));
+    done.ok_or_else(Bridge::no_tables)??;
     if flow_mod.idle_timeout_s > 0 || flow_mod.hard_timeout_s > 0 {
-        worker.may_expire();
+        bridge.upkeep.notify_one();
     }
-    Ok(None)
+    Ok(Answer::Nothing)
 }

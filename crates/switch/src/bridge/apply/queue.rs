@@ -3,15 +3,16 @@
 use openflow::message::QueueConfig;
 use openflow::{Error, Message, PortNo, Version};
 
-use super::{Answer, Worker};
+use super::{Answer, Bridge, Outcome};
 
-pub(super) fn config(worker: &mut Worker, version: Version, port: PortNo) -> Answer {
+pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> Outcome {
     let any = match version {
         Version::V1_0 => false,
         Version::V1_3 => port == PortNo::ANY,
     };
-    if any || worker.ports.get_mut(port).is_some() {
-        Ok(Some(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() })))
+    if any || bridge.has_port(port) {
+        let config = QueueConfig { port, queues: Vec::new() };
+        Ok(Answer::Reply(Message::QueueGetConfigReply(config)))
     } else {
         Err(Error::QueueOpBadPort)
     }

@@ -3,20 +3,20 @@
 use openflow::message::Features;
 use openflow::{Message, Version};
 
-use super::Worker;
+use super::Bridge;
 
-pub(super) fn reply(worker: &Worker, version: Version) -> Message {
+pub(super) fn reply(bridge: &Bridge, version: Version) -> Message {
     let mut features = Features {
-        datapath_id: worker.identity.dpid,
+        datapath_id: bridge.identity.dpid,
         n_buffers: 0,
-        n_tables: worker.datapath.config().n_tables,
+        n_tables: bridge.with_control(|control| control.config().n_tables).unwrap_or(0),
         capabilities: datapath::capabilities(version),
         ..Features::default()
     };
     match version {
         Version::V1_0 => {
             features.actions = datapath::action_bits(version);
-            features.ports = worker.datapath.ports();
+            features.ports = bridge.port_descs();
         }
         // 1.3 asks for ports by a multipart request, and for actions by table features.
         Version::V1_3 => {}

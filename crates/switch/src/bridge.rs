@@ -1,0 +1,307 @@
+//! The bridge: the state of one datapath on the agent's side, and the ways to the workers that
+//! forward by it.
+//!
+//! Every command is carried out here, on the agent's thread, by [`Control`]; what it changes goes
+//! as ops to every worker, in the same order. So nothing that a controller asks, however long it
+//! takes, holds up a packet, and a worker never waits. What takes long is done in pieces, with the
+//! rest of the agent running in between.
+
+mod apply;
+mod lists;
+mod marks;
+mod ports;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datapath::Removed;
+use datapath::fast::{Control, Op};
+use openflow::message::{PacketOut, SwitchDesc};
+use openflow::{DatapathId, Error};
+use tokio::sync::{Notify, oneshot};
+
+pub(crate) use self::apply::Answer;
+pub(crate) use self::lists::{FlowList, Listed};
+pub(crate) use self::marks::Awaited;
+use self::marks::Marks;
+pub(crate) use self::ports::PortFacts;
+use crate::counters::Counters;
+use crate::worker::{Clock, Command, Inbox, Mark, Request, Worker, WorkerState};
+
+/// Shortest time between two folds that are asked for only to let removed entries go: a fold looks
+/// at every cached count.
+const SETTLE_EVERY: Duration = Duration::from_millis(20);
+
+/// Entries that expire before something else has its turn.
+const EXPIRY_PIECE: usize = 256;
+
+/// Who the switch is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Its datapath id.
+    pub(crate) dpid: DatapathId,
+    /// Its description.
+    pub(crate) desc: SwitchDesc,
+}
+
+/// One datapath.
+pub(crate) struct Bridge {
+    pub(crate) identity: Identity,
+    pub(crate) clock: Clock,
+    counters: Arc<Counters>,
+    /// The tables; `None` on a wire, which has none.
+    control: Option<RefCell<Control>>,
+    links: Vec<Link>,
+    marks: RefCell<Marks>,
+    ports: RefCell<Vec<PortFacts>>,
+    ops: RefCell<Vec<Op>>,
+    /// Whether a fold for removed entries is on its way.
+    is_settling: Cell<Settling>,
+    settled_at: Cell<Option<Instant>>,
+    /// Rung when an entry with a timeout may have come, or an entry waits to be let go.
+    pub(crate) upkeep: Notify,
+}
+
+/// How far the fold is that lets removed entries go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settling {
+    /// None is needed, or it is too early for another one.
+    No,
+    /// Its op is made.
+    Asked,
+    /// The workers were told to tell when it is done.
+    Awaited,
+}
+
+/// The way to one worker.
+struct Link {
+    inbox: Arc<Inbox>,
+    staged: RefCell<Vec<Command>>,
+}
+
+impl Bridge {
+    /// A bridge over these workers and ports. The ports are told to the workers at once.
+    pub(crate) fn new(
+        identity: Identity,
+        clock: Clock,
+        control: Option<Control>,
+        inboxes: Vec<Arc<Inbox>>,
+        ports: Vec<PortFacts>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let link = |inbox| Link { inbox, staged: RefCell::default() };
+        let bridge = Self {
+            identity,
+            clock,
+            counters,
+            control: control.map(RefCell::new),
+            links: inboxes.into_iter().map(link).collect(),
+            marks: RefCell::default(),
+            ports: RefCell::new(ports),
+            ops: RefCell::default(),
+            is_settling: Cell::new(Settling::No),
+            settled_at: Cell::new(None),
+            upkeep: Notify::new(),
+        };
+        bridge.announce_ports();
+        let removed = bridge.flush();
+        debug_assert!(removed.is_empty(), "nothing was there to be removed");
+        bridge
+    }
+
+    /// Runs `inner` on the tables; `None` on a wire. Short, as nothing else of the agent runs
+    /// meanwhile.
+    pub(crate) fn with_control<T>(&self, inner: impl FnOnce(&mut Control) -> T) -> Option<T> {
+        self.control.as_ref().map(|control| inner(&mut control.borrow_mut()))
+    }
+
+    /// How many commands the slowest worker has before it.
+    pub(crate) fn pending(&self) -> usize {
+        self.links.iter().map(|link| link.inbox.pending()).max().unwrap_or(0)
+    }
+
+    /// Sends what commands have changed to the workers. Returns entries that are gone for good, with
+    /// their last counts.
+    #[must_use]
+    pub(crate) fn flush(&self) -> Vec<Removed> {
+        let removed = self.settle();
+        self.stage_ops();
+        if self.is_settling.get() == Settling::Asked {
+            self.is_settling.set(Settling::Awaited);
+            let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Settled);
+            self.stage_for_all(|| Command::Fold(mark));
+        }
+        for link in &self.links {
+            link.inbox.send(&mut link.staged.borrow_mut());
+        }
+        removed
+    }
+
+    /// Moves removed entries on: those whose last counts are there are returned; for others a fold
+    /// is asked for, but not too often.
+    fn settle(&self) -> Vec<Removed> {
+        if self.is_settling.get() != Settling::No
+            || self.with_control(|control| control.is_settled()) != Some(false)
+        {
+            return Vec::new();
+        }
+        if self.settles_in() > Duration::ZERO {
+            self.upkeep.notify_one();
+            return Vec::new();
+        }
+        let settle = |control: &mut Control| (control.settle(), control.is_settled());
+        let (removed, is_settled) = self.with_control(settle).unwrap_or_default();
+        if !is_settled {
+            self.is_settling.set(Settling::Asked);
+        }
+        removed
+    }
+
+    /// How long until removed entries may be moved on again.
+    fn settles_in(&self) -> Duration {
+        let since = self.settled_at.get().map(|at| at.elapsed());
+        since.map_or(Duration::ZERO, |since| SETTLE_EVERY.saturating_sub(since))
+    }
+
+    /// The fold is done that was asked for because of removed entries.
+    #[must_use]
+    pub(crate) fn settled(&self) -> Vec<Removed> {
+        self.is_settling.set(Settling::No);
+        let removed = self.flush();
+        self.settled_at.set(Some(Instant::now()));
+        removed
+    }
+
+    /// How long until [`Bridge::expire`] or [`Bridge::flush`] has something to do by itself.
+    pub(crate) fn upkeep_in(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        self.with_control(|control| {
+            let expiry = control.next_expiry().map(|at| Duration::from_nanos(at.since(now)));
+            let waits = !control.is_settled() && self.is_settling.get() == Settling::No;
+            let settle = waits.then(|| self.settles_in());
+            expiry.into_iter().chain(settle).min()
+        })?
+    }
+
+    /// Removes the entries whose timeout has passed (clause 5.5).
+    pub(crate) async fn expire(&self) {
+        let now = self.clock.now();
+        let is_due = |control: &mut Control| control.next_expiry().is_some_and(|at| at <= now);
+        if self.with_control(is_due) != Some(true) {
+            return;
+        }
+        // An entry that packets have met since is found alive then.
+        self.fold().await;
+        let expire = || self.with_control(|control| control.expire(now, EXPIRY_PIECE).removed);
+        while expire() == Some(EXPIRY_PIECE) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn stage_for_all(&self, command: impl Fn() -> Command) {
+        for link in &self.links {
+            link.staged.borrow_mut().push(command());
+        }
+    }
+
+    /// Stages a packet-out. One worker carries out all of them, so that they stay in order.
+    fn packet_out(&self, request: Request, packet_out: PacketOut) {
+        if let Some(link) = self.links.first() {
+            self.stage_ops();
+            link.staged.borrow_mut().push(Command::PacketOut(Box::new((request, packet_out))));
+        }
+    }
+
+    /// Puts the ops of the commands so far in front of what comes next.
+    fn stage_ops(&self) {
+        let mut ops = self.ops.borrow_mut();
+        self.with_control(|control| control.take_ops(&mut ops));
+        if let Some((last, others)) = self.links.split_last() {
+            for link in others {
+                link.staged.borrow_mut().extend(ops.iter().cloned().map(Command::Op));
+            }
+            last.staged.borrow_mut().extend(ops.drain(..).map(Command::Op));
+        }
+    }
+
+    /// Has every worker tell when it has done all that came before; what was awaited is returned by
+    /// [`Bridge::reached`] then.
+    fn reach(&self, awaited: Awaited) {
+        self.stage_ops();
+        let mark = self.marks.borrow_mut().add(self.links.len(), awaited);
+        self.stage_for_all(|| Command::Reach(mark));
+    }
+
+    /// A worker has reached a mark: what was awaited, when it is the last one.
+    pub(crate) fn reached(&self, mark: Mark) -> Option<Awaited> {
+        self.marks.borrow_mut().reached(mark)
+    }
+
+    /// Waits until every worker has done all that came before.
+    pub(crate) async fn barrier(&self) {
+        let (done, is_done) = oneshot::channel();
+        self.reach(Awaited::Told(done));
+        for link in &self.links {
+            link.inbox.send(&mut link.staged.borrow_mut());
+        }
+        // Where a worker has ended the switch ends.
+        let _ = is_done.await;
+    }
+
+    /// Waits until all counts of now are in the counters that control reads.
+    pub(crate) async fn fold(&self) {
+        if self.with_control(Control::fold).is_none() {
+            return;
+        }
+        let (done, is_done) = oneshot::channel();
+        self.stage_ops();
+        let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Told(done));
+        self.stage_for_all(|| Command::Fold(mark));
+        for link in &self.links {
+            link.inbox.send(&mut link.staged.borrow_mut());
+        }
+        // Where a worker has ended the switch ends, and nobody reads these counts.
+        let _ = is_done.await;
+    }
+
+    /// Asks every worker something. `None` when one has ended.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl Fn(&mut Worker) -> T + Send + Clone + 'static,
+    ) -> Option<Vec<T>> {
+        let mut answers = Vec::new();
+        for link in &self.links {
+            let (answer, answered) = oneshot::channel();
+            let question = question.clone();
+            let ask = Command::Ask(Box::new(move |worker: &mut Worker| {
+                // Nobody waits any more where sending fails, and then nothing is lost.
+                let _ = answer.send(question(worker));
+            }));
+            link.inbox.send(&mut vec![ask]);
+            answers.push(answered);
+        }
+        let mut all = Vec::new();
+        for answered in answers {
+            all.push(answered.await.ok()?);
+        }
+        Some(all)
+    }
+
+    /// How the workers are doing. `None` when one has ended.
+    pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
+        self.ask(|worker| worker.state()).await
+    }
+
+    /// Ends the workers.
+    pub(crate) fn stop(&self) {
+        for link in &self.links {
+            link.inbox.send(&mut vec![Command::Stop]);
+        }
+    }
+
+    /// The error for what needs tables, on a wire.
+    fn no_tables() -> Error {
+        Error::BadRequestBadType
+    }
+}

@@ -1,0 +1,93 @@
+//! Multipart (statistics) requests (clause 7.3.5).
+//!
+//! Counts are folded first, so that they are those of the moment of the request or later.
+
+use datapath::fast::Control;
+use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
+use openflow::{Error, PortNo, Version};
+
+use super::{Bridge, Listed, table};
+use crate::counters::Counter;
+
+pub(super) async fn request(
+    bridge: &Bridge,
+    version: Version,
+    request: MultipartRequest,
+) -> Result<Listed, Error> {
+    bridge.counters.bump(Counter::Multipart);
+    if request.more {
+        // Only table features may come in parts, and those have been put together before.
+        return Err(Error::BadRequestMultipartBufferOverflow);
+    }
+    let body = match request.body {
+        MultipartRequestBody::Flow(asked) => {
+            bridge.fold().await;
+            return bridge.list_flows(&asked).map(Listed::Flows);
+        }
+        MultipartRequestBody::Aggregate(asked) => {
+            bridge.fold().await;
+            MultipartReplyBody::Aggregate(bridge.sum_flows(&asked).await?)
+        }
+        MultipartRequestBody::PortStats(asked) => {
+            MultipartReplyBody::PortStats(bridge.port_stats(asked).await?)
+        }
+        MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.identity.desc.clone()),
+        MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(bridge.port_descs()),
+        MultipartRequestBody::TableFeatures(asked) => table::features(bridge, &asked)?,
+        MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadExperimenter),
+        body @ (MultipartRequestBody::Table
+        | MultipartRequestBody::Queue { .. }
+        | MultipartRequestBody::Group(_)
+        | MultipartRequestBody::GroupDesc
+        | MultipartRequestBody::GroupFeatures
+        | MultipartRequestBody::Meter(_)
+        | MultipartRequestBody::MeterConfig(_)
+        | MultipartRequestBody::MeterFeatures) => {
+            bridge.fold().await;
+            let reply = bridge.with_control(|control| of_control(bridge, control, version, body));
+            reply.ok_or_else(Bridge::no_tables)??
+        }
+    };
+    Ok(Listed::Whole(body))
+}
+
+fn of_control(
+    bridge: &Bridge,
+    control: &Control,
+    version: Version,
+    body: MultipartRequestBody,
+) -> Result<MultipartReplyBody, Error> {
+    let now = bridge.clock.now();
+    Ok(match body {
+        MultipartRequestBody::Table => MultipartReplyBody::Table(control.table_stats()),
+        MultipartRequestBody::Queue { port, queue } => {
+            // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).
+            let all = version == Version::V1_0 && port == PortNo::ALL;
+            let port = if all { PortNo::ANY } else { port };
+            MultipartReplyBody::Queue(control.queue_stats(port, queue, now)?)
+        }
+        MultipartRequestBody::Group(asked) => {
+            MultipartReplyBody::Group(control.group_stats(asked, now))
+        }
+        MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(control.group_desc()),
+        MultipartRequestBody::GroupFeatures => {
+            MultipartReplyBody::GroupFeatures(control.group_features())
+        }
+        MultipartRequestBody::Meter(asked) => {
+            MultipartReplyBody::Meter(control.meter_stats(asked, now)?)
+        }
+        MultipartRequestBody::MeterConfig(asked) => {
+            MultipartReplyBody::MeterConfig(control.meter_config(asked)?)
+        }
+        MultipartRequestBody::MeterFeatures => {
+            MultipartReplyBody::MeterFeatures(control.meter_features())
+        }
+        MultipartRequestBody::Desc
+        | MultipartRequestBody::Flow(_)
+        | MultipartRequestBody::Aggregate(_)
+        | MultipartRequestBody::PortStats(_)
+        | MultipartRequestBody::PortDesc
+        | MultipartRequestBody::TableFeatures(_)
+        | MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadMultipart),
+    })
+}

@@ -1,0 +1,28 @@
+//! Table-mod (clause 7.3.3), and table features, to be read and to be set.
+
+use openflow::table::{TableFeatures, TableMod};
+use openflow::{Error, message::MultipartReplyBody};
+
+use super::{Answer, Bridge, Outcome};
+use crate::counters::Counter;
+
+pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> Outcome {
+    bridge.counters.bump(Counter::TableMod);
+    let done = bridge.with_control(|control| control.table_mod(table_mod));
+    done.ok_or_else(Bridge::no_tables)??;
+    Ok(Answer::Nothing)
+}
+
+/// What the tables can do, after a request with a body has changed that (clause 7.3.5.5.1).
+pub(super) fn features(
+    bridge: &Bridge,
+    asked: &[TableFeatures],
+) -> Result<MultipartReplyBody, Error> {
+    if !asked.is_empty() {
+        let now = bridge.clock.now();
+        let done = bridge.with_control(|control| control.set_table_features(asked, now));
+        done.ok_or_else(Bridge::no_tables)??;
+    }
+    let tables = bridge.with_control(|control| control.table_features());
+    Ok(MultipartReplyBody::TableFeatures(tables.ok_or_else(Bridge::no_tables)?))
+}

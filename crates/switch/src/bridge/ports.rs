@@ -1,0 +1,192 @@
+//! The ports as the agent sees them: facts that workers tell, and settings that controllers make.
+
+use netdev::{PortCounters, PortInfo};
+use openflow::port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStats};
+use openflow::port::{PortMod, PortStatus};
+use openflow::{Error, MacAddr, PortNo};
+
+use super::Bridge;
+
+/// A port.
+#[derive(Clone, Debug)]
+pub(crate) struct PortFacts {
+    /// Its number.
+    pub(crate) number: PortNo,
+    /// What its worker has last told.
+    pub(crate) info: PortInfo,
+    /// The settings that controllers have made.
+    pub(crate) settings: PortConfig,
+}
+
+/// What controllers are told of a port that has changed.
+type PortNews = Option<PortStatus>;
+
+impl PortFacts {
+    /// The description for the datapath and for controllers.
+    fn desc(&self) -> PortDesc {
+        let up = self.info.link_up && self.info.exists;
+        let mut state = if up { PortState::empty() } else { PortState::LINK_DOWN };
+        if up && !self.settings.contains(PortConfig::PORT_DOWN) {
+            state |= PortState::LIVE;
+        }
+        let speed_kbps = u32::try_from(self.info.speed_bps / 1000).unwrap_or(u32::MAX);
+        PortDesc {
+            port_no: self.number,
+            hw_addr: MacAddr(self.info.mac),
+            name: self.info.name.clone(),
+            config: self.settings,
+            state,
+            curr: features(self.info.speed_bps, self.info.full_duplex),
+            advertised: PortFeatures::empty(),
+            supported: PortFeatures::empty(),
+            peer: PortFeatures::empty(),
+            curr_speed_kbps: speed_kbps,
+            max_speed_kbps: speed_kbps,
+        }
+    }
+}
+
+/// The bit that says speed and duplex; a speed that has none is `OTHER`, an unknown one nothing.
+fn features(speed_bps: u64, full_duplex: Option<bool>) -> PortFeatures {
+    const MB: u64 = 1_000_000;
+    match (speed_bps / MB, full_duplex.unwrap_or(true)) {
+        (0, _) => PortFeatures::empty(),
+        (10, false) => PortFeatures::HD_10MB,
+        (10, true) => PortFeatures::FD_10MB,
+        (100, false) => PortFeatures::HD_100MB,
+        (100, true) => PortFeatures::FD_100MB,
+        (1_000, false) => PortFeatures::HD_1GB,
+        (1_000, true) => PortFeatures::FD_1GB,
+        (10_000, _) => PortFeatures::FD_10GB,
+        (40_000, _) => PortFeatures::FD_40GB,
+        (100_000, _) => PortFeatures::FD_100GB,
+        (1_000_000, _) => PortFeatures::FD_1TB,
+        (_, _) => PortFeatures::OTHER,
+    }
+}
+
+impl Bridge {
+    /// Tells the tables of all ports.
+    pub(super) fn announce_ports(&self) {
+        let now = self.clock.now();
+        for port in &*self.ports.borrow() {
+            self.with_control(|control| control.port_set(port.desc(), now));
+        }
+    }
+
+    /// The ports' descriptions, by number.
+    pub(crate) fn port_descs(&self) -> Vec<PortDesc> {
+        self.ports.borrow().iter().map(PortFacts::desc).collect()
+    }
+
+    /// What is to be known of each port beside its description.
+    pub(crate) fn port_notes(&self) -> Vec<(PortNo, Vec<String>)> {
+        let ports = self.ports.borrow();
+        ports.iter().map(|port| (port.number, port.info.notes.clone())).collect()
+    }
+
+    /// Whether there is such a port.
+    pub(super) fn has_port(&self, number: PortNo) -> bool {
+        self.ports.borrow().iter().any(|port| port.number == number)
+    }
+
+    /// A worker tells of a port that has changed.
+    pub(crate) fn port_changed(&self, number: PortNo, info: PortInfo) -> PortNews {
+        let mut ports = self.ports.borrow_mut();
+        let port = ports.iter_mut().find(|port| port.number == number)?;
+        port.info = info;
+        let desc = port.desc();
+        let now = self.clock.now();
+        let reason = self.with_control(|control| control.port_set(desc.clone(), now))??;
+        Some(PortStatus { reason, desc })
+    }
+
+    /// Carries out a port-mod (clause 7.3.4.2).
+    pub(super) fn port_mod(&self, port_mod: &PortMod) -> Result<PortNews, Error> {
+        let settings = self.with_control(|control| control.port_mod(port_mod));
+        let settings = settings.ok_or_else(Self::no_tables)??.config;
+        let mut ports = self.ports.borrow_mut();
+        let Some(port) = ports.iter_mut().find(|port| port.number == port_mod.port_no) else {
+            return Ok(None);
+        };
+        if port.settings == settings {
+            return Ok(None);
+        }
+        port.settings = settings;
+        // Whether the port is live depends on its settings.
+        let desc = port.desc();
+        let now = self.clock.now();
+        self.with_control(|control| control.port_set(desc.clone(), now));
+        Ok(Some(PortStatus { reason: PortReason::Modify, desc }))
+    }
+
+    /// Counters of a port or of all. What was received and sent is what the devices have counted,
+    /// since the datapath does not see what is lost before and behind it.
+    pub(crate) async fn port_stats(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
+        self.fold().await;
+        let devices = self.ask(|worker| worker.port_counters()).await.unwrap_or_default();
+        let now = self.clock.now();
+        let mut all = match self.with_control(|control| control.port_stats(port, now)) {
+            Some(all) => all?,
+            None => self.port_stats_of_a_wire(port)?,
+        };
+        let devices: Vec<_> = devices.into_iter().flatten().collect();
+        for stats in &mut all {
+            if let Some(counted) = devices.iter().find(|(number, ..)| *number == stats.port_no) {
+                add_device(stats, counted);
+            }
+        }
+        Ok(all)
+    }
+
+    fn port_stats_of_a_wire(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
+        let (duration_s, duration_ns) = self.clock.now().age(datapath::Nanos(0));
+        let ports = self.ports.borrow();
+        let meant = ports.iter().filter(|held| port == PortNo::ANY || held.number == port);
+        let all: Vec<PortStats> = meant
+            .map(|held| PortStats {
+                port_no: held.number,
+                duration_s,
+                duration_ns,
+                ..PortStats::default()
+            })
+            .collect();
+        if all.is_empty() && port != PortNo::ANY { Err(Error::BadRequestBadPort) } else { Ok(all) }
+    }
+}
+
+/// Puts what a device has counted, and the frames that found no room at it, into statistics.
+fn add_device(stats: &mut PortStats, (_, counted, refused): &(PortNo, PortCounters, u64)) {
+    stats.rx_packets = counted.rx_packets;
+    stats.rx_bytes = counted.rx_bytes;
+    stats.tx_packets = counted.tx_packets;
+    stats.tx_bytes = counted.tx_bytes;
+    stats.rx_dropped += counted.rx_drops;
+    stats.rx_errors = counted.rx_errors;
+    stats.tx_dropped += counted.tx_drops + refused;
+    stats.tx_errors = counted.tx_errors;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_have_their_bits() {
+        assert_eq!(features(10_000_000_000, Some(true)), PortFeatures::FD_10GB);
+        assert_eq!(features(100_000_000, Some(false)), PortFeatures::HD_100MB);
+        assert_eq!(features(25_000_000_000, None), PortFeatures::OTHER);
+        assert_eq!(features(0, None), PortFeatures::empty());
+    }
+
+    #[test]
+    fn a_port_is_live_when_its_device_is_up_and_it_is_not_set_down() {
+        let info = netdev::open_text("null:x").unwrap().info();
+        let mut port = PortFacts { number: PortNo(3), info, settings: PortConfig::empty() };
+        assert_eq!(port.desc().state, PortState::LIVE);
+        port.settings = PortConfig::PORT_DOWN;
+        assert_eq!(port.desc().state, PortState::empty());
+        port.info.exists = false;
+        assert_eq!(port.desc().state, PortState::LINK_DOWN);
+    }
+}

@@ -1,0 +1,30 @@
+//! The time of the switch: one beginning for agent and workers, so that a moment means the same to
+//! all of them.
+
+use std::time::Instant;
+
+use datapath::Nanos;
+
+/// Nanoseconds since the switch began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    epoch: Instant,
+}
+
+impl Clock {
+    /// The switch begins now.
+    pub(crate) fn begin() -> Self {
+        Self { epoch: Instant::now() }
+    }
+
+    /// The time at a moment.
+    pub(crate) fn at(self, moment: Instant) -> Nanos {
+        let since = moment.saturating_duration_since(self.epoch);
+        Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The time now.
+    pub(crate) fn now(self) -> Nanos {
+        self.at(Instant::now())
+    }
+}

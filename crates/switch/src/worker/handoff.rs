@@ -1,0 +1,141 @@
+//! Frames that one worker received and another one's port is to send.
+//!
+//! Every pair of workers has a lane of its own, so that frames of a flow, which all come by one
+//! port, stay in order. A lane is locked once for a whole batch, on each side; buffers go back the
+//! same way, so that neither side allocates. What finds no room is dropped and counted by the side
+//! that hands over; nobody waits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use packet::{PacketBuf, Pool};
+
+/// Frames that a lane holds: as many as a port's ring mostly does.
+const LANE_MAX: usize = 2_048;
+
+/// Buffers that a batch brings back.
+const BACK_MAX: usize = 1_024;
+
+/// A frame, and the place of the port among the ports of the worker that sends it.
+pub(super) type Handed = (usize, PacketBuf);
+
+/// The lanes to one worker.
+#[derive(Debug)]
+pub(crate) struct Handoff {
+    lanes: Box<[Mutex<Lane>]>,
+    /// One bit for each lane that has frames.
+    any: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    frames: Vec<Handed>,
+    back: Vec<PacketBuf>,
+}
+
+impl Handoff {
+    /// Lanes from so many workers, at most 64.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { lanes: (0..workers).map(|_| Mutex::default()).collect(), any: AtomicU64::new(0) }
+    }
+
+    /// Hands over what `from` has; how many frames found no room. None of them is left.
+    pub(super) fn send(&self, from: usize, frames: &mut Vec<Handed>, pool: &mut Pool) -> usize {
+        let Some(lane) = self.lanes.get(from) else { return frames.len() };
+        let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = LANE_MAX.saturating_sub(lane.frames.len()).min(frames.len());
+        lane.frames.extend(frames.drain(..room));
+        for buffer in lane.back.drain(..) {
+            pool.give(buffer);
+        }
+        drop(lane);
+        // Before the knock at the worker's inbox, whose order makes it seen by who goes to sleep.
+        self.any.fetch_or(1 << from, Ordering::SeqCst);
+        let refused = frames.len();
+        for (_, buffer) in frames.drain(..) {
+            pool.give(buffer);
+        }
+        refused
+    }
+
+    /// Whether there is anything to take.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.any.load(Ordering::SeqCst) != 0
+    }
+
+    /// Takes the frames of every lane into `into`, and gives buffers of `pool` back for them.
+    pub(super) fn take(&self, into: &mut Vec<Handed>, pool: &mut Pool) {
+        if self.any.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let any = self.any.swap(0, Ordering::SeqCst);
+        for (from, lane) in self.lanes.iter().enumerate() {
+            if any & (1 << from) == 0 {
+                continue;
+            }
+            let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+            let owed = lane.frames.len().min(BACK_MAX.saturating_sub(lane.back.len()));
+            into.append(&mut lane.frames);
+            for _ in 0..owed.min(pool.len()) {
+                lane.back.push(pool.take());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use packet::{PacketBuf, Pool};
+
+    use super::{Handoff, LANE_MAX};
+
+    #[test]
+    fn frames_keep_their_order_and_are_bounded() {
+        let handoff = Handoff::new(2);
+        let mut pool = Pool::default();
+        let mut frames: Vec<_> =
+            (0..LANE_MAX + 5).map(|n| (n, PacketBuf::from_slice(&n.to_be_bytes()))).collect();
+        assert_eq!(handoff.send(1, &mut frames, &mut pool), 5);
+        assert!(frames.is_empty() && handoff.is_waiting() && pool.len() == 5);
+        let mut got = Vec::new();
+        handoff.take(&mut got, &mut pool);
+        assert!(got.iter().map(|(place, _)| *place).eq(0..LANE_MAX));
+        assert!(!handoff.is_waiting() && pool.is_empty());
+        // The buffers of the first batch come back with the second.
+        assert_eq!(handoff.send(1, &mut vec![(0, PacketBuf::default())], &mut pool), 0);
+        assert_eq!(pool.len(), 5);
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const COUNT: usize = 50_000;
+        let handoff = Arc::new(Handoff::new(2));
+        let sender = Arc::clone(&handoff);
+        let thread = thread::spawn(move || {
+            let (mut pool, mut sent) = (Pool::default(), 0);
+            while sent < COUNT {
+                let batch = sent..(sent + 32).min(COUNT);
+                let mut frames: Vec<_> = batch.map(|n| (n, pool.take())).collect();
+                let count = frames.len();
+                let refused = sender.send(0, &mut frames, &mut pool);
+                sent += count - refused;
+                if refused > 0 {
+                    thread::yield_now();
+                }
+            }
+        });
+        let (mut pool, mut got, mut batch) = (Pool::default(), Vec::new(), Vec::new());
+        while got.len() < COUNT {
+            handoff.take(&mut batch, &mut pool);
+            for (number, buffer) in batch.drain(..) {
+                got.push(number);
+                pool.give(buffer);
+            }
+        }
+        thread.join().unwrap();
+        assert!(got.into_iter().eq(0..COUNT));
+    }
+}
