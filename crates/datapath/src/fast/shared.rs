@@ -8,6 +8,8 @@
 
 mod cells;
 mod entries;
+#[cfg(all(test, loom))]
+mod model;
 mod sync;
 
 use std::sync::{Mutex, PoisonError};

@@ -12,10 +12,18 @@ use crate::fast::op::EntryId;
 use crate::time::Nanos;
 
 /// Entries in a chunk: 96 KiB, which are allocated in some ten microseconds.
+#[cfg(not(loom))]
 const CHUNK: usize = 4_096;
 
 /// Chunks at most.
+#[cfg(not(loom))]
 const CHUNKS: usize = 8_192;
+
+/// A model checker looks at every one of them.
+#[cfg(loom)]
+const CHUNK: usize = 1;
+#[cfg(loom)]
+const CHUNKS: usize = 2;
 
 /// Entries of one datapath at most.
 pub(crate) const MAX_ENTRIES: usize = CHUNK * CHUNKS;
