@@ -68,6 +68,7 @@ rows! {
         TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
         ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
+        NotInVlan "not_in_vlan" "`NORMAL` does not carry its VLAN on the port.";
         ReentrantTable "reentrant_table" "An output to `TABLE` stood outside of a packet-out.";
     }
 }

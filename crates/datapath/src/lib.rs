@@ -24,6 +24,7 @@ mod time;
 mod trace;
 mod validate;
 mod verdict;
+mod vlans;
 
 pub use config::{Config, Fragments, Miss, Settings};
 pub use counter::{Counter, Counters, DropReason};
@@ -33,3 +34,4 @@ pub use seam::{Datapath, Outcome, Removed};
 pub use time::{NS_PER_S, Nanos};
 pub use trace::{Step, Trace};
 pub use verdict::{Out, Verdict};
+pub use vlans::{BadVlans, Native, PortVlans, Vids};

@@ -4,6 +4,7 @@
 //! changing or removing a port never touches a flow entry (clause 4.6).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use openflow::port::{
     PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, QueueStats,
@@ -12,6 +13,7 @@ use openflow::{Error, PortNo, QueueId};
 
 use crate::counter::DropReason;
 use crate::time::Nanos;
+use crate::vlans::PortVlans;
 
 /// The settings that can be changed; the others are unknown to both versions.
 const SETTABLE: PortConfig = PortConfig::PORT_DOWN
@@ -37,6 +39,7 @@ struct Queue {
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     desc: PortDesc,
+    vlans: Arc<PortVlans>,
     since: Nanos,
     rx_packets: u64,
     rx_bytes: u64,
@@ -88,6 +91,11 @@ impl Port {
         self.has(PortConfig::NO_FLOOD) || self.desc.state.contains(PortState::BLOCKED)
     }
 
+    /// How the port takes part in VLANs when `NORMAL` forwards.
+    pub(crate) fn vlans(&self) -> &PortVlans {
+        &self.vlans
+    }
+
     /// Whether misses of this port go to no controller.
     pub(crate) fn no_packet_in(&self) -> bool {
         self.has(PortConfig::NO_PACKET_IN)
@@ -128,6 +136,8 @@ impl Port {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ports {
     ports: BTreeMap<PortNo, Port>,
+    /// VLANs by number, whether there is such a port just now or not.
+    vlans: BTreeMap<PortNo, Arc<PortVlans>>,
 }
 
 impl Ports {
@@ -166,10 +176,21 @@ impl Ports {
             tx_bytes: 0,
             tx_dropped: 0,
             queues: BTreeMap::new(),
+            vlans: self.vlans.get(&desc.port_no).cloned().unwrap_or_default(),
             desc,
         };
         self.ports.insert(port.desc.port_no, port);
         Some(PortReason::Add)
+    }
+
+    /// Sets how a port of this number takes part in VLANs; whether that is a change.
+    pub(crate) fn set_vlans(&mut self, port: PortNo, vlans: PortVlans) -> bool {
+        let vlans = Arc::new(vlans);
+        let old = self.vlans.insert(port, Arc::clone(&vlans)).unwrap_or_default();
+        if let Some(port) = self.ports.get_mut(&port) {
+            port.vlans = Arc::clone(&vlans);
+        }
+        old != vlans
     }
 
     /// Takes a port as another datapath's command has made it, or takes it away.

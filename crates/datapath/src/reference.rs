@@ -43,6 +43,7 @@ use crate::seam::{Datapath, Outcome, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
+use crate::vlans::PortVlans;
 
 /// The reference datapath.
 #[derive(Clone, Debug)]
@@ -148,6 +149,12 @@ impl Datapath for Reference {
 
     fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
         self.ports.port_mod(port_mod)
+    }
+
+    fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
+        if self.ports.set_vlans(port, vlans) {
+            self.macs.forget_port(port);
+        }
     }
 
     fn ports(&self) -> Vec<PortDesc> {

@@ -17,6 +17,7 @@ use crate::counter::Counters;
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
+use crate::vlans::PortVlans;
 
 /// A flow entry that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,10 @@ pub trait Datapath: Send {
     /// # Errors
     /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG`, `OFPPMFC_BAD_ADVERTISE`.
     fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error>;
+
+    /// Sets how a port of this number takes part in VLANs when `NORMAL` forwards. It stays so when
+    /// the port comes and goes; at first every port is a trunk of all VLANs.
+    fn port_vlans(&mut self, port: PortNo, vlans: PortVlans);
 
     /// All ports, by number.
     fn ports(&self) -> Vec<PortDesc>;

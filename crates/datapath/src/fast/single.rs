@@ -23,6 +23,7 @@ use crate::seam::{Datapath, Outcome, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::{Out, Verdict};
+use crate::vlans::PortVlans;
 
 /// Counts that a fold moves in one go; here nobody waits meanwhile.
 const FOLD_PIECE: usize = 1 << 20;
@@ -218,6 +219,12 @@ impl Datapath for Fast {
         let desc = inner.control.port_mod(port_mod);
         inner.run(Nanos(0));
         desc
+    }
+
+    fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
+        let inner = self.inner.get_mut();
+        inner.control.port_vlans(port, vlans);
+        inner.run(Nanos(0));
     }
 
     fn ports(&self) -> Vec<PortDesc> {

@@ -12,6 +12,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::verdict::Verdict;
+use crate::vlans::{PortVlans, tag_of};
 
 impl Walk<'_> {
     /// Sends a copy of the packet as an output action asks.
@@ -19,8 +20,8 @@ impl Walk<'_> {
         let in_port = packet.meta.in_port;
         match port {
             PortNo::IN_PORT => self.send(packet, in_port),
-            PortNo::ALL => self.flood(packet, |_| true),
-            PortNo::FLOOD => self.flood(packet, |port| !port.no_flood()),
+            PortNo::ALL => self.flood(packet, |_| true, Self::send),
+            PortNo::FLOOD => self.flood(packet, |port| !port.no_flood(), Self::send),
             PortNo::NORMAL => self.normal(packet),
             PortNo::TABLE => self.table(packet),
             PortNo::CONTROLLER => {
@@ -50,7 +51,12 @@ impl Walk<'_> {
 
     /// Sends by all ports that can send and are `wanted`, but for the ingress port. Ports that
     /// cannot send are not meant, so they count no drop.
-    fn flood(&mut self, packet: &Packet, wanted: impl Fn(&Port) -> bool) {
+    fn flood(
+        &mut self,
+        packet: &Packet,
+        wanted: impl Fn(&Port) -> bool,
+        send: impl Fn(&mut Self, &Packet, PortNo),
+    ) {
         let in_port = packet.meta.in_port;
         let ports = self.dp.ports().iter().filter(|(number, port)| {
             *number != in_port && port.refuses_tx().is_none() && wanted(port)
@@ -60,17 +66,22 @@ impl Walk<'_> {
             self.drop(DropReason::NoPortLeft);
         }
         for port in ports {
-            self.send(packet, port);
+            send(self, packet, port);
         }
     }
 
-    /// Forwards as a learning switch does, without changing the packet (clause 4.5).
+    /// Forwards as a learning switch does (clause 4.5), within the packet's VLAN.
     fn normal(&mut self, packet: &Packet) {
         let key = packet.key();
         let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
-        let vlan = u16::try_from(key.get(Field::VlanVid)).unwrap_or(0) & 0x0fff;
         let (src, dst) = (address(Field::EthSrc), address(Field::EthDst));
         let in_port = packet.meta.in_port;
+        let tag = tag_of(&key);
+        let entered = match self.dp.ports().get(in_port) {
+            Some(port) => port.vlans().enters(tag),
+            None => PortVlans::default().enters(tag),
+        };
+        let Some(vlan) = entered else { return self.drop(DropReason::NotInVlan) };
         if !is_multicast(src) && self.dp.ports().get(in_port).is_some() {
             self.effect(Effect::Learnt { station: (vlan, src), port: in_port });
         }
@@ -78,11 +89,29 @@ impl Walk<'_> {
             return self.drop(DropReason::Reserved);
         }
         let known = if is_multicast(dst) { None } else { self.dp.station((vlan, dst), self.now) };
+        self.note(|| format!("in VLAN {vlan}"));
         match known {
-            None => self.flood(packet, |port| !port.no_flood()),
+            None => {
+                let wanted = |port: &Port| !port.no_flood() && port.vlans().carries(vlan);
+                self.flood(packet, wanted, |walk, packet, port| {
+                    walk.send_in_vlan(packet, port, vlan, tag);
+                });
+            }
             Some(port) if port == in_port => self.drop(DropReason::ToIngress),
-            Some(port) => self.send(packet, port),
+            Some(port) => self.send_in_vlan(packet, port, vlan, tag),
         }
+    }
+
+    /// Sends by one port with the tag that its VLANs ask for; the packet came with `tag`.
+    fn send_in_vlan(&mut self, packet: &Packet, number: PortNo, vlan: u16, tag: Option<u16>) {
+        let Some(port) = self.dp.ports().get(number) else { return self.send(packet, number) };
+        let leaves = port.vlans().leaves(vlan);
+        if !leaves.differs(tag) {
+            return self.send(packet, number);
+        }
+        let mut copy = packet.clone();
+        leaves.put(&mut copy.frame, tag);
+        self.send(&copy, number);
     }
 
     /// Starts the pipeline for a packet-out.

@@ -239,6 +239,11 @@ impl Run<'_> {
                 "link_down" => desc.state |= PortState::LINK_DOWN,
                 "blocked" => desc.state |= PortState::BLOCKED,
                 "not_live" => desc.state -= PortState::LIVE,
+                vlans if vlans.starts_with("vlans=") => {
+                    let vlans = vlans.trim_start_matches("vlans=").parse();
+                    let vlans = vlans.map_err(|error: datapath::BadVlans| error.to_string())?;
+                    self.datapath.port_vlans(PortNo(number), vlans);
+                }
                 "gone" => {
                     self.datapath.port_remove(PortNo(number));
                     return Ok(());

@@ -11,6 +11,7 @@ use super::Control;
 use crate::fast::op::{Change, PortState};
 use crate::fast::shared::PortCounters;
 use crate::time::Nanos;
+use crate::vlans::PortVlans;
 
 impl Control {
     /// Adds a port or replaces its description and settings; tells which it was, or `None` when
@@ -42,6 +43,15 @@ impl Control {
         let desc = self.ports.port_mod(port_mod)?;
         self.tell_port(desc.port_no);
         Ok(desc)
+    }
+
+    /// Sets how a port of this number takes part in VLANs when `NORMAL` forwards. It stays so when
+    /// the port comes and goes.
+    pub fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
+        if self.ports.set_vlans(port, vlans) {
+            self.shared.with_macs(|macs| macs.forget_port(port));
+            self.tell_port(port);
+        }
     }
 
     fn tell_port(&mut self, number: PortNo) {

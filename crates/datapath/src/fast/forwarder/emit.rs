@@ -15,6 +15,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{Station, is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::time::Nanos;
+use crate::vlans::{PortVlans, tag_of};
 
 /// The way out of one packet.
 pub(super) struct Emit<'a, S> {
@@ -98,13 +99,24 @@ impl<'a, S: Sink> Emit<'a, S> {
         queue: Option<QueueId>,
         wanted: impl Fn(&Port) -> bool,
     ) {
+        self.flood_with(in_port, wanted, |emit, number, _| {
+            let copy = emit.copy(frame);
+            emit.hand_over(copy, number, queue);
+        });
+    }
+
+    fn flood_with(
+        &mut self,
+        in_port: PortNo,
+        wanted: impl Fn(&Port) -> bool,
+        mut send: impl FnMut(&mut Self, PortNo, &Port),
+    ) {
         let mut any = false;
         let replica = self.replica;
         for (number, port) in replica.ports.iter() {
             if number != in_port && port.refuses_tx().is_none() && wanted(port) {
                 any = true;
-                let copy = self.copy(frame);
-                self.hand_over(copy, number, queue);
+                send(self, number, port);
             }
         }
         if !any {
@@ -112,13 +124,19 @@ impl<'a, S: Sink> Emit<'a, S> {
         }
     }
 
-    /// Forwards as a learning switch does, without changing the packet (clause 4.5).
+    /// Forwards as a learning switch does (clause 4.5), within the packet's VLAN.
     pub(super) fn normal(&mut self, frame: &PacketBuf, in_port: PortNo, queue: Option<QueueId>) {
         let key = extract(frame.bytes(), &Meta::port(in_port));
         let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
-        let vlan = u16::try_from(key.get(Field::VlanVid)).unwrap_or(0) & 0x0fff;
         let (src, dst) = (address(Field::EthSrc), address(Field::EthDst));
-        if !is_multicast(src) && self.replica.ports.get(in_port).is_some() {
+        let ingress = self.replica.ports.get(in_port);
+        let tag = tag_of(&key);
+        let entered = match ingress {
+            Some(port) => port.vlans().enters(tag),
+            None => PortVlans::default().enters(tag),
+        };
+        let Some(vlan) = entered else { return self.drop(DropReason::NotInVlan) };
+        if !is_multicast(src) && ingress.is_some() {
             self.learnt.push(((vlan, src), in_port));
         }
         if is_link_local(dst) {
@@ -131,10 +149,36 @@ impl<'a, S: Sink> Emit<'a, S> {
             self.replica.shared().with_macs(|macs| macs.port((vlan, dst), config, now))
         };
         match known {
-            None => self.flood(frame, in_port, queue, |port| !port.no_flood()),
+            None => {
+                let wanted = |port: &Port| !port.no_flood() && port.vlans().carries(vlan);
+                self.flood_with(in_port, wanted, |emit, number, port| {
+                    let mut copy = emit.copy(frame);
+                    port.vlans().leaves(vlan).put(&mut copy, tag);
+                    emit.hand_over(copy, number, queue);
+                });
+            }
             Some(port) if port == in_port => self.drop(DropReason::ToIngress),
-            Some(port) => self.send(frame, port, queue),
+            Some(port) => self.send_in_vlan(frame, port, queue, vlan, tag),
         }
+    }
+
+    /// Sends by one port with the tag that its VLANs ask for; the frame came with `tag`.
+    fn send_in_vlan(
+        &mut self,
+        frame: &PacketBuf,
+        number: PortNo,
+        queue: Option<QueueId>,
+        vlan: u16,
+        tag: Option<u16>,
+    ) {
+        let leaves = self.replica.ports.get(number).map(|port| port.vlans().leaves(vlan));
+        let Some(leaves) = leaves.filter(|leaves| leaves.differs(tag)) else {
+            return self.send(frame, number, queue);
+        };
+        let mut copy = self.copy(frame);
+        leaves.put(&mut copy, tag);
+        self.send(&copy, number, queue);
+        self.sink.done(copy);
     }
 
     /// Sends the packet to the controller, as it is now (clause 7.4.1).
