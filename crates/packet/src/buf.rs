@@ -23,6 +23,7 @@ pub type Block = [u8; LINE];
 
 /// One frame with room in front of it: a handle of 32 bytes. Lengths are in bytes and never include
 /// the FCS.
+#[repr(transparent)]
 pub struct PacketBuf {
     memory: Memory,
 }
@@ -43,6 +44,13 @@ impl PacketBuf {
     #[inline]
     pub fn into_foreign(self, owner: &'static Owner) -> Result<Foreign, Self> {
         self.memory.into_foreign(owner).map_err(|memory| Self { memory })
+    }
+
+    /// Whether the memory is this owner's.
+    #[must_use]
+    #[inline]
+    pub fn is_foreign(&self, owner: &'static Owner) -> bool {
+        self.memory.is_foreign(owner)
     }
 
     /// Whether the memory is the buffer's own, so that it is worth keeping for another frame.
@@ -67,11 +75,9 @@ impl PacketBuf {
     #[inline]
     pub fn assign_blocks(&mut self, blocks: &[Block], len: usize) {
         assert!(len <= blocks.len() * LINE, "{len} bytes in {} blocks", blocks.len());
-        let room = self.prepare(blocks.len() * LINE);
-        for (to, from) in room.as_chunks_mut::<LINE>().0.iter_mut().zip(blocks) {
-            *to = *from;
+        if !self.copy_blocks(HEADROOM, blocks, len) {
+            self.assign(&blocks.as_flattened()[..len]);
         }
-        self.memory.truncate(len);
     }
 
     /// Makes room for a frame of `len` bytes, whose content is not specified, and returns it to be
@@ -221,10 +227,8 @@ impl Pool {
 
     /// Appends `count` buffers to `frames`, to be filled there: a whole batch by one move.
     pub fn take_into(&mut self, frames: &mut Vec<PacketBuf>, count: usize) {
-        let kept = self.spare.len().saturating_sub(count);
-        let missing = count - (self.spare.len() - kept);
-        frames.extend(self.spare.drain(kept..));
-        frames.extend(std::iter::repeat_with(PacketBuf::default).take(missing));
+        let found = PacketBuf::move_last(&mut self.spare, frames, count);
+        frames.extend(std::iter::repeat_with(PacketBuf::default).take(count - found));
     }
 
     /// Gives a buffer back for later use.
@@ -241,7 +245,7 @@ impl Pool {
         let count = count.min(frames.len());
         let whole = count == frames.len() && self.spare.len() + count <= SPARE_MAX;
         if whole && frames.iter().all(PacketBuf::is_own) {
-            self.spare.append(frames);
+            PacketBuf::move_last(frames, &mut self.spare, count);
             return;
         }
         for buf in frames.drain(..count) {

@@ -11,7 +11,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
-use packet::{Foreign, HEADROOM, Owner, PacketBuf};
+use packet::{Foreign, Owner, PacketBuf};
 
 /// The variable with EAL options in place of [`EAL_DEFAULT`].
 pub(crate) const EAL_VARIABLE: &str = "WEIR_DPDK_EAL";
@@ -32,18 +32,13 @@ const BUFFERS_MIN: u32 = (1 << 13) - 1;
 /// Most frames in one call of the shim.
 pub(crate) const BURST: usize = 64;
 
-/// A frame as the shim sees it: its layout is `struct weir_frame`'s.
+/// What a burst was: the layout is `struct weir_burst`'s.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Raw {
-    object: *mut c_void,
-    base: *mut u8,
-    start: u32,
-    len: u32,
+#[derive(Clone, Copy, Default)]
+struct Burst {
+    bytes: u64,
+    odd: u64,
 }
-
-const EMPTY: Raw =
-    Raw { object: std::ptr::null_mut(), base: std::ptr::null_mut(), start: 0, len: 0 };
 
 /// What a device is: the layout is `struct weir_facts`'s.
 #[repr(C)]
@@ -82,12 +77,26 @@ unsafe extern "C" {
     fn weir_dpdk_attach(devargs: *const c_char) -> c_int;
     fn weir_dpdk_detach(port: u16) -> c_int;
     fn weir_dpdk_start(port: u16, queues: u16, pool: *mut c_void) -> c_int;
-    fn weir_dpdk_rx(port: u16, queue: u16, out: *mut Raw, max: u16) -> u16;
-    fn weir_dpdk_tx(port: u16, queue: u16, frames: *const Raw, count: u16) -> u16;
-    fn weir_dpdk_alloc(pool: *mut c_void, out: *mut Raw) -> c_int;
+    fn weir_dpdk_rx(
+        port: u16,
+        queue: u16,
+        out: *mut Foreign,
+        max: u16,
+        owner: *const Owner,
+        burst: *mut Burst,
+    ) -> u16;
+    fn weir_dpdk_tx(
+        port: u16,
+        queue: u16,
+        frames: *const Foreign,
+        count: u16,
+        owner: *const Owner,
+        burst: *mut Burst,
+    ) -> u16;
+    fn weir_dpdk_alloc(pool: *mut c_void, out: *mut Foreign, owner: *const Owner) -> c_int;
     fn weir_dpdk_free(object: *mut c_void);
-    fn weir_dpdk_free_bulk(objects: *mut *mut c_void, count: u32);
     fn weir_dpdk_room(object: *const c_void) -> u32;
+    fn weir_dpdk_len(object: *const c_void) -> u32;
     fn weir_dpdk_copy(object: *const c_void, to: *mut u8);
     fn weir_dpdk_facts(port: u16, out: *mut Facts) -> c_int;
     fn weir_dpdk_losses(port: u16, out: *mut Losses) -> c_int;
@@ -96,12 +105,12 @@ unsafe extern "C" {
 /// Who mbufs go back to.
 static MBUFS: Owner = Owner { room, release };
 
-unsafe fn room(object: NonNull<c_void>) -> u32 {
+unsafe extern "C" fn room(object: NonNull<c_void>) -> u32 {
     // SAFETY: the caller promises an mbuf that has not been released.
     unsafe { weir_dpdk_room(object.as_ptr()) }
 }
 
-unsafe fn release(object: NonNull<c_void>) {
+unsafe extern "C" fn release(object: NonNull<c_void>) {
     // SAFETY: the caller promises an mbuf that is released by nobody else.
     unsafe { weir_dpdk_free(object.as_ptr()) }
 }
@@ -277,84 +286,89 @@ impl Device {
         if failed < 0 { Err(device("start the device", failed)) } else { Ok(opened) }
     }
 
-    /// Appends up to `max` received frames to `frames` and returns how many.
-    pub(crate) fn rx(&self, frames: &mut Vec<PacketBuf>, max: usize) -> usize {
-        let mut raw = [EMPTY; BURST];
+    /// Appends up to `max` received frames to `frames`; returns how many, and their bytes.
+    #[inline]
+    pub(crate) fn rx(&self, frames: &mut Vec<PacketBuf>, max: usize) -> (usize, u64) {
         let mut received = 0;
+        let mut bytes = 0;
         while received < max {
             let wish = (max - received).min(BURST);
-            // SAFETY: there is room for `wish` frames.
-            let count = unsafe { weir_dpdk_rx(self.port, 0, raw.as_mut_ptr(), wish as u16) };
-            frames.extend(raw.iter().take(count.into()).map(frame));
-            received += usize::from(count);
-            if usize::from(count) < wish {
+            let first = frames.len();
+            let mut burst = Burst::default();
+            // SAFETY: the shim writes mbufs that nobody else holds, and at most `wish`. Their
+            // memory was zero when it was mapped, and any thread may free an mbuf. Those that
+            // others hold too are replaced before anyone sees them.
+            unsafe {
+                PacketBuf::extend_foreign(frames, wish, |room| {
+                    let told = &raw mut burst;
+                    weir_dpdk_rx(self.port, 0, room, wish as u16, &MBUFS, told).into()
+                });
+            }
+            let count = frames.len() - first;
+            if burst.odd != 0 {
+                replace_odd(&mut frames[first..], burst.odd);
+            }
+            received += count;
+            bytes += burst.bytes;
+            if count < wish {
                 break;
             }
         }
-        received
+        (received, bytes)
     }
 
-    /// Sends a prefix of at most [`BURST`] of `frames`, which are taken out; returns how many, and
-    /// the bytes. What is not the device's own memory is copied, and its buffer handed to `done`.
+    /// Sends a prefix of `frames`, which is taken out; returns how many, and their bytes. A frame
+    /// that is no mbuf is copied into one, and its buffer handed to `done`. Frames that can never
+    /// be sent so (no mbuf is that long) are taken out too, and counted as the third number.
+    #[inline]
     pub(crate) fn tx(
         &self,
         frames: &mut Vec<PacketBuf>,
         mut done: impl FnMut(PacketBuf),
-    ) -> (usize, u64) {
-        let mut raw = [EMPTY; BURST];
-        let mut count = 0;
-        let mut bytes = 0;
-        for (buf, slot) in frames.drain(..frames.len().min(BURST)).zip(&mut raw) {
-            bytes += buf.len() as u64;
-            let mbuf = match buf.into_foreign(&MBUFS) {
-                Ok(foreign) => Some(raw_of(foreign)),
-                Err(own) => {
-                    let copy = self.copy(own.bytes());
-                    done(own);
-                    copy
+    ) -> (usize, u64, u64) {
+        let (mut sent, mut bytes, mut unfit) = (0, 0, 0);
+        while let Some(front) = frames.first_mut() {
+            if !front.is_foreign(&MBUFS) {
+                match self.copy(front.bytes()) {
+                    Copied::Done(copy) => done(std::mem::replace(front, copy)),
+                    Copied::Unfit => {
+                        done(frames.remove(0));
+                        unfit += 1;
+                        continue;
+                    }
+                    Copied::NoBuffer => break,
                 }
-            };
-            // Without a free buffer the rest is dropped; the caller counts what was not sent.
-            let Some(mbuf) = mbuf else { break };
-            *slot = mbuf;
-            count += 1;
+            }
+            let wish = frames.len().min(BURST) as u16;
+            let mut burst = Burst::default();
+            let room = frames.as_ptr().cast::<Foreign>();
+            // SAFETY: `wish` buffers in the layout of `Foreign`. What the device takes is taken
+            // out of `frames` without being released again.
+            let count =
+                unsafe { weir_dpdk_tx(self.port, 0, room, wish, &MBUFS, &raw mut burst).into() };
+            PacketBuf::forget_front(frames, count);
+            if count == 0 {
+                break;
+            }
+            sent += count;
+            bytes += burst.bytes;
         }
-        // SAFETY: `count` mbufs that belong to nobody else.
-        let sent = unsafe { weir_dpdk_tx(self.port, 0, raw.as_ptr(), count as u16) };
-        let sent = usize::from(sent);
-        let mut unsent: Vec<*mut c_void> = Vec::new();
-        for raw in raw.iter().take(count).skip(sent) {
-            bytes -= u64::from(raw.len);
-            unsent.push(raw.object);
-        }
-        if !unsent.is_empty() {
-            // SAFETY: the device did not take these mbufs, so they are still ours.
-            unsafe { weir_dpdk_free_bulk(unsent.as_mut_ptr(), unsent.len() as u32) };
-        }
-        (sent, bytes)
+        (sent, bytes, unfit)
     }
 
-    /// A buffer of DPDK's with a copy of the frame; `None` when none is free or it is too long.
-    fn copy(&self, bytes: &[u8]) -> Option<Raw> {
-        let mut raw = EMPTY;
-        // SAFETY: the pool lives for ever and `raw` is writable.
-        let made = unsafe { weir_dpdk_alloc(self.buffers.0.as_ptr(), &raw mut raw) };
-        if made == 0 {
-            return None;
+    /// A copy of the frame in a buffer of DPDK's.
+    fn copy(&self, bytes: &[u8]) -> Copied {
+        let mut made = std::mem::MaybeUninit::<Foreign>::uninit();
+        let pool = self.buffers.0.as_ptr();
+        // SAFETY: the pool lives for ever and there is room for one.
+        if unsafe { weir_dpdk_alloc(pool, made.as_mut_ptr(), &MBUFS) } == 0 {
+            return Copied::NoBuffer;
         }
-        // SAFETY: a new mbuf, which nobody else has.
-        let room = unsafe { weir_dpdk_room(raw.object) } as usize;
-        if HEADROOM + bytes.len() > room {
-            // SAFETY: as above.
-            unsafe { weir_dpdk_free(raw.object) };
-            return None;
-        }
-        // SAFETY: the mbuf has `room` bytes from its base on, and they are no part of `bytes`.
-        unsafe {
-            raw.base.add(HEADROOM).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        }
-        (raw.start, raw.len) = (HEADROOM as u32, bytes.len() as u32);
-        Some(raw)
+        // SAFETY: the shim has written an mbuf that nobody else has.
+        let mut copy = unsafe { PacketBuf::from_foreign(made.assume_init()) };
+        copy.assign(bytes);
+        // A frame that does not fit has gone to memory of its own.
+        if copy.is_foreign(&MBUFS) { Copied::Done(copy) } else { Copied::Unfit }
     }
 
     /// What the device is; `None` once it has disappeared.
@@ -385,36 +399,31 @@ impl Drop for Device {
     }
 }
 
-fn raw_of(foreign: Foreign) -> Raw {
-    let Foreign { object, base, start, len } = foreign;
-    Raw { object: object.as_ptr(), base: base.as_ptr(), start, len }
+/// What became of a frame that was to be copied into an mbuf.
+enum Copied {
+    Done(PacketBuf),
+    /// It is too long.
+    Unfit,
+    /// None is free now.
+    NoBuffer,
 }
 
-/// A received mbuf as a frame; one in several pieces, or one that others hold too, is copied.
-#[inline]
-fn frame(raw: &Raw) -> PacketBuf {
-    let (Some(object), base) = (NonNull::new(raw.object), NonNull::new(raw.base)) else {
-        unreachable!("DPDK received a frame without an mbuf")
-    };
-    match base {
-        // SAFETY: an mbuf in one piece that nobody else holds. Its memory was zero when it was
-        // mapped, the shim tells where the frame lies in it, and any thread may free an mbuf.
-        Some(base) => unsafe {
-            let Raw { start, len, .. } = *raw;
-            PacketBuf::from_foreign(Foreign { object, base, start, len }, &MBUFS)
-        },
-        None => copied(raw),
-    }
-}
-
+/// Puts copies in the place of frames in several pieces, or such that others hold too: of these the
+/// buffer has only the first piece.
 #[cold]
-fn copied(raw: &Raw) -> PacketBuf {
-    let mut buf = PacketBuf::default();
-    let room = buf.prepare(raw.len as usize);
-    // SAFETY: `room` has the frame's length, and the mbuf is ours to free.
-    unsafe {
-        weir_dpdk_copy(raw.object, room.as_mut_ptr());
-        weir_dpdk_free(raw.object);
+fn replace_odd(frames: &mut [PacketBuf], odd: u64) {
+    for (number, frame) in frames.iter_mut().enumerate() {
+        if odd >> number & 1 == 0 {
+            continue;
+        }
+        let mbuf = std::mem::take(frame);
+        let Ok(foreign) = mbuf.into_foreign(&MBUFS) else { continue };
+        let object = foreign.object.as_ptr();
+        // SAFETY: the mbuf is ours until it is freed here, and there is room for its frame.
+        unsafe {
+            let room = frame.prepare(weir_dpdk_len(object) as usize);
+            weir_dpdk_copy(object, room.as_mut_ptr());
+            weir_dpdk_free(object);
+        }
     }
-    buf
 }

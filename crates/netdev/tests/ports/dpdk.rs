@@ -108,7 +108,10 @@ mod with_dpdk {
         assert_eq!(counters.tx_packets, 2 * frames.len() as u64);
         assert_eq!(counters.rx_packets, counters.tx_packets);
         assert_eq!(counters.rx_bytes, counters.tx_bytes);
-        assert_eq!(ring.tx(&[frame(9_000, 1)]).unwrap(), 0, "no mbuf is that long");
+        assert_eq!(ring.tx(&[frame(9_000, 1), frame(60, 1)]).unwrap(), 2);
+        let counters = ring.counters();
+        assert_eq!(counters.tx_errors, 1, "no mbuf is that long");
+        assert_eq!(counters.tx_packets, 2 * frames.len() as u64 + 1);
     }
 
     fn frames_go_from_device_to_device() {

@@ -13,35 +13,43 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::PacketBuf;
+use super::{Block, PacketBuf};
 
 /// Own memory comes in multiples of a cache line and starts at one, so that a frame behind the
 /// usual headroom does too, and can be copied by whole lines.
 pub(super) const LINE: usize = 64;
 
 /// Who foreign memory goes back to: one constant for each kind of owner.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Owner {
     /// The bytes that belong to the buffer of this object, from its base on.
-    pub room: unsafe fn(object: NonNull<c_void>) -> u32,
+    pub room: unsafe extern "C" fn(object: NonNull<c_void>) -> u32,
     /// Takes the buffer of this object back; called once for each.
-    pub release: unsafe fn(object: NonNull<c_void>),
+    pub release: unsafe extern "C" fn(object: NonNull<c_void>),
 }
 
-/// A buffer of somebody else's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A buffer of somebody else's, laid out as every [`PacketBuf`] is, so that a driver can write and
+/// read many of them at once.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct Foreign {
-    /// What the owner knows the buffer by.
-    pub object: NonNull<c_void>,
     /// Where its memory begins.
     pub base: NonNull<u8>,
     /// Where the frame begins, in bytes from `base`.
     pub start: u32,
     /// The frame's length in bytes.
     pub len: u32,
+    /// What the owner knows the buffer by.
+    pub object: NonNull<c_void>,
+    /// Who it goes back to; `None` in a `PacketBuf` with memory of its own, which no driver makes.
+    pub owner: Option<&'static Owner>,
 }
 
-/// Memory with a frame somewhere in it.
+const _: () = assert!(size_of::<Foreign>() == size_of::<PacketBuf>());
+
+/// Memory with a frame somewhere in it. The fields are those of [`Foreign`].
+#[repr(C)]
 pub(super) struct Memory {
     base: NonNull<u8>,
     start: u32,
@@ -89,21 +97,28 @@ impl Memory {
     /// Takes over a buffer of somebody else's.
     ///
     /// # Safety
-    /// Until `owner.release` is called for the object, the `owner.room` bytes from `base` on are
-    /// initialised and read and written by nobody else; `start + len` is not more than the room;
-    /// `release` may be called on any thread.
-    pub(super) unsafe fn from_foreign(foreign: Foreign, owner: &'static Owner) -> Self {
-        let Foreign { object, base, start, len } = foreign;
-        Self { base, start, len, word: object.as_ptr(), owner: Some(owner) }
+    /// There is an owner. Until its `release` is called for the object, the `room` bytes from
+    /// `base` on are initialised and read and written by nobody else; `start + len` is not more
+    /// than the room; `release` may be called on any thread.
+    pub(super) unsafe fn from_foreign(foreign: Foreign) -> Self {
+        let Foreign { base, start, len, object, owner } = foreign;
+        Self { base, start, len, word: object.as_ptr(), owner }
     }
 
     /// The buffer of this owner, which from now on has to release it; else the memory again.
     pub(super) fn into_foreign(self, owner: &'static Owner) -> Result<Foreign, Self> {
-        let ours = self.owner.is_some_and(|held| std::ptr::eq(held, owner));
+        let ours = self.is_foreign(owner);
         let Some(object) = NonNull::new(self.word).filter(|_| ours) else { return Err(self) };
-        let foreign = Foreign { object, base: self.base, start: self.start, len: self.len };
+        let Self { base, start, len, owner, .. } = self;
+        let foreign = Foreign { base, start, len, object, owner };
         std::mem::forget(self);
         Ok(foreign)
+    }
+
+    /// Whether the memory is this owner's.
+    #[inline]
+    pub(super) fn is_foreign(&self, owner: &'static Owner) -> bool {
+        self.owner.is_some_and(|held| std::ptr::eq(held, owner))
     }
 
     /// Whether the memory is not somebody else's.
@@ -212,14 +227,86 @@ impl PacketBuf {
     /// the buffer is dropped, or when the frame grows out of it.
     ///
     /// # Safety
-    /// Until `owner.release` is called for the object, the `owner.room` bytes from `base` on are
-    /// initialised and read and written by nobody else; `start + len` is not more than the room;
-    /// `release` may be called on any thread.
+    /// There is an owner. Until its `release` is called for the object, the `room` bytes from
+    /// `base` on are initialised and read and written by nobody else; `start + len` is not more
+    /// than the room; `release` may be called on any thread.
     #[must_use]
     #[inline]
-    pub unsafe fn from_foreign(foreign: Foreign, owner: &'static Owner) -> Self {
+    pub unsafe fn from_foreign(foreign: Foreign) -> Self {
         // SAFETY: the caller promises the same.
-        Self { memory: unsafe { Memory::from_foreign(foreign, owner) } }
+        Self { memory: unsafe { Memory::from_foreign(foreign) } }
+    }
+
+    /// Appends the frames that `fill` writes: it gets room for `max` of them and returns how many
+    /// it has written from the front on.
+    ///
+    /// # Safety
+    /// What [`PacketBuf::from_foreign`] asks for holds for each of them, and there are at most
+    /// `max`.
+    #[inline]
+    pub unsafe fn extend_foreign(
+        frames: &mut Vec<Self>,
+        max: usize,
+        fill: impl FnOnce(*mut Foreign) -> usize,
+    ) {
+        frames.reserve(max);
+        let len = frames.len();
+        // SAFETY: the room behind the last frame was reserved.
+        let count = fill(unsafe { frames.as_mut_ptr().add(len) }.cast());
+        debug_assert!(count <= max, "{count} frames in the room for {max}");
+        // SAFETY: the caller has written `count` frames in the layout of a `PacketBuf`.
+        unsafe { frames.set_len(len + count) };
+    }
+
+    /// Removes the first `count` frames without dropping them: somebody else has taken them over.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[inline]
+    pub fn forget_front(frames: &mut Vec<Self>, count: usize) {
+        let left = frames.len().checked_sub(count);
+        let Some(left) = left else { panic!("{count} of {} frames", frames.len()) };
+        // SAFETY: the frames behind move to the front and are counted once; to forget is safe.
+        unsafe {
+            let front = frames.as_mut_ptr();
+            front.copy_from(front.add(count), left);
+            frames.set_len(left);
+        }
+    }
+
+    /// Moves the last `count` frames of `from`, or all, to the end of `to`; returns how many. One
+    /// copy of memory: moving them one by one takes 1 ns each, this 0.2 ns.
+    #[inline]
+    pub(super) fn move_last(from: &mut Vec<Self>, to: &mut Vec<Self>, count: usize) -> usize {
+        let count = count.min(from.len());
+        let kept = from.len() - count;
+        to.reserve(count);
+        // SAFETY: the frames leave `from` before they are counted in `to`, which has room.
+        unsafe {
+            from.set_len(kept);
+            let end = to.as_mut_ptr().add(to.len());
+            end.copy_from_nonoverlapping(from.as_ptr().add(kept), count);
+            to.set_len(to.len() + count);
+        }
+        count
+    }
+
+    /// As [`PacketBuf::assign_blocks`], where the buffer has memory of its own with room for them;
+    /// else false, and nothing has changed.
+    #[inline]
+    pub(super) fn copy_blocks(&mut self, start: usize, blocks: &[Block], len: usize) -> bool {
+        let whole = size_of_val(blocks);
+        debug_assert!(len <= whole, "{len} bytes in {} blocks", blocks.len());
+        if self.memory.owner.is_some() || self.memory.word.addr() < start + whole {
+            return false;
+        }
+        // SAFETY: own memory with at least `start + whole` bytes, borrowed for writing.
+        unsafe {
+            let to = self.memory.base.as_ptr().add(start).cast::<Block>();
+            to.copy_from_nonoverlapping(blocks.as_ptr(), blocks.len());
+        }
+        self.memory.set(start, len);
+        true
     }
 }
 
@@ -238,6 +325,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::{Foreign, LINE, Memory, Owner};
+    use crate::PacketBuf;
 
     /// A buffer as a driver might have it: memory, and how often it was taken back.
     struct Lent {
@@ -249,11 +337,11 @@ mod tests {
     static OURS: Owner = LENDER;
     static OTHER: Owner = LENDER;
 
-    unsafe fn room(_: NonNull<c_void>) -> u32 {
+    unsafe extern "C" fn room(_: NonNull<c_void>) -> u32 {
         256
     }
 
-    unsafe fn release(object: NonNull<c_void>) {
+    unsafe extern "C" fn release(object: NonNull<c_void>) {
         // SAFETY: the tests pass a `Lent` that lives longer than what they lend.
         let lent = unsafe { object.cast::<Lent>().as_ref() };
         lent.released.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +351,9 @@ mod tests {
         let object = NonNull::from(&mut *lent).cast();
         let base = NonNull::from(&mut lent.memory).cast();
         // SAFETY: 256 initialised bytes that the caller does not touch while they are lent.
-        unsafe { Memory::from_foreign(Foreign { object, base, start: 10, len: 4 }, &OURS) }
+        unsafe {
+            Memory::from_foreign(Foreign { base, start: 10, len: 4, object, owner: Some(&OURS) })
+        }
     }
 
     fn lent() -> Box<Lent> {
@@ -327,5 +417,31 @@ mod tests {
         let memory = lend(&mut lent);
         std::thread::spawn(move || drop(memory)).join().unwrap();
         assert_eq!(lent.released.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn frames_move_by_the_batch_and_each_is_dropped_once() {
+        let mut all: Vec<Box<Lent>> = (0..5).map(|_| lent()).collect();
+        let mut frames: Vec<PacketBuf> = Vec::new();
+        for lent in &mut all {
+            let Ok(foreign) = lend(lent).into_foreign(&OURS) else { panic!("ours") };
+            // SAFETY: the buffer was taken out and is whole.
+            unsafe {
+                PacketBuf::extend_foreign(&mut frames, 1, |room| {
+                    room.write(foreign);
+                    1
+                });
+            }
+        }
+        let mut last = vec![PacketBuf::from_slice(b"own")];
+        assert_eq!(PacketBuf::move_last(&mut frames, &mut last, 2), 2);
+        assert_eq!((frames.len(), last.len()), (3, 3));
+        PacketBuf::forget_front(&mut frames, 1);
+        assert_eq!(frames[1].bytes(), [7; 4]);
+        assert_eq!(PacketBuf::move_last(&mut frames, &mut last, 9), 2);
+        drop((frames, last));
+        let released: Vec<usize> =
+            all.iter().map(|lent| lent.released.load(Ordering::Relaxed)).collect();
+        assert_eq!(released, [0, 1, 1, 1, 1], "the first was forgotten");
     }
 }

@@ -7,15 +7,13 @@ use packet::{Batch, PacketBuf, Pool};
 use crate::error::PortError;
 use crate::port::{Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
-use crate::sys::dpdk::{BURST, Device};
+use crate::sys::dpdk::Device;
 
 /// A device that DPDK drives.
 pub(super) struct Dpdk {
     name: String,
     device: Device,
     counters: PortCounters,
-    /// For copies, where a caller keeps its frames.
-    copies: Vec<PacketBuf>,
 }
 
 impl Dpdk {
@@ -24,35 +22,34 @@ impl Dpdk {
         let name = spec.name().to_owned();
         let device = Device::open(&name)
             .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
-        Ok(Self { name, device, counters: PortCounters::default(), copies: Vec::new() })
+        Ok(Self { name, device, counters: PortCounters::default() })
+    }
+}
+
+impl Dpdk {
+    /// Sends a prefix and returns how many frames were taken.
+    fn send(&mut self, frames: &mut Vec<PacketBuf>, done: impl FnMut(PacketBuf)) -> usize {
+        let (sent, bytes, unfit) = self.device.tx(frames, done);
+        self.counters.tx_packets += sent as u64;
+        self.counters.tx_bytes += bytes;
+        self.counters.tx_errors += unfit;
+        sent + unfit as usize
     }
 }
 
 impl Port for Dpdk {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let (frames, _) = batch.parts_mut();
-        let start = frames.len();
-        let count = self.device.rx(frames, max);
-        let bytes: usize = frames.iter().skip(start).map(PacketBuf::len).sum();
+        let (count, bytes) = self.device.rx(frames, max);
         self.counters.rx_packets += count as u64;
-        self.counters.rx_bytes += bytes as u64;
+        self.counters.rx_bytes += bytes;
         Ok(count)
     }
 
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        let mut sent = 0;
-        for part in frames.chunks(BURST) {
-            self.copies.extend(part.iter().cloned());
-            let (count, bytes) = self.device.tx(&mut self.copies, drop);
-            self.copies.clear();
-            self.counters.tx_packets += count as u64;
-            self.counters.tx_bytes += bytes;
-            sent += count;
-            if count < part.len() {
-                break;
-            }
-        }
-        Ok(sent)
+        let mut copies: Vec<PacketBuf> = frames.to_vec();
+        let taken = self.send(&mut copies, drop);
+        Ok(taken)
     }
 
     fn tx_batch(
@@ -60,16 +57,7 @@ impl Port for Dpdk {
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
-        let mut taken = 0;
-        while !frames.is_empty() {
-            let offered = frames.len().min(BURST);
-            let (sent, bytes) = self.device.tx(frames, |buf| pool.give(buf));
-            self.counters.tx_packets += sent as u64;
-            self.counters.tx_bytes += bytes;
-            self.counters.tx_drops += (offered - sent) as u64;
-            taken += offered;
-        }
-        Ok(taken)
+        Ok(self.send(frames, |buf| pool.give(buf)))
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -97,7 +85,7 @@ impl Port for Dpdk {
         PortCounters {
             rx_drops: losses.rx_missed,
             rx_errors: losses.rx_errors,
-            tx_errors: losses.tx_errors,
+            tx_errors: self.counters.tx_errors + losses.tx_errors,
             ..self.counters
         }
     }

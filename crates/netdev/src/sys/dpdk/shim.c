@@ -16,12 +16,19 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-/* A frame as Rust sees it; the layout stands in src/sys/dpdk.rs too. */
+/* A frame's buffer as Rust lays it out: `packet::Foreign`. */
 struct weir_frame {
-    void *object;   /* the mbuf */
-    uint8_t *base;  /* where its memory begins; NULL for a frame that has to be copied out */
-    uint32_t start; /* where the frame begins, from base */
-    uint32_t len;   /* its length */
+    uint8_t *base;     /* where its memory begins */
+    uint32_t start;    /* where the frame begins, from base */
+    uint32_t len;      /* its length */
+    void *object;      /* the mbuf */
+    const void *owner; /* whose it is; another's is no mbuf */
+};
+
+/* What a burst was. */
+struct weir_burst {
+    uint64_t bytes;
+    uint64_t odd; /* bit n: frame n is in several pieces, or others hold it too */
 };
 
 struct weir_facts {
@@ -140,51 +147,68 @@ int weir_dpdk_start(uint16_t port, uint16_t queues, void *pool)
     return failed;
 }
 
-/* A frame in one piece that nobody else holds is handed over as it lies. */
-static inline void tell(struct weir_frame *out, struct rte_mbuf *m)
+static inline void tell(struct weir_frame *out, struct rte_mbuf *m, const void *owner)
 {
-    out->object = m;
-    out->len = m->pkt_len;
-    out->start = m->data_off;
     out->base = m->buf_addr;
-    if (unlikely(m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 || !RTE_MBUF_DIRECT(m)))
-        out->base = NULL;
+    out->start = m->data_off;
+    out->len = m->data_len;
+    out->object = m;
+    out->owner = owner;
 }
 
-uint16_t weir_dpdk_rx(uint16_t port, uint16_t queue, struct weir_frame *out, uint16_t max)
+/* A frame in one piece that nobody else holds is handed over as it lies; of others `odd` tells. */
+uint16_t weir_dpdk_rx(uint16_t port, uint16_t queue, struct weir_frame *out, uint16_t max,
+                      const void *owner, struct weir_burst *burst)
 {
     struct rte_mbuf *mbufs[64];
+    uint64_t bytes = 0, odd = 0;
     uint16_t count, i;
 
     know_thread();
     count = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(max, (uint16_t)64));
-    for (i = 0; i < count; i++)
-        tell(&out[i], mbufs[i]);
+    for (i = 0; i < count; i++) {
+        struct rte_mbuf *m = mbufs[i];
+
+        tell(&out[i], m, owner);
+        bytes += m->pkt_len;
+        if (unlikely(m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 || !RTE_MBUF_DIRECT(m)))
+            odd |= UINT64_C(1) << i;
+    }
+    burst->bytes = bytes;
+    burst->odd = odd;
     return count;
 }
 
-/* Sends a prefix; what is not sent still belongs to the caller. */
+/* Sends a prefix; what is not sent still belongs to the caller. Stops at a frame of others. */
 uint16_t weir_dpdk_tx(uint16_t port, uint16_t queue, const struct weir_frame *frames,
-                      uint16_t count)
+                      uint16_t count, const void *owner, struct weir_burst *burst)
 {
     struct rte_mbuf *mbufs[64];
-    uint16_t i;
+    uint64_t bytes = 0;
+    uint16_t i, sent;
 
     know_thread();
     count = RTE_MIN(count, (uint16_t)64);
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count && frames[i].owner == owner; i++) {
         struct rte_mbuf *m = frames[i].object;
 
         m->data_off = frames[i].start;
         m->data_len = frames[i].len;
         m->pkt_len = frames[i].len;
+        bytes += frames[i].len;
         mbufs[i] = m;
     }
-    return rte_eth_tx_burst(port, queue, mbufs, count);
+    count = i;
+    sent = rte_eth_tx_burst(port, queue, mbufs, count);
+    for (i = sent; i < count; i++)
+        bytes -= frames[i].len;
+    burst->bytes = bytes;
+    burst->odd = 0;
+    return sent;
 }
 
 /* An empty mbuf, or 0. */
-int weir_dpdk_alloc(void *pool, struct weir_frame *out)
+int weir_dpdk_alloc(void *pool, struct weir_frame *out, const void *owner)
 {
     struct rte_mbuf *m;
 
@@ -192,7 +216,7 @@ int weir_dpdk_alloc(void *pool, struct weir_frame *out)
     m = rte_pktmbuf_alloc(pool);
     if (m == NULL)
         return 0;
-    tell(out, m);
+    tell(out, m, owner);
     return 1;
 }
 
@@ -202,15 +226,14 @@ void weir_dpdk_free(void *object)
     rte_pktmbuf_free(object);
 }
 
-void weir_dpdk_free_bulk(void **objects, uint32_t count)
-{
-    know_thread();
-    rte_pktmbuf_free_bulk((struct rte_mbuf **)objects, count);
-}
-
 uint32_t weir_dpdk_room(const void *object)
 {
     return ((const struct rte_mbuf *)object)->buf_len;
+}
+
+uint32_t weir_dpdk_len(const void *object)
+{
+    return ((const struct rte_mbuf *)object)->pkt_len;
 }
 
 /* Copies a frame of any form; `to` has room for its length. */
