@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use resolve::{Config, PortConfig, default_control};
-pub use values::{Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Wire};
+pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Wire};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
 /// with the same name; flags win over the file.
@@ -130,6 +130,11 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "POLICY")]
     pub poll: Option<Poll>,
 
+    /// Which caches of decisions are used: off, or some of exact (the bytes of usual frames that the
+    /// tables look at) and flow (the fields of any frame) [default: exact,flow]
+    #[arg(long, value_name = "CACHE,..")]
+    pub caches: Option<Caches>,
+
     /// Description: manufacturer
     #[arg(long, value_name = "TEXT")]
     pub mfr_desc: Option<String>,
@@ -224,6 +229,7 @@ impl SwitchArgs {
             workers: self.workers.or(file.workers),
             worker_cores: either(self.worker_cores, file.worker_cores),
             poll: self.poll.or(file.poll),
+            caches: self.caches.or(file.caches),
             mfr_desc: self.mfr_desc.or(file.mfr_desc),
             hw_desc: self.hw_desc.or(file.hw_desc),
             sw_desc: self.sw_desc.or(file.sw_desc),

@@ -4,6 +4,7 @@
 //! the subcommands of `weir ctl` and the requests of the socket at once.
 
 mod answer;
+mod caches;
 mod client;
 mod command;
 mod protocol;

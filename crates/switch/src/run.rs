@@ -242,7 +242,7 @@ fn make_bridge(
             cpu: config.worker_cores.get(index).copied(),
             poll: config.poll,
             clock,
-            forwarding: forwarding(config.forward, control.as_ref(), index),
+            forwarding: forwarding(config, control.as_ref(), index),
             ports,
             inbox: Arc::clone(&inboxes[index]),
             outbox: Arc::clone(outbox),
@@ -254,13 +254,15 @@ fn make_bridge(
     Ok((bridge, workers))
 }
 
-fn forwarding(forward: Forward, control: Option<&Control>, index: usize) -> Forwarding {
-    match (forward, control) {
+fn forwarding(config: &Config, control: Option<&Control>, index: usize) -> Forwarding {
+    match (config.forward, control) {
         (Forward::Wire(wire), _) => Forwarding::Wire(wire),
         (Forward::Openflow, Some(control)) => {
             // Nobody outside knows the seed, which keeps packets from being chosen to collide.
             let seed = RandomState::new().hash_one(index);
-            Forwarding::Tables(Box::new(control.forwarder(index, seed)))
+            let mut forwarder = control.forwarder(index, seed);
+            forwarder.set_caches(config.caches.0);
+            Forwarding::Tables(Box::new(forwarder))
         }
         (Forward::Openflow, None) => Forwarding::Wire(Wire::Io),
     }

@@ -7,7 +7,7 @@ use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
-use super::{ConfigError, FailMode, Forward, Poll, SwitchArgs};
+use super::{Caches, ConfigError, FailMode, Forward, Poll, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
@@ -63,6 +63,8 @@ pub struct Config {
     pub worker_cores: Vec<usize>,
     /// How they wait.
     pub poll: Poll,
+    /// Which caches they use.
+    pub caches: Caches,
     /// The description.
     pub desc: SwitchDesc,
 }
@@ -233,6 +235,7 @@ impl SwitchArgs {
             workers: self.workers.unwrap_or(1).into(),
             worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
             poll: self.poll.unwrap_or_default(),
+            caches: self.caches.unwrap_or_default(),
             desc: SwitchDesc {
                 mfr_desc: text(&self.mfr_desc, "Weir"),
                 hw_desc: text(&self.hw_desc, "user space"),

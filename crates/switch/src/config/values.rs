@@ -2,6 +2,7 @@
 //!
 //! A value that cannot be is refused here, with what is allowed; nothing is opened.
 
+use std::fmt;
 use std::str::FromStr;
 
 use netdev::PortSpec;
@@ -19,7 +20,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Dpid, PortArg, Endpoint, FailMode, Forward, Poll);
+from_text!(Caches, Dpid, PortArg, Endpoint, FailMode, Forward, Poll);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +190,46 @@ impl FromStr for Forward {
     }
 }
 
+/// Which caches of decisions are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches(pub datapath::fast::Caches);
+
+/// The word for no cache.
+const NO_CACHE: &str = "off";
+
+impl FromStr for Caches {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut caches = datapath::fast::Caches { exact: false, flow: false };
+        if text == NO_CACHE {
+            return Ok(Self(caches));
+        }
+        for name in text.split(',') {
+            match name.trim() {
+                "exact" => caches.exact = true,
+                "flow" => caches.flow = true,
+                other => {
+                    let told = format!("unknown cache {other:?}; use off, exact, flow or both");
+                    return Err(told);
+                }
+            }
+        }
+        Ok(Self(caches))
+    }
+}
+
+impl fmt::Display for Caches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.0.exact, self.0.flow) {
+            (true, true) => "exact,flow",
+            (true, false) => "exact",
+            (false, true) => "flow",
+            (false, false) => NO_CACHE,
+        })
+    }
+}
+
 /// How forwarding threads wait for frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poll {
@@ -230,7 +271,7 @@ fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{Forward, Poll};
+    use super::{Caches, Forward, Poll};
 
     #[test]
     fn names_lead_back() {
@@ -240,6 +281,11 @@ mod tests {
         for (name, value) in Poll::NAMES {
             assert_eq!((value.name(), name.parse()), (name, Ok(value)));
         }
+        for name in ["exact,flow", "exact", "flow", "off"] {
+            assert_eq!(name.parse::<Caches>().unwrap().to_string(), name);
+        }
+        let told = "exact,off".parse::<Caches>().unwrap_err();
+        assert_eq!(told, "unknown cache \"off\"; use off, exact, flow or both");
         let told = "fast".parse::<Poll>().unwrap_err();
         assert_eq!(told, "unknown polling policy \"fast\"; use one of: adaptive, busy");
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::protocol::Request as Asked;
 use super::server::Lines;
-use super::{Command, Line, show, value, workers};
+use super::{Command, Line, caches, show, value, workers};
 use crate::agent::Agent;
 use crate::bridge::Listed;
 use crate::config::Forward;
@@ -144,6 +144,7 @@ async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
         }
         Command::Trace { in_port, frame } => show::trace(agent, in_port, frame).await.map(one),
         Command::Workers => workers::workers(agent).await,
+        Command::Caches { set } => caches::caches(agent, set.as_deref()).await,
         Command::Counters => {
             show::counters(agent).await.map(|rows| records_of(rows, show::counter))
         }

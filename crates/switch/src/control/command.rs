@@ -79,6 +79,12 @@ pub enum Command {
     },
     /// The forwarding threads: their ports, and how they spend their time
     Workers,
+    /// How the caches of decisions do; or which are used from now on
+    Caches {
+        /// off, or some of exact and flow with a comma between
+        #[serde(default)]
+        set: Option<String>,
+    },
     /// Every counter and drop reason by name
     Counters,
 }

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::answer::{Record, Records, gone, records_of};
+use super::caches;
 use crate::agent::Agent;
 use crate::worker::{PortPlace, Reading, WorkerState};
 
@@ -72,6 +73,9 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
         shown(shares.tx_ns, 1.0, ""),
         figures.timed_packets,
     );
+    if let Some((_, forwarder)) = &state.forwarder {
+        text += &format!("\n  {}", caches::hits_text(forwarder));
+    }
     text += &format!(
         "\n  idle {}, asleep {} of the time; {} sleeps, {} commands",
         shown(shares.idle, 100.0, " %"),
@@ -103,7 +107,9 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
             json!({ "port_no": port.number.0, "spec": port.spec, "leaves_by": leaves_by })
         })
         .collect();
+    let decided = state.forwarder.as_ref().map(|(set, figures)| caches::value(*set, figures));
     json!({
+        "caches": decided,
         "worker": state.index,
         "cpu": state.cpu,
         "forward": forward,
@@ -143,7 +149,8 @@ mod tests {
     #[test]
     fn what_was_never_counted_is_a_dash_and_null() {
         let figures = Reading::default();
-        let state = WorkerState { index: 0, cpu: None, ports: Vec::new(), figures };
+        let state =
+            WorkerState { index: 0, cpu: None, ports: Vec::new(), figures, forwarder: None };
         let record = record(&state, "io", "busy");
         assert!(record.text.contains("receiving -"), "{}", record.text);
         assert!(record.value["batch_size"].is_null());
@@ -161,7 +168,8 @@ mod tests {
             asleep_ns: 400,
             ..Reading::default()
         };
-        let state = WorkerState { index: 3, cpu: Some(1), ports: Vec::new(), figures };
+        let state =
+            WorkerState { index: 3, cpu: Some(1), ports: Vec::new(), figures, forwarder: None };
         let record = record(&state, "io", "busy");
         assert_eq!(record.value["batch_size"], 32.0);
         assert_eq!(record.value["ns_per_packet"]["rx"], 2.5);

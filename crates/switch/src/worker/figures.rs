@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use datapath::fast::{Caches, ForwarderFigures};
 use openflow::PortNo;
 
 /// One round of so many is timed by stages.
@@ -97,6 +98,8 @@ pub(crate) struct WorkerState {
     pub(crate) ports: Vec<PortPlace>,
     /// Its figures.
     pub(crate) figures: Reading,
+    /// Those of its forwarder, and the caches that this uses; none on a wire.
+    pub(crate) forwarder: Option<(Caches, ForwarderFigures)>,
 }
 
 /// Where a port is served.

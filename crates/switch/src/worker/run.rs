@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datapath::Nanos;
-use datapath::fast::Forwarder;
+use datapath::fast::{Caches, Forwarder};
 use netdev::PortCounters;
 use netdev::sys::event::wait;
 use openflow::PortNo;
@@ -113,8 +113,24 @@ impl Worker {
                 .filter(|_| is_wire)
                 .map(|other| other.number),
         };
-        let ports = slots.iter().enumerate().map(place).collect();
-        WorkerState { index: self.index, cpu: self.cpu, ports, figures: self.figures.read() }
+        WorkerState {
+            index: self.index,
+            cpu: self.cpu,
+            ports: slots.iter().enumerate().map(place).collect(),
+            figures: self.figures.read(),
+            forwarder: match &self.forwarding {
+                Forwarding::Tables(forwarder) => Some((forwarder.caches(), forwarder.figures())),
+                Forwarding::Wire(_) => None,
+            },
+        }
+    }
+
+    /// Says which caches are to be used from now on.
+    pub(crate) fn set_caches(&mut self, caches: Caches) {
+        match &mut self.forwarding {
+            Forwarding::Tables(forwarder) => forwarder.set_caches(caches),
+            Forwarding::Wire(_) => {}
+        }
     }
 
     /// What its ports' devices have counted, and the frames that found no room at them.

@@ -86,3 +86,31 @@ fn tables_are_not_asked_for_on_a_wire() {
     let error = switch::parse_config("forward = \"io\"\nlisten = [\"punix:/x\"]").unwrap_err();
     assert!(error.to_string().contains("no controller can be had"), "{error}");
 }
+
+#[test]
+fn caches_are_switched_and_change_nothing() {
+    let switch = Switch::start(2, "caches = \"exact\"\nworkers = 2");
+    let mut controller = switch.controller(Version::V1_3);
+    let matching = openflow::Match::any().with(openflow::Field::EthDst, 0x0200_0000_0002);
+    controller.send(&add_flow(1, matching, vec![openflow::Action::output(openflow::PortNo(2))]));
+    controller.barrier();
+    let (mut a, mut b) = (switch.host(1), switch.host(2));
+    for set in ["exact", "off", "flow", "exact,flow"] {
+        let (success, out, err) = switch.ctl(&["caches", set, "--json"]);
+        assert!(success, "{err}");
+        assert_eq!(out.lines().count(), 2);
+        for line in out.lines() {
+            let told: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(told["in_use"], set);
+        }
+        for number in 0..50 {
+            a.send(&frame(number));
+            assert_eq!(b.receive(), frame(number));
+        }
+    }
+    let (success, _, err) = switch.ctl(&["caches", "all"]);
+    assert!(!success && err.contains("unknown cache"), "{err}");
+    let (success, out, _) = switch.ctl(&["dump-flows"]);
+    assert!(success && out.contains("n_packets=200"), "{out}");
+    switch.stop();
+}
