@@ -23,6 +23,7 @@
 
 mod burst;
 mod chunked;
+mod filter;
 mod group;
 mod hash;
 mod index;
@@ -38,6 +39,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use packet::FlowKey;
 
+use self::filter::Filter;
 use self::group::{Groups, Known};
 use self::hash::Secrets;
 use self::list::List;
@@ -76,6 +78,7 @@ pub struct Classifier {
     always: BTreeMap<u64, EntryId>,
     list: List,
     groups: Groups,
+    filter: Filter,
     /// Behind a record: the entries of the same mask and value with higher ranks.
     shadows: HashMap<u32, BTreeMap<u64, EntryId>>,
     /// Exact groups that may be worth merging, now that there are coarser ones.
@@ -100,6 +103,7 @@ impl Classifier {
             always: BTreeMap::new(),
             list: List::default(),
             groups: Groups::default(),
+            filter: Filter::default(),
             shadows: HashMap::new(),
             debts: Vec::new(),
             len: 0,
@@ -151,6 +155,7 @@ impl Classifier {
                 + self.records.bytes()
                 + self.masks.bytes()
                 + self.list.bytes()
+                + self.filter.bytes()
                 + groups
                 + shadows,
         }
@@ -165,11 +170,12 @@ impl Classifier {
     pub fn lookup(&self, key: &FlowKey) -> Option<EntryId> {
         let mut best = self.always.first_key_value().map(|(rank, id)| (*rank, *id));
         let rank_of = |best: Option<(u64, EntryId)>| best.map_or(u64::MAX, |(rank, _)| rank);
+        let possible = self.filter.possible(key);
         for group in self.groups.in_order() {
             if rank_of(best) <= group.best {
                 break;
             }
-            if group.bits.present & !key.present() != 0 {
+            if possible >> group.number & 1 == 0 || group.bits.present & !key.present() != 0 {
                 continue;
             }
             let hash = self.secrets.of_masked(key, &group.bits.words);

@@ -8,7 +8,7 @@
 use packet::FlowKey;
 
 use super::Classifier;
-use super::group::Group;
+use super::group::{GROUPS_MAX, Group};
 use super::hash::masked;
 use super::index::Probe;
 use super::records::{Line, NOWHERE};
@@ -90,7 +90,11 @@ impl Classifier {
         for key in work.keys {
             work.present &= key.present();
         }
-        self.ask_groups(&mut work);
+        if self.filter.is_active() {
+            self.ask_possible(&mut work);
+        } else {
+            self.ask_groups(&mut work);
+        }
         self.ask_list(&mut work);
         for at in &work.asked[..work.asked_len] {
             let at = usize::from(*at) % BURST;
@@ -104,19 +108,48 @@ impl Classifier {
             if !is_worth {
                 return;
             }
-            match (group.bits.words.len(), group.is_exact) {
-                (1, true) => self.ask_exact::<1>(group, work, open),
-                (2, true) => self.ask_exact::<2>(group, work, open),
-                (3, true) => self.ask_exact::<3>(group, work, open),
-                (4, true) => self.ask_exact::<4>(group, work, open),
-                (5, true) => self.ask_exact::<5>(group, work, open),
-                (6, true) => self.ask_exact::<6>(group, work, open),
-                (1, _) => self.ask_mixed::<1>(group, work, open),
-                (2, _) => self.ask_mixed::<2>(group, work, open),
-                (3, _) => self.ask_mixed::<3>(group, work, open),
-                (4, _) => self.ask_mixed::<4>(group, work, open),
-                _ => self.ask_wide(group, work, open),
+            self.ask(group, work, open);
+        }
+    }
+
+    /// Asks the groups that the filter finds possible.
+    fn ask_possible<'a>(&'a self, work: &mut Work<'a>) {
+        let mut keys = [[0_u8; BURST]; GROUPS_MAX];
+        let mut lens = [0_u8; GROUPS_MAX];
+        for at in &work.asked[..work.asked_len] {
+            let key = &work.keys[usize::from(*at)];
+            let mut possible = self.filter.possible(key) & self.groups.numbers;
+            while possible != 0 {
+                let group = possible.trailing_zeros() as usize % GROUPS_MAX;
+                keys[group][usize::from(lens[group]) % BURST] = *at;
+                lens[group] += 1;
+                possible &= possible - 1;
             }
+        }
+        for group in self.groups.in_order() {
+            let number = usize::from(group.number) % GROUPS_MAX;
+            let len = usize::from(lens[number]);
+            let (open, _) = work.open_of(group, &keys[number][..len.min(BURST)]);
+            if open != 0 {
+                self.ask(group, work, open);
+            }
+        }
+    }
+
+    /// Asks a group for the keys that are open.
+    fn ask<'a>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+        match (group.bits.words.len(), group.is_exact) {
+            (1, true) => self.ask_exact::<1>(group, work, open),
+            (2, true) => self.ask_exact::<2>(group, work, open),
+            (3, true) => self.ask_exact::<3>(group, work, open),
+            (4, true) => self.ask_exact::<4>(group, work, open),
+            (5, true) => self.ask_exact::<5>(group, work, open),
+            (6, true) => self.ask_exact::<6>(group, work, open),
+            (1, _) => self.ask_mixed::<1>(group, work, open),
+            (2, _) => self.ask_mixed::<2>(group, work, open),
+            (3, _) => self.ask_mixed::<3>(group, work, open),
+            (4, _) => self.ask_mixed::<4>(group, work, open),
+            _ => self.ask_wide(group, work, open),
         }
     }
 
@@ -198,16 +231,17 @@ impl Classifier {
         found: usize,
         meets: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
-        let candidates = &work.candidates[..found.min(CANDIDATES)];
-        for ((_, slot), line) in candidates.iter().zip(&mut work.lines) {
+        let Work { keys, best, id, candidates, lines, .. } = work;
+        let candidates = &candidates[..found.min(CANDIDATES)];
+        for ((_, slot), line) in candidates.iter().zip(lines.iter_mut()) {
             *line = self.records.get(*slot);
             prefetch(*line);
         }
-        for ((at, slot), line) in candidates.iter().zip(work.lines) {
+        for ((at, slot), line) in candidates.iter().zip(lines.iter()) {
             let at = usize::from(*at) % BURST;
-            let better = meets(work.keys, at, line, *slot) & (line.rank() < work.best[at]);
-            work.best[at] = if better { line.rank() } else { work.best[at] };
-            work.id[at] = if better { line.id() } else { work.id[at] };
+            let better = meets(keys, at, line, *slot) & (line.rank() < best[at]);
+            best[at] = if better { line.rank() } else { best[at] };
+            id[at] = if better { line.id() } else { id[at] };
         }
     }
 
@@ -244,8 +278,16 @@ impl Work<'_> {
             return (self.asked_len, true);
         }
         self.is_fresh = false;
+        let asked = self.asked;
+        self.open_of(group, &asked[..self.asked_len])
+    }
+
+    /// The same for some of the keys that are asked for.
+    #[inline(always)]
+    fn open_of(&mut self, group: &Group, asked: &[u8]) -> (usize, bool) {
+        let needed = group.bits.present;
         let (mut open, mut is_worth) = (0, false);
-        for at in &self.asked[..self.asked_len] {
+        for at in asked {
             let can_win = self.best[usize::from(*at) % BURST] > group.best;
             let key = &self.keys[usize::from(*at)];
             self.open[open % BURST] = *at;

@@ -67,6 +67,7 @@ pub(super) struct Known<'a> {
 /// One group.
 #[derive(Debug)]
 pub(super) struct Group {
+    pub(super) number: u8,
     pub(super) bits: Bits,
     /// Every entry has exactly the group's mask.
     pub(super) is_exact: bool,
@@ -78,8 +79,9 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(bits: Bits) -> Self {
+    fn new(number: u8, bits: Bits) -> Self {
         Self {
+            number,
             bits,
             is_exact: true,
             best: u64::MAX,
@@ -130,13 +132,15 @@ pub(super) struct Groups {
     all: Vec<Option<Group>>,
     /// Numbers of groups by falling priority of their best entry.
     pub(super) order: Vec<u8>,
+    /// One bit for each group.
+    pub(super) numbers: u64,
     /// Changes when a group comes or goes; never zero.
     pub(super) version: u64,
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { all: Vec::new(), order: Vec::new(), version: 1 }
+        Self { all: Vec::new(), order: Vec::new(), numbers: 0, version: 1 }
     }
 }
 
@@ -175,12 +179,13 @@ impl Groups {
         }
         let hole = self.all.iter().position(Option::is_none);
         let number = hole.unwrap_or(self.all.len());
-        let group = Some(Group::new(bits));
+        let group = Some(Group::new(number as u8, bits));
         match self.all.get_mut(number) {
             Some(place) => *place = group,
             None => self.all.push(group),
         }
         self.version += 1;
+        self.numbers |= 1 << number;
         self.order.push(number as u8);
         Some(number as u8)
     }
@@ -189,6 +194,7 @@ impl Groups {
     pub(super) fn take(&mut self, number: u8) -> Option<Group> {
         let group = self.all.get_mut(usize::from(number))?.take();
         self.order.retain(|held| *held != number);
+        self.numbers &= !(1 << number);
         self.version += 1;
         group
     }

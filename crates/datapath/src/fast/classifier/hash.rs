@@ -9,7 +9,7 @@ use packet::FlowKey;
 
 use crate::fast::pattern::MaskWord;
 
-const SECRETS: usize = packet::WORDS + 1;
+const SECRETS: usize = packet::WORDS + 2;
 
 /// The secrets of one classifier.
 #[derive(Debug)]
@@ -26,6 +26,11 @@ impl Secrets {
             mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
             mixed ^ mixed >> 31
         }))
+    }
+
+    /// A secret of its own for hashes of another kind.
+    pub(super) fn odd(&self) -> u64 {
+        self.0[SECRETS - 1] | 1
     }
 
     /// The hash of `N` masked words.

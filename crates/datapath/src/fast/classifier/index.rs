@@ -122,13 +122,14 @@ pub(super) struct Index {
     /// The power of two that is not below the number of buckets, minus one.
     mask: u32,
     len: u32,
+    merges: u32,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
         let mut buckets = Chunked::default();
         buckets.push(Bucket::default());
-        Self { buckets, overflow: Chunked::default(), overflow_free: 0, mask: 0, len: 0 }
+        Self { buckets, overflow: Chunked::default(), overflow_free: 0, mask: 0, len: 0, merges: 0 }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -186,9 +187,24 @@ impl Index {
 
     /// Every record, in no order.
     pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.buckets.len())
-            .flat_map(|at| self.chain(at))
-            .flat_map(|bucket| bucket.ways().filter(|(tag, _)| *tag != 0).map(|(_, slot)| slot))
+        (0..self.buckets.len()).flat_map(|at| self.slots_of(at))
+    }
+
+    /// Number of buckets.
+    pub(super) fn buckets(&self) -> u32 {
+        self.buckets.len()
+    }
+
+    /// How often two buckets became one: the only way for a record to come to a bucket of a lower
+    /// number.
+    pub(super) fn merges(&self) -> u32 {
+        self.merges
+    }
+
+    /// The records of one bucket.
+    pub(super) fn slots_of(&self, bucket: u32) -> impl Iterator<Item = u32> + '_ {
+        let ways = self.chain(bucket).flat_map(Bucket::ways);
+        ways.filter(|(tag, _)| *tag != 0).map(|(_, slot)| slot)
     }
 
     fn chain(&self, at: u32) -> impl Iterator<Item = &Bucket> {
@@ -322,6 +338,7 @@ impl Index {
     /// Takes the last bucket away; what it held goes back to where it came from.
     fn merge(&mut self) {
         let Some(mut bucket) = self.buckets.pop() else { return };
+        self.merges = self.merges.wrapping_add(1);
         let old = self.buckets.len() & self.mask >> 1;
         if self.buckets.len() <= self.mask.div_ceil(2) {
             self.mask >>= 1;

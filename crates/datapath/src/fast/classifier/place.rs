@@ -41,6 +41,14 @@ impl Classifier {
             self.place_in_group(slot);
         }
         self.pay_debt();
+        self.tend_filter();
+    }
+
+    /// Does a small part of the filter's work.
+    fn tend_filter(&mut self) {
+        let entries = self.len - self.always.len();
+        let known = Known { secrets: &self.secrets, masks: &self.masks, records: &self.records };
+        self.filter.step(&self.groups, known, entries, self.secrets.odd());
     }
 
     fn place_in_group(&mut self, slot: u32) {
@@ -90,6 +98,9 @@ impl Classifier {
 
     fn open(&mut self, bits: Bits, slot: u32, is_exact: bool) -> bool {
         let Some(group) = self.groups.add(bits) else { return false };
+        if let Some(group) = self.groups.get(group) {
+            self.filter.open(group.number, &group.bits);
+        }
         self.enter(group, slot, is_exact);
         if !is_exact {
             self.note_debts(group);
@@ -140,6 +151,9 @@ impl Classifier {
             group.is_exact &= is_exact;
             let hash = group.hash_of(known, slot);
             group.insert(known, hash, slot);
+            if let Some(held) = self.masks.held(self.records.get(slot).mask()) {
+                self.filter.enter(number, held.mask.words(), |at| self.records.word(slot, at));
+            }
             self.groups.count(number, rank, true);
         }
     }
@@ -220,7 +234,9 @@ impl Classifier {
             self.records.free(slot, pattern.value().len());
         }
         self.masks.leave(mask);
+        self.filter.leave();
         self.shrink();
+        self.tend_filter();
         true
     }
 

@@ -1,0 +1,260 @@
+//! Which groups can hold an entry for a key at all: one bit for each of them, from a few loads.
+//!
+//! An *atom* is some bits of one word that several groups contain: `/16` and `/24` of an address,
+//! say. For each atom a table tells, by a hash of these bits, which groups hold an entry with them;
+//! groups without the atom are always possible. The AND over the atoms leaves three groups of
+//! eighteen for a packet and a firewall list, and every probe that is not made saves 2-3 ns.
+//!
+//! A bit too many costs a probe and is harmless, so nothing is taken out of a table when an entry
+//! goes: now and then a new set of tables is filled, a bucket of entries with each change of the
+//! flow table, and takes the old one's place when it is complete. A bit too few would lose packets:
+//! whoever puts an entry into a group must call [`Filter::enter`].
+
+use openflow::field::FIELDS;
+use packet::FlowKey;
+
+use super::group::{Bits, GROUPS_MAX, Group, Groups, Known};
+use crate::fast::pattern::MaskWord;
+
+/// Groups from which on a filter pays, and below which it goes.
+const GROUPS_MIN: usize = 10;
+const GROUPS_AGAIN: usize = 6;
+/// Atoms of one filter.
+const ATOMS_MAX: usize = 6;
+/// An atom has at least so many bits.
+const BITS_MIN: u32 = 8;
+/// Places of an atom's table: at least twice the entries, until a table would not stay in a near
+/// cache.
+const PLACES_MIN: usize = 256;
+const PLACES_MAX: usize = 8192;
+
+/// Some bits of a word, and the groups that do not look at all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Atom {
+    word: u8,
+    bits: u64,
+    always: u64,
+}
+
+impl Atom {
+    fn is_within(&self, words: &[MaskWord]) -> bool {
+        words.iter().any(|word| word.index == self.word && self.bits & !word.bits == 0)
+    }
+}
+
+/// A set of tables.
+#[derive(Debug)]
+struct Tables {
+    atoms: Vec<Atom>,
+    /// For each atom as many words as there are places.
+    tables: Vec<u64>,
+    places: usize,
+    /// Bits to shift a hash by to get a place.
+    shift: u32,
+    secret: u64,
+    /// Entries when it was begun, and the groups then.
+    entries: usize,
+    version: u64,
+}
+
+impl Tables {
+    fn new(groups: &Groups, entries: usize, secret: u64) -> Self {
+        let places = (2 * entries).next_power_of_two().clamp(PLACES_MIN, PLACES_MAX);
+        let atoms = atoms_of(groups);
+        Self {
+            tables: vec![0; atoms.len() * places],
+            atoms,
+            places,
+            shift: 64 - places.trailing_zeros(),
+            secret: secret | 1,
+            entries,
+            version: groups.version,
+        }
+    }
+
+    #[inline(always)]
+    fn place(&self, value: u64) -> usize {
+        // The high half of a product with a secret depends on all bits of the value.
+        ((value ^ value >> 32).wrapping_mul(self.secret) >> self.shift) as usize
+    }
+
+    #[inline(always)]
+    fn possible(&self, key: &FlowKey) -> u64 {
+        let mut possible = u64::MAX;
+        for (atom, table) in self.atoms.iter().zip(self.tables.chunks_exact(self.places)) {
+            let value = key.words()[usize::from(atom.word)] & atom.bits;
+            possible &= table[self.place(value) % table.len()] | atom.always;
+        }
+        possible
+    }
+
+    fn enter(&mut self, group: u8, own: &[MaskWord], value: impl Fn(usize) -> u64) {
+        for number in 0..self.atoms.len() {
+            let atom = self.atoms[number];
+            let at = own.iter().position(|word| word.index == atom.word);
+            if let Some(at) = at
+                && atom.always >> group & 1 == 0
+            {
+                let place = self.place(value(at) & atom.bits);
+                self.tables[number * self.places + place] |= 1 << group;
+            }
+        }
+    }
+
+    /// A group is new under this number.
+    fn open(&mut self, group: u8, bits: &Bits) {
+        for atom in &mut self.atoms {
+            let has = atom.is_within(&bits.words);
+            atom.always = atom.always & !(1 << group) | u64::from(!has) << group;
+        }
+    }
+}
+
+/// The atoms that rule out most: many bits, in many groups.
+fn atoms_of(groups: &Groups) -> Vec<Atom> {
+    let mut atoms: Vec<(u32, Atom)> = Vec::new();
+    let mut offer = |word: u8, bits: u64| {
+        let atom = Atom { word, bits, always: u64::MAX };
+        let known = atoms.iter().any(|(_, held)| held.word == word && held.bits == bits);
+        if bits.count_ones() >= BITS_MIN && !known {
+            let has = groups.in_order().filter(|group| atom.is_within(&group.bits.words)).count();
+            atoms.push((has as u32 * bits.count_ones().min(24), atom));
+        }
+    };
+    for group in groups.in_order() {
+        for word in &group.bits.words {
+            for row in FIELDS {
+                let slot = FlowKey::slot(row.field);
+                let index = usize::from(word.index);
+                if slot.word == index || slot.bits > 64 && slot.word + 1 == index {
+                    let width = slot.bits.min(64);
+                    offer(word.index, word.bits & (u64::MAX >> (64 - width)) << slot.shift);
+                }
+            }
+        }
+    }
+    atoms.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let mut atoms: Vec<Atom> = atoms.into_iter().take(ATOMS_MAX).map(|(_, atom)| atom).collect();
+    for atom in &mut atoms {
+        for number in 0..GROUPS_MAX as u8 {
+            let has = groups.get(number).is_some_and(|group| atom.is_within(&group.bits.words));
+            atom.always &= !(u64::from(has) << number);
+        }
+    }
+    atoms
+}
+
+/// Tables that are being filled: how far it is.
+#[derive(Debug)]
+struct Build {
+    tables: Tables,
+    group: u8,
+    bucket: u32,
+    /// Merges of buckets that the group at hand had had when its first bucket was read.
+    merges: u32,
+}
+
+/// The filter of a classifier, if it pays.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    current: Option<Tables>,
+    next: Option<Box<Build>>,
+    /// Entries that went since the current tables were begun.
+    gone: usize,
+}
+
+impl Filter {
+    pub(super) fn is_active(&self) -> bool {
+        self.current.is_some()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let next = self.next.as_ref().map(|build| &build.tables);
+        self.current.iter().chain(next).map(|tables| tables.tables.len() * 8).sum()
+    }
+
+    /// The groups that can hold an entry for the key.
+    #[inline(always)]
+    pub(super) fn possible(&self, key: &FlowKey) -> u64 {
+        self.current.as_ref().map_or(u64::MAX, |tables| tables.possible(key))
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Tables> {
+        self.current.iter_mut().chain(self.next.as_mut().map(|build| &mut build.tables))
+    }
+
+    /// An entry with this mask and value is in a group now.
+    pub(super) fn enter(&mut self, group: u8, own: &[MaskWord], value: impl Fn(usize) -> u64) {
+        for tables in self.all() {
+            tables.enter(group, own, &value);
+        }
+    }
+
+    /// There is a new group.
+    pub(super) fn open(&mut self, group: u8, bits: &Bits) {
+        for tables in self.all() {
+            tables.open(group, bits);
+        }
+    }
+
+    /// An entry is gone.
+    pub(super) fn leave(&mut self) {
+        self.gone += 1;
+    }
+
+    /// Does a small part of what is to be done.
+    pub(super) fn step(&mut self, groups: &Groups, known: Known<'_>, entries: usize, secret: u64) {
+        if let Some(build) = &mut self.next {
+            if build.step(groups, known) {
+                self.current = self.next.take().map(|build| build.tables);
+            }
+            return;
+        }
+        if groups.len() < GROUPS_AGAIN {
+            self.current = None;
+        }
+        if groups.len() >= GROUPS_MIN && self.is_outdated(groups, entries) {
+            let tables = Tables::new(groups, entries, secret);
+            self.gone = 0;
+            self.next = Some(Box::new(Build { tables, group: 0, bucket: 0, merges: 0 }));
+        }
+    }
+
+    fn is_outdated(&self, groups: &Groups, entries: usize) -> bool {
+        let Some(tables) = &self.current else { return true };
+        let is_small = entries > 2 * tables.entries && tables.places < PLACES_MAX;
+        is_small || tables.version != groups.version || self.gone > entries / 2 + PLACES_MIN
+    }
+}
+
+impl Build {
+    /// Reads one bucket, and says whether it was the last.
+    fn step(&mut self, groups: &Groups, known: Known<'_>) -> bool {
+        while usize::from(self.group) < GROUPS_MAX {
+            if let Some(group) = groups.get(self.group) {
+                // A merge moves entries to a bucket that may have been read already.
+                if self.merges != group.index.merges() {
+                    self.bucket = 0;
+                    self.merges = group.index.merges();
+                }
+                if self.bucket < group.index.buckets() {
+                    self.read(group, known);
+                    return false;
+                }
+            }
+            self.group += 1;
+            self.bucket = 0;
+        }
+        true
+    }
+
+    fn read(&mut self, group: &Group, known: Known<'_>) {
+        for slot in group.index.slots_of(self.bucket) {
+            if let Some(held) = known.masks.held(known.records.get(slot).mask()) {
+                let value = |at| known.records.word(slot, at);
+                self.tables.enter(self.group, held.mask.words(), value);
+            }
+        }
+        self.bucket += 1;
+    }
+}
