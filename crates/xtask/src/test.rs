@@ -5,6 +5,7 @@
 //! leave a test out silently: what a run cannot do (without root, without a peer) is said loudly.
 
 mod cargo;
+mod datapath;
 mod demo;
 mod leftovers;
 mod peers;
@@ -37,6 +38,9 @@ pub(crate) struct Options {
     /// Seconds for each fuzz target
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     fuzz_seconds: u32,
+    /// Packets on which the fast datapath is compared with the reference
+    #[arg(long, value_name = "PACKETS", default_value_t = 10_000_000)]
+    differential_packets: u64,
 }
 
 /// What the steps know.
@@ -45,6 +49,7 @@ struct Context {
     is_root: bool,
     install: bool,
     fuzz_seconds: u32,
+    differential_packets: u64,
     mark: String,
 }
 
@@ -109,11 +114,18 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", what: "house rules and crate graph", run: run_tidy },
     Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
     Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
+    Step {
+        name: "sameness",
+        what: "the fast datapath against the reference, on random packets",
+        run: datapath::sameness,
+    },
+    Step { name: "model", what: "shared counters, by a model checker", run: datapath::model },
     Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
     Step { name: "docs", what: "the documentation's printed parts", run: run_docs },
     Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
     Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
+    Step { name: "mininet", what: "weir in Mininet", run: suites::mininet },
     Step {
         name: "demo",
         what: "the demo of the README: whole, stopped, without root",
@@ -144,6 +156,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
         is_root: is_root(),
         install: !options.no_install,
         fuzz_seconds: options.fuzz_seconds,
+        differential_packets: options.differential_packets,
         mark: format!("{}-{}", std::process::id(), seconds_since_epoch()),
     };
     let before = leftovers::Snapshot::take();
@@ -268,6 +281,7 @@ mod tests {
             list: false,
             no_install: true,
             fuzz_seconds: 1,
+            differential_packets: 1,
         };
         let error = run(Path::new("."), &options).unwrap_err().to_string();
         assert!(error.contains("no step `nonsense`; there are peers, fmt"), "{error}");

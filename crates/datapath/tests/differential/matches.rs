@@ -112,3 +112,15 @@ pub(crate) fn reshaped(shape: &Match, key: &FlowKey) -> Option<Match> {
     }
     matching.check_prerequisites().ok().map(|()| matching)
 }
+
+/// A prefix of one of the packet's fields with what it requires, or of no bits where the packet
+/// does not have the field.
+pub(crate) fn prefix(field: Field, key: &FlowKey, rng: &mut Rng) -> Match {
+    let mut matching = Match::any();
+    if key.has(field) {
+        let mask = field.full_mask() << rng.below(1 + u64::from(field.row().bits));
+        matching.set(field, key.get(field), mask);
+        close(&mut matching, key, rng);
+    }
+    matching
+}

@@ -91,6 +91,14 @@ fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), D
     Err(format!("{what}\n  reference: {expected:?}\n  fast:      {found:?}"))
 }
 
+/// Lists row by row, so that the first row that differs is told and not all.
+fn same_rows<T: PartialEq + Debug>(what: &str, rows: (Vec<T>, Vec<T>)) -> Result<(), Difference> {
+    for (expected, found) in rows.0.iter().zip(&rows.1) {
+        same(what, expected, found)?;
+    }
+    same(what, rows.0, rows.1)
+}
+
 /// Runs a scenario; the place of the step at which something differs, and what.
 pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<(), (usize, Difference)> {
     let config: Config = scenario.config.clone();
@@ -222,19 +230,18 @@ impl Pair<'_> {
         let (r, f, now) = (&self.reference, &self.fast, self.now);
         let all = FlowStatsRequest::all();
         same("counters", r.counters(), f.counters())?;
-        same("tables", r.table_stats(), f.table_stats())?;
-        let flows = (r.flow_stats(&all, now), f.flow_stats(&all, now));
-        for (expected, found) in flows.0.iter().flatten().zip(flows.1.iter().flatten()) {
-            same("flow", expected, found)?;
-        }
-        same("flows", flows.0, flows.1)?;
+        same_rows("table", (r.table_stats(), f.table_stats()))?;
+        let flows = |dp: &dyn Datapath| dp.flow_stats(&all, now).unwrap_or_default();
+        same_rows("flow", (flows(r), flows(f)))?;
         same("some flows", r.flow_stats(request, now), f.flow_stats(request, now))?;
         same("aggregate", r.aggregate_stats(request), f.aggregate_stats(request))?;
-        same("groups", r.group_stats(GroupId::ALL, now), f.group_stats(GroupId::ALL, now))?;
+        let groups = |dp: &dyn Datapath| dp.group_stats(GroupId::ALL, now);
+        same_rows("group", (groups(r), groups(f)))?;
         same("group descriptions", r.group_desc(), f.group_desc())?;
         same("meters", r.meter_stats(MeterId::ALL, now), f.meter_stats(MeterId::ALL, now))?;
         same("meter settings", r.meter_config(MeterId::ALL), f.meter_config(MeterId::ALL))?;
-        same("ports", r.port_stats(PortNo::ANY, now), f.port_stats(PortNo::ANY, now))?;
+        let ports = |dp: &dyn Datapath| dp.port_stats(PortNo::ANY, now).unwrap_or_default();
+        same_rows("port", (ports(r), ports(f)))?;
         let queues = |dp: &dyn Datapath| dp.queue_stats(PortNo::ANY, QueueId::ALL, now);
         same("queues", queues(r), queues(f))?;
         same("port descriptions", r.ports(), f.ports())?;

@@ -9,7 +9,9 @@ use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
-use openflow::{Cookie, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, TableId, Version};
+use openflow::{
+    Cookie, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, TableId, Version,
+};
 use packet::{FlowKey, Meta, extract};
 
 use crate::frames::Universe;
@@ -69,6 +71,31 @@ fn size(rng: &mut Rng) -> Size {
     Size { entries, frames, rounds, batches: (packets / rounds / batch).max(1), batch }
 }
 
+/// What the entries have in common, so that every kind of table comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// Nothing.
+    Mixed,
+    /// The fields and the masks.
+    OneShape,
+    /// One field, under prefixes, the longer ones with higher priority.
+    Prefixes(Field),
+}
+
+fn style(rng: &mut Rng) -> Style {
+    match rng.weighted(&[60, 20, 20]) {
+        0 => Style::Mixed,
+        1 => Style::OneShape,
+        _ => Style::Prefixes(*rng.pick(&[
+            Field::Ipv4Dst,
+            Field::Ipv4Dst,
+            Field::Ipv4Src,
+            Field::Ipv6Dst,
+            Field::EthDst,
+        ])),
+    }
+}
+
 impl Scenario {
     pub(crate) fn new(seed: u64) -> Self {
         let mut maker = Maker::new(seed);
@@ -93,6 +120,7 @@ impl Scenario {
 struct Maker {
     rng: Rng,
     size: Size,
+    style: Style,
     config: Config,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
@@ -105,6 +133,7 @@ impl Maker {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let size = size(&mut rng);
+        let style = style(&mut rng);
         let universe = Universe::new(&mut rng);
         let frames: Vec<Vec<u8>> = (0..size.frames).map(|_| universe.frame(&mut rng)).collect();
         let key = |frame: &Vec<u8>| extract(frame, &Meta::port(PortNo(1)));
@@ -118,7 +147,7 @@ impl Maker {
         };
         let config = Config { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
-        Self { size, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
+        Self { size, style, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
     }
 
     fn begin(&mut self) {
@@ -197,8 +226,19 @@ impl Maker {
     /// Another match like one before, or a new one.
     fn matching(&mut self) -> (Match, FlowKey) {
         let key = self.key();
-        if !self.used.is_empty() && self.rng.percent(50) {
-            let (_, _, shape) = self.rng.pick(&self.used);
+        if let Style::Prefixes(field) = self.style
+            && self.rng.percent(90)
+        {
+            let matching = matches::prefix(field, &key, &mut self.rng);
+            return (matching, key);
+        }
+        let like = if self.style == Style::OneShape { 97 } else { 50 };
+        if !self.used.is_empty() && self.rng.percent(like) {
+            let one = self.style == Style::OneShape;
+            // The first ones are table-miss entries.
+            let mut shapes = self.used.iter().map(|used| &used.2);
+            let first = shapes.find(|shape| !shape.is_any()).filter(|_| one);
+            let shape = first.unwrap_or_else(|| &self.rng.pick(&self.used).2);
             if let Some(matching) = matches::reshaped(shape, &key) {
                 return (matching, key);
             }
@@ -244,7 +284,15 @@ impl Maker {
         let rng = &mut self.rng;
         flow_mod.table_id = rng_table;
         flow_mod.matching = matching;
-        flow_mod.priority = *rng.pick(&[0, 1, 1, 2, 3, 100, 0x8000, 0xffff]);
+        flow_mod.priority = match self.style {
+            Style::Prefixes(field) if rng.percent(95) => {
+                let mask = flow_mod.matching.get(field).map_or(0, |held| held.mask);
+                mask.count_ones() as u16
+            }
+            Style::Mixed | Style::OneShape | Style::Prefixes(_) => {
+                *rng.pick(&[0, 1, 1, 2, 3, 100, 0x8000, 0xffff])
+            }
+        };
         flow_mod.cookie = Cookie(rng.below(4));
         flow_mod.cookie_mask = if rng.percent(15) { rng.below(4) } else { 0 };
         if rng.percent(20) {

@@ -3,6 +3,8 @@
 //! Totals come from the lines that cargo's test runner prints. It must never call a run of no tests
 //! a success.
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
 use super::{Context, Tally};
@@ -33,8 +35,13 @@ pub(super) fn tests(context: &Context) -> Result<Tally> {
     if context.is_root {
         command.args(["--", "--include-ignored"]);
     }
+    counted(&mut command)
+}
+
+/// Runs a command of cargo's test runner and counts its tests.
+pub(super) fn counted(command: &mut Command) -> Result<Tally> {
     let mut totals = Totals::default();
-    let ended_well = shell::watch(&mut command, |line| totals.read(line))?;
+    let ended_well = shell::watch(command, |line| totals.read(line))?;
     if totals.passed + totals.failed == 0 {
         bail!("no test ran; see the messages above");
     }

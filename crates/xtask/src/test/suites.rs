@@ -35,6 +35,28 @@ pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     compare(&results, &expected)
 }
 
+/// `contrib/mininet`: the switch and the controller in Mininet, nothing dropped.
+pub(super) fn mininet(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !peers::installed("ethtool") || !context.install {
+        return Ok(Tally::left_out("Mininet is unpacked from Debian's packages"));
+    }
+    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let out = context.target().join("mininet");
+    let mut command = context.command(context.root.join("contrib/mininet/check.sh"));
+    command.arg("-o").arg(&out).arg(context.target().join("release/weir"));
+    command.env("CACHE", context.cache().join("weir-mininet"));
+    // A run that drops packets ends with a failure; the results name it.
+    let ended_well = shell::watch(&mut command, |_| {})?;
+    let results = out.join("results.jsonl");
+    let results = std::fs::read_to_string(&results).context("reading Mininet's results")?;
+    let mut tally = compare(&results, "")?;
+    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    Ok(tally)
+}
+
 /// Counts results; `expected` names the checks that may fail, one a line.
 fn compare(results: &str, expected: &str) -> Result<Tally> {
     let is_name = |line: &&str| !line.is_empty() && !line.starts_with('#');
