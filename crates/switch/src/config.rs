@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use resolve::{Config, PortConfig, default_control};
-pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Wire};
+pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, VlanArg, Wire};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
 /// with the same name; flags win over the file.
@@ -36,6 +36,12 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "KIND:NAME", value_parser = values::spec)]
     #[serde(deserialize_with = "values::optional_spec")]
     pub local: Option<PortSpec>,
+
+    /// How a port takes part in VLANs when NORMAL forwards: access:VID, trunk[:VIDS],
+    /// native-tagged:VID[:VIDS] or native-untagged:VID[:VIDS], for example 1=access:10 or
+    /// 2=trunk:10,20-29. Repeatable [default: a trunk of all]
+    #[arg(long, value_name = "N=VLANS")]
+    pub vlan: Vec<VlanArg>,
 
     /// A controller to connect to, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
@@ -208,6 +214,7 @@ impl SwitchArgs {
             dpid: self.dpid.or(file.dpid),
             port: either(self.port, file.port),
             local: self.local.or(file.local),
+            vlan: either(self.vlan, file.vlan),
             controller: either(self.controller, file.controller),
             listen: either(self.listen, file.listen),
             private_key: self.private_key.or(file.private_key),

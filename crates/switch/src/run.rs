@@ -221,7 +221,7 @@ fn make_bridge(
         settings: openflow::port::PortConfig::empty(),
     });
     let ports: Vec<PortFacts> = ports.collect();
-    let control = match config.forward {
+    let mut control = match config.forward {
         Forward::Openflow => Some(Control::new(
             datapath::Config {
                 n_tables: config.tables,
@@ -233,6 +233,11 @@ fn make_bridge(
         )),
         Forward::Wire(_) => None,
     };
+    if let Some(control) = &mut control {
+        for (port, vlans) in &config.vlans {
+            control.port_vlans(*port, vlans.clone());
+        }
+    }
     let inboxes = (0..config.workers).map(|_| Inbox::new().map(Arc::new));
     let inboxes = inboxes.collect::<io::Result<Vec<_>>>().map_err(failed("making an eventfd"))?;
     let spread = Spread::new(slots, &inboxes, counters);

@@ -255,6 +255,13 @@ mod tests {
             ("\ndpid = \"xyz\"\n", &["2:8: dpid: ", "1 to 16 hex digits"]),
             ("port = [\"1=null:a\", \"1=null:b\"]\n", &["1:21: port: ", "number 1 is given twice"]),
             ("port = [\"0=null:a\"]\n", &["1:9: port: port number", "must be 1 to"]),
+            ("port = [\"null:a\"]\nvlan = [\"1=acess:5\"]\n", &["2:9: vlan: ", "access:VID"]),
+            ("port = [\"null:a\"]\nvlan = [\"access:5\"]\n", &["names no port", "1=access:5"]),
+            ("port = [\"null:a\"]\nvlan = [\"2=trunk\"]\n", &["2:9: vlan: ", "no port 2"]),
+            (
+                "port = [\"null:a\"]\nvlan = [\"1=trunk\", \"1=trunk:5\"]\n",
+                &["2:20: vlan: ", "port 1 is given twice"],
+            ),
             ("port = [\"1=nul:a\"]\n", &["1:9: port: ", "unknown port kind \"nul\"", "null"]),
             ("port = [\"1=null:a?x=1\"]\n", &["port: ", "no option \"x\""]),
             ("port = \"1=null:a\"\n", &["1:8: port: ", "expected a sequence"]),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use channel::{Endpoint, TlsFiles};
+use datapath::PortVlans;
 use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
@@ -25,6 +26,8 @@ pub struct Config {
     pub dpid: Option<DatapathId>,
     /// The ports, by number; `LOCAL` is last when there is one.
     pub ports: Vec<PortConfig>,
+    /// How ports take part in VLANs, by number, where that is set.
+    pub vlans: Vec<(PortNo, PortVlans)>,
     /// Controllers to connect to.
     pub controllers: Vec<Endpoint>,
     /// Where controllers may connect to.
@@ -109,7 +112,8 @@ impl SwitchArgs {
         self.check_workers()?;
         self.check_endpoints()?;
         self.check_tls()?;
-        self.check_ports()
+        self.check_ports()?;
+        self.check_vlans()
     }
 
     fn check_workers(&self) -> Result<(), Problem> {
@@ -197,6 +201,21 @@ impl SwitchArgs {
         Ok(())
     }
 
+    fn check_vlans(&self) -> Result<(), Problem> {
+        let ports = self.numbered_ports();
+        for (index, vlan) in self.vlan.iter().enumerate() {
+            let number = vlan.number;
+            let at = |message: String| Problem { key: "vlan", index: Some(index), message };
+            if !ports.iter().any(|port| port.number == number) {
+                return Err(at(format!("there is no port {number}")));
+            }
+            if self.vlan.iter().take(index).any(|earlier| earlier.number == number) {
+                return Err(at(format!("port {number} is given twice")));
+            }
+        }
+        Ok(())
+    }
+
     fn versions(&self) -> Vec<Version> {
         if self.protocols.is_empty() { Version::ALL.to_vec() } else { self.protocols.clone() }
     }
@@ -214,6 +233,7 @@ impl SwitchArgs {
         Ok(Config {
             dpid: self.dpid.map(|dpid| dpid.0),
             ports: self.numbered_ports(),
+            vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
             controllers: self.controller.iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
             tls: self.tls_files(),

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use datapath::PortVlans;
 use netdev::PortSpec;
 use openflow::{DatapathId, PortNo, Version};
 use serde::de::{Deserialize, Deserializer, Error as _};
@@ -20,7 +21,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Caches, Dpid, PortArg, Endpoint, FailMode, Forward, Poll);
+from_text!(Caches, Dpid, PortArg, VlanArg, Endpoint, FailMode, Forward, Poll);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,31 @@ impl FromStr for PortArg {
             _ => (None, text),
         };
         Ok(Self { number, spec: spec(rest)? })
+    }
+}
+
+/// How the port of a number takes part in VLANs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VlanArg {
+    /// The port's number.
+    pub number: PortNo,
+    /// Its VLANs.
+    pub vlans: PortVlans,
+}
+
+impl FromStr for VlanArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, vlans) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text:?} names no port; write it in front, as 1={text}"))?;
+        let number = match number {
+            "LOCAL" => PortNo::LOCAL,
+            digits => port_number(digits)?,
+        };
+        let vlans = vlans.parse().map_err(|error: datapath::BadVlans| error.to_string())?;
+        Ok(Self { number, vlans })
     }
 }
 

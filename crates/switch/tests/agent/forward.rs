@@ -145,6 +145,24 @@ fn entries_expire_and_tell_when_they_were_asked_to() {
 }
 
 #[test]
+fn normal_keeps_vlans_apart_as_they_are_configured() {
+    let vlans = r#"vlan = ["1=access:10", "2=access:20", "3=native-untagged:10", "4=trunk:10"]"#;
+    let switch = Switch::start(4, vlans);
+    let mut hosts: Vec<_> = (1..=4).map(|port| switch.host(port)).collect();
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&add_flow(0, Match::any(), vec![Action::output(PortNo::NORMAL)]));
+    controller.barrier();
+    hosts[0].send(&frame(1));
+    assert_eq!(hosts[2].receive(), frame(1));
+    let tag = [0x81, 0, 0, 10];
+    let tagged = [&frame(1)[..12], &tag[..], &frame(1)[12..]].concat();
+    assert_eq!(hosts[3].receive(), tagged);
+    // Had the first frame gone to the other VLAN, it would be the first to come there.
+    controller.send(&packet_out(PortNo(2), frame(2)));
+    assert_eq!(hosts[1].receive(), frame(2));
+}
+
+#[test]
 fn a_local_port_is_there_when_it_is_configured() {
     let switch = Switch::start(1, "local = \"null:host\"");
     let mut controller = switch.controller(Version::V1_0);

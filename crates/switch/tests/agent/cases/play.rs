@@ -31,6 +31,9 @@ pub(super) fn obstacle(case: &Case) -> Option<&'static str> {
         {
             Some("a port that the switch does not have")
         }
+        Step::Port { words, .. } if words.iter().any(|word| word.starts_with("vlans=")) => {
+            Some("an option of the switch")
+        }
         Step::Port { words, .. }
             if words
                 .iter()
