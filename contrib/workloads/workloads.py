@@ -74,12 +74,12 @@ def port(rng, size):
     return ["in_port=1,actions=output:2"], flows_frames(1000, rng, size)
 
 
-def l2l3(n):
+def l2l3(n, flows=100_000):
     def make(rng, size):
         entries = [
             f"ip,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02,nw_src={dotted(s)},"
             f"nw_dst={dotted(d)},actions=output:2" for s, d in map(pair, range(n))]
-        return entries, flows_frames(min(n, 100_000), rng, size)
+        return entries, flows_frames(min(n, flows), rng, size)
     return make
 
 
@@ -164,8 +164,8 @@ PORTS = [22, 25, 53, 80, 110, 123, 143, 443, 993, 3306, 8080]
 
 
 def acl(n):
-    """n five-tuple entries in the manner of firewall lists: prefix pairs of many lengths, port values
-    or wildcards, distinct priorities; packets drawn from inside them."""
+    """n five-tuple entries in the manner of firewall lists: prefix pairs of many lengths, port
+    values or wildcards, distinct priorities; packets drawn from inside them."""
     def make(rng, size):
         lengths = [0, 8, 16, 20, 22, 24, 26, 28, 29, 30, 31, 32]
         weights = [6, 2, 8, 4, 4, 20, 4, 6, 4, 6, 4, 40]
@@ -199,8 +199,8 @@ def acl(n):
 
 
 def mask_flood(rng, size):
-    """The tuple-space attack: a small whitelist, and packets each of which differs from it at another
-    bit, so that a wildcard cache has to make a mask for each pair of prefix lengths."""
+    """The tuple-space attack: a small whitelist, and packets each of which differs from it at
+    another bit, so that a wildcard cache has to make a mask for each pair of prefix lengths."""
     entries = ["priority=9,tcp,nw_src=10.0.0.10,actions=output:2",
                "priority=8,tcp,tp_dst=80,actions=output:2",
                "priority=7,tcp,tp_src=12345,actions=output:2", "priority=1,actions=output:2"]
@@ -216,9 +216,11 @@ def mask_flood(rng, size):
 
 WORKLOADS = {
     "port": port, "l2l3-1k": l2l3(1000), "l2l3-10k": l2l3(10_000), "l2l3-100k": l2l3(100_000),
-    "l2l3-1m": l2l3(1_000_000), "one-field-61k": one_field_61k, "twelve-tuple-61k": twelve_tuple_61k,
+    "l2l3-1m": l2l3(1_000_000), "l2l3-1m-flows": l2l3(1_000_000, 1_000_000),
+    "one-field-61k": one_field_61k, "twelve-tuple-61k": twelve_tuple_61k,
     "tables64": tables64, "rewrite": rewrite, "vlan-to-mpls": vlan_to_mpls, "lpm-100k": lpm100k,
-    "acl-1k": acl(1000), "acl-10k": acl(10_000), "mask-flood": mask_flood, "l3v6-10k": l3v6(10_000),
+    "acl-1k": acl(1000), "acl-10k": acl(10_000), "mask-flood": mask_flood,
+    "l3v6-10k": l3v6(10_000),
 }
 
 

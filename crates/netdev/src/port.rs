@@ -36,9 +36,9 @@ pub trait Port: Send {
     /// [`PortError::Gone`] once the device has disappeared; other errors say what failed.
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError>;
 
-    /// Sends a prefix of `frames` in order and returns how many the port took, as [`Port::tx`] does;
-    /// what it took is gone from `frames`, and the buffers are in `pool` or with the port. A port
-    /// that sends memory of a device's own sends it without a copy only by this call.
+    /// Sends a prefix of `frames` in order and returns how many the port took, as [`Port::tx`]
+    /// does; what it took is gone from `frames`, and the buffers are in `pool` or with the port. A
+    /// port that sends memory of a device's own sends it without a copy only by this call.
     ///
     /// # Errors
     /// As [`Port::tx`]; what was not taken is still in `frames`.
