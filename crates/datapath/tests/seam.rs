@@ -2,6 +2,7 @@
 //! announced features against what runs, select groups, limits, traces.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use datapath::fast::Fast;
@@ -22,8 +23,17 @@ use openflow::{
 use packet::PacketBuf;
 use packet::build::{Frame, Ipv4};
 
-fn with_ports(config: Config) -> Reference {
-    let mut dp = Reference::new(config);
+thread_local! {
+    /// Whether [`with_ports`] makes fast datapaths.
+    static IS_FAST: Cell<bool> = const { Cell::new(false) };
+}
+
+fn with_ports(config: Config) -> Box<dyn Datapath> {
+    let mut dp: Box<dyn Datapath> = if IS_FAST.get() {
+        Box::new(Fast::new(config, 1))
+    } else {
+        Box::new(Reference::new(config))
+    };
     for number in 1..=4 {
         let state = PortState::LIVE;
         let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
@@ -32,16 +42,16 @@ fn with_ports(config: Config) -> Reference {
     dp
 }
 
-fn datapath() -> Reference {
+fn datapath() -> Box<dyn Datapath> {
     with_ports(Config::default())
 }
 
-fn add(dp: &mut Reference, text: &str) {
+fn add(dp: &mut dyn Datapath, text: &str) {
     let flow_mod = parse_flow_mod(text, FlowModCommand::Add).unwrap();
     dp.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
 }
 
-fn group(dp: &mut Reference, text: &str) {
+fn group(dp: &mut dyn Datapath, text: &str) {
     let group_mod = parse_group_mod(text, GroupModCommand::Add).unwrap();
     dp.group_mod(&group_mod, Nanos(0)).unwrap();
 }
@@ -52,7 +62,7 @@ fn udp(src_port: u16) -> Vec<u8> {
     frame.ipv4(ip).udp(src_port, 53).fill_to(64).build()
 }
 
-fn send(dp: &mut Reference, frame: &[u8]) -> Vec<Verdict> {
+fn send(dp: &mut dyn Datapath, frame: &[u8]) -> Vec<Verdict> {
     let mut out = Out::new();
     dp.process(PacketBuf::from_slice(frame), PortNo(1), Nanos(0), &mut out);
     out.drain().collect()
@@ -115,10 +125,10 @@ fn what_1_0_does_not_have_or_weir_does_not_offer_is_refused() {
 #[test]
 fn a_full_table_refuses_new_entries_and_takes_replacements() {
     let mut dp = with_ports(Config { max_entries: 2, ..Config::default() });
-    add(&mut dp, "in_port=1,actions=output:2");
-    add(&mut dp, "in_port=2,actions=output:1");
-    add(&mut dp, "in_port=2,actions=output:3");
-    add(&mut dp, "table=1,in_port=3,actions=output:3");
+    add(&mut *dp, "in_port=1,actions=output:2");
+    add(&mut *dp, "in_port=2,actions=output:1");
+    add(&mut *dp, "in_port=2,actions=output:3");
+    add(&mut *dp, "table=1,in_port=3,actions=output:3");
     let more = parse_flow_mod("in_port=3,actions=output:1", FlowModCommand::Add).unwrap();
     let refused = dp.flow_mod(&more, Version::V1_3, Nanos(0));
     assert_eq!(refused, Err(Error::FlowModTableFull));
@@ -127,10 +137,10 @@ fn a_full_table_refuses_new_entries_and_takes_replacements() {
 #[test]
 fn a_packet_in_says_where_it_comes_from() {
     let mut dp = datapath();
-    add(&mut dp, "table=0,actions=write_metadata:0x7,set_field:0x9->tunnel_id,goto_table:3");
-    add(&mut dp, "table=3,cookie=0xabc,actions=CONTROLLER:100");
+    add(&mut *dp, "table=0,actions=write_metadata:0x7,set_field:0x9->tunnel_id,goto_table:3");
+    add(&mut *dp, "table=3,cookie=0xabc,actions=CONTROLLER:100");
     let frame = udp(1000);
-    let verdicts = send(&mut dp, &frame);
+    let verdicts = send(&mut *dp, &frame);
     let (message, max_len) = packet_in(&verdicts);
     assert_eq!((message.reason, message.table_id), (PacketInReason::Action, TableId(3)));
     assert_eq!((message.cookie, max_len), (Cookie(0xabc), 100));
@@ -144,11 +154,11 @@ fn a_packet_in_says_where_it_comes_from() {
 #[test]
 fn the_action_set_remembers_who_wrote_an_output() {
     let mut dp = datapath();
-    add(&mut dp, "table=0,cookie=1,actions=write_actions(CONTROLLER),goto_table:1");
-    add(&mut dp, "table=1,priority=0,cookie=2,actions=clear_actions,goto_table:2");
-    add(&mut dp, "table=2,cookie=3,actions=write_actions(CONTROLLER),goto_table:3");
-    add(&mut dp, "table=3,priority=0,cookie=4,actions=");
-    let verdicts = send(&mut dp, &udp(1));
+    add(&mut *dp, "table=0,cookie=1,actions=write_actions(CONTROLLER),goto_table:1");
+    add(&mut *dp, "table=1,priority=0,cookie=2,actions=clear_actions,goto_table:2");
+    add(&mut *dp, "table=2,cookie=3,actions=write_actions(CONTROLLER),goto_table:3");
+    add(&mut *dp, "table=3,priority=0,cookie=4,actions=");
+    let verdicts = send(&mut *dp, &udp(1));
     let (message, _) = packet_in(&verdicts);
     assert_eq!((message.table_id, message.cookie), (TableId(2), Cookie(3)));
     assert_eq!(message.reason, PacketInReason::Action);
@@ -160,7 +170,7 @@ fn a_miss_goes_up_with_an_unknown_cookie() {
     let mut dp = datapath();
     dp.set_settings(settings);
     assert_eq!(dp.settings(), settings);
-    let verdicts = send(&mut dp, &udp(1));
+    let verdicts = send(&mut *dp, &udp(1));
     let (message, max_len) = packet_in(&verdicts);
     assert_eq!((message.reason, message.table_id), (PacketInReason::NoMatch, TableId(0)));
     assert_eq!((message.cookie, max_len), (Cookie(u64::MAX), 128));
@@ -182,8 +192,8 @@ fn a_packet_out_cannot_name_a_buffer() {
 #[test]
 fn queues_go_with_the_outputs_behind_them() {
     let mut dp = datapath();
-    add(&mut dp, "actions=output:2,set_queue:7,output:3,write_actions(output:4)");
-    let queues: Vec<Option<QueueId>> = send(&mut dp, &udp(1))
+    add(&mut *dp, "actions=output:2,set_queue:7,output:3,write_actions(output:4)");
+    let queues: Vec<Option<QueueId>> = send(&mut *dp, &udp(1))
         .into_iter()
         .map(|verdict| match verdict {
             Verdict::Output { queue, .. } => queue,
@@ -196,7 +206,7 @@ fn queues_go_with_the_outputs_behind_them() {
 }
 
 /// The port that each of many flows leaves by.
-fn spread(dp: &mut Reference) -> BTreeMap<u16, PortNo> {
+fn spread(dp: &mut dyn Datapath) -> BTreeMap<u16, PortNo> {
     let one = |src_port: u16| match send(dp, &udp(src_port)).as_slice() {
         [Verdict::Output { port, .. }] => (src_port, *port),
         other => panic!("{other:?}"),
@@ -210,26 +220,26 @@ fn a_select_group_keeps_flows_together_and_follows_weights_and_liveness() {
     let buckets = "bucket=weight:1,watch_port:2,actions=output:2,\
                    bucket=weight:2,watch_port:3,actions=output:3,\
                    bucket=weight:0,actions=output:4";
-    group(&mut dp, &format!("group_id=1,type=select,{buckets}"));
-    add(&mut dp, "actions=group:1");
-    let before = spread(&mut dp);
-    assert_eq!(before, spread(&mut dp), "a flow has changed its bucket");
+    group(&mut *dp, &format!("group_id=1,type=select,{buckets}"));
+    add(&mut *dp, "actions=group:1");
+    let before = spread(&mut *dp);
+    assert_eq!(before, spread(&mut *dp), "a flow has changed its bucket");
     let share = before.values().filter(|port| port.0 == 2).count();
     assert!((160..240).contains(&share), "{share} of 600 by port 2, expected about 200");
     assert!(before.values().all(|port| port.0 != 4), "a bucket of weight 0 was chosen");
 
     let down = PortDesc { port_no: PortNo(2), state: PortState::LINK_DOWN, ..PortDesc::default() };
     dp.port_set(down, Nanos(0));
-    assert!(spread(&mut dp).values().all(|port| port.0 == 3));
+    assert!(spread(&mut *dp).values().all(|port| port.0 == 3));
     let up = PortDesc { port_no: PortNo(2), state: PortState::LIVE, ..PortDesc::default() };
     dp.port_set(up, Nanos(0));
-    assert_eq!(before, spread(&mut dp));
+    assert_eq!(before, spread(&mut *dp));
 
     // A new bucket at the front takes flows to itself and moves none between the others.
     let wider = format!("group_id=1,type=select,bucket=weight:1,actions=output:4,{buckets}");
     let modify = parse_group_mod(&wider, GroupModCommand::Modify).unwrap();
     dp.group_mod(&modify, Nanos(0)).unwrap();
-    for (flow, port) in spread(&mut dp) {
+    for (flow, port) in spread(&mut *dp) {
         assert!(port.0 == 4 || port == before[&flow]);
     }
 }
@@ -272,16 +282,16 @@ fn group_mods_that_no_text_can_say_are_refused() {
 #[test]
 fn chained_groups_cannot_ask_for_endless_copies() {
     let mut dp = datapath();
-    group(&mut dp, "group_id=1,type=all,bucket=output:2,bucket=output:2");
+    group(&mut *dp, "group_id=1,type=all,bucket=output:2,bucket=output:2");
     for id in 2..=20 {
         let below = id - 1;
         group(
-            &mut dp,
+            &mut *dp,
             &format!("group_id={id},type=all,bucket=group:{below},bucket=group:{below}"),
         );
     }
-    add(&mut dp, "actions=group:20");
-    let verdicts = send(&mut dp, &udp(1));
+    add(&mut *dp, "actions=group:20");
+    let verdicts = send(&mut *dp, &udp(1));
     assert!(verdicts.len() < 10_000, "{}", verdicts.len());
     assert!(dp.counters().drops(DropReason::TooManyCopies) > 0);
 }
@@ -289,17 +299,17 @@ fn chained_groups_cannot_ask_for_endless_copies() {
 #[test]
 fn buckets_are_copies_and_their_number_is_bounded() {
     let mut dp = datapath();
-    group(&mut dp, &format!("group_id=1,type=all{}", ",bucket=output:2".repeat(1_000)));
+    group(&mut *dp, &format!("group_id=1,type=all{}", ",bucket=output:2".repeat(1_000)));
     let buckets = ",bucket=group:1".repeat(1_000);
-    group(&mut dp, &format!("group_id=2,type=all{buckets}"));
-    add(&mut dp, "actions=group:2");
-    let verdicts = send(&mut dp, &udp(1));
+    group(&mut *dp, &format!("group_id=2,type=all{buckets}"));
+    add(&mut *dp, "actions=group:2");
+    let verdicts = send(&mut *dp, &udp(1));
     assert!(verdicts.len() < 10_000, "{}", verdicts.len());
     assert!(dp.counters().drops(DropReason::TooManyCopies) > 0);
 }
 
 /// A chain of groups, each leading to the one before it by the text of its bucket.
-fn chain(dp: &mut Reference, length: u32, bucket: impl Fn(u32) -> String) {
+fn chain(dp: &mut dyn Datapath, length: u32, bucket: impl Fn(u32) -> String) {
     group(dp, "group_id=1,type=all,bucket=output:2");
     for id in 2..=length {
         group(dp, &format!("group_id={id},{}", bucket(id - 1)));
@@ -309,11 +319,11 @@ fn chain(dp: &mut Reference, length: u32, bucket: impl Fn(u32) -> String) {
 #[test]
 fn a_long_chain_of_groups_costs_its_packet_only() {
     let mut dp = datapath();
-    chain(&mut dp, 1_000, |below| format!("type=indirect,bucket=group:{below}"));
-    add(&mut dp, "in_port=1,actions=group:1000");
-    assert_eq!(send(&mut dp, &udp(1)), [Verdict::Drop { reason: DropReason::ChainTooLong }]);
-    add(&mut dp, "in_port=1,priority=40000,actions=group:32");
-    assert!(matches!(send(&mut dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
+    chain(&mut *dp, 1_000, |below| format!("type=indirect,bucket=group:{below}"));
+    add(&mut *dp, "in_port=1,actions=group:1000");
+    assert_eq!(send(&mut *dp, &udp(1)), [Verdict::Drop { reason: DropReason::ChainTooLong }]);
+    add(&mut *dp, "in_port=1,priority=40000,actions=group:32");
+    assert!(matches!(send(&mut *dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
 }
 
 #[test]
@@ -324,23 +334,23 @@ fn liveness_is_found_however_groups_watch_each_other() {
         format!("type=ff,{bucket},{bucket}")
     };
     // Nothing of the chain is live as long as port 9 is not there.
-    group(&mut dp, "group_id=1,type=ff,bucket=watch_port:9,output:2");
+    group(&mut *dp, "group_id=1,type=ff,bucket=watch_port:9,output:2");
     for id in 2..=300 {
-        group(&mut dp, &format!("group_id={id},{}", twice(id - 1)));
+        group(&mut *dp, &format!("group_id={id},{}", twice(id - 1)));
     }
-    add(&mut dp, "actions=group:300");
-    assert_eq!(send(&mut dp, &udp(1)), [Verdict::Drop { reason: DropReason::NoLiveBucket }]);
+    add(&mut *dp, "actions=group:300");
+    assert_eq!(send(&mut *dp, &udp(1)), [Verdict::Drop { reason: DropReason::NoLiveBucket }]);
     let state = PortState::LIVE;
     dp.port_set(PortDesc { port_no: PortNo(9), state, ..PortDesc::default() }, Nanos(0));
-    assert!(matches!(send(&mut dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
+    assert!(matches!(send(&mut *dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
 }
 
 #[test]
 fn reference_counts_name_entries_and_groups_that_lead_to_a_group() {
     let mut dp = datapath();
-    chain(&mut dp, 3, |_| "type=all,bucket=group:1,bucket=group:1".to_owned());
-    add(&mut dp, "in_port=1,actions=group:1,group:1,group:2");
-    add(&mut dp, "in_port=2,actions=group:1");
+    chain(&mut *dp, 3, |_| "type=all,bucket=group:1,bucket=group:1".to_owned());
+    add(&mut *dp, "in_port=1,actions=group:1,group:1,group:2");
+    add(&mut *dp, "in_port=2,actions=group:1");
     let counts = |id| -> Vec<u32> {
         dp.group_stats(id, Nanos(0)).iter().map(|stats| stats.ref_count).collect()
     };
@@ -351,8 +361,8 @@ fn reference_counts_name_entries_and_groups_that_lead_to_a_group() {
 #[test]
 fn removed_entries_carry_their_last_counters() {
     let mut dp = datapath();
-    add(&mut dp, "in_port=1,cookie=5,idle_timeout=7,send_flow_rem,actions=output:2");
-    send(&mut dp, &udp(1));
+    add(&mut *dp, "in_port=1,cookie=5,idle_timeout=7,send_flow_rem,actions=output:2");
+    send(&mut *dp, &udp(1));
     let removed = dp.expire(Nanos(7_500_000_000));
     let [gone] = removed.as_slice() else { panic!("{removed:?}") };
     assert!(gone.notify);
@@ -365,12 +375,13 @@ fn removed_entries_carry_their_last_counters() {
 #[test]
 fn table_mods_are_accepted_without_an_effect() {
     let mut dp = datapath();
-    let run = |dp: &mut Reference, table_id, config| dp.table_mod(&TableMod { table_id, config });
-    assert_eq!(run(&mut dp, TableId::ALL, 0), Ok(()));
-    assert_eq!(run(&mut dp, TableId(7), 3), Ok(()));
-    assert_eq!(run(&mut dp, TableId(7), 4), Err(Error::TableModBadConfig));
+    let run =
+        |dp: &mut dyn Datapath, table_id, config| dp.table_mod(&TableMod { table_id, config });
+    assert_eq!(run(&mut *dp, TableId::ALL, 0), Ok(()));
+    assert_eq!(run(&mut *dp, TableId(7), 3), Ok(()));
+    assert_eq!(run(&mut *dp, TableId(7), 4), Err(Error::TableModBadConfig));
     let mut small = with_ports(Config { n_tables: 2, ..Config::default() });
-    assert_eq!(run(&mut small, TableId(2), 0), Err(Error::TableModBadTable));
+    assert_eq!(run(&mut *small, TableId(2), 0), Err(Error::TableModBadTable));
 }
 
 #[test]
@@ -404,7 +415,7 @@ fn prerequisite(field: Field, matching: Match) -> Match {
 #[test]
 fn what_is_announced_is_accepted() {
     let mut dp = datapath();
-    group(&mut dp, "group_id=1,type=all,bucket=output:2");
+    group(&mut *dp, "group_id=1,type=all,bucket=output:2");
     let mut accept = |matching: Match, actions: Vec<Action>| {
         let mut flow_mod = FlowMod::new(FlowModCommand::Add);
         flow_mod.matching = matching;
@@ -449,9 +460,9 @@ fn what_is_announced_is_accepted() {
 #[test]
 fn a_trace_tells_the_way_and_changes_nothing() {
     let mut dp = datapath();
-    group(&mut dp, "group_id=1,type=indirect,bucket=output:3");
-    add(&mut dp, "table=0,priority=5,ip,actions=dec_ttl,pop_vlan,goto_table:1");
-    add(&mut dp, "table=1,cookie=0x7,actions=output:2,write_actions(group:1)");
+    group(&mut *dp, "group_id=1,type=indirect,bucket=output:3");
+    add(&mut *dp, "table=0,priority=5,ip,actions=dec_ttl,pop_vlan,goto_table:1");
+    add(&mut *dp, "table=1,cookie=0x7,actions=output:2,write_actions(group:1)");
     let trace = dp.trace(PacketBuf::from_slice(&udp(1)), PortNo(1), Nanos(0));
     let text = trace.to_string();
     let expected = [
@@ -563,4 +574,41 @@ fn a_table_that_is_gone_is_no_table() {
         let table_mod = TableMod { table_id: TableId(1), config: 0 };
         assert_eq!(dp.table_mod(&table_mod), Err(Error::TableModBadTable));
     }
+}
+
+macro_rules! fast_too {
+    ($($test:ident)+) => {
+        /// The same tests on the fast datapath.
+        mod fast {
+            $(#[test]
+            fn $test() {
+                super::IS_FAST.set(true);
+                super::$test();
+                super::IS_FAST.set(false);
+            })+
+        }
+    };
+}
+
+fast_too! {
+    flow_mods_that_no_text_can_say_are_refused
+    what_1_0_does_not_have_or_weir_does_not_offer_is_refused
+    a_full_table_refuses_new_entries_and_takes_replacements
+    a_packet_in_says_where_it_comes_from
+    the_action_set_remembers_who_wrote_an_output
+    a_miss_goes_up_with_an_unknown_cookie
+    a_packet_out_cannot_name_a_buffer
+    queues_go_with_the_outputs_behind_them
+    a_select_group_keeps_flows_together_and_follows_weights_and_liveness
+    group_mods_that_no_text_can_say_are_refused
+    chained_groups_cannot_ask_for_endless_copies
+    buckets_are_copies_and_their_number_is_bounded
+    a_long_chain_of_groups_costs_its_packet_only
+    liveness_is_found_however_groups_watch_each_other
+    reference_counts_name_entries_and_groups_that_lead_to_a_group
+    removed_entries_carry_their_last_counters
+    table_mods_are_accepted_without_an_effect
+    requests_for_tables_that_are_not_there_are_refused
+    what_is_announced_is_accepted
+    a_trace_tells_the_way_and_changes_nothing
 }

@@ -1,4 +1,4 @@
-//! Invariants of a datapath under random commands, packets and times, through the seam.
+//! Invariants of both datapaths under random commands, packets and times, through the seam.
 //!
 //! The universe is small on purpose: few tables, ports, priorities and addresses, so that random
 //! commands meet each other often. Nothing here may know how a datapath works inside.
@@ -8,6 +8,7 @@ mod random;
 
 use std::collections::BTreeMap;
 
+use datapath::fast::Fast;
 use datapath::{Counter, Datapath, DropReason, Nanos, Out, Reference, Verdict};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::{Action, Cookie, Instruction, Match, MeterId, PortNo, Version};
@@ -79,8 +80,9 @@ proptest! {
         entries in prop::collection::vec((0_u16..4, matching()), 0..16),
         frame in frame(),
         in_port in 1_u32..4,
+        fast in any::<bool>(),
     ) {
-        let mut dp = datapath();
+        let mut dp = datapath(fast);
         // Later equal entries replace earlier ones but keep their place.
         let mut model: Vec<(u16, Match, u64)> = Vec::new();
         for (index, (priority, matching)) in entries.into_iter().enumerate() {
@@ -107,19 +109,19 @@ proptest! {
     }
 
     #[test]
-    fn the_same_operations_give_the_same_results(ops in ops(40)) {
+    fn the_same_operations_give_the_same_results(ops in ops(40), fast in any::<bool>()) {
         let mut first = Vec::new();
         let mut second = Vec::new();
-        let mut dp = datapath();
-        run(&mut dp, &ops, |dp, op, now| first.push(carry_out(dp, op, now) + &state(dp, now)));
-        let mut dp = datapath();
-        run(&mut dp, &ops, |dp, op, now| second.push(carry_out(dp, op, now) + &state(dp, now)));
+        let mut dp = datapath(fast);
+        run(&mut *dp, &ops, |dp, op, now| first.push(carry_out(dp, op, now) + &state(dp, now)));
+        let mut dp = datapath(fast);
+        run(&mut *dp, &ops, |dp, op, now| second.push(carry_out(dp, op, now) + &state(dp, now)));
         assert_eq!(first, second);
     }
 
     #[test]
-    fn a_refused_command_changes_nothing(ops in ops(40)) {
-        run(&mut datapath(), &ops, |dp, op, now| {
+    fn a_refused_command_changes_nothing(ops in ops(40), fast in any::<bool>()) {
+        run(&mut *datapath(fast), &ops, |dp, op, now| {
             let is_command = matches!(op, Op::FlowMod(..) | Op::GroupMod(_) | Op::MeterMod(_));
             let before = state(dp, now);
             let counted = dp.counters().get(Counter::FlowModErrors);
@@ -133,10 +135,10 @@ proptest! {
     }
 
     #[test]
-    fn every_packet_has_a_verdict_a_trace_that_agrees_and_counters_that_add_up(ops in ops(60)) {
-        let mut dp = datapath();
+    fn every_packet_has_a_verdict_a_trace_that_agrees_and_counters_that_add_up(ops in ops(60), fast in any::<bool>()) {
+        let mut dp = datapath(fast);
         let mut tally: BTreeMap<&str, u64> = BTreeMap::new();
-        run(&mut dp, &ops, |dp, op, now| {
+        run(&mut *dp, &ops, |dp, op, now| {
             let mut out = Out::new();
             match op {
                 Op::Packet(port, frame) => {
@@ -185,8 +187,9 @@ proptest! {
     fn matches_of_a_table_are_the_packets_of_its_entries(
         flow_mods in prop::collection::vec(flow_mod(), 0..16),
         frames in prop::collection::vec(frame(), 0..16),
+        fast in any::<bool>(),
     ) {
-        let mut dp = datapath();
+        let mut dp = datapath(fast);
         for mut flow_mod in flow_mods {
             flow_mod.command = FlowModCommand::Add;
             flow_mod.flags = FlowModFlags::empty();
@@ -213,8 +216,9 @@ proptest! {
         hard_s in 0_u16..9,
         gaps_ns in prop::collection::vec(0_u64..3_000_000_000, 0..8),
         late_ns in any::<u32>(),
+        fast in any::<bool>(),
     ) {
-        let mut dp = datapath();
+        let mut dp = datapath(fast);
         let mut add = FlowMod::new(FlowModCommand::Add);
         add.idle_timeout_s = idle_s;
         add.hard_timeout_s = hard_s;
@@ -252,7 +256,8 @@ proptest! {
 }
 
 #[test]
-fn a_reference_is_a_datapath_that_can_move_to_a_thread() {
+fn both_are_datapaths_that_can_move_to_a_thread() {
     fn takes(_: Box<dyn Datapath>) {}
     takes(Box::new(Reference::new(datapath::Config::default())));
+    takes(Box::new(Fast::new(datapath::Config::default(), 1)));
 }
