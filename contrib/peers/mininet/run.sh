@@ -11,21 +11,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../lib.sh"
-
-# Mininet's clean-up ends processes by name and removes files of others; the namespaces do it here.
-defuse_cleanup() {
-  python3 - "$1" <<'PYTHON'
-import sys
-path = sys.argv[1]
-text = open(path).read()
-if "defused" not in text:
-    text = text.replace("def sh( cmd ):\n", "def sh( cmd ):\n    return ''  # defused\n", 1)
-    text = text.replace(
-        "def killprocs( pattern ):\n", "def killprocs( pattern ):\n    return  # defused\n", 1)
-    open(path, "w").write(text)
-PYTHON
-  grep -q defused "$1"
-}
+# shellcheck source=contrib/peers/mininet/unpack.sh
+. "$here/unpack.sh"
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out OFP=OpenFlow13 TOPOLOGIES='single,3 linear,4 tree,depth=2,fanout=3'
@@ -40,23 +27,8 @@ if [ "${1:-}" != --inner ]; then
   shift $((OPTIND - 1))
   mkdir -p "$OUT"
   OUT=$(cd "$OUT" && pwd)
-  CACHE=${CACHE:-$HOME/.cache/weir-mininet}
-  packages=(mininet openvswitch-testcontroller iperf net-tools cgroup-tools libcgroup2 socat)
-  if [ ! -x "$CACHE/x/usr/bin/mn" ]; then
-    mkdir -p "$CACHE"
-    (
-      cd "$CACHE"
-      apt-get download -qq "${packages[@]}"
-      for package in *.deb; do
-        dpkg -x "$package" x
-      done
-      rm -f x/usr/bin/telnet
-    )
-  fi
-  PYTHONPATH=$CACHE/x/usr/lib/python3/dist-packages
-  defuse_cleanup "$PYTHONPATH/mininet/clean.py"
-  PATH=$CACHE/x/usr/bin:$CACHE/x/bin:$CACHE/x/sbin:$CACHE/x/usr/sbin:$PATH
-  export OUT OFP TOPOLOGIES PATH PYTHONPATH
+  unpack_mininet
+  export OUT OFP TOPOLOGIES
   exec unshare --net --pid --mount --fork --mount-proc --kill-child bash "$0" --inner "$@"
 fi
 shift
