@@ -11,6 +11,7 @@ pub(in crate::fast) mod digest;
 mod emit;
 mod execute;
 mod figures;
+mod gather;
 mod live;
 mod memo;
 mod packet_out;
@@ -68,6 +69,10 @@ pub trait Sink {
     /// A packet or a copy goes nowhere. Its buffer comes by [`Sink::done`].
     fn dropped(&mut self, reason: DropReason);
 
+    /// A fragment is kept until the others of its packet have come. Its buffer comes by
+    /// [`Sink::done`].
+    fn held(&mut self) {}
+
     /// A buffer is no longer needed.
     fn done(&mut self, frame: PacketBuf);
 
@@ -111,6 +116,9 @@ const LINES_MAX: usize = 1 << 22;
 /// Programs and memos at most; beyond, all are forgotten and recorded again as they are needed.
 const PROGRAMS_MAX: usize = 1 << 16;
 
+/// Of so many batches the stages of one are measured.
+const MEASURED: u64 = 16;
+
 /// What the place of a decision about all packets of a port is called.
 const PORT_DIGEST: u128 = 0x706f_7274 << 96;
 
@@ -135,6 +143,8 @@ pub struct Forwarder {
     decided: Vec<Decided>,
     stages: Vec<Stage>,
     figures: ForwarderFigures,
+    /// Nanoseconds, while stages are measured.
+    clock: Option<fn() -> u64>,
 }
 
 impl Forwarder {
@@ -160,6 +170,7 @@ impl Forwarder {
             decided: Vec::new(),
             stages: Vec::new(),
             figures: ForwarderFigures::default(),
+            clock: None,
         }
     }
 
@@ -209,6 +220,11 @@ impl Forwarder {
         }
     }
 
+    /// Measures the stages of one batch of [`MEASURED`] by this clock, in nanoseconds.
+    pub fn measure_stages(&mut self, clock: Option<fn() -> u64>) {
+        self.clock = clock;
+    }
+
     /// Takes a batch of frames from one port; the list is empty afterwards.
     pub fn process_batch(
         &mut self,
@@ -231,19 +247,25 @@ impl Forwarder {
         if let Some(cell) = self.replica.port_cell(in_port) {
             cell.rx.add(packets, bytes);
         }
-        if !self.admit(frames, in_port, sink) {
+        if !self.admit(frames, in_port, sink) || !self.gather(frames, in_port, now, sink) {
             return;
         }
         if let Some(tail) = self.decide_by_port(packets, bytes, shortest, in_port, now) {
             return execute::end_all(&self.replica, tail, frames, now, sink);
         }
+        let clock = self.clock.filter(|_| self.figures.batches.is_multiple_of(MEASURED));
+        let begin = clock.map(|clock| clock());
         let mut decided = std::mem::take(&mut self.decided);
         decided.clear();
         for chunk in frames.chunks(BURST) {
             self.decide(chunk, in_port, now, &mut decided);
         }
+        let middle = clock.map(|clock| clock());
         self.execute(frames, &decided, in_port, now, sink);
         self.decided = decided;
+        if let (Some(clock), Some(begin), Some(middle)) = (clock, begin, middle) {
+            self.figures.stages(packets, [middle - begin, clock() - middle]);
+        }
     }
 
     /// What is to be done between batches: take over what changed.
@@ -254,7 +276,7 @@ impl Forwarder {
             self.replica.is_select_live = self.replica.has_select();
             let live = self.replica.live();
             if self.lives.set(live, self.replica.is_select_live) {
-                self.versions.change_all();
+                self.versions.set_live(|field| self.lives.has_all(field));
             }
             self.replica.is_dscp_live = self.lives.has(Field::IpDscp);
         }
@@ -265,6 +287,7 @@ impl Forwarder {
             self.memo.clear();
             self.versions.change_all();
         }
+        self.paths.sweep();
         let (replica, paths) = (&self.replica, &mut self.paths);
         self.cache.tend(|lost| {
             fold(replica, paths, lost);
@@ -307,7 +330,7 @@ impl Forwarder {
         let is_usable = self.lives.in_port_only
             && self.caches.exact
             && shortest >= ethernet::HEADER_LEN
-            && self.replica.settings.fragments == Fragments::Normal;
+            && self.replica.settings.fragments != Fragments::Drop;
         if !is_usable {
             return None;
         }

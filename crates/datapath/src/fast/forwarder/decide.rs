@@ -134,7 +134,8 @@ impl Forwarder {
         let epoch = self.versions.epoch;
         let mut line = self.cache.line(index);
         if line.stamp() != epoch {
-            if line.versions() != versions(&self.versions) {
+            let holds = self.versions.may_hold(line.stamp());
+            if !holds || line.versions() != versions(&self.versions) {
                 return None;
             }
             line.set_stamp(epoch);
@@ -204,7 +205,6 @@ impl Forwarder {
             let at = self.scratch.open[index].at;
             out[at] = self.conclude(index, &frames[at], in_port, now);
         }
-        self.paths.sweep();
     }
 
     /// What the second cache has for a key. The digest is kept for an insertion.

@@ -69,6 +69,14 @@ impl Figures {
         self.exact_hits += asked as u64 - misses;
     }
 
+    /// Adds what the stages of a batch took.
+    pub(super) fn stages(&mut self, packets: u64, ns: [u64; Stage::ALL.len()]) {
+        self.stage_packets += packets;
+        for (sum, ns) in self.stage_ns.iter_mut().zip(ns) {
+            *sum += ns;
+        }
+    }
+
     pub(super) fn flow(&mut self, is_hit: bool) {
         self.flow_hits += u64::from(is_hit);
         self.flow_misses += u64::from(!is_hit);

@@ -85,6 +85,11 @@ impl Lives {
         bits(&self.live, field) != 0
     }
 
+    /// Whether every bit of a field makes a difference.
+    pub(super) fn has_all(&self, field: Field) -> bool {
+        bits(&self.live, field) == field.full_mask()
+    }
+
     /// The words of a key that make a difference; the first tells which fields there are.
     pub(super) fn of_key<'a>(&self, key: &FlowKey, out: &'a mut [u64; WORDS + 1]) -> &'a [u64] {
         out[0] = key.present() & self.present;

@@ -6,11 +6,14 @@
 //! the version of the address, and of few others that share a place with it. Equal sums mean that
 //! nothing has changed for this packet, as versions only rise.
 //!
+//! Only values that are in the decision's digest as a whole count: packets that differ elsewhere
+//! share the decision. When other bits become live, all decisions end.
+//!
 //! An address that some entry writes before another table is looked up may be another one there
 //! than the packet came with, so such fields say nothing.
 
 use openflow::Field;
-use packet::header::{ipv4, ipv6};
+use packet::header::{ipv4, ipv6, vlan};
 use packet::{FlowKey, Network, Shape};
 
 use crate::fast::pattern::Pattern;
@@ -42,6 +45,10 @@ impl About {
 pub(super) struct Versions {
     /// Present state of everything; never zero.
     pub(super) epoch: u64,
+    /// The first epoch of the present live bits; decisions of earlier ones hold no longer.
+    first: u64,
+    /// Fields of which every bit is live: bit `field as u32`.
+    live: u64,
     all: u32,
     by_value: Vec<u32>,
     /// Fields that entries write before other tables are looked up: bit `field as u32`.
@@ -50,7 +57,14 @@ pub(super) struct Versions {
 
 impl Versions {
     pub(super) fn new() -> Self {
-        Self { epoch: 1, all: 0, by_value: vec![0; PLACES * KINDS.len()], written: 0 }
+        Self {
+            epoch: 1,
+            first: 1,
+            live: 0,
+            all: 0,
+            by_value: vec![0; PLACES * KINDS.len()],
+            written: 0,
+        }
     }
 
     /// What a change of an entry with this pattern is about.
@@ -102,6 +116,25 @@ impl Versions {
         self.change(About::ALL);
     }
 
+    /// Tells which fields are live as a whole, from now on: all decisions end.
+    pub(super) fn set_live(&mut self, is_live: impl Fn(Field) -> bool) {
+        let fields = KINDS.iter().flat_map(|fields| fields.iter());
+        let live = fields.filter(|field| is_live(**field));
+        self.live = live.fold(0, |live, field| live | 1 << *field as u32);
+        self.change_all();
+        self.first = self.epoch;
+    }
+
+    fn is_live(&self, field: Field) -> bool {
+        self.live >> field as u32 & 1 != 0
+    }
+
+    /// Whether a decision of an earlier epoch may hold still.
+    #[inline]
+    pub(super) fn may_hold(&self, stamp: u64) -> bool {
+        stamp >= self.first
+    }
+
     fn at(&self, kind: usize, value: u64) -> u32 {
         self.by_value.get(kind * PLACES + place(value)).copied().unwrap_or(0)
     }
@@ -110,7 +143,8 @@ impl Versions {
     pub(super) fn of_key(&self, key: &FlowKey) -> u32 {
         let mut sum = self.all;
         for (kind, fields) in KINDS.iter().enumerate() {
-            if let Some(field) = fields.iter().find(|field| key.has(**field)) {
+            let mut shown = fields.iter().filter(|field| self.is_live(**field));
+            if let Some(field) = shown.find(|field| key.has(**field)) {
                 sum = sum.wrapping_add(self.at(kind, fold(key.get(*field))));
             }
         }
@@ -121,24 +155,34 @@ impl Versions {
     pub(super) fn of_frame(&self, shape: Shape, frame: &[u8]) -> u32 {
         let l3 = shape.l3();
         let mut sum = self.all;
-        let mut add = |kind, value| sum = sum.wrapping_add(self.at(kind, value));
+        let mut add = |field, kind, at, len| {
+            if self.is_live(field) {
+                sum = sum.wrapping_add(self.at(kind, be(frame, at, len)));
+            }
+        };
+        add(Field::EthDst, 2, 0, 6);
+        add(Field::EthSrc, 3, 6, 6);
         match shape.network() {
             Network::Ipv4 => {
-                add(0, be(frame, l3 + ipv4::DST.start, 4));
-                add(1, be(frame, l3 + ipv4::SRC.start, 4));
+                add(Field::Ipv4Dst, 0, l3 + ipv4::DST.start, 4);
+                add(Field::Ipv4Src, 1, l3 + ipv4::SRC.start, 4);
             }
             Network::Ipv6 => {
-                let at = l3 + ipv6::DST.start;
-                add(0, be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32));
-                let at = l3 + ipv6::SRC.start;
-                add(1, be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32));
+                for (kind, field, at) in [
+                    (0, Field::Ipv6Dst, l3 + ipv6::DST.start),
+                    (1, Field::Ipv6Src, l3 + ipv6::SRC.start),
+                ] {
+                    if self.is_live(field) {
+                        let value = be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32);
+                        sum = sum.wrapping_add(self.at(kind, value));
+                    }
+                }
             }
             Network::Other | Network::Mpls | Network::Pbb | Network::Arp => {}
         }
-        add(2, be(frame, 0, 6));
-        add(3, be(frame, 6, 6));
-        if shape.is_tagged() {
-            add(4, be(frame, 14, 2) & 0x0fff | 0x1000);
+        if shape.is_tagged() && self.is_live(Field::VlanVid) {
+            let vid = be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000;
+            sum = sum.wrapping_add(self.at(4, vid));
         }
         sum
     }
@@ -182,6 +226,7 @@ mod tests {
     #[test]
     fn frames_and_their_keys_have_the_same_sum_after_any_change() {
         let mut versions = Versions::new();
+        versions.set_live(|_| true);
         let mut masks = Masks::default();
         let fields = [
             (Field::Ipv4Dst, 0x0a00_0002),

@@ -374,7 +374,7 @@ pub(super) fn refusal(fragments: Fragments, frame: &[u8]) -> Option<DropReason> 
     match (Layout::of(frame), fragments) {
         (None, _) => Some(DropReason::Malformed),
         (Some(layout), Fragments::Drop) if layout.fragment => Some(DropReason::Fragment),
-        (Some(_), Fragments::Drop | Fragments::Normal) => None,
+        (Some(_), Fragments::Drop | Fragments::Normal | Fragments::Reassemble) => None,
     }
 }
 
