@@ -28,6 +28,8 @@ pub enum Fragments {
     Normal,
     /// They are dropped as they come in.
     Drop,
+    /// They are put together, and the whole packet goes through the tables.
+    Reassemble,
 }
 
 /// What may change while the datapath runs.
@@ -103,6 +105,7 @@ impl Settings {
         let flags = match self.fragments {
             Fragments::Normal => 0,
             Fragments::Drop => 1,
+            Fragments::Reassemble => 2,
         };
         SwitchConfig { flags, miss_send_len: self.miss_send_len }
     }
@@ -110,11 +113,12 @@ impl Settings {
     /// Takes the settings of a set-config message.
     ///
     /// # Errors
-    /// `OFPSCFC_BAD_FLAGS` for anything but normal (0) and drop (1): Weir does not reassemble.
+    /// `OFPSCFC_BAD_FLAGS` for anything but normal (0), drop (1) and reassemble (2).
     pub fn set_switch_config(&mut self, asked: SwitchConfig) -> Result<(), Error> {
         self.fragments = match asked.flags {
             0 => Fragments::Normal,
             1 => Fragments::Drop,
+            2 => Fragments::Reassemble,
             _ => return Err(Error::SwitchConfigBadFlags),
         };
         self.miss_send_len = asked.miss_send_len;
@@ -129,12 +133,16 @@ mod tests {
     use openflow::message::SwitchConfig;
 
     #[test]
-    fn reassembly_is_refused_and_changes_nothing() {
+    fn unknown_flags_are_refused_and_change_nothing() {
         let mut settings = Settings::default();
-        settings.set_switch_config(SwitchConfig { flags: 1, miss_send_len: 9 }).unwrap();
-        assert_eq!(settings.fragments, Fragments::Drop);
-        let asked = SwitchConfig { flags: 2, miss_send_len: 7 };
-        assert_eq!(settings.set_switch_config(asked), Err(Error::SwitchConfigBadFlags));
-        assert_eq!(settings.switch_config(), SwitchConfig { flags: 1, miss_send_len: 9 });
+        for (flags, fragments) in
+            [(1, Fragments::Drop), (2, Fragments::Reassemble), (0, Fragments::Normal)]
+        {
+            settings.set_switch_config(SwitchConfig { flags, miss_send_len: 9 }).unwrap();
+            assert_eq!(settings.fragments, fragments);
+            let asked = SwitchConfig { flags: 3, miss_send_len: 7 };
+            assert_eq!(settings.set_switch_config(asked), Err(Error::SwitchConfigBadFlags));
+            assert_eq!(settings.switch_config(), SwitchConfig { flags, miss_send_len: 9 });
+        }
     }
 }

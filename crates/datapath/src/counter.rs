@@ -52,6 +52,12 @@ rows! {
         NoRecvStp "no_recv_stp" "The port it came in by takes no spanning tree (`NO_RECV_STP`).";
         Malformed "malformed" "It is shorter than an Ethernet header.";
         Fragment "fragment" "It is an IP fragment and fragments are set to be dropped.";
+        FragmentMalformed "fragment_malformed"
+            "It is a fragment that can be part of no packet, or not with the others.";
+        FragmentOverlap "fragment_overlap" "Fragments of its packet overlap (RFC 5722).";
+        FragmentDuplicate "fragment_duplicate" "It is a fragment that had come before.";
+        FragmentTimeout "fragment_timeout" "Fragments of its packet did not come in time.";
+        FragmentMemory "fragment_memory" "There was no room for all incomplete packets.";
         NoMatch "no_match" "No entry of a table matched, and the table has no table-miss entry.";
         NoOutput "no_output" "Its entries and its action set sent it nowhere.";
         Meter "meter" "A meter's drop band took it.";
@@ -77,6 +83,8 @@ rows! {
     /// What a datapath counts as a whole.
     pub enum Counter {
         Received "received" "Packets taken from ports, dropped ones included.";
+        FragmentsHeld "fragments_held" "Fragments kept until their packet is whole.";
+        Reassembled "reassembled" "Packets put together from fragments.";
         PacketOuts "packet_outs" "Packet-out messages that were carried out.";
         Outputs "outputs" "Packets handed to ports.";
         PacketIns "packet_ins" "Packets handed up for the controller.";

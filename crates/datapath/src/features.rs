@@ -21,6 +21,7 @@ pub fn capabilities(version: Version) -> Capabilities {
     let common = Capabilities::FLOW_STATS
         | Capabilities::TABLE_STATS
         | Capabilities::PORT_STATS
+        | Capabilities::IP_REASM
         | Capabilities::QUEUE_STATS;
     match version {
         Version::V1_0 => common | Capabilities::ARP_MATCH_IP,

@@ -17,6 +17,7 @@ mod macs;
 mod meters;
 mod pipeline;
 mod ports;
+mod reassembly;
 mod reference;
 mod seam;
 mod select;

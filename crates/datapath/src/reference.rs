@@ -39,6 +39,7 @@ use crate::macs::Macs;
 use crate::meters::Meters;
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
+use crate::reassembly::{Gathered, Reassembler, concerns};
 use crate::seam::{Datapath, Outcome, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -56,6 +57,7 @@ pub struct Reference {
     meters: Meters,
     ports: Ports,
     macs: Macs,
+    reassembler: Reassembler,
     counters: Counters,
 }
 
@@ -73,6 +75,7 @@ impl Reference {
             meters: Meters::default(),
             ports: Ports::default(),
             macs: Macs::default(),
+            reassembler: Reassembler::default(),
             counters: Counters::default(),
             config,
         }
@@ -80,6 +83,15 @@ impl Reference {
 
     fn all_tables(&self) -> std::ops::Range<u8> {
         0..self.config.n_tables
+    }
+}
+
+impl Reference {
+    /// Whether a frame is a fragment that its port lets in and that is to be put together.
+    fn lets_in(&self, frame: &PacketBuf, in_port: PortNo) -> bool {
+        let port = self.ports.get(in_port);
+        port.is_some_and(|port| port.refuses_rx(frame.bytes()).is_none())
+            && concerns(&self.settings, frame.bytes())
     }
 }
 
@@ -162,8 +174,14 @@ impl Datapath for Reference {
     }
 
     fn process(&mut self, frame: PacketBuf, in_port: PortNo, now: Nanos, out: &mut Out) {
+        let Gathered { fate, lost } = if self.lets_in(&frame, in_port) {
+            self.reassembler.gather(frame.bytes(), in_port, now)
+        } else {
+            Gathered::ITSELF
+        };
+        lost.into_iter().for_each(|(reason, amount)| self.counters.add_drops(reason, amount));
         let mut walk = Walk::new(self, now, out);
-        walk.ingress(frame, in_port);
+        walk.ingress(frame, in_port, fate);
         let effects = walk.finish();
         self.commit(effects, now);
     }
@@ -180,7 +198,12 @@ impl Datapath for Reference {
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
         let mut out = Out::new();
         let mut walk = Walk::new(self, now, &mut out).recording();
-        walk.ingress(frame, in_port);
+        let gathered = if self.lets_in(&frame, in_port) {
+            self.reassembler.clone().gather(frame.bytes(), in_port, now)
+        } else {
+            Gathered::ITSELF
+        };
+        walk.ingress(frame, in_port, gathered.fate);
         let steps = walk.into_steps();
         Trace { steps, verdicts: out.drain().collect() }
     }

@@ -29,6 +29,8 @@ pub enum Verdict {
         /// The bytes that the action asked for, or `miss_send_len`; for a switch that buffers.
         max_len: u16,
     },
+    /// It is a fragment and is kept until the others of its packet have come.
+    Held,
     /// It goes nowhere.
     Drop {
         /// Why.

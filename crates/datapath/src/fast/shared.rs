@@ -23,6 +23,7 @@ use super::op::{EntryId, Ticket};
 use crate::config::Config;
 use crate::counter::{Counter, Counters, DropReason};
 use crate::macs::Macs;
+use crate::reassembly::Reassembler;
 use crate::time::Nanos;
 
 /// The counters of all forwarders of a datapath.
@@ -30,6 +31,7 @@ use crate::time::Nanos;
 pub struct Shared {
     forwarders: Box<[Own]>,
     macs: Mutex<Macs>,
+    reassembler: Mutex<Reassembler>,
 }
 
 impl Shared {
@@ -38,7 +40,7 @@ impl Shared {
     pub(crate) fn new(forwarders: usize, config: &Config) -> Self {
         let own = || Own::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| own()).collect();
-        Self { forwarders, macs: Mutex::default() }
+        Self { forwarders, macs: Mutex::default(), reassembler: Mutex::default() }
     }
 
     /// How many forwarders there are.
@@ -58,6 +60,12 @@ impl Shared {
     /// Runs `inner` on the addresses that `NORMAL` knows.
     pub(crate) fn with_macs<T>(&self, inner: impl FnOnce(&mut Macs) -> T) -> T {
         inner(&mut self.macs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs `inner` on the fragments that are kept: those of one packet may come to several
+    /// forwarders.
+    pub(crate) fn with_reassembler<T>(&self, inner: impl FnOnce(&mut Reassembler) -> T) -> T {
+        inner(&mut self.reassembler.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The number of the last op that every forwarder has applied.

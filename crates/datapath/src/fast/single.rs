@@ -145,6 +145,10 @@ impl Sink for Verdicts<'_> {
         self.0.push(Verdict::Drop { reason });
     }
 
+    fn held(&mut self) {
+        self.0.push(Verdict::Held);
+    }
+
     fn done(&mut self, _frame: PacketBuf) {}
 
     fn spare(&mut self) -> PacketBuf {

@@ -1,12 +1,15 @@
-//! Flow expiry (clause 5.5): exact to the nanosecond of the time that is given.
+//! Expiry of flow entries (clause 5.5) and of fragments: exact to the nanosecond of the time that is given.
 
 use super::Reference;
+use crate::counter::DropReason;
 use crate::seam::Removed;
 use crate::time::Nanos;
 
 impl Reference {
     /// Removes the entries whose timeout has passed, table by table.
     pub(super) fn run_expiry(&mut self, now: Nanos) -> Vec<Removed> {
+        let fragments = self.reassembler.expire(now);
+        self.counters.add_drops(DropReason::FragmentTimeout, fragments);
         let tables = 0..self.config.n_tables;
         self.remove(tables, now, |entry| entry.expired(now))
     }

@@ -19,6 +19,7 @@ use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
 use crate::counter::{Counter, DropReason};
 use crate::meters::remarked;
+use crate::reassembly::Fate;
 use crate::time::Nanos;
 use crate::trace::Step;
 use crate::verdict::{Out, Verdict};
@@ -144,8 +145,8 @@ impl<'a> Walk<'a> {
         self.give(Verdict::Drop { reason });
     }
 
-    /// Takes a frame from a port.
-    pub(crate) fn ingress(&mut self, frame: PacketBuf, in_port: PortNo) {
+    /// Takes a frame from a port; `fate` says what became of it as a fragment.
+    pub(crate) fn ingress(&mut self, frame: PacketBuf, in_port: PortNo, fate: Fate) {
         let packet = Packet::new(frame, in_port);
         self.effect(Effect::Count(Counter::Received));
         self.effect(Effect::Received { port: in_port, bytes: packet.bytes() });
@@ -158,14 +159,25 @@ impl<'a> Walk<'a> {
             match (layout, self.dp.settings().fragments) {
                 (None, _) => Some(DropReason::Malformed),
                 (Some(l), Fragments::Drop) if l.fragment => Some(DropReason::Fragment),
-                (Some(_), Fragments::Drop | Fragments::Normal) => None,
+                (Some(_), Fragments::Drop | Fragments::Normal | Fragments::Reassemble) => None,
             }
         });
-        if let Some(reason) = refused {
-            self.effect(Effect::RxDropped(in_port));
-            self.drop(reason);
-        } else {
-            self.pipeline(packet);
+        match (refused, fate) {
+            (Some(reason), _) | (None, Fate::Dropped(reason)) => {
+                self.effect(Effect::RxDropped(in_port));
+                self.drop(reason);
+            }
+            (None, Fate::Itself) => self.pipeline(packet),
+            (None, Fate::Held) => {
+                self.note(|| "kept until the other fragments have come".to_owned());
+                self.effect(Effect::Count(Counter::FragmentsHeld));
+                self.give(Verdict::Held);
+            }
+            (None, Fate::Whole(frame)) => {
+                self.note(|| format!("put together: {} bytes", frame.len()));
+                self.effect(Effect::Count(Counter::Reassembled));
+                self.pipeline(Packet::new(PacketBuf::from_slice(&frame), in_port));
+            }
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use datapath::{Datapath, DropReason, Fragments, Miss, Nanos, Out, Outcome, Removed, Verdict};
+use datapath::{
+    Counter, Datapath, DropReason, Fragments, Miss, Nanos, Out, Outcome, Removed, Verdict,
+};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::group::GroupModCommand;
 use openflow::message::{PacketIn, PacketOut};
@@ -32,6 +34,8 @@ impl Unnamed {
                 }
                 Verdict::PacketIn { message, .. } => self.packet_ins.push_back(message),
                 Verdict::Drop { reason } => self.drops.push(reason),
+                // Counted, and asked for as a counter.
+                Verdict::Held => {}
             }
         }
     }
@@ -212,6 +216,7 @@ impl Run<'_> {
             "miss=drop" => settings.miss = Miss::Drop,
             "miss=controller" => settings.miss = Miss::Controller,
             "fragments=normal" => settings.fragments = Fragments::Normal,
+            "fragments=reassemble" => settings.fragments = Fragments::Reassemble,
             "fragments=drop" => settings.fragments = Fragments::Drop,
             "invalid_ttl=drop" => settings.invalid_ttl_to_controller = false,
             "invalid_ttl=controller" => settings.invalid_ttl_to_controller = true,
@@ -316,6 +321,10 @@ impl Run<'_> {
             ["drops", reason] => {
                 let reason = DropReason::from_name(reason).ok_or("no such reason")?;
                 Ok(self.datapath.counters().drops(reason))
+            }
+            ["datapath", name] => {
+                let counter = Counter::from_name(name).ok_or("no such counter")?;
+                Ok(self.datapath.counters().get(counter))
             }
             ["flow", index, field] => {
                 let flow = self.flow_stats(number(index)? as usize)?;

@@ -34,6 +34,7 @@ impl Batch {
                     batch.packet_ins.push((message, max_len));
                 }
                 Verdict::Drop { reason } => *batch.drops.entry(reason).or_default() += 1,
+                Verdict::Held => {}
             }
         }
         batch

@@ -459,7 +459,11 @@ fn flags(rng: &mut Rng) -> FlowModFlags {
 fn settings(rng: &mut Rng) -> Settings {
     Settings {
         miss: if rng.percent(40) { Miss::Controller } else { Miss::Drop },
-        fragments: if rng.percent(15) { Fragments::Drop } else { Fragments::Normal },
+        fragments: match rng.below(10) {
+            0 => Fragments::Drop,
+            1..=3 => Fragments::Reassemble,
+            _ => Fragments::Normal,
+        },
         invalid_ttl_to_controller: rng.percent(40),
         miss_send_len: 128,
     }

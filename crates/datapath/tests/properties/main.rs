@@ -163,6 +163,7 @@ proptest! {
                     Verdict::Output { .. } => "outputs",
                     Verdict::PacketIn { .. } => "packet_ins",
                     Verdict::Drop { .. } => "drops",
+                    Verdict::Held => "fragments_held",
                 };
                 *tally.entry(name).or_default() += 1;
             }

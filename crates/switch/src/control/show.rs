@@ -100,6 +100,7 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
             datapath::Verdict::PacketIn { message, .. } => {
                 format!("packet-in {}: {}", message.reason.text(), hex(&message.data))
             }
+            datapath::Verdict::Held => "held until the other fragments have come".to_owned(),
             datapath::Verdict::Drop { reason } => {
                 format!("drop {}: {}", reason.name(), reason.help())
             }

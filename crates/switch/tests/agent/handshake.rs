@@ -56,16 +56,18 @@ fn a_version_that_is_not_spoken_is_refused_and_told() {
 }
 
 #[test]
-fn configuration_is_kept_and_reassembly_refused() {
+fn configuration_is_kept_and_unknown_flags_are_refused() {
     let switch = Switch::start(1, "");
     for version in [Version::V1_0, Version::V1_3] {
         let mut controller = switch.controller(version);
-        let config = SwitchConfig { flags: 1, miss_send_len: 77 };
-        controller.send(&Message::SetConfig(config));
-        let reply = controller.request(&Message::GetConfigRequest);
-        assert_eq!(reply, Message::GetConfigReply(config));
-        let reassemble = SwitchConfig { flags: 2, miss_send_len: 77 };
-        controller.refused(&Message::SetConfig(reassemble), Error::SwitchConfigBadFlags);
+        for flags in [1, 2, 0] {
+            let config = SwitchConfig { flags, miss_send_len: 77 };
+            controller.send(&Message::SetConfig(config));
+            let reply = controller.request(&Message::GetConfigRequest);
+            assert_eq!(reply, Message::GetConfigReply(config));
+        }
+        let all = SwitchConfig { flags: 3, miss_send_len: 77 };
+        controller.refused(&Message::SetConfig(all), Error::SwitchConfigBadFlags);
     }
 }
 

@@ -10,7 +10,7 @@ use openflow::{Error, GroupId, PortNo, TableId, Version};
 use super::filter::Filter;
 use super::store::Head;
 use super::{Control, Done};
-use crate::counter::Counter;
+use crate::counter::{Counter, DropReason};
 use crate::fast::op::{Change, EntryId, Insert};
 use crate::fast::pattern::Pattern;
 use crate::fast::shared::MAX_ENTRIES;
@@ -367,6 +367,8 @@ impl Control {
     /// the earliest first; those that one call removes go in the order of statistics. How long it
     /// takes does not depend on the number of entries that stay.
     pub fn expire(&mut self, now: Nanos, most: usize) -> Done {
+        let fragments = self.shared.with_reassembler(|kept| kept.expire(now));
+        self.counters.add_drops(DropReason::FragmentTimeout, fragments);
         let mut over = Vec::new();
         while over.len() < most
             && let Some((number, at, reason)) = self.first_expiry()

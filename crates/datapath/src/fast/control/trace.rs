@@ -17,6 +17,7 @@ use crate::groups::Groups;
 use crate::macs::Station;
 use crate::meters::Meter;
 use crate::ports::Ports;
+use crate::reassembly::{Fate, concerns};
 use crate::reference::{Met, View, Walk};
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -28,7 +29,16 @@ impl Control {
     pub fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
         let mut out = Out::new();
         let mut walk = Walk::new(self, now, &mut out).recording();
-        walk.ingress(frame, in_port);
+        let port = self.ports.get(in_port);
+        let lets_in = port.is_some_and(|port| port.refuses_rx(frame.bytes()).is_none());
+        let fate = if lets_in && concerns(&self.settings, frame.bytes()) {
+            // On a copy: a trace changes nothing.
+            let mut kept = self.shared.with_reassembler(|kept| kept.clone());
+            kept.gather(frame.bytes(), in_port, now).fate
+        } else {
+            Fate::Itself
+        };
+        walk.ingress(frame, in_port, fate);
         let steps = walk.into_steps();
         Trace { steps, verdicts: out.drain().collect() }
     }

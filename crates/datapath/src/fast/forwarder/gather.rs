@@ -35,9 +35,8 @@ impl Forwarder {
                 frames.push(frame);
                 continue;
             }
-            let gathered = replica
-                .shared()
-                .with_reassembler(|kept| kept.gather(frame.bytes(), in_port, now));
+            let gathered =
+                replica.shared().with_reassembler(|kept| kept.gather(frame.bytes(), in_port, now));
             for (reason, fragments) in gathered.lost {
                 replica.count_drops(reason, fragments);
             }
