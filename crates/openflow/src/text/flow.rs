@@ -175,9 +175,9 @@ pub(super) fn format_duration(duration_s: u32, duration_ns: u32) -> String {
     }
 }
 
-/// A counter; `-` where it is not kept (all ones).
+/// A counter; `?` where it is not kept (all ones).
 pub(super) fn format_count(count: u64) -> String {
-    if count == u64::MAX { "-".to_owned() } else { count.to_string() }
+    if count == u64::MAX { "?".to_owned() } else { count.to_string() }
 }
 
 /// A flow-mod as a text that [`parse_flow_mod`] reads back, given the command.

@@ -300,11 +300,6 @@ fn feature_words(features: PortFeatures) -> String {
     )
 }
 
-/// A counter; `?` where it is not kept (all ones).
-fn counter(value: u64) -> String {
-    if value == u64::MAX { "?".to_owned() } else { value.to_string() }
-}
-
 fn format_port_stats(version: Version, port: &PortStats) -> String {
     let number = match port.port_no.reserved_name() {
         Some(name) => name.to_owned(),
@@ -318,7 +313,7 @@ fn format_port_stats(version: Version, port: &PortStats) -> String {
         port.rx_dropped,
         port.tx_dropped,
     ]
-    .map(counter);
+    .map(format_count);
     let [rx_errs, tx_errs, frame, over, crc, coll] = [
         port.rx_errors,
         port.tx_errors,
@@ -327,7 +322,7 @@ fn format_port_stats(version: Version, port: &PortStats) -> String {
         port.rx_crc_err,
         port.collisions,
     ]
-    .map(counter);
+    .map(format_count);
     let mut out = format!(
         "  port {number}: rx pkts={rx}, bytes={rx_bytes}, drop={rx_drop}, errs={rx_errs}, \
          frame={frame}, over={over}, crc={crc}\n           tx pkts={tx}, bytes={tx_bytes}, \
@@ -345,9 +340,9 @@ fn format_queue(version: Version, queue: &QueueStats) -> String {
         "  port {} queue {}: bytes={}, pkts={}, errors={}",
         port_text(version, queue.port_no),
         queue.queue_id.0,
-        counter(queue.tx_bytes),
-        counter(queue.tx_packets),
-        counter(queue.tx_errors)
+        format_count(queue.tx_bytes),
+        format_count(queue.tx_packets),
+        format_count(queue.tx_errors)
     );
     let duration = match version {
         Version::V1_0 => "?".to_owned(),
@@ -362,8 +357,8 @@ fn format_table(version: Version, table: &TableStats) -> String {
         "  table {}{name}:\n    active={}, lookup={}, matched={}",
         table.table_id.0,
         table.active_count,
-        counter(table.lookup_count),
-        counter(table.matched_count)
+        format_count(table.lookup_count),
+        format_count(table.matched_count)
     );
     if version == Version::V1_0 {
         out += &format!("\n    max_entries={}", table.max_entries);
