@@ -6,6 +6,7 @@
 //! the very same devices, measured in turns. Everything that it starts ends with it.
 
 mod client;
+mod figures;
 mod measure;
 mod outcome;
 mod ovs_dpdk;
@@ -123,7 +124,9 @@ impl DatapathArgs {
         settings.check()?;
         let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
         let workloads = found.collect::<Result<Vec<Workload>>>()?;
-        workloads.iter().try_for_each(|workload| settings.ports.check(workload))?;
+        workloads
+            .iter()
+            .try_for_each(|workload| settings.ports.check(workload, settings.workers))?;
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let mut progress = Progress::new(workloads.len() as u64, self.quiet);
         let mut is_whole = true;
@@ -191,6 +194,7 @@ fn bench(
         outcome.flow_mods_per_s = (loaded.entries as f64 / loaded.seconds.max(1e-9)).round();
     }
     outcome.warm_up_s = rounded(weir.warm_up(cancel)?);
+    let (workers, first) = (weir.workers()?.unwrap_or_default(), weir.counts()?);
     match settings.rival {
         None => {
             progress.begin(&format!("{}: measuring", workload.name));
@@ -200,8 +204,8 @@ fn bench(
             compare(rival, settings, workload, &mut weir, &mut outcome, progress, cancel)?
         }
     }
-    outcome.stages = weir.workers()?;
-    outcome.lost = weir.lost()?;
+    outcome.lost = weir.counts()?.lost_since(&first);
+    outcome.stages = figures::between(&workers, &weir.workers()?.unwrap_or_default());
     Ok(outcome)
 }
 

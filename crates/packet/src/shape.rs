@@ -92,7 +92,7 @@ impl Shape {
     /// The shape of such a frame behind a pushed MPLS entry; [`Shape::RARE`] stays.
     #[must_use]
     pub const fn behind_mpls(self) -> Self {
-        if self.is_rare() { Self::RARE } else { Self(2 * MPLS | self.0 & 1) }
+        if self.is_rare() { Self::RARE } else { Self((2 * MPLS) | (self.0 & 1)) }
     }
 
     /// What stands behind the EtherType.

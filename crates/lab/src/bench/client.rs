@@ -14,7 +14,7 @@ use openflow::flow::FlowMod;
 use openflow::message::{
     ErrorMessage, Hello, Message, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
-use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
+use openflow::port::PortStats;
 use openflow::{PortNo, Version, Xid};
 
 use crate::cancel::Cancel;
@@ -121,34 +121,6 @@ impl Client {
             }
             None
         })
-    }
-
-    /// Takes a port up, or down, so that the switch receives nothing by it any more.
-    ///
-    /// # Errors
-    /// An error message that has come, no answer, or no such port.
-    pub(super) fn set_port(&mut self, port: PortNo, up: bool) -> Result<()> {
-        let body = MultipartRequestBody::PortDesc;
-        let asked =
-            self.send(&Message::MultipartRequest(MultipartRequest { body, more: false }))?;
-        let mut all = Vec::new();
-        let all = self.wait("port descriptions", |xid, message| {
-            let Message::MultipartReply(reply) = message else { return None };
-            if let (MultipartReplyBody::PortDesc(part), true) = (&mut reply.body, xid == asked) {
-                all.append(part);
-                return (!reply.more).then(|| std::mem::take(&mut all));
-            }
-            None
-        })?;
-        let Some(desc) = all.into_iter().find(|desc| desc.port_no == port) else {
-            bail!("the switch has no port {port}")
-        };
-        let mask = PortConfig::PORT_DOWN;
-        let config = if up { PortConfig::empty() } else { mask };
-        let advertise = PortFeatures::empty();
-        let change = PortMod { port_no: port, hw_addr: desc.hw_addr, config, mask, advertise };
-        self.send(&Message::PortMod(change))?;
-        self.barrier()
     }
 
     fn take_xid(&mut self) -> Xid {

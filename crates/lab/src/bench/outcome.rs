@@ -1,8 +1,8 @@
 //! What one workload gave, as a line of JSON and as lines for people.
 
 use serde::Serialize;
-use serde_json::Value;
 
+use super::figures::Figures;
 use super::measure::{Pairs, Ratio, Series, median};
 use super::settings::Settings;
 
@@ -31,9 +31,9 @@ pub(super) struct Outcome {
     pub(super) limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) vs: Option<Versus>,
-    /// What `weir ctl workers` says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stages: Option<Value>,
+    /// The time of each stage, and how often the caches knew the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) stages: Vec<Figures>,
 }
 
 /// The upper bound on the same ports.
@@ -134,34 +134,7 @@ impl Outcome {
         if self.again > 0 {
             text += &format!("  measured again   {:9} times for want of the core\n", self.again);
         }
-        if let Some(stages) = &self.stages {
-            text += &stage_lines(stages);
-        }
-        text
-    }
-}
-
-/// Every figure that the switch tells about its workers, a line for each object of them.
-fn stage_lines(value: &Value) -> String {
-    match value {
-        Value::Array(items) => items.iter().map(stage_lines).collect(),
-        Value::Object(fields) => {
-            let plain = fields.iter().filter(|(_, value)| !value.is_object() && !value.is_array());
-            let words: Vec<String> = plain.map(|(key, value)| format!("{key} {value}")).collect();
-            let mut text = String::new();
-            if !words.is_empty() {
-                text += &format!("    {}\n", words.join(", "));
-            }
-            for (key, value) in fields.iter().filter(|(_, value)| value.is_object()) {
-                text += &format!("    {key}:\n{}", stage_lines(value));
-            }
-            text + &fields
-                .values()
-                .filter(|value| value.is_array())
-                .map(stage_lines)
-                .collect::<String>()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::new(),
+        text + &self.stages.iter().map(Figures::text).collect::<String>()
     }
 }
 
@@ -172,7 +145,7 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, Outcome};
+    use super::{Figures, Limit, Outcome};
     use crate::bench::measure::Pairs;
 
     #[test]
@@ -181,13 +154,13 @@ mod tests {
         let pairs = Pairs { ours: vec![40.0, 44.0], theirs: vec![20.0, 21.0], again: 1 };
         outcome.set_pairs("ovs-dpdk", 3.0, &pairs);
         outcome.limit = Some(Limit { mode: "io", mpps: 84.0 });
-        outcome.stages = Some(serde_json::json!([{"worker": 0, "stages": {"parse_ns": 1.5}}]));
+        outcome.stages = vec![Figures { rx_ns: Some(1.5), ..Figures::default() }];
         let line = serde_json::to_value(&outcome).unwrap();
         assert_eq!((&line["switch"], &line["workload"]), (&"weir".into(), &"port".into()));
         assert_eq!((&line["mpps"], &line["vs"]["mpps"]), (&42.0.into(), &20.5.into()));
         assert!(line["vs"]["ratio_low"].as_f64() < line["vs"]["ratio"].as_f64());
         let text = outcome.text();
-        for part in ["42.000 Mpps", "50 % of it", "ovs-dpdk", "worker 0", "parse_ns 1.5"] {
+        for part in ["42.000 Mpps", "50 % of it", "ovs-dpdk", "worker 0", "rx 1.5 ns"] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

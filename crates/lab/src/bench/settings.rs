@@ -39,27 +39,29 @@ impl PortsKind {
     ///
     /// # Errors
     /// It is too long.
-    pub(super) fn check(self, workload: &Workload) -> Result<()> {
+    pub(super) fn check(self, workload: &Workload, pairs: usize) -> Result<()> {
         ensure!(
-            self == Self::Memory || workload.frames <= DPDK_FRAMES_MAX,
-            "{}: a DPDK port replays at most {DPDK_FRAMES_MAX} packets, the trace has {}: use \
-             --ports memory",
+            self == Self::Memory || workload.frames * pairs <= DPDK_FRAMES_MAX,
+            "{}: DPDK ports replay at most {DPDK_FRAMES_MAX} packets together, the trace has {}: \
+             use --ports memory",
             workload.name,
             workload.frames
         );
         Ok(())
     }
 
-    /// Port 1 and port 2 in the text that `weir switch --port` takes.
-    pub(super) fn specs(self, workload: &Workload, _workers: usize) -> [String; 2] {
+    /// The ports in the text that `weir switch --port` takes, in the order of their numbers: a
+    /// source and a sink for each pair.
+    pub(super) fn specs(self, workload: &Workload, pairs: usize) -> Vec<String> {
         let trace = workload.trace.display();
-        match self {
-            Self::Memory => [format!("pcap:{trace}?loop=true"), "null:sink".to_owned()],
+        let pair = |n| match self {
+            Self::Memory => [format!("pcap:{trace}?loop=true"), format!("null:sink{n}")],
             Self::Dpdk => [
-                format!("dpdk:net_pcap0,rx_pcap={trace},infinite_rx=1"),
-                "dpdk:net_null0,no-rx=1".to_owned(),
+                format!("dpdk:net_pcap{n},rx_pcap={trace},infinite_rx=1"),
+                format!("dpdk:net_null{n},no-rx=1"),
             ],
-        }
+        };
+        (0..pairs).flat_map(pair).collect()
     }
 }
 

@@ -16,10 +16,19 @@ use crate::cancel::Cancel;
 pub(super) struct Counts {
     /// When.
     pub(super) at: Instant,
-    /// Packets received by port 1.
+    /// Packets received by port 1, and by the first port of every further pair.
     pub(super) received: u64,
-    /// Packets sent by port 2.
+    /// Packets sent by port 2, and by the second port of every further pair.
     pub(super) sent: u64,
+}
+
+impl Counts {
+    /// Packets that came in and did not leave, of those between `first` and now. A switch that reads
+    /// both counters between two batches has nothing in flight then.
+    pub(super) fn lost_since(&self, first: &Self) -> i64 {
+        let stayed = |counts: &Self| counts.received as i64 - counts.sent as i64;
+        stayed(self) - stayed(first)
+    }
 }
 
 /// A running forwarder.

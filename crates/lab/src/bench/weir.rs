@@ -23,10 +23,6 @@ use crate::process::{self, Process};
 const START_LIMIT: Duration = Duration::from_secs(60);
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 const CTL_LIMIT: Duration = Duration::from_secs(20);
-/// How often a port that was taken down is looked at.
-const DRAIN_STEP: Duration = Duration::from_millis(20);
-/// How long packets in flight may take to leave.
-const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running `weir switch`.
 #[derive(Debug)]
@@ -39,8 +35,8 @@ pub(super) struct Weir {
     cancel: Cancel,
     /// From when the switch's own clock is counted.
     start: Instant,
-    /// Packets that met no flow entry before there was one.
-    lost_before: i64,
+    /// Pairs of ports.
+    pairs: usize,
     /// How the flow entries were loaded; `None` in a wire mode.
     pub(super) loaded: Option<Loaded>,
 }
@@ -64,19 +60,15 @@ impl Weir {
         process.wait_for_text("ready", START_LIMIT, cancel)?;
         let mut client = None;
         let mut loaded = None;
-        let mut lost_before = 0;
         if wire.is_none() {
             let client = client.insert(Client::connect(&socket, cancel)?);
-            client.set_port(PortNo(1), false)?;
-            lost_before = settled_difference(client, cancel)?;
-            loaded = Some(client.load(workload.flow_mods()?)?);
-            client.set_port(PortNo(1), true)?;
+            loaded = Some(client.load(workload.flow_mods(settings.workers)?)?);
         }
         Ok(Self {
             process,
             client,
             start: Instant::now(),
-            lost_before,
+            pairs: settings.workers,
             program: settings.weir.clone(),
             folder: folder.to_owned(),
             cancel: cancel.clone(),
@@ -109,45 +101,18 @@ impl Weir {
     /// question takes does not matter.
     fn wire_counts(&self) -> Result<Counts> {
         let ports = self.ask("dump-ports")?.unwrap_or_default();
-        let field = |number: usize, key: &str| {
-            let value = ports.get(number - 1).and_then(|port| port.get(key));
+        let field = |number: usize, key: &str| -> Result<f64> {
+            let value = ports.get(number - 1).and_then(|port| port.get(key)?.as_f64());
             value.with_context(|| format!("weir ctl dump-ports tells no {key} of port {number}"))
         };
-        let seconds = field(2, "duration_s")?.as_f64().unwrap_or_default();
-        Ok(Counts {
-            at: self.start + Duration::try_from_secs_f64(seconds)?,
-            received: field(1, "rx_packets")?.as_u64().unwrap_or_default(),
-            sent: field(2, "tx_packets")?.as_u64().unwrap_or_default(),
-        })
-    }
-
-    /// Takes port 1 down and counts the packets that it has received and that did not leave by
-    /// port 2; 0 in a wire mode, whose ports cannot be taken down.
-    ///
-    /// # Errors
-    /// The counters cannot be read.
-    pub(super) fn lost(&mut self) -> Result<i64> {
-        let Some(client) = &mut self.client else { return Ok(0) };
-        client.set_port(PortNo(1), false)?;
-        Ok(settled_difference(client, &self.cancel)? - self.lost_before)
-    }
-}
-
-/// Packets received by port 1, which has been taken down, less those sent by port 2, once both
-/// counters stand still.
-fn settled_difference(client: &mut Client, cancel: &Cancel) -> Result<i64> {
-    let start = Instant::now();
-    let mut last = None;
-    loop {
-        let stats = client.port_stats()?;
-        let (first, second) = (port(&stats, 1)?, port(&stats, 2)?);
-        let came = first.rx_packets.saturating_sub(first.rx_dropped);
-        let now = (i64::try_from(came)? - i64::try_from(second.tx_packets)?, second.tx_packets);
-        if last.replace(now) == Some(now) {
-            return Ok(now.0);
+        let seconds = field(1, "duration_s")?;
+        let mut counts =
+            Counts { at: self.start + Duration::try_from_secs_f64(seconds)?, received: 0, sent: 0 };
+        for pair in 0..self.pairs {
+            counts.received += field(2 * pair + 1, "rx_packets")? as u64;
+            counts.sent += field(2 * pair + 2, "tx_packets")? as u64;
         }
-        ensure!(start.elapsed() < DRAIN_LIMIT, "port 1 was taken down and goes on receiving");
-        cancel.sleep(DRAIN_STEP)?;
+        Ok(counts)
     }
 }
 
@@ -212,7 +177,7 @@ impl Subject for Weir {
         let now = self.counts()?;
         ensure!(
             now.sent > 0,
-            "of {} packets that came in by port 1 none left by port 2: do the flow entries belong \
+            "of {} packets that came in none left by the port behind: do the flow entries belong \
              to the trace?",
             now.received
         );

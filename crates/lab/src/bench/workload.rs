@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
+use openflow::{Action, Field, Instruction, PortNo};
 
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
@@ -51,15 +52,18 @@ impl Workload {
         Ok(Self { name: name.to_owned(), trace, flows, frames: capture.len() })
     }
 
-    /// The flow entries, read as they are asked for.
+    /// The flow entries for that many pairs of ports, read as they are asked for.
     ///
     /// # Errors
     /// The file cannot be read; each entry that is not understood, with its line.
-    pub(super) fn flow_mods(&self) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
+    pub(super) fn flow_mods(
+        &self,
+        pairs: usize,
+    ) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
         let path = self.flows.clone();
         let file = File::open(&path).with_context(|| format!("{}", path.display()))?;
         let lines = BufReader::with_capacity(1 << 20, file).lines().enumerate();
-        Ok(lines.filter_map(move |(number, line)| {
+        let entries = lines.filter_map(move |(number, line)| {
             let place = || format!("{}, line {}", path.display(), number + 1);
             let line = match line {
                 Ok(line) => line,
@@ -70,15 +74,56 @@ impl Workload {
                 return None;
             }
             Some(parse_flow_mod(text, FlowModCommand::Add).with_context(place))
+        });
+        Ok(entries.flat_map(move |entry| {
+            let pairs = pairs as u32;
+            let spread = match entry {
+                Ok(entry) if pairs > 1 => {
+                    (0..pairs).map(|pair| Ok(for_pair(entry.clone(), pair))).collect()
+                }
+                other => vec![other],
+            };
+            spread.into_iter()
         }))
     }
+}
+
+/// The entry for one of several pairs of ports, numbered from 0: that of pair 0 has ports 1 and 2,
+/// the next 3 and 4. Packets of a pair leave by it, so each entry asks for its port of entry too.
+pub(super) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
+    entry.matching.set(Field::InPort, u128::from(2 * pair + 1), u128::from(u32::MAX));
+    for instruction in &mut entry.instructions {
+        if let Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) = instruction
+        {
+            for action in actions {
+                if let Action::Output { port, .. } = action
+                    && *port == PortNo(2)
+                {
+                    *port = PortNo(2 * pair + 2);
+                }
+            }
+        }
+    }
+    entry
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::Workload;
+    use openflow::flow::FlowModCommand;
+    use openflow::text::{format_flow_mod, parse_flow_mod};
+
+    use super::{Workload, for_pair};
+
+    #[test]
+    fn every_pair_of_ports_has_its_entries() {
+        let text = "priority=7,ip,nw_dst=10.0.0.1,actions=dec_ttl,output:2";
+        let entry = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+        let told = format_flow_mod(&for_pair(entry, 1));
+        assert!(told.contains("in_port=3") && told.contains("output:4"), "{told}");
+        assert!(told.contains("nw_dst=10.0.0.1") && told.contains("priority=7"), "{told}");
+    }
 
     #[test]
     fn a_workload_is_found_and_its_entries_are_read() {
@@ -92,7 +137,7 @@ mod tests {
         std::fs::write(folder.path().join("w.flows"), entries).unwrap();
         let workload = Workload::find(folder.path(), "w").unwrap();
         assert_eq!(workload.frames, 1);
-        let read: Vec<_> = workload.flow_mods().unwrap().collect();
+        let read: Vec<_> = workload.flow_mods(1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
         let told = format!("{:#}", read[1].as_ref().unwrap_err());
         assert!(told.contains("w.flows, line 4: column 9"), "{told}");

@@ -1,0 +1,143 @@
+//! What `weir ctl workers` says of the workers between two moments: the time of each stage, and how
+//! often each cache knew the answer.
+//!
+//! The switch counts from its start; a bench asks before and after it measures, so that starting
+//! and warming up are no part of the figures. A figure that the switch does not tell is left out.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// One worker's figures. Times are in nanoseconds a packet, rates are parts of one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Figures {
+    pub(super) worker: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) batch_size: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rx_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forward_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tx_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exact_hit_rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) flow_hit_rate: Option<f64>,
+    /// The part of the packets for which the port alone told the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) port_hit_rate: Option<f64>,
+    /// The part of the packets that went through the flow tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) by_tables_rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) evictions: Option<u64>,
+}
+
+/// The figures between two answers of `weir ctl workers`.
+pub(super) fn between(before: &Value, after: &Value) -> Vec<Figures> {
+    let list = |value: &Value| match value {
+        Value::Array(workers) => workers.clone(),
+        other => vec![other.clone()],
+    };
+    let before = list(before);
+    let of_worker = |worker: &Value| {
+        let earlier = before.iter().find(|old| old["worker"] == worker["worker"]);
+        figures(earlier.unwrap_or(&Value::Null), worker)
+    };
+    list(after).iter().map(of_worker).collect()
+}
+
+fn figures(before: &Value, after: &Value) -> Figures {
+    let change = |path: &str| -> Option<f64> {
+        let now = after.pointer(path)?.as_f64()?;
+        let earlier = before.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+        Some((now - earlier).max(0.0))
+    };
+    let per = |part: Option<f64>, whole: Option<f64>| -> Option<f64> {
+        let (part, whole) = (part?, whole?);
+        (whole > 0.0).then(|| rounded(part / whole))
+    };
+    let timed = |stage: &str| per(change(&format!("/timed_ns/{stage}")), change("/timed_packets"));
+    let hit_rate = |cache: &str| {
+        let hits = change(&format!("/caches/{cache}_hits"));
+        let misses = change(&format!("/caches/{cache}_misses"));
+        per(hits, hits.zip(misses).map(|(hits, misses)| hits + misses))
+    };
+    let packets = change("/packets");
+    Figures {
+        worker: after["worker"].as_u64().unwrap_or(0),
+        cpu: after["cpu"].as_u64(),
+        batch_size: per(packets, change("/batches")),
+        rx_ns: timed("rx"),
+        forward_ns: timed("forward"),
+        tx_ns: timed("tx"),
+        exact_hit_rate: hit_rate("exact"),
+        flow_hit_rate: hit_rate("flow"),
+        port_hit_rate: per(change("/caches/port_hits"), packets),
+        by_tables_rate: per(change("/caches/by_tables"), packets),
+        evictions: change("/caches/evictions").map(|count| count as u64),
+    }
+}
+
+/// Six digits tell a miss in a million.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+impl Figures {
+    /// The line for people.
+    pub(super) fn text(&self) -> String {
+        let mut words = Vec::new();
+        let stages = [("rx", self.rx_ns), ("forward", self.forward_ns), ("tx", self.tx_ns)];
+        for (stage, time_ns) in stages {
+            words.extend(time_ns.map(|time_ns| format!("{stage} {time_ns:.1} ns")));
+        }
+        words.extend(self.batch_size.map(|size| format!("batches of {size:.1}")));
+        let rates = [
+            ("port", self.port_hit_rate.filter(|rate| *rate > 0.0)),
+            ("exact", self.exact_hit_rate),
+            ("flow", self.flow_hit_rate),
+            ("tables", self.by_tables_rate),
+        ];
+        for (cache, rate) in rates {
+            words.extend(rate.map(|rate| format!("{cache} {:.2} %", 100.0 * rate)));
+        }
+        let evictions = self.evictions.filter(|count| *count > 0);
+        words.extend(evictions.map(|count| format!("{count} evictions")));
+        format!("  worker {:<9} {}\n", self.worker, words.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::between;
+
+    #[test]
+    fn only_what_happened_in_between_counts() {
+        let before = serde_json::json!({
+            "worker": 0, "packets": 100, "batches": 10, "timed_packets": 10,
+            "timed_ns": {"rx": 1000, "forward": 1000, "tx": 1000},
+            "caches": {"exact_hits": 0, "exact_misses": 100, "by_tables": 100, "evictions": 1},
+        });
+        let after = serde_json::json!({
+            "worker": 0, "cpu": 1, "packets": 6500, "batches": 110, "timed_packets": 110,
+            "timed_ns": {"rx": 1500, "forward": 2000, "tx": 1100},
+            "caches": {"exact_hits": 6400, "exact_misses": 100, "by_tables": 100, "evictions": 1},
+        });
+        let figures = between(&before, &after);
+        assert_eq!(figures.len(), 1);
+        let figures = &figures[0];
+        assert_eq!(
+            (figures.rx_ns, figures.forward_ns, figures.tx_ns),
+            (Some(5.0), Some(10.0), Some(1.0))
+        );
+        assert_eq!((figures.batch_size, figures.exact_hit_rate), (Some(64.0), Some(1.0)));
+        assert_eq!((figures.by_tables_rate, figures.flow_hit_rate), (Some(0.0), None));
+        let text = figures.text();
+        assert!(text.contains("forward 10.0 ns") && text.contains("exact 100.00 %"), "{text}");
+        let none = &between(&serde_json::Value::Null, &serde_json::json!({"worker": 3}))[0];
+        assert_eq!((none.worker, none.rx_ns), (3, None));
+    }
+}
