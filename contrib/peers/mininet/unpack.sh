@@ -32,7 +32,8 @@ unpack_mininet() {
   fi
   # Mininet asks telnet whether something listens already: `echo A | telnet -e A HOST PORT`.
   # shellcheck disable=SC2016
-  printf '%s\n' '#!/bin/bash' 'exec 3<>"/dev/tcp/$3/$4" && echo Connected' >"$CACHE/x/usr/bin/telnet"
+  printf '%s\n' '#!/bin/bash' 'exec 3<>"/dev/tcp/$3/$4" && echo Connected' \
+    >"$CACHE/x/usr/bin/telnet"
   chmod +x "$CACHE/x/usr/bin/telnet"
   PYTHONPATH=$CACHE/x/usr/lib/python3/dist-packages
   defuse_cleanup "$PYTHONPATH/mininet/clean.py"

@@ -161,7 +161,8 @@ def table(one, other, explained, markdown):
     needed, counts, failed = set(), {"same": 0, "explained": 0, "DIFFERENT": 0}, False
     rows = []
     for name in ours:
-        mine, yours = normal(ours[name]), normal(theirs.get(name, {"id": name, "text": "", "code": 1}))
+        missing = {"id": name, "text": "", "code": 1}
+        mine, yours = normal(ours[name]), normal(theirs.get(name, missing))
         if mine == yours:
             counts["same"] += 1
             continue

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two switches side by side by the results of the Ryu tester: totals by group, failing cases by name.
+"""Switches side by side by the results of the Ryu tester: totals by group, failing cases by name.
 
 usage: compare.py [NAME=]OUT[,OUT...] [[NAME=]OUT[,OUT...] ...]
 
-OUT is a folder that run.sh wrote (or its results.jsonl); several of them, joined by commas, are runs
-of the same switch, and a case passes when it passes in all of them.  Prints Markdown.  Exit code 1
-when the first switch did not pass everything that was run.
+OUT is a folder that run.sh wrote (or its results.jsonl); several of them, joined by commas, are
+runs of the same switch, and a case passes when it passes in all of them.  Prints Markdown.  Exit
+code 1 when the first switch did not pass everything that was run.
 
     run.sh -o /tmp/weir ../weir-dut.sh; run.sh -o /tmp/ovs ../ovs-private.sh
     compare.py weir=/tmp/weir ovs=/tmp/ovs
