@@ -1,0 +1,351 @@
+//! A port's queues: guaranteed rates, highest rates, and what is left shared by weight.
+//!
+//! Queues are about a link that is slower than what is sent to it, so a scheduler first makes the
+//! link: it gives out frames no faster than the port's rate. Whenever the link is free, the next
+//! frame is chosen like this. A queue that has had less than its guaranteed rate comes first, the
+//! one whose frame is due earliest before the others. When every guarantee is kept, the rest is
+//! shared among the queues that have frames, by their weights (start-time fair queueing). A queue
+//! that has had its highest rate waits. So a queue gets its guarantee plus its share of the rest,
+//! never more than its highest rate, and the link is never idle while a frame may go.
+//!
+//! Queues are bounded: a frame that finds its queue full is handed back and counted. Bytes are
+//! those of the frame without FCS. Time is an argument; nothing here sends.
+
+use std::collections::VecDeque;
+
+use openflow::QueueId;
+use openflow::port::QueueProperty;
+
+use crate::time::{NS_PER_S, Nanos};
+
+/// A rate of the whole link in the tenths of a percent of queue properties.
+const WHOLE: u16 = 1_000;
+
+/// Tenths of a percent that a queue without a guaranteed rate weighs in the sharing of the rest.
+const LIGHT: u16 = 10;
+
+/// How much later than it could have been a frame may be taken without its time being lost to the
+/// link: whoever takes frames sleeps now and then.
+const CATCH_UP_NS: u128 = 2_000_000;
+
+/// Fractions of a nanosecond: a time is kept as nanoseconds times 2 to this power.
+const FRACTION: u32 = 20;
+
+/// A moment or a span of time with [`FRACTION`] bits behind the point.
+type Fine = u128;
+
+fn fine(now: Nanos) -> Fine {
+    u128::from(now.0) << FRACTION
+}
+
+/// A queue as it is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// Its number.
+    pub id: QueueId,
+    /// Guaranteed rate in tenths of a percent of the port's, 1 to 1000; `None` for none.
+    pub min_rate: Option<u16>,
+    /// Highest rate in tenths of a percent of the port's, 1 to 1000; `None` for the port's.
+    pub max_rate: Option<u16>,
+    /// Most frames that wait.
+    pub frames_max: usize,
+}
+
+impl QueueConfig {
+    /// A queue without guarantee and limit, for a thousand frames.
+    #[must_use]
+    pub const fn new(id: QueueId) -> Self {
+        Self { id, min_rate: None, max_rate: None, frames_max: 1_000 }
+    }
+
+    /// Its properties as messages carry them (clause 7.2.2.1).
+    #[must_use]
+    pub fn properties(&self) -> Vec<QueueProperty> {
+        let min = self.min_rate.map(QueueProperty::MinRate);
+        let max = self.max_rate.map(QueueProperty::MaxRate);
+        min.into_iter().chain(max).collect()
+    }
+}
+
+/// Why queues cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadQueues {
+    /// The port's rate is zero.
+    NoRate,
+    /// A number stands twice, or is the one for all queues.
+    BadId(QueueId),
+    /// A rate of this queue is not 1 to 1000, or the guaranteed one is above the highest.
+    BadRate(QueueId),
+    /// The guaranteed rates together are more than the port has.
+    TooMuch,
+    /// The queue holds no frame.
+    NoRoom(QueueId),
+}
+
+impl std::fmt::Display for BadQueues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoRate => f.write_str("the port's rate must be above 0"),
+            Self::BadId(id) => write!(f, "queue {} cannot be or stands twice", id.0),
+            Self::BadRate(id) => write!(
+                f,
+                "the rates of queue {} must be 1 to 1000 tenths of a percent, the least not above \
+                 the highest",
+                id.0
+            ),
+            Self::TooMuch => f.write_str("the guaranteed rates are more than 1000 together"),
+            Self::NoRoom(id) => write!(f, "queue {} must hold at least one frame", id.0),
+        }
+    }
+}
+
+impl std::error::Error for BadQueues {}
+
+/// Checks a port's queues.
+///
+/// # Errors
+/// The first thing that cannot be.
+pub fn check_queues(rate_bps: u64, queues: &[QueueConfig]) -> Result<(), BadQueues> {
+    if rate_bps == 0 {
+        return Err(BadQueues::NoRate);
+    }
+    let mut guaranteed = 0;
+    for (index, queue) in queues.iter().enumerate() {
+        let is_known = queues.iter().take(index).any(|earlier| earlier.id == queue.id);
+        if queue.id == QueueId::ALL || is_known {
+            return Err(BadQueues::BadId(queue.id));
+        }
+        let (min, max) = (queue.min_rate, queue.max_rate);
+        let is_rate = |rate: Option<u16>| rate.is_none_or(|rate| (1..=WHOLE).contains(&rate));
+        let is_order = min.zip(max).is_none_or(|(min, max)| min <= max);
+        if !is_rate(min) || !is_rate(max) || !is_order {
+            return Err(BadQueues::BadRate(queue.id));
+        }
+        if queue.frames_max == 0 {
+            return Err(BadQueues::NoRoom(queue.id));
+        }
+        guaranteed += min.unwrap_or(0);
+        if guaranteed > WHOLE {
+            return Err(BadQueues::TooMuch);
+        }
+    }
+    Ok(())
+}
+
+/// What passed a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTally {
+    /// Frames taken.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames that found the queue full.
+    pub dropped: u64,
+}
+
+/// A rate as the time that a byte takes.
+#[derive(Clone, Copy, Debug)]
+struct PerByte(Fine);
+
+impl PerByte {
+    /// So many tenths of a percent of a link's rate.
+    fn of(rate_bps: u64, share: u16) -> Self {
+        let bits = u128::from(rate_bps) * u128::from(share);
+        let per_bit = (u128::from(NS_PER_S) * u128::from(WHOLE)) << (FRACTION + 3);
+        Self((per_bit + bits / 2).checked_div(bits).unwrap_or(u128::MAX >> 32))
+    }
+
+    fn time(self, bytes: usize) -> Fine {
+        self.0 * bytes as u128
+    }
+}
+
+/// A queue with its frames.
+#[derive(Debug)]
+struct Queue<T> {
+    config: QueueConfig,
+    frames: VecDeque<(usize, T)>,
+    tally: QueueTally,
+    min: Option<PerByte>,
+    max: Option<PerByte>,
+    /// When the next frame is owed to the guarantee.
+    owed_at: Fine,
+    /// Before this the highest rate lets no frame go.
+    allowed_at: Fine,
+    /// The next frame's start in the sharing of the rest, in bytes per weight.
+    start: u128,
+    weight: u128,
+}
+
+impl<T> Queue<T> {
+    fn new(config: QueueConfig, rate_bps: u64) -> Self {
+        let limit = config.max_rate.filter(|max| *max < WHOLE);
+        Self {
+            config,
+            frames: VecDeque::new(),
+            tally: QueueTally::default(),
+            min: config.min_rate.map(|min| PerByte::of(rate_bps, min)),
+            max: limit.map(|max| PerByte::of(rate_bps, max)),
+            owed_at: 0,
+            allowed_at: 0,
+            start: 0,
+            weight: config.min_rate.unwrap_or(LIGHT).into(),
+        }
+    }
+}
+
+/// A port's link with its queues. `T` is a frame, or whatever stands for one.
+#[derive(Debug)]
+pub struct Scheduler<T> {
+    /// The configured queues, and last the one for frames of none of them.
+    queues: Vec<Queue<T>>,
+    link: PerByte,
+    free_at: Fine,
+    /// The start of the frame that was last chosen in the sharing of the rest.
+    virtual_time: u128,
+    waiting: usize,
+}
+
+impl<T> Scheduler<T> {
+    /// A link of this rate in bits per second with these queues. Frames for no queue, or for one
+    /// that is not among them, go to one more, without guarantee and limit, unless a queue 0 is
+    /// configured: then to that.
+    ///
+    /// # Errors
+    /// Those of [`check_queues`].
+    pub fn new(rate_bps: u64, queues: &[QueueConfig]) -> Result<Self, BadQueues> {
+        check_queues(rate_bps, queues)?;
+        let mut queues: Vec<Queue<T>> =
+            queues.iter().map(|config| Queue::new(*config, rate_bps)).collect();
+        match queues.iter().position(|queue| queue.config.id == QueueId(0)) {
+            Some(at) => {
+                let own = queues.remove(at);
+                queues.push(own);
+            }
+            None => queues.push(Queue::new(QueueConfig::new(QueueId(0)), rate_bps)),
+        }
+        Ok(Self {
+            queues,
+            link: PerByte::of(rate_bps, WHOLE),
+            free_at: 0,
+            virtual_time: 0,
+            waiting: 0,
+        })
+    }
+
+    /// Frames that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether no frame waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// What passed each queue, the one for all other frames under number 0.
+    pub fn tallies(&self) -> impl Iterator<Item = (QueueId, QueueTally)> {
+        self.queues.iter().map(|queue| (queue.config.id, queue.tally))
+    }
+
+    /// Puts a frame of so many bytes into its queue.
+    ///
+    /// # Errors
+    /// The frame, when the queue is full.
+    pub fn offer(
+        &mut self,
+        queue: Option<QueueId>,
+        bytes: usize,
+        frame: T,
+        now: Nanos,
+    ) -> Result<(), T> {
+        let own = queue.and_then(|id| self.queues.iter().position(|queue| queue.config.id == id));
+        let place = own.unwrap_or(self.queues.len() - 1);
+        let Some(queue) = self.queues.get_mut(place) else { return Err(frame) };
+        if queue.frames.len() >= queue.config.frames_max {
+            queue.tally.dropped += 1;
+            return Err(frame);
+        }
+        if queue.frames.is_empty() {
+            // Time in which a queue had nothing to send is neither owed to it nor held against it.
+            queue.owed_at = queue.owed_at.max(fine(now));
+            queue.start = queue.start.max(self.virtual_time);
+        }
+        queue.frames.push_back((bytes, frame));
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// Takes the frame that goes now, if the link is free and a frame may go.
+    pub fn take(&mut self, now: Nanos) -> Option<T> {
+        let now = fine(now);
+        if self.waiting == 0 || self.free_at > now {
+            return None;
+        }
+        let (place, is_owed) = self.choose(now)?;
+        let queue = self.queues.get_mut(place)?;
+        let (bytes, frame) = queue.frames.pop_front()?;
+        self.waiting -= 1;
+        queue.tally.packets += 1;
+        queue.tally.bytes += bytes as u64;
+        let earliest = now.saturating_sub(CATCH_UP_NS << FRACTION);
+        if let Some(max) = queue.max {
+            queue.allowed_at = queue.allowed_at.max(earliest) + max.time(bytes);
+        }
+        match queue.min.filter(|_| is_owed) {
+            Some(min) => queue.owed_at = queue.owed_at.max(earliest) + min.time(bytes),
+            None => {
+                self.virtual_time = queue.start;
+                queue.start += ((bytes as u128) << FRACTION) / queue.weight;
+            }
+        }
+        self.free_at = self.free_at.max(earliest) + self.link.time(bytes);
+        Some(frame)
+    }
+
+    /// The queue whose turn it is, and whether its frame is owed to its guarantee.
+    fn choose(&self, now: Fine) -> Option<(usize, bool)> {
+        let mut owed: Option<(Fine, usize)> = None;
+        let mut shared: Option<(u128, usize)> = None;
+        for (place, queue) in self.queues.iter().enumerate() {
+            let Some((bytes, _)) = queue.frames.front() else { continue };
+            if queue.allowed_at > now {
+                continue;
+            }
+            if let Some(min) = queue.min.filter(|_| queue.owed_at <= now) {
+                let due = queue.owed_at + min.time(*bytes);
+                if owed.is_none_or(|(earliest, _)| due < earliest) {
+                    owed = Some((due, place));
+                }
+            }
+            if shared.is_none_or(|(earliest, _)| queue.start < earliest) {
+                shared = Some((queue.start, place));
+            }
+        }
+        let owed = owed.map(|(_, place)| (place, true));
+        owed.or_else(|| shared.map(|(_, place)| (place, false)))
+    }
+
+    /// When [`Scheduler::take`] has a frame, if none comes before; `None` while none waits.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Nanos> {
+        let waiting = self.queues.iter().filter(|queue| !queue.frames.is_empty());
+        let allowed_at = waiting.map(|queue| queue.allowed_at).min()?;
+        let at = allowed_at.max(self.free_at);
+        // Rounded up: not before the moment.
+        let ns = (at + (1 << FRACTION) - 1) >> FRACTION;
+        Some(Nanos(u64::try_from(ns).unwrap_or(u64::MAX)))
+    }
+
+    /// Takes all frames that wait, whatever their time.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.waiting = 0;
+        let queues = self.queues.iter_mut();
+        queues.flat_map(|queue| queue.frames.drain(..).map(|(_, frame)| frame))
+    }
+}
+
+#[cfg(test)]
+mod tests;
