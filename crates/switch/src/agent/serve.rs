@@ -34,7 +34,7 @@ const PENDING_MAX: usize = 8_192;
 /// How long until it is looked again whether the workers have caught up.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
 
-/// Messages of one connection, and frames of a long reply, after which others have their turn.
+/// Messages in one read, and frames of a long reply, after which others have their turn.
 const TURN_MAX: usize = 256;
 const FRAMES_MAX: usize = 8;
 
@@ -59,7 +59,9 @@ struct Service {
     peer: Option<Membership>,
     /// The workers do not keep up.
     is_congested: bool,
-    /// There is more to do at once; others have their turn first.
+    /// The peer sends much: others have their turn before more is read.
+    is_greedy: bool,
+    /// There is more to send at once; others have their turn first.
     is_unfinished: bool,
     /// The reply to a multipart request is awaited or being sent.
     is_awaiting: bool,
@@ -90,6 +92,7 @@ pub(super) async fn serve(
         part,
         peer: None,
         is_congested: false,
+        is_greedy: false,
         is_unfinished: false,
         is_awaiting: false,
         behind: VecDeque::new(),
@@ -143,18 +146,20 @@ impl Service {
             if let Some(reason) = self.take_events() {
                 return reason;
             }
-            self.is_unfinished |= self.send_mail();
+            self.is_unfinished = self.send_mail();
+            if self.is_greedy {
+                tokio::task::yield_now().await;
+            }
             self.is_congested = self.agent.bridge.pending() > PENDING_MAX;
             let hold = self.is_congested || !self.behind.is_empty();
             self.link.connection().hold_input(hold);
         }
     }
 
-    /// Takes what has come, or a good part of it; the reason when the connection is over.
+    /// Takes what has come; the reason when the connection is over.
     fn take_events(&mut self) -> Option<DownReason> {
         let mut over = None;
         let mut count = 0;
-        self.is_unfinished = false;
         while let Some(event) = self.link.connection().poll_event() {
             match event {
                 Event::Up { version } => {
@@ -164,10 +169,6 @@ impl Service {
                 Event::Message { xid, message } => {
                     self.take_message(xid, message);
                     count += 1;
-                    if count == TURN_MAX {
-                        self.is_unfinished = true;
-                        break;
-                    }
                 }
                 Event::Refused { xid, error } => {
                     self.agent.counters.bump(Counter::ErrorSent);
@@ -178,6 +179,7 @@ impl Service {
             }
         }
         self.agent.flush();
+        self.is_greedy = count > TURN_MAX;
         over
     }
 
