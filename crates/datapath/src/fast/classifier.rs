@@ -23,6 +23,7 @@
 
 mod burst;
 mod chunked;
+mod exact;
 mod filter;
 mod group;
 mod hash;

@@ -8,6 +8,7 @@
 use packet::FlowKey;
 
 use super::Classifier;
+use super::exact::Default;
 use super::group::{GROUPS_MAX, Group};
 use super::hash::masked;
 use super::index::Probe;
@@ -67,6 +68,12 @@ impl Classifier {
         let asked = keys.len().min(out.len()).min(BURST);
         let always = self.always.first_key_value();
         let (rank, id) = always.map_or((u64::MAX, EntryId(0)), |(rank, id)| (*rank, *id));
+        if let Some(group) = self.only_exact() {
+            let default = Default { rank, answer: always.map(|(_, id)| *id) };
+            if self.lookup_exact(group, &keys[..asked], among, default, &mut out[..asked]) {
+                return;
+            }
+        }
         let mut work = Work {
             keys: &keys[..asked],
             asked: ALL,

@@ -20,13 +20,13 @@ use crate::fast::pattern::MaskWord;
 const GROUPS_MIN: usize = 10;
 const GROUPS_AGAIN: usize = 6;
 /// Atoms of one filter.
-const ATOMS_MAX: usize = 6;
+const ATOMS_MAX: usize = 10;
 /// An atom has at least so many bits.
 const BITS_MIN: u32 = 8;
 /// Places of an atom's table: at least twice the entries, until a table would not stay in a near
 /// cache.
 const PLACES_MIN: usize = 256;
-const PLACES_MAX: usize = 8192;
+const PLACES_MAX: usize = 4096;
 
 /// Some bits of a word, and the groups that do not look at all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +81,11 @@ impl Tables {
     #[inline(always)]
     fn possible(&self, key: &FlowKey) -> u64 {
         let mut possible = u64::MAX;
-        for (atom, table) in self.atoms.iter().zip(self.tables.chunks_exact(self.places)) {
+        let mut first = 0;
+        for atom in &self.atoms {
             let value = key.words()[usize::from(atom.word)] & atom.bits;
-            possible &= table[self.place(value) % table.len()] | atom.always;
+            possible &= self.tables[first + self.place(value)] | atom.always;
+            first += self.places;
         }
         possible
     }

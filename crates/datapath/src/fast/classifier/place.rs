@@ -18,11 +18,11 @@ const PROBE: usize = 3;
 /// Groups of one mask each before masks are merged.
 const EXACT_MAX: usize = 8;
 /// Groups before entries are put together more closely than is best for each of them.
-const CROWDED: usize = 24;
+const CROWDED: usize = 56;
 /// Entries with equal bits in a group that is not exact, before another group is tried: while there
 /// are few groups, when there are many, and when there can be no other.
-const SHARE: usize = 4;
-const SHARE_CROWDED: usize = 16;
+const SHARE: usize = 3;
+const SHARE_CROWDED: usize = 8;
 const SHARE_MAX: usize = 64;
 /// An exact group of at most so many entries is merged once there are coarser ones.
 const MERGE_MAX: u32 = 64;

@@ -24,8 +24,8 @@ const SHADOWS: u64 = 1 << 63;
 #[repr(align(64))]
 pub(super) struct Line(pub(super) [u64; LINE]);
 
-/// A line for lists that are not filled yet.
-pub(super) static NOWHERE: Line = Line([0; LINE]);
+/// A line that wins over nothing, for lists that are not filled yet.
+pub(super) static NOWHERE: Line = Line([0, u64::MAX, 0, 0, 0, 0, 0, 0]);
 
 impl Line {
     #[inline(always)]

@@ -1,0 +1,100 @@
+//! Lookups of a burst in a table with one mask, the most frequent kind: the loops of
+//! [`super::burst`] without what only several groups need.
+//!
+//! There is one candidate for a key, nothing to keep between groups, and the answer is written
+//! where it is found: 110 instructions a key instead of 190.
+
+use packet::FlowKey;
+
+use super::Classifier;
+use super::burst::BURST;
+use super::group::Group;
+use super::hash::masked;
+use super::index::Probe;
+use super::records::NOWHERE;
+use crate::fast::op::EntryId;
+use crate::fast::sys::prefetch;
+
+/// What the entries that meet every packet say: their rank and the answer.
+#[derive(Clone, Copy)]
+pub(super) struct Default {
+    pub(super) rank: u64,
+    pub(super) answer: Option<EntryId>,
+}
+
+impl Classifier {
+    /// The only group, if the table is that simple.
+    #[inline]
+    pub(super) fn only_exact(&self) -> Option<&Group> {
+        let [number] = self.groups.order[..] else { return None };
+        let group = self.groups.get(number)?;
+        (group.is_exact && self.list.len() == 0).then_some(group)
+    }
+
+    /// Looks up the keys of a burst in the only group; `false` when its mask is too wide for that.
+    pub(super) fn lookup_exact(
+        &self,
+        group: &Group,
+        keys: &[FlowKey],
+        among: u64,
+        default: Default,
+        out: &mut [Option<EntryId>],
+    ) -> bool {
+        let lookup = match group.bits.words.len() {
+            1 => Self::lookup_words::<1>,
+            2 => Self::lookup_words::<2>,
+            3 => Self::lookup_words::<3>,
+            4 => Self::lookup_words::<4>,
+            5 => Self::lookup_words::<5>,
+            6 => Self::lookup_words::<6>,
+            _ => return false,
+        };
+        lookup(self, group, keys, among, default, out);
+        true
+    }
+
+    fn lookup_words<const N: usize>(
+        &self,
+        group: &Group,
+        keys: &[FlowKey],
+        among: u64,
+        default: Default,
+        out: &mut [Option<EntryId>],
+    ) {
+        let Some(words) = group.bits.words.first_chunk::<N>() else { return };
+        let len = keys.len().min(out.len()).min(BURST);
+        let (keys, out) = (&keys[..len], &mut out[..len]);
+        let mut rows = [[0; N]; BURST];
+        let mut probes = [Probe::NONE; BURST];
+        for at in 0..len {
+            rows[at] = masked(&keys[at], words);
+            probes[at] = group.index.probe(self.secrets.of_row(&rows[at]));
+        }
+        let mut lines = [&NOWHERE; BURST];
+        let (mut unsure, mut unsure_len) = ([0_u8; BURST], 0);
+        for at in 0..len {
+            let first = probes[at].first();
+            let line = self.records.get(first.slot);
+            prefetch(line);
+            lines[at] = if first.found == 0 { &NOWHERE } else { line };
+            unsure[unsure_len % BURST] = at as u8;
+            unsure_len += usize::from(first.has_rest);
+        }
+        for at in 0..len {
+            let (row, line) = (&rows[at], lines[at]);
+            let differs = row.iter().zip(line.near()).fold(0, |bits, (a, b)| bits | (a ^ b));
+            let differs = differs | group.bits.present & !keys[at].present();
+            let is_it = (differs == 0) & (line.rank() < default.rank);
+            if among >> at & 1 != 0 {
+                out[at] = if is_it { Some(line.id()) } else { default.answer };
+            }
+        }
+        // A second equal tag or an overflow bucket: a few keys of a hundred.
+        for at in &unsure[..unsure_len.min(BURST)] {
+            let at = usize::from(*at);
+            if among >> at & 1 != 0 {
+                out[at] = self.lookup(&keys[at]);
+            }
+        }
+    }
+}
