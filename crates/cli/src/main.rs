@@ -148,6 +148,8 @@ mod tests {
             include_str!("../../../README.md"),
             include_str!("../../../docs/switch.md"),
             include_str!("../../../docs/lab.md"),
+            include_str!("../../../docs/bench.md"),
+            include_str!("../../../contrib/workloads/README.md"),
             super::EXAMPLES,
             super::SWITCH_EXAMPLES,
             super::CTL_EXAMPLES,

@@ -223,3 +223,99 @@ fn told(error: &ErrorMessage) -> String {
         None => format!("type {} code {}", error.error_type, error.code),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::thread::JoinHandle;
+
+    use openflow::flow::FlowModCommand;
+    use openflow::message::{
+        ErrorMessage, Hello, Message, MultipartReply, MultipartReplyBody, MultipartRequestBody,
+    };
+    use openflow::port::PortStats;
+    use openflow::text::parse_flow_mod;
+    use openflow::{Error, PortNo, TableId, Xid};
+
+    use super::{Client, VERSION};
+    use crate::cancel::Cancel;
+
+    /// What the switch of the tests answers to a message.
+    fn answers(message: &Message) -> Vec<Message> {
+        match message {
+            Message::BarrierRequest => {
+                vec![Message::EchoRequest(b"there?".to_vec()), Message::BarrierReply]
+            }
+            Message::FlowMod(entry) if entry.table_id == TableId(9) => {
+                let error = Error::FlowModBadTableId;
+                vec![Message::Error(ErrorMessage::new(VERSION, error, Vec::new()))]
+            }
+            Message::MultipartRequest(request) => {
+                assert_eq!(request.body, MultipartRequestBody::PortStats(PortNo::ANY));
+                let part = |number, more| {
+                    let stats = PortStats { port_no: PortNo(number), ..PortStats::default() };
+                    let body = MultipartReplyBody::PortStats(vec![stats]);
+                    Message::MultipartReply(MultipartReply { more, body })
+                };
+                vec![part(1, true), part(2, false)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Answers one connection until it ends; gives the messages that came.
+    fn serve(mut stream: UnixStream) -> Vec<Message> {
+        let hello = Message::Hello(Hello { versions: None });
+        stream.write_all(&wire::encode(VERSION, Xid(0), &hello).unwrap()).unwrap();
+        let mut seen = Vec::new();
+        let mut header = [0; wire::HEADER_LEN];
+        while stream.read_exact(&mut header).is_ok() {
+            let len = wire::frame_len(&header).unwrap().unwrap();
+            let mut frame = header.to_vec();
+            frame.resize(len, 0);
+            stream.read_exact(&mut frame[wire::HEADER_LEN..]).unwrap();
+            let (_, xid, message) = wire::decode(&frame).unwrap();
+            for answer in answers(&message) {
+                // The other side may have heard enough.
+                let _ = stream.write_all(&wire::encode(VERSION, xid, &answer).unwrap());
+            }
+            seen.push(message);
+        }
+        seen
+    }
+
+    fn connected(folder: &std::path::Path) -> (Client, JoinHandle<Vec<Message>>) {
+        let path = folder.join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+        (Client::connect(&path, &Cancel::default()).unwrap(), server)
+    }
+
+    #[test]
+    fn entries_are_loaded_and_counters_read_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut client, server) = connected(folder.path());
+        let entry = parse_flow_mod("in_port=1,actions=output:2", FlowModCommand::Add).unwrap();
+        let loaded = client.load((0..3_000).map(|_| Ok(entry.clone()))).unwrap();
+        assert_eq!(loaded.entries, 3_000);
+        let ports: Vec<PortNo> =
+            client.port_stats().unwrap().iter().map(|stats| stats.port_no).collect();
+        assert_eq!(ports, [PortNo(1), PortNo(2)]);
+        drop(client);
+        let seen = server.join().unwrap();
+        assert_eq!(seen.iter().filter(|m| matches!(m, Message::FlowMod(_))).count(), 3_000);
+        assert!(seen.contains(&Message::EchoReply(b"there?".to_vec())), "echoes are answered");
+    }
+
+    #[test]
+    fn a_refused_entry_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut client, server) = connected(folder.path());
+        let entry = parse_flow_mod("table=9,actions=drop", FlowModCommand::Add).unwrap();
+        let told = client.load([Ok(entry)].into_iter()).unwrap_err().to_string();
+        assert!(told.contains("the switch refuses") && told.contains("TABLE"), "{told}");
+        drop(client);
+        server.join().unwrap();
+    }
+}
