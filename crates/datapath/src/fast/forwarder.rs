@@ -119,9 +119,6 @@ const PROGRAMS_MAX: usize = 1 << 16;
 /// Of so many batches the stages of one are measured.
 const MEASURED: u64 = 16;
 
-/// What the place of a decision about all packets of a port is called.
-const PORT_DIGEST: u128 = 0x706f_7274 << 96;
-
 /// One worker's datapath.
 #[derive(Debug)]
 pub struct Forwarder {
@@ -131,7 +128,6 @@ pub struct Forwarder {
     folding: Option<Ticket>,
     versions: Versions,
     lives: Lives,
-    live_version: u64,
     keys: Keys,
     level: sys::Level,
     caches: Caches,
@@ -158,7 +154,6 @@ impl Forwarder {
             folding: None,
             versions: Versions::new(),
             lives: Lives::new(),
-            live_version: 0,
             keys: Keys::new(seed),
             level: sys::Level::best(),
             caches: Caches::default(),
@@ -207,6 +202,22 @@ impl Forwarder {
         self.caches = caches;
     }
 
+    /// Makes the cache anew, with so many lines at first and at most, both of them powers of two
+    /// above 15. Before the first packet only.
+    ///
+    /// # Panics
+    /// When packets have passed: they are counted in the lines.
+    pub fn set_lines(&mut self, lines: usize, lines_max: usize) {
+        assert_eq!(self.figures.packets, 0, "packets are counted in the lines");
+        self.cache = Cache::new(lines, lines_max);
+    }
+
+    /// Says whether plain code is to do what the processor's widest instructions can do. It changes
+    /// nothing but speed.
+    pub fn set_plain(&mut self, plain: bool) {
+        self.level = if plain { sys::Level::SCALAR } else { sys::Level::best() };
+    }
+
     /// What the forwarder tells of itself.
     #[must_use]
     pub fn figures(&self) -> ForwarderFigures {
@@ -237,10 +248,7 @@ impl Forwarder {
             return;
         }
         self.tend();
-        let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
-            (sum + frame.len() as u64, shortest.min(frame.len()))
-        });
-        let packets = frames.len() as u64;
+        let (packets, bytes, shortest) = sizes(frames);
         self.figures.batches += 1;
         self.figures.packets += packets;
         self.replica.count(Counter::Received, packets);
@@ -250,7 +258,11 @@ impl Forwarder {
         if !self.admit(frames, in_port, sink) || !self.gather(frames, in_port, now, sink) {
             return;
         }
-        if let Some(tail) = self.decide_by_port(packets, bytes, shortest, in_port, now) {
+        let let_in = frames.len() as u64;
+        let (packets, bytes, _) =
+            if let_in == packets { (packets, bytes, shortest) } else { sizes(frames) };
+        let by_port = self.goes_by_port(shortest);
+        if by_port && let Some(tail) = self.decide_by_port(packets, bytes, in_port, now) {
             return execute::end_all(&self.replica, tail, frames, now, sink);
         }
         let clock = self.clock.filter(|_| self.figures.batches.is_multiple_of(MEASURED));
@@ -261,6 +273,9 @@ impl Forwarder {
             self.decide(chunk, in_port, now, &mut decided);
         }
         let middle = clock.map(|clock| clock());
+        if let Some(first) = decided.first().filter(|_| by_port) {
+            self.keep_for_port(*first, in_port, now);
+        }
         self.execute(frames, &decided, in_port, now, sink);
         self.decided = decided;
         if let (Some(clock), Some(begin), Some(middle)) = (clock, begin, middle) {
@@ -270,9 +285,7 @@ impl Forwarder {
 
     /// What is to be done between batches: take over what changed.
     fn tend(&mut self) {
-        let version = self.replica.live_version();
-        if version != self.live_version || self.replica.has_changed {
-            self.live_version = version;
+        if std::mem::take(&mut self.replica.is_live_new) || self.replica.has_changed {
             self.replica.is_select_live = self.replica.has_select();
             let live = self.replica.live();
             if self.lives.set(live, self.replica.is_select_live) {
@@ -317,27 +330,27 @@ impl Forwarder {
         !frames.is_empty()
     }
 
+    /// Whether nothing but its port makes a difference for a frame of at least this length.
+    fn goes_by_port(&self, shortest: usize) -> bool {
+        self.lives.in_port_only
+            && self.caches.exact
+            && shortest >= ethernet::HEADER_LEN
+            && self.replica.settings.fragments != Fragments::Drop
+    }
+
     /// Decides about all frames of a batch at once, where nothing but their port makes a
     /// difference and nothing has to be done to them.
     fn decide_by_port(
         &mut self,
         packets: u64,
         bytes: u64,
-        shortest: usize,
         in_port: PortNo,
         now: Nanos,
     ) -> Option<Tail> {
-        let is_usable = self.lives.in_port_only
-            && self.caches.exact
-            && shortest >= ethernet::HEADER_LEN
-            && self.replica.settings.fragments != Fragments::Drop;
-        if !is_usable {
-            return None;
-        }
-        let index = self.cache.find(PORT_DIGEST | u128::from(in_port.0))?;
+        let index = self.cache.find(decide::port_digest(in_port))?;
         let epoch = self.versions.epoch;
         let line = self.cache.line(index);
-        if line.stamp() != epoch || line.until() <= now.0 || line.path().is_timed() {
+        if line.stamp() != epoch || line.until() <= now.0 {
             return None;
         }
         let tail = self.programs.get(line.program())?.tail?;
@@ -345,4 +358,12 @@ impl Forwarder {
         self.figures.port_hits += packets;
         Some(tail)
     }
+}
+
+/// How many frames there are, their bytes, and the length of the shortest.
+fn sizes(frames: &[PacketBuf]) -> (u64, u64, usize) {
+    let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
+        (sum + frame.len() as u64, shortest.min(frame.len()))
+    });
+    (frames.len() as u64, bytes, shortest)
 }

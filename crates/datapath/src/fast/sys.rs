@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 mod digest;
+mod pages;
 mod prefetch;
 mod tags;
 
 pub(crate) use self::digest::{Level, ShapeMasks, digest_frames, digest_words};
+pub(crate) use self::pages::advise_huge;
 pub(crate) use self::prefetch::prefetch;
 pub(crate) use self::tags::equal_tags;

@@ -11,9 +11,10 @@ use packet::{FlowKey, Layout, Meta, PacketBuf, Shape, WORDS, extract};
 use super::cache::{Evicted, tick};
 use super::memo::Facts;
 use super::path::{PathId, Step, Steps};
-use super::program::ProgramId;
+use super::program::{Program, ProgramId};
 use super::record::{Recorder, hides_what_it_shows};
 use super::replica::{Entry, Kind, Replica};
+use super::versions::Versions;
 use super::walk::{Changed, change, refusal};
 use super::{Forwarder, Level};
 use crate::fast::classifier::BURST;
@@ -97,15 +98,31 @@ impl Forwarder {
             for digest in &self.scratch.digests[..frames.len()] {
                 self.cache.prefetch(*digest);
             }
+            let mut elsewhere = 0_u64;
             for (at, frame) in frames.iter().enumerate() {
                 let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
-                let decided = if shape.is_rare() {
-                    None
+                out.push(Decided::WALK);
+                if shape.is_rare() {
+                    missed |= 1 << at;
+                } else if let Some(index) = self.cache.at_home(digest) {
+                    match self.hit_frame(index, digest, shape, frame, now) {
+                        Some(decided) => out[base + at] = decided,
+                        None => missed |= 1 << at,
+                    }
                 } else {
-                    self.hit(digest, frame, now, |versions| versions.of_frame(shape, frame.bytes()))
-                };
-                missed |= u64::from(decided.is_none()) << at;
-                out.push(decided.unwrap_or(Decided::WALK));
+                    self.cache.prefetch_others(digest);
+                    elsewhere |= 1 << at;
+                }
+            }
+            while elsewhere != 0 {
+                let at = elsewhere.trailing_zeros() as usize;
+                elsewhere &= elsewhere - 1;
+                let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
+                let found = self.cache.find(digest);
+                match found.and_then(|it| self.hit_frame(it, digest, shape, &frames[at], now)) {
+                    Some(decided) => out[base + at] = decided,
+                    None => missed |= 1 << at,
+                }
             }
             self.figures.exact(frames.len(), missed);
         } else {
@@ -120,17 +137,29 @@ impl Forwarder {
         }
     }
 
-    /// What the cache has for a digest, counting the packet. A packet that its program does not
-    /// fit goes step by step and is counted there.
+    #[inline]
+    fn hit_frame(
+        &mut self,
+        index: usize,
+        digest: u128,
+        shape: Shape,
+        frame: &PacketBuf,
+        now: Nanos,
+    ) -> Option<Decided> {
+        self.hit(index, digest, frame, now, |versions| versions.of_frame(shape, frame.bytes()))
+    }
+
+    /// What a line says, counting the packet; none when it holds no longer. A packet that its
+    /// program does not fit goes step by step and is counted there.
     #[inline]
     fn hit(
         &mut self,
+        index: usize,
         digest: u128,
         frame: &PacketBuf,
         now: Nanos,
-        versions: impl FnOnce(&super::versions::Versions) -> u32,
+        versions: impl FnOnce(&Versions) -> u32,
     ) -> Option<Decided> {
-        let index = self.cache.find(digest)?;
         let epoch = self.versions.epoch;
         let mut line = self.cache.line(index);
         if line.stamp() != epoch {
@@ -148,11 +177,13 @@ impl Forwarder {
             return Some(Decided::WALK);
         }
         line.use_at(tick(now));
+        if line.count(1, frame.len() as u64) {
+            self.cache.soil(index);
+        }
         if path.is_timed() {
             let until = self.use_timed(path, now);
             self.cache.line(index).set_until(until);
         }
-        self.cache.count(index, 1, frame.len() as u64);
         Some(Decided { program, path, digest })
     }
 
@@ -228,7 +259,9 @@ impl Forwarder {
         let digest = digest_words(self.level, live, &self.keys)
             ^ (u128::from(!apart) << 64 | u128::from(mix(apart)));
         self.scratch.digests[at] = digest;
-        let decided = self.hit(digest, frame, now, |versions| versions.of_key(key));
+        let found = self.cache.find(digest);
+        let decided =
+            found.and_then(|it| self.hit(it, digest, frame, now, |versions| versions.of_key(key)));
         self.figures.flow(decided.is_some());
         decided
     }
@@ -349,6 +382,28 @@ impl Forwarder {
         self.versions.of_key(&extract(frame.bytes(), &Meta::port(in_port)))
     }
 
+    /// Keeps what was decided about a packet for all packets of its port: nothing but the port
+    /// makes a difference, and nothing is done to them.
+    pub(super) fn keep_for_port(&mut self, decided: Decided, in_port: PortNo, now: Nanos) {
+        let program = self.programs.get(decided.program);
+        if !program.is_some_and(Program::is_bare) || decided.path.is_timed() {
+            return;
+        }
+        let Some(index) = self.cache.find(decided.digest).filter(|_| decided.digest != 0) else {
+            return;
+        };
+        let until = self.cache.line(index).until();
+        self.paths.share(decided.path);
+        let Some(place) = self.place(port_digest(in_port), decided.path, now) else {
+            return self.paths.give(decided.path);
+        };
+        let mut line = self.cache.line(place);
+        line.decide(decided.program, decided.path);
+        line.set_stamp(self.versions.epoch);
+        line.set_until(until);
+        line.use_at(tick(now));
+    }
+
     /// A line for a digest: its own, or one that was free or had to go. The path has a user more.
     fn place(&mut self, digest: u128, path: PathId, now: Nanos) -> Option<usize> {
         if let Some(index) = self.cache.find(digest) {
@@ -401,12 +456,16 @@ impl Forwarder {
         let Scratch { open, facts, .. } = &mut self.scratch;
         let open = &open[index];
         facts.begin(in_port, shape);
-        for step in &open.steps {
+        for (index, step) in open.steps.iter().enumerate() {
             match step.entry {
                 Some(id) => {
                     let kind = &self.replica.entry(id)?.kind;
                     if !kind.is_plain {
                         facts.met(kind.id);
+                    }
+                    // A meter's act says how many entries were met before it.
+                    if kind.meter.is_some() {
+                        facts.met(u32::try_from(index).unwrap_or(u32::MAX));
                     }
                 }
                 None => facts.missed(step.table),
@@ -467,6 +526,11 @@ impl Open {
         *key = extract(copy.bytes(), &self.meta);
         self.changed = Some(copy);
     }
+}
+
+/// What the place of a decision about all packets of a port is called.
+pub(super) fn port_digest(in_port: PortNo) -> u128 {
+    u128::from(in_port.0) << 96 | u128::from(mix(in_port.0.into()))
 }
 
 /// When an entry is over if nothing uses it after now.

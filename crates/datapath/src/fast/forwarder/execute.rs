@@ -102,8 +102,14 @@ impl Forwarder {
     ) -> usize {
         let place = self.stages[..staged].iter().position(|stage| stage.tail == tail);
         let place = place.unwrap_or_else(|| {
-            if staged == STAGES {
-                flush(&self.replica, &mut self.stages, now, sink);
+            // Frames of one port keep their order, also when their queues differ.
+            let port = |tail: Tail| match tail {
+                Tail::Output(port, _) => Some(port),
+                Tail::Drop(_) => None,
+            };
+            let same = |stage: &Stage| port(tail).is_some() && port(stage.tail) == port(tail);
+            if staged == STAGES || self.stages[..staged].iter().any(same) {
+                flush(&self.replica, &mut self.stages[..staged], now, sink);
                 staged = 0;
             }
             if self.stages.len() == staged {

@@ -93,6 +93,13 @@ impl Paths {
         Some(PathId(index | MANY | timed))
     }
 
+    /// One user more, of a path that has one.
+    pub(super) fn share(&mut self, path: PathId) {
+        if let Some(Some(held)) = self.list.get_mut(path.index()).filter(|_| path.is_many()) {
+            held.users += 1;
+        }
+    }
+
     /// One user less.
     pub(super) fn give(&mut self, path: PathId) {
         if !path.is_many() {

@@ -109,6 +109,13 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Whether it does nothing to a frame, but sends it somewhere or drops it.
+    pub(super) fn is_bare(&self) -> bool {
+        self.acts.is_empty() && self.tail.is_some() && self.guard == Guard::default()
+    }
+}
+
 /// Joins changes at known places.
 fn fuse(acts: Vec<Act>, shape: Shape) -> Vec<Act> {
     let mut fused = Fuse { acts: Vec::with_capacity(acts.len()), shape, blend: Blend::of(shape) };

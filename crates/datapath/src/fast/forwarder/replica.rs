@@ -153,6 +153,8 @@ pub(super) struct Replica {
     pub(super) is_select_live: bool,
     /// Whether some entry looks at the DSCP.
     pub(super) is_dscp_live: bool,
+    /// Whether some table's entries look at other bits than before.
+    pub(super) is_live_new: bool,
     /// Whether something changed that programs have in them: groups, ports, settings.
     pub(super) has_changed: bool,
 }
@@ -176,6 +178,7 @@ impl Replica {
             exits: BTreeMap::new(),
             is_select_live: false,
             is_dscp_live: false,
+            is_live_new: false,
             has_changed: false,
         }
     }
@@ -186,9 +189,7 @@ impl Replica {
         match change {
             Change::Insert(insert) => self.insert(insert, versions),
             Change::Exchange { old, new } => {
-                if let Some(table) = self.tables.get_mut(usize::from(new.table.0)) {
-                    table.remove(&new.pattern, new.priority, old);
-                }
+                self.table(new.table, |table| table.remove(&new.pattern, new.priority, old));
                 self.insert(new, versions);
             }
             Change::Replace { table, id, origin, life, behaviour } => {
@@ -199,9 +200,7 @@ impl Replica {
                 self.put_entry(id, Entry { table, origin, life, kind, about });
             }
             Change::Remove { table, id, pattern, priority } => {
-                if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
-                    table.remove(&pattern, priority, id);
-                }
+                self.table(table, |table| table.remove(&pattern, priority, id));
                 versions.change(versions.about(&pattern));
             }
             Change::Group { id, group } => {
@@ -247,8 +246,15 @@ impl Replica {
         let about = versions.about(&pattern);
         versions.change(about);
         self.put_entry(id, Entry { table, origin, life, kind, about });
-        if let Some(table) = self.tables.get_mut(usize::from(table.0)) {
-            table.insert(&pattern, priority, seq, id);
+        self.table(table, |table| table.insert(&pattern, priority, seq, id));
+    }
+
+    /// Changes a table, and notes whether its entries look at other bits then.
+    fn table<T>(&mut self, id: TableId, change: impl FnOnce(&mut Classifier) -> T) {
+        if let Some(table) = self.tables.get_mut(usize::from(id.0)) {
+            let before = table.live_version();
+            change(table);
+            self.is_live_new |= table.live_version() != before;
         }
     }
 
@@ -433,7 +439,7 @@ impl Replica {
         self.groups.has_select()
     }
 
-    /// What the entries of all tables look at, and a number that is another one when that is.
+    /// What the entries of all tables look at.
     pub(super) fn live(&self) -> Live {
         let mut live = Live::default();
         for table in &self.tables {
@@ -444,11 +450,6 @@ impl Replica {
             }
         }
         live
-    }
-
-    /// A number that rises with every change of what entries look at.
-    pub(super) fn live_version(&self) -> u64 {
-        self.tables.iter().map(Classifier::live_version).fold(0, u64::wrapping_add)
     }
 }
 

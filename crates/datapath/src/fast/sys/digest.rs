@@ -24,8 +24,7 @@ enum Instructions {
 
 impl Level {
     /// Plain code.
-    #[cfg(test)]
-    const SCALAR: Self = Self(Instructions::Scalar);
+    pub(crate) const SCALAR: Self = Self(Instructions::Scalar);
 
     /// All that this processor can do; the best is the last.
     fn all() -> impl Iterator<Item = Self> {
