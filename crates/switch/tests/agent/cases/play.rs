@@ -410,6 +410,19 @@ impl Player {
         }
     }
 
+    /// The counter gets there: a packet that has left may not have been counted yet.
+    fn counted(&mut self, what: &str, value: u64) -> Result<(), String> {
+        let mut found = 0;
+        within(self.patience, || {
+            found = self.counter(what)?;
+            Ok((found == value).then_some(()))
+        })
+        .map_err(|failure| match failure.as_str() {
+            "in vain" => format!("{what} is {found}, expected {value}"),
+            other => other.to_owned(),
+        })
+    }
+
     fn counter(&mut self, what: &str) -> Result<u64, String> {
         let words: Vec<&str> = what.split_whitespace().collect();
         let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}`: no number"));

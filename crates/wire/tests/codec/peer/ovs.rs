@@ -14,15 +14,15 @@ use std::time::Duration;
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
-use openflow::group::GroupType;
+use openflow::group::{GroupDesc, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{Hello, MultipartReply, MultipartReplyBody};
-use openflow::meter::{Band, BandKind, MeterFlags};
+use openflow::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
 use openflow::{
-    Action, Cookie, Field, GroupId, Instruction, Match, Message, PortNo, TableId, Version, Xid,
-    text,
+    Action, Cookie, Field, GroupId, Instruction, Match, Message, MeterId, PortNo, TableId, Version,
+    Xid, text,
 };
 
-use super::samples;
+use super::{Sample, samples};
 
 /// How long `ovs-ofctl` may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -291,24 +291,114 @@ fn usual_flow_mod(version: Version, command: FlowModCommand, flow: FlowMod) -> F
     }
 }
 
+/// A group-mod that the text of `ovs-ofctl` can say, with its command and text.
+fn usual_group(group: GroupMod) -> (GroupMod, &'static str, String) {
+    let mut group = GroupMod {
+        command: GroupModCommand::from_number(group.command.number() % 2),
+        group_type: GroupType::from_number(group.group_type.number() % 4),
+        group_id: GroupId(group.group_id.0 % 0xffff_ff00),
+        ..group
+    };
+    if group.group_type == GroupType::Indirect {
+        group.buckets.truncate(1);
+    }
+    for bucket in &mut group.buckets {
+        bucket.actions = usual_actions(Version::V1_3, &Match::any(), &bucket.actions);
+        bucket.weight = if group.group_type == GroupType::Select { bucket.weight } else { 0 };
+        let watches = group.group_type == GroupType::FastFailover;
+        bucket.watch_port = if watches { usual_port(bucket.watch_port) } else { PortNo::ANY };
+        bucket.watch_group = GroupId::ANY;
+    }
+    let desc = GroupDesc {
+        group_type: group.group_type,
+        group_id: group.group_id,
+        buckets: group.buckets.clone(),
+    };
+    let word = if group.command == GroupModCommand::Add { "add-group" } else { "mod-group" };
+    (group, word, text::format_group(&desc))
+}
+
+/// The same for meters. The text of a command has commas where the printed one has lines.
+fn usual_meter(meter: MeterMod) -> (MeterMod, &'static str, String) {
+    let known = MeterFlags::BURST | MeterFlags::STATS;
+    let unit =
+        if meter.flags.contains(MeterFlags::KBPS) { MeterFlags::KBPS } else { MeterFlags::PKTPS };
+    let mut meter = MeterMod {
+        command: MeterModCommand::from_number(meter.command.number() % 2),
+        flags: meter.flags & known | unit,
+        meter_id: MeterId(meter.meter_id.0 % 0xffff + 1),
+        ..meter
+    };
+    meter.bands.retain(|band| !matches!(band.kind, BandKind::Experimenter { .. }));
+    if meter.bands.is_empty() {
+        meter.bands.push(Band { kind: BandKind::Drop, rate: 1, burst_size: 1 });
+    }
+    for band in &mut meter.bands {
+        // Zero is no level there.
+        if let BandKind::DscpRemark { prec_level } = &mut band.kind {
+            *prec_level = (*prec_level).max(1);
+        }
+    }
+    let has_burst = meter.flags.contains(MeterFlags::BURST);
+    for band in meter.bands.iter_mut().filter(|_| !has_burst) {
+        band.burst_size = 0;
+    }
+    let config =
+        MeterConfig { flags: meter.flags, meter_id: meter.meter_id, bands: meter.bands.clone() };
+    let said = text::format_meter(&config).replace("bands=\n", "bands=").replace([' ', '\n'], ",");
+    let word = if meter.command == MeterModCommand::Add { "add-meter" } else { "mod-meter" };
+    (meter, word, said)
+}
+
+/// What the text of a message is given to, and the message that it says.
+fn usual_command(sample: &Sample) -> Option<(Message, Vec<&'static str>, String)> {
+    Some(match sample.message.clone() {
+        Message::FlowMod(flow) => {
+            let (command, words) = COMMANDS[sample.seed % COMMANDS.len()];
+            let flow = usual_flow_mod(sample.version, command, flow);
+            let said = text::format_flow_mod(&flow);
+            let said = match sample.version {
+                // The word of 1.0 for a packet without a tag.
+                Version::V1_0 => said.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
+                Version::V1_3 => said,
+            };
+            (Message::FlowMod(comparable(sample.version, flow)), words.to_vec(), said)
+        }
+        Message::GroupMod(group) => {
+            let (mut group, word, said) = usual_group(group);
+            group.buckets.iter_mut().for_each(|bucket| without_max_len(&mut bucket.actions));
+            (Message::GroupMod(group), vec![word], said)
+        }
+        Message::MeterMod(meter) => {
+            let (meter, word, said) = usual_meter(meter);
+            (Message::MeterMod(meter), vec![word], said)
+        }
+        _ => return None,
+    })
+}
+
 /// The same message, with what the text does not say: how much of a packet goes to a port that is
 /// not the controller, the table of a delete in 1.0, and that a tag is meant when it is absent.
 fn comparable(version: Version, mut flow: FlowMod) -> FlowMod {
     for instruction in &mut flow.instructions {
         if let Instruction::ApplyActions(list) | Instruction::WriteActions(list) = instruction {
-            for action in list {
-                if let Action::Output { port, max_len } = action
-                    && *port != PortNo::CONTROLLER
-                {
-                    *max_len = MAX_LEN_NO_BUFFER;
-                }
-            }
+            without_max_len(list);
         }
     }
     if version == Version::V1_0 {
         flow.table_id = TableId(0);
     }
     flow
+}
+
+fn without_max_len(actions: &mut [Action]) {
+    for action in actions {
+        if let Action::Output { port, max_len } = action
+            && *port != PortNo::CONTROLLER
+        {
+            *max_len = MAX_LEN_NO_BUFFER;
+        }
+    }
 }
 
 /// Open vSwitch writes the fields of a match in an order of its own, and in 1.0 it says of a packet
@@ -325,45 +415,47 @@ fn same_bytes(ours: &[u8], theirs: &[u8]) -> bool {
     sorted(ours) == sorted(theirs)
 }
 
+/// What was sent is the message that was meant, and we write it with the same bytes.
+fn check_sent(version: Version, wanted: &Message, sent: &Sent) -> Result<(), String> {
+    let Some(frame) = sent.frames.first() else {
+        return Err(format!("they refuse it: {}", sent.complaint.clone().unwrap_or_default()));
+    };
+    let (_, xid, message) = wire::decode(frame).map_err(|error| error.to_string())?;
+    let again = wire::encode(version, xid, &message).map_err(|error| error.to_string())?;
+    let theirs = match message {
+        Message::FlowMod(flow) => Message::FlowMod(comparable(version, flow)),
+        Message::GroupMod(mut group) => {
+            group.buckets.iter_mut().for_each(|bucket| without_max_len(&mut bucket.actions));
+            Message::GroupMod(group)
+        }
+        other => other,
+    };
+    if theirs != *wanted {
+        return Err(format!("they say {theirs:?}\nwe say   {wanted:?}"));
+    }
+    if !same_bytes(&again, frame) {
+        return Err(format!("they write {frame:02x?}\nwe {again:02x?}"));
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs ovs-ofctl: cargo xtask test as root installs it"]
 fn open_vswitch_sends_what_our_text_says() {
     let dir = tempfile::tempdir().unwrap();
     let mut failures = Vec::new();
+    let mut compared = 0;
     for sample in samples() {
-        let Message::FlowMod(flow) = sample.message.clone() else { continue };
         let version = sample.version;
-        let (command, words) = COMMANDS[sample.seed % COMMANDS.len()];
-        let flow = usual_flow_mod(version, command, flow);
-        let said = text::format_flow_mod(&flow);
-        let said = match version {
-            // The word of 1.0 for a packet without a tag.
-            Version::V1_0 => said.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
-            Version::V1_3 => said,
-        };
-        let sent = ovs_ofctl(dir.path(), version, words, &said);
-        let decoded = sent.frames.first().map(|frame| wire::decode(frame).unwrap());
-        let failure = match decoded {
-            Some((_, xid, message)) => {
-                let again = wire::encode(version, xid, &message).unwrap();
-                let same = match &message {
-                    Message::FlowMod(theirs) => {
-                        comparable(version, theirs.clone()) == comparable(version, flow.clone())
-                    }
-                    _ => false,
-                };
-                match (same, same_bytes(&again, &sent.frames[0])) {
-                    (true, true) => continue,
-                    (false, _) => format!("they say {message:?}\nwe say   {flow:?}"),
-                    (true, false) => format!("they write {:02x?}\nwe {again:02x?}", sent.frames[0]),
-                }
-            }
-            None => format!("they refuse it: {}", sent.complaint.unwrap_or_default()),
-        };
-        failures.push(format!("{}: {} {said}\n{failure}", sample.name(), words.join(" ")));
+        let Some((wanted, words, said)) = usual_command(&sample) else { continue };
+        let sent = ovs_ofctl(dir.path(), version, &words, &said);
+        compared += 1;
+        if let Err(failure) = check_sent(version, &wanted, &sent) {
+            failures.push(format!("{}: {} {said}\n{failure}", sample.name(), words.join(" ")));
+        }
     }
     let shown = failures.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
-    assert!(failures.is_empty(), "{}:\n{shown}", failures.len());
+    assert!(failures.is_empty(), "{} of {compared}:\n{shown}", failures.len());
 }
 
 /// The reply without what Open vSwitch does not have; `None` when nothing of it is left.
