@@ -24,7 +24,8 @@ unpack_mininet() {
     mkdir -p "$CACHE"
     (
       cd "$CACHE" || exit
-      apt-get download -qq "${packages[@]}"
+      apt-get download -qq "${packages[@]}" ||
+        { apt-get update -qq && apt-get download -qq "${packages[@]}"; }
       for package in *.deb; do
         dpkg -x "$package" x
       done
