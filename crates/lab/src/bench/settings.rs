@@ -197,3 +197,63 @@ fn check_huge_pages(forwarders: u64) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Cache, PortsKind, Rival, Settings, Wire, check_huge_pages};
+    use crate::bench::workload::Workload;
+
+    fn settings() -> Settings {
+        Settings {
+            weir: PathBuf::from("/nonexistent"),
+            ports: PortsKind::Memory,
+            cache: Cache::On,
+            workers: 1,
+            core: 0,
+            seconds: 1.0,
+            repeats: 1,
+            rival: None,
+            wire: Wire::Io,
+            limit: false,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_helps() {
+        settings().check().unwrap();
+        let far = Settings { core: 4_000, ..settings() };
+        let told = far.check().unwrap_err().to_string();
+        assert!(told.contains("no core 4000") && told.contains("--core"), "{told}");
+        let told = Settings { rival: Some(Rival::OvsDpdk), ..settings() }.check().unwrap_err();
+        assert!(told.to_string().contains("--ports dpdk"), "{told}");
+        let told = check_huge_pages(1 << 40).unwrap_err().to_string();
+        assert!(told.contains("--ports memory"), "{told}");
+    }
+
+    #[test]
+    fn a_core_that_forwards_nothing_is_found() {
+        assert_eq!(settings().control_core(), 1);
+        assert_eq!(Settings { core: 1, workers: 3, ..settings() }.control_core(), 0);
+    }
+
+    #[test]
+    fn every_worker_has_a_source_and_a_sink() {
+        let workload = Workload {
+            name: "w".to_owned(),
+            trace: PathBuf::from("/t/w.pcap"),
+            flows: PathBuf::from("/t/w.flows"),
+            frames: 100_000,
+        };
+        let specs = PortsKind::Memory.specs(&workload, 2);
+        assert_eq!(specs.len(), 4);
+        assert_eq!(specs[2], "pcap:/t/w.pcap?loop=true");
+        let specs = PortsKind::Dpdk.specs(&workload, 2);
+        assert_eq!(specs[3], "dpdk:net_null1,no-rx=1");
+        PortsKind::Memory.check(&workload, 2).unwrap();
+        PortsKind::Dpdk.check(&workload, 1).unwrap();
+        let told = PortsKind::Dpdk.check(&workload, 2).unwrap_err().to_string();
+        assert!(told.contains("--ports memory"), "{told}");
+    }
+}
