@@ -5,7 +5,8 @@
 //! table (one for all of them when there are more than four). Keys are handed over in bursts and
 //! lie in the processor's cache, as they do behind the extraction; entries are asked for at random.
 //! `burst` and `single` are lookups of the capture's packets, `entries` of packets made of randomly
-//! chosen entries; `max us` is the slowest insert.
+//! chosen entries; `max us` is the slowest insert. A NAME of the form `grow-10000000` needs no file: so
+//! many entries for pairs of addresses.
 //! It must measure nothing but the classifier: no packet is parsed while the clock runs.
 
 use std::error::Error;
@@ -17,7 +18,7 @@ use std::time::Instant;
 use datapath::fast::{BURST, Classifier, EntryId, Figures, Masks, Pattern};
 use openflow::flow::FlowModCommand;
 use openflow::text::parse_flow_mod;
-use openflow::{Match, PortNo};
+use openflow::{Field, Match, PortNo};
 use packet::{FlowKey, Meta, extract};
 
 /// Lookups of one measurement; the least of several is printed.
@@ -70,9 +71,51 @@ fn main() -> Result<(), Box<dyn Error>> {
         "remove"
     );
     for name in names {
-        workload(Path::new(dir), name)?;
+        match name.strip_prefix("grow-") {
+            Some(entries) => println!("{name:<20} {}", grow(entries.parse()?)),
+            None => workload(Path::new(dir), name)?,
+        }
     }
     Ok(())
+}
+
+/// So many entries for pairs of addresses, made on the way: how far it grows, and what it costs
+/// there.
+fn grow(entries: u32) -> Line {
+    let mut masks = Masks::default();
+    let matching = |number: u32| {
+        Match::any()
+            .with(Field::EthSrc, 0x0200_0000_0001)
+            .with(Field::EthDst, 0x0200_0000_0002)
+            .with(Field::EthType, 0x0800)
+            .with(Field::Ipv4Src, (0x0a00_0000 + number).into())
+            .with(Field::Ipv4Dst, (0x6400_0000 ^ number.reverse_bits()).into())
+    };
+    let mut classifier = Classifier::new(0x5eed);
+    let (mut all, mut max) = (0, 0);
+    for number in 0..entries {
+        let pattern = Pattern::of(&matching(number), &mut masks);
+        let start = Instant::now();
+        classifier.insert(&pattern, 1, number.into(), EntryId(number));
+        let ns = start.elapsed().as_nanos();
+        all += ns;
+        max = max.max(ns);
+    }
+    let figures = classifier.figures();
+    let mut random = Random(1);
+    let keys: Vec<FlowKey> = (0..LOOKUPS)
+        .map(|_| key_in(&matching(random.below(entries as usize) as u32), &mut random))
+        .collect();
+    let (burst, single) = (bursts(&classifier, &keys), singles(&classifier, &keys));
+    let start = Instant::now();
+    for number in (0..entries).rev() {
+        let pattern = Pattern::of(&matching(number), &mut masks);
+        assert!(classifier.remove(&pattern, 1, EntryId(number)), "entry {number} is gone");
+    }
+    let remove = start.elapsed().as_nanos() as f64 / f64::from(entries);
+    let insert = all as f64 / f64::from(entries);
+    let insert_max_us = max as f64 / 1000.0;
+    Line { table: 0, figures, burst, single, from_entries: burst, insert, insert_max_us, remove }
 }
 
 fn workload(dir: &Path, name: &str) -> Result<(), Box<dyn Error>> {

@@ -6,6 +6,7 @@
 //! mean anything else than [`FlowKey::meets`] does.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use openflow::{Field, Match, MatchField};
@@ -21,11 +22,19 @@ pub struct MaskWord {
 }
 
 /// Which bits of a flow key a match looks at, and which fields the packet must have.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mask {
+    /// Of the words: masks are looked up for every change of a flow table.
+    digest: u64,
     fields: Box<[(Field, u128)]>,
     words: Box<[MaskWord]>,
     present: u64,
+}
+
+impl Hash for Mask {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
 }
 
 impl Mask {
@@ -44,7 +53,11 @@ impl Mask {
             }
         }
         let words = all.iter().zip(0_u8..).filter(|(bits, _)| **bits != 0);
+        let digest = words.clone().fold(present, |digest: u64, (bits, index)| {
+            (digest ^ bits ^ u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
         Self {
+            digest,
             fields: matching.fields().iter().map(|held| (held.field, held.mask)).collect(),
             words: words.map(|(bits, index)| MaskWord { index, bits: *bits }).collect(),
             present,

@@ -23,6 +23,8 @@ const GROUPS_AGAIN: usize = 6;
 const ATOMS_MAX: usize = 10;
 /// An atom has at least so many bits.
 const BITS_MIN: u32 = 8;
+/// Changes of the flow table between two beginnings: choosing atoms takes some 10 us.
+const CHANGES_MIN: usize = 256;
 /// Places of an atom's table: at least twice the entries, until a table would not stay in a near
 /// cache.
 const PLACES_MIN: usize = 256;
@@ -161,8 +163,9 @@ struct Build {
 pub(super) struct Filter {
     current: Option<Tables>,
     next: Option<Box<Build>>,
-    /// Entries that went since the current tables were begun.
+    /// Entries that went, and changes of any kind, since the last tables were begun.
     gone: usize,
+    changes: usize,
 }
 
 impl Filter {
@@ -206,6 +209,7 @@ impl Filter {
 
     /// Does a small part of what is to be done.
     pub(super) fn step(&mut self, groups: &Groups, known: Known<'_>, entries: usize, secret: u64) {
+        self.changes += 1;
         if let Some(build) = &mut self.next {
             if build.step(groups, known) {
                 self.current = self.next.take().map(|build| build.tables);
@@ -217,7 +221,7 @@ impl Filter {
         }
         if groups.len() >= GROUPS_MIN && self.is_outdated(groups, entries) {
             let tables = Tables::new(groups, entries, secret);
-            self.gone = 0;
+            (self.gone, self.changes) = (0, 0);
             self.next = Some(Box::new(Build { tables, group: 0, bucket: 0, merges: 0 }));
         }
     }
@@ -225,7 +229,8 @@ impl Filter {
     fn is_outdated(&self, groups: &Groups, entries: usize) -> bool {
         let Some(tables) = &self.current else { return true };
         let is_small = entries > 2 * tables.entries && tables.places < PLACES_MAX;
-        is_small || tables.version != groups.version || self.gone > entries / 2 + PLACES_MIN
+        let is_stale = tables.version != groups.version || self.gone > entries / 2;
+        self.changes > CHANGES_MIN && (is_small || is_stale)
     }
 }
 

@@ -1,9 +1,9 @@
 //! A group: entries whose masks all contain the group's mask, hashed by the bits of that mask.
 //!
 //! With one mask in it a group is an exact hash. With several it is what keeps the number of probes
-//! small: a thousand combinations of prefix lengths and ports lie in some twenty groups, and the few
-//! entries that share a group's bits are compared one after the other. A group must never hold an
-//! entry that looks at fewer bits than the group.
+//! small: a thousand combinations of prefix lengths and ports lie in some twenty groups, and the
+//! few entries that share a group's bits are compared one after the other. A group must never hold
+//! an entry that looks at fewer bits than the group.
 
 use std::collections::BTreeMap;
 

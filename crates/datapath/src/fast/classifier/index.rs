@@ -360,7 +360,7 @@ mod tests {
 
     /// Poor in the low bits and in the tag, so that chains and equal tags come about.
     fn hash_of(slot: u32) -> u64 {
-        u64::from(slot / 5) * 0x9e37_79b9 ^ u64::from(slot % 7) << 56
+        (u64::from(slot / 5) * 0x9e37_79b9) ^ (u64::from(slot % 7) << 56)
     }
 
     fn found(index: &Index, slot: u32) -> Vec<u32> {

@@ -59,12 +59,10 @@ impl Compare {
     /// Zero when the key meets the record's near words.
     #[inline(always)]
     fn differs(&self, key: &FlowKey, near: &[u64]) -> u64 {
-        let mut differs = self.present & !key.present();
-        for at in 0..NEAR {
-            let word = key.words()[usize::from(self.index[at])];
-            differs |= (word & self.bits[at]) ^ near[at];
-        }
-        differs
+        let parts = self.index.iter().zip(&self.bits).zip(near);
+        parts.fold(self.present & !key.present(), |differs, ((index, bits), value)| {
+            differs | (key.words()[usize::from(*index)] & bits) ^ value
+        })
     }
 }
 

@@ -51,7 +51,7 @@ fn grids(field: Field) -> Option<(&'static [u32], &'static [u32])> {
 /// than all on the grid.
 fn on_grid(field: Field, mask: u128, grid: &[u32]) -> u128 {
     let width = u32::from(FIELDS[field as usize].bits);
-    let prefix = |length: u32| field.full_mask() & !(field.full_mask() >> length % 128);
+    let prefix = |length: u32| field.full_mask() & !(field.full_mask() >> (length % 128));
     let prefix = |length: u32| if length == width { field.full_mask() } else { prefix(length) };
     grid.iter().map(|length| prefix(*length)).find(|kept| kept & mask == *kept).unwrap_or(0)
 }
