@@ -115,6 +115,10 @@ pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<(), (usize, Differen
     };
     for (at, step) in scenario.steps.iter().enumerate() {
         pair.step(step).map_err(|difference| (at, difference))?;
+        // Caches are switched while decisions lie in them.
+        if matches!(step, Step::Look(_)) && how.switches {
+            How::new(scenario.seed ^ at as u64).switch(&mut pair.fast);
+        }
     }
     let last = scenario.steps.len();
     pair.look(&FlowStatsRequest::all()).map_err(|difference| (last, difference))

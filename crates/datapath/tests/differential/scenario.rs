@@ -121,6 +121,8 @@ struct Maker {
     rng: Rng,
     size: Size,
     style: Style,
+    /// Commands before so many of a hundred batches.
+    churn: u64,
     config: Config,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
@@ -134,6 +136,7 @@ impl Maker {
         let mut rng = Rng::new(seed);
         let size = size(&mut rng);
         let style = style(&mut rng);
+        let churn = *rng.pick(&[0, 3, 20, 80]);
         let universe = Universe::new(&mut rng);
         let frames: Vec<Vec<u8>> = (0..size.frames).map(|_| universe.frame(&mut rng)).collect();
         let key = |frame: &Vec<u8>| extract(frame, &Meta::port(PortNo(1)));
@@ -147,7 +150,7 @@ impl Maker {
         };
         let config = Config { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
-        Self { size, style, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
+        Self { size, style, churn, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
     }
 
     fn begin(&mut self) {
@@ -172,34 +175,42 @@ impl Maker {
     /// Some commands, many packets, and a look at everything.
     fn round(&mut self) {
         for _ in 0..self.rng.below(8) {
-            match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5]) {
-                0 => self.flow_mod(&[55, 15, 10, 8, 12]),
-                1 => self.group_mod(),
-                2 => self.meter_mod(),
-                3 => self.port_mod(),
-                4 => {
-                    let number = 1 + self.rng.below(6) as u32;
-                    let desc = self.port(number);
-                    self.steps.push(Step::PortSet(desc));
-                }
-                5 => {
-                    let port = PortNo(1 + self.rng.below(6) as u32);
-                    self.steps.push(Step::PortRemove(port));
-                }
-                6 => {
-                    let settings = settings(&mut self.rng);
-                    self.steps.push(Step::Settings(settings));
-                }
-                _ => self.packet_out(),
-            }
+            self.command();
         }
         for _ in 0..self.size.batches {
+            if self.rng.percent(self.churn) {
+                self.command();
+            }
             self.batch();
         }
         let frame = self.rng.index(self.frames.len()) as u32;
         self.steps.push(Step::Trace(PortNo(1 + self.rng.below(5) as u32), frame));
         let request = self.request();
         self.steps.push(Step::Look(Box::new(request)));
+    }
+
+    /// Changes something.
+    fn command(&mut self) {
+        match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5]) {
+            0 => self.flow_mod(&[55, 15, 10, 8, 12]),
+            1 => self.group_mod(),
+            2 => self.meter_mod(),
+            3 => self.port_mod(),
+            4 => {
+                let number = 1 + self.rng.below(6) as u32;
+                let desc = self.port(number);
+                self.steps.push(Step::PortSet(desc));
+            }
+            5 => {
+                let port = PortNo(1 + self.rng.below(6) as u32);
+                self.steps.push(Step::PortRemove(port));
+            }
+            6 => {
+                let settings = settings(&mut self.rng);
+                self.steps.push(Step::Settings(settings));
+            }
+            _ => self.packet_out(),
+        }
     }
 
     fn batch(&mut self) {
