@@ -250,6 +250,19 @@ impl<T> Scheduler<T> {
         self.queues.iter().map(|queue| (queue.config.id, queue.tally))
     }
 
+    /// The place of the queue for frames of this number.
+    fn place(&self, queue: Option<QueueId>) -> usize {
+        let own = queue.and_then(|id| self.queues.iter().position(|queue| queue.config.id == id));
+        own.unwrap_or(self.queues.len() - 1)
+    }
+
+    /// Whether a queue takes another frame.
+    #[must_use]
+    pub fn has_room(&self, queue: Option<QueueId>) -> bool {
+        let queue = self.queues.get(self.place(queue));
+        queue.is_some_and(|queue| queue.frames.len() < queue.config.frames_max)
+    }
+
     /// Puts a frame of so many bytes into its queue.
     ///
     /// # Errors
@@ -261,8 +274,7 @@ impl<T> Scheduler<T> {
         frame: T,
         now: Nanos,
     ) -> Result<(), T> {
-        let own = queue.and_then(|id| self.queues.iter().position(|queue| queue.config.id == id));
-        let place = own.unwrap_or(self.queues.len() - 1);
+        let place = self.place(queue);
         let Some(queue) = self.queues.get_mut(place) else { return Err(frame) };
         if queue.frames.len() >= queue.config.frames_max {
             queue.tally.dropped += 1;

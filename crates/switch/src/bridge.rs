@@ -10,6 +10,7 @@ mod apply;
 mod lists;
 mod marks;
 mod ports;
+mod queues;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub(crate) use self::lists::{FlowList, Listed};
 pub(crate) use self::marks::Awaited;
 use self::marks::Marks;
 pub(crate) use self::ports::PortFacts;
+pub(crate) use self::queues::QueueFacts;
 use crate::counters::Counters;
 use crate::worker::{Clock, Command, Inbox, Mark, Request, Worker, WorkerState};
 
@@ -55,6 +57,7 @@ pub(crate) struct Bridge {
     links: Vec<Link>,
     marks: RefCell<Marks>,
     ports: RefCell<Vec<PortFacts>>,
+    queues: Vec<QueueFacts>,
     ops: RefCell<Vec<Op>>,
     /// Whether a fold for removed entries is on its way.
     is_settling: Cell<Settling>,
@@ -99,6 +102,7 @@ impl Bridge {
             links: inboxes.into_iter().map(link).collect(),
             marks: RefCell::default(),
             ports: RefCell::new(ports),
+            queues: Vec::new(),
             ops: RefCell::default(),
             is_settling: Cell::new(Settling::No),
             settled_at: Cell::new(None),

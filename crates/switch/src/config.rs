@@ -5,6 +5,7 @@
 //! configuration opens nothing: [`parse_config`] takes text and gives a value or an error.
 
 mod file;
+mod queues;
 mod resolve;
 mod values;
 
@@ -16,7 +17,8 @@ use openflow::Version;
 use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
-pub use resolve::{Config, PortConfig, default_control};
+pub use queues::{QueueArg, RateArg};
+pub use resolve::{Config, PortConfig, PortQueues, default_control};
 pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, VlanArg, Wire};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
@@ -42,6 +44,16 @@ pub struct SwitchArgs {
     /// 2=trunk:10,20-29. Repeatable [default: a trunk of all]
     #[arg(long, value_name = "N=VLANS")]
     pub vlan: Vec<VlanArg>,
+
+    /// A queue of a port, with a guaranteed and a highest rate in percent of the port's, for
+    /// example 1:5,min=30%,max=50%. Repeatable
+    #[arg(long, value_name = "N:ID[,min=P%][,max=P%][,frames=COUNT]")]
+    pub queue: Vec<QueueArg>,
+
+    /// The rate of a port's link in bits per second, for example 1=100M; frames leave no faster
+    /// [default: that of the device where the port has queues, else none]. Repeatable
+    #[arg(long, value_name = "N=BITS")]
+    pub rate: Vec<RateArg>,
 
     /// A controller to connect to, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
@@ -215,6 +227,8 @@ impl SwitchArgs {
             port: either(self.port, file.port),
             local: self.local.or(file.local),
             vlan: either(self.vlan, file.vlan),
+            queue: either(self.queue, file.queue),
+            rate: either(self.rate, file.rate),
             controller: either(self.controller, file.controller),
             listen: either(self.listen, file.listen),
             private_key: self.private_key.or(file.private_key),

@@ -70,6 +70,8 @@ counters! {
     ChannelEvicted "channel_evicted";
     /// Dropped: the port did not take the frame, its queue being full.
     TxQueueFull "tx_drop_queue_full";
+    /// Dropped: a queue of the port holds as many frames as it may.
+    QueueOverrun "tx_drop_queue_overrun";
     /// Dropped: the port is another worker's, and as many frames wait for that one as may.
     HandoffFull "tx_drop_handoff_full";
     /// Dropped: the port's device is not there.

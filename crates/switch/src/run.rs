@@ -19,11 +19,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::agent::{Agent, Police, accept_all, deliver, keep_connected, keep_up, stand_alone};
-use crate::bridge::{Bridge, Identity, PortFacts};
-use crate::config::{Config, ConfigError, FailMode, Forward, PortConfig, SwitchArgs, Wire};
+use crate::bridge::{Bridge, Identity, PortFacts, QueueFacts};
+use crate::config::{
+    Config, ConfigError, FailMode, Forward, PortConfig, PortQueues, SwitchArgs, Wire,
+};
 use crate::control::{ControlSocket, SocketError, serve_control};
 use crate::counters::Counters;
-use crate::worker::{Clock, Forwarding, Inbox, Outbox, Parts, Slot, Spread, Worker};
+use crate::worker::{Clock, Forwarding, Inbox, Outbox, Parts, Shaper, Slot, Spread, Worker};
 
 /// Why the switch did not start, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,9 @@ pub enum SwitchError {
         /// Why.
         source: PortError,
     },
+    /// A port has queues but no rate.
+    #[error("port {0} has queues, and its device tells no speed: give it one, as --rate {0}=100M")]
+    NoRate(openflow::PortNo),
     /// A listener cannot be opened.
     #[error("listen: {0}")]
     Listen(#[from] TransportError),
@@ -108,7 +113,9 @@ pub fn run_until<S: Future<Output = ()>>(
     let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
     let police = Police::new(rate, burst, Arc::clone(&counters));
     let outbox = Arc::new(Outbox::new(config.packet_in_queue, police));
-    let (bridge, workers) = make_bridge(&config, slots, &outbox, &counters)?;
+    let mut slots = slots;
+    let queues = shape(&config.queues, &mut slots)?;
+    let (bridge, workers) = make_bridge(&config, slots, queues, &outbox, &counters)?;
     let agent = Agent::new(config, tls, counters, outbox, bridge);
     let local = LocalSet::new();
     let run = local.run_until(serve(Rc::new(agent), workers, control, stop));
@@ -203,10 +210,25 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
     Ok(slots)
 }
 
+/// Gives ports their queues; what the agent knows of these.
+fn shape(wanted: &[PortQueues], slots: &mut [Slot]) -> Result<Vec<QueueFacts>, SwitchError> {
+    let mut facts = Vec::new();
+    for PortQueues { number, rate_bps, queues } in wanted {
+        let Some(slot) = slots.iter_mut().find(|slot| slot.number == *number) else { continue };
+        let rate_bps = rate_bps.unwrap_or(slot.info.speed_bps);
+        // Everything else was found when the configuration was checked.
+        let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(*number))?;
+        facts.push(QueueFacts::new(*number, queues.clone(), Arc::clone(shaper.cells())));
+        slot.shaper = Some(shaper);
+    }
+    Ok(facts)
+}
+
 /// The bridge and its workers, which are not running yet.
 fn make_bridge(
     config: &Config,
     slots: Vec<Slot>,
+    queues: Vec<QueueFacts>,
     outbox: &Arc<Outbox>,
     counters: &Arc<Counters>,
 ) -> Result<(Bridge, Vec<Worker>), SwitchError> {
@@ -256,7 +278,7 @@ fn make_bridge(
     });
     let workers = workers.collect();
     let bridge = Bridge::new(identity, clock, control, inboxes, ports, Arc::clone(counters));
-    Ok((bridge, workers))
+    Ok((bridge.with_queues(queues), workers))
 }
 
 fn forwarding(config: &Config, control: Option<&Control>, index: usize) -> Forwarding {

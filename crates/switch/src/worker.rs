@@ -14,6 +14,7 @@ mod outbox;
 mod ports;
 mod rest;
 mod run;
+mod shaper;
 mod slot;
 mod upkeep;
 mod wire;
@@ -25,4 +26,5 @@ pub(crate) use command::{
 pub(crate) use figures::{PortPlace, Reading, WorkerState};
 pub(crate) use ports::{Ports, Spread};
 pub(crate) use run::{Forwarding, Parts, Worker};
+pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use slot::Slot;

@@ -257,6 +257,12 @@ mod tests {
             ("port = [\"0=null:a\"]\n", &["1:9: port: port number", "must be 1 to"]),
             ("port = [\"null:a\"]\nvlan = [\"1=acess:5\"]\n", &["2:9: vlan: ", "access:VID"]),
             ("port = [\"null:a\"]\nvlan = [\"access:5\"]\n", &["names no port", "1=access:5"]),
+            ("port = [\"null:a\"]\nqueue = [\"1:1,mim=5%\"]\n", &["2:10: queue: ", "min=PERCENT"]),
+            (
+                "port = [\"null:a\"]\nqueue = [\"1:1,min=60%\", \"1:2,min=50%\"]\n",
+                &["2:25: queue: ", "more than 1000 together"],
+            ),
+            ("port = [\"null:a\"]\nrate = [\"2=5M\"]\n", &["2:9: rate: ", "no port 2"]),
             ("port = [\"null:a\"]\nvlan = [\"2=trunk\"]\n", &["2:9: vlan: ", "no port 2"]),
             (
                 "port = [\"null:a\"]\nvlan = [\"1=trunk\", \"1=trunk:5\"]\n",

@@ -1,9 +1,10 @@
 //! From what was given to what holds: defaults filled in, ports numbered, contradictions refused.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use channel::{Endpoint, TlsFiles};
-use datapath::PortVlans;
+use datapath::{PortVlans, QueueConfig, check_queues};
 use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
@@ -28,6 +29,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// How ports take part in VLANs, by number, where that is set.
     pub vlans: Vec<(PortNo, PortVlans)>,
+    /// Ports with queues or a rate of their own.
+    pub queues: Vec<PortQueues>,
     /// Controllers to connect to.
     pub controllers: Vec<Endpoint>,
     /// Where controllers may connect to.
@@ -81,6 +84,17 @@ pub struct PortConfig {
     pub spec: PortSpec,
 }
 
+/// The queues of a port.
+#[derive(Clone, Debug)]
+pub struct PortQueues {
+    /// The port's number.
+    pub number: PortNo,
+    /// Bits per second; `None` for the device's.
+    pub rate_bps: Option<u64>,
+    /// Its queues; none where only the rate was asked for.
+    pub queues: Vec<QueueConfig>,
+}
+
 /// What is wrong with a value that is fine by itself.
 pub(super) struct Problem {
     pub(super) key: &'static str,
@@ -113,7 +127,8 @@ impl SwitchArgs {
         self.check_endpoints()?;
         self.check_tls()?;
         self.check_ports()?;
-        self.check_vlans()
+        self.check_vlans()?;
+        self.check_queues()
     }
 
     fn check_workers(&self) -> Result<(), Problem> {
@@ -216,6 +231,43 @@ impl SwitchArgs {
         Ok(())
     }
 
+    fn check_queues(&self) -> Result<(), Problem> {
+        let ports = self.numbered_ports();
+        let lacks = |number: PortNo| !ports.iter().any(|port| port.number == number);
+        for (index, queue) in self.queue.iter().enumerate() {
+            let at = |message: String| Problem { key: "queue", index: Some(index), message };
+            if lacks(queue.port) {
+                return Err(at(format!("there is no port {}", queue.port)));
+            }
+            let so_far = self.queue.iter().take(index + 1);
+            let of_port = so_far.filter(|other| other.port == queue.port).map(|other| other.queue);
+            check_queues(1, &of_port.collect::<Vec<_>>()).map_err(|error| at(error.to_string()))?;
+        }
+        for (index, rate) in self.rate.iter().enumerate() {
+            let at = |message: String| Problem { key: "rate", index: Some(index), message };
+            if lacks(rate.port) {
+                return Err(at(format!("there is no port {}", rate.port)));
+            }
+            if self.rate.iter().take(index).any(|earlier| earlier.port == rate.port) {
+                return Err(at(format!("port {} is given twice", rate.port)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The ports with queues or a rate, by number.
+    fn port_queues(&self) -> Vec<PortQueues> {
+        let rates = self.rate.iter().map(|rate| rate.port);
+        let numbers: BTreeSet<PortNo> =
+            self.queue.iter().map(|queue| queue.port).chain(rates).collect();
+        let of = |number: PortNo| PortQueues {
+            number,
+            rate_bps: self.rate.iter().find(|rate| rate.port == number).map(|rate| rate.rate_bps),
+            queues: self.queue.iter().filter(|q| q.port == number).map(|q| q.queue).collect(),
+        };
+        numbers.into_iter().map(of).collect()
+    }
+
     fn versions(&self) -> Vec<Version> {
         if self.protocols.is_empty() { Version::ALL.to_vec() } else { self.protocols.clone() }
     }
@@ -233,6 +285,7 @@ impl SwitchArgs {
         Ok(Config {
             dpid: self.dpid.map(|dpid| dpid.0),
             ports: self.numbered_ports(),
+            queues: self.port_queues(),
             vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
             controllers: self.controller.iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),

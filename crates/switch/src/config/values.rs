@@ -10,6 +10,8 @@ use netdev::PortSpec;
 use openflow::{DatapathId, PortNo, Version};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use super::{QueueArg, RateArg};
+
 /// Makes a type that reads from text read from the file's strings too.
 macro_rules! from_text {
     ($($name:ident),+) => {$(
@@ -21,7 +23,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Caches, Dpid, PortArg, VlanArg, Endpoint, FailMode, Forward, Poll);
+from_text!(Caches, Dpid, PortArg, QueueArg, RateArg, VlanArg, Endpoint, FailMode, Forward, Poll);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +82,17 @@ impl FromStr for VlanArg {
         let (number, vlans) = text
             .split_once('=')
             .ok_or_else(|| format!("{text:?} names no port; write it in front, as 1={text}"))?;
-        let number = match number {
-            "LOCAL" => PortNo::LOCAL,
-            digits => port_number(digits)?,
-        };
+        let number = port_name(number)?;
         let vlans = vlans.parse().map_err(|error: datapath::BadVlans| error.to_string())?;
         Ok(Self { number, vlans })
+    }
+}
+
+/// A port's number, or `LOCAL`.
+pub(super) fn port_name(text: &str) -> Result<PortNo, String> {
+    match text {
+        "LOCAL" => Ok(PortNo::LOCAL),
+        digits => port_number(digits),
     }
 }
 

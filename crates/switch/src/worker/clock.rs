@@ -1,7 +1,7 @@
 //! The time of the switch: one beginning for agent and workers, so that a moment means the same to
 //! all of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use datapath::Nanos;
 
@@ -21,6 +21,11 @@ impl Clock {
     pub(crate) fn at(self, moment: Instant) -> Nanos {
         let since = moment.saturating_duration_since(self.epoch);
         Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The moment of a time.
+    pub(crate) fn moment(self, time: Nanos) -> Instant {
+        self.epoch + Duration::from_nanos(time.0)
     }
 
     /// The time now.

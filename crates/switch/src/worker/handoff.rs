@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use openflow::QueueId;
 use packet::{PacketBuf, Pool};
 
 /// Frames that a lane holds: as many as a port's ring mostly does.
@@ -16,8 +17,9 @@ const LANE_MAX: usize = 2_048;
 /// Buffers that a batch brings back.
 const BACK_MAX: usize = 1_024;
 
-/// A frame, and the place of the port among the ports of the worker that sends it.
-pub(super) type Handed = (usize, PacketBuf);
+/// A frame, the place of the port among the ports of the worker that sends it, and the port's
+/// queue that it is for.
+pub(super) type Handed = ((usize, Option<QueueId>), PacketBuf);
 
 /// The lanes to one worker.
 #[derive(Debug)]
@@ -97,15 +99,15 @@ mod tests {
         let handoff = Handoff::new(2);
         let mut pool = Pool::default();
         let mut frames: Vec<_> =
-            (0..LANE_MAX + 5).map(|n| (n, PacketBuf::from_slice(&n.to_be_bytes()))).collect();
+            (0..LANE_MAX + 5).map(|n| ((n, None), PacketBuf::from_slice(&[7]))).collect();
         assert_eq!(handoff.send(1, &mut frames, &mut pool), 5);
         assert!(frames.is_empty() && handoff.is_waiting() && pool.len() == 5);
         let mut got = Vec::new();
         handoff.take(&mut got, &mut pool);
-        assert!(got.iter().map(|(place, _)| *place).eq(0..LANE_MAX));
+        assert!(got.iter().map(|((place, _), _)| *place).eq(0..LANE_MAX));
         assert!(!handoff.is_waiting() && pool.is_empty());
         // The buffers of the first batch come back with the second.
-        assert_eq!(handoff.send(1, &mut vec![(0, PacketBuf::default())], &mut pool), 0);
+        assert_eq!(handoff.send(1, &mut vec![((0, None), PacketBuf::default())], &mut pool), 0);
         assert_eq!(pool.len(), 5);
     }
 
@@ -118,7 +120,7 @@ mod tests {
             let (mut pool, mut sent) = (Pool::default(), 0);
             while sent < COUNT {
                 let batch = sent..(sent + 32).min(COUNT);
-                let mut frames: Vec<_> = batch.map(|n| (n, pool.take())).collect();
+                let mut frames: Vec<_> = batch.map(|n| ((n, None), pool.take())).collect();
                 let count = frames.len();
                 let refused = sender.send(0, &mut frames, &mut pool);
                 sent += count - refused;
@@ -130,7 +132,7 @@ mod tests {
         let (mut pool, mut got, mut batch) = (Pool::default(), Vec::new(), Vec::new());
         while got.len() < COUNT {
             handoff.take(&mut batch, &mut pool);
-            for (number, buffer) in batch.drain(..) {
+            for ((number, _), buffer) in batch.drain(..) {
                 got.push(number);
                 pool.give(buffer);
             }

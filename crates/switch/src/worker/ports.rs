@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use datapath::DropReason;
 use datapath::fast::Sink;
+use datapath::{DropReason, Nanos};
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};
 use packet::{Batch, PacketBuf};
@@ -129,6 +129,8 @@ pub(crate) struct Ports {
     /// Frames for the ports of other workers, by worker.
     handed: Vec<Vec<Handed>>,
     arrived: Vec<Handed>,
+    /// The time of this round, for queues.
+    time: Nanos,
     /// Frames received, and buffers to be used again.
     batch: Batch,
     counters: Arc<Counters>,
@@ -144,6 +146,7 @@ impl Ports {
             waiting: Vec::new(),
             handed: ways.iter().map(|_| Vec::new()).collect(),
             arrived: Vec::new(),
+            time: Nanos(0),
             batch: Batch::default(),
             counters,
         }
@@ -200,8 +203,8 @@ impl Ports {
             return false;
         }
         let mut arrived = std::mem::take(&mut self.arrived);
-        for (index, frame) in arrived.drain(..) {
-            self.queue(index, frame);
+        for ((index, queue), frame) in arrived.drain(..) {
+            self.queue(index, queue, frame);
         }
         self.arrived = arrived;
         true
@@ -212,19 +215,54 @@ impl Ports {
         let other = partner(index, self.slots.len());
         let Some(slot) = self.slots.get_mut(other) else { return };
         readdress(wire, frames, (slot.number, slot.info.mac));
-        self.queue_all(other, frames);
+        self.queue_all(other, None, frames);
     }
 
-    fn queue(&mut self, index: usize, frame: PacketBuf) {
+    /// Sends what the queues of ports let go by now; whether there was anything. `time` holds until
+    /// the next call.
+    pub(super) fn release(&mut self, time: Nanos) -> usize {
+        self.time = time;
+        let waits = |slot: &Slot| slot.shaper.as_ref().is_some_and(|shaper| !shaper.is_empty());
+        let waiting = self.slots.iter().enumerate().filter(|(_, slot)| waits(slot));
+        self.waiting.extend(waiting.map(|(index, _)| index));
+        if self.waiting.is_empty() { 0 } else { self.flush() }
+    }
+
+    /// When a queue lets the next frame go, if one waits.
+    pub(super) fn next_release(&self) -> Option<Nanos> {
+        self.slots.iter().filter_map(|slot| slot.shaper.as_ref()?.next_at()).min()
+    }
+
+    fn queue(&mut self, index: usize, queue: Option<QueueId>, frame: PacketBuf) {
         let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(shaper) = &mut slot.shaper {
+            if !self.waiting.contains(&index) {
+                self.waiting.push(index);
+            }
+            if !shaper.has_room(queue) {
+                // Others of the batch may go first.
+                shaper.release(self.time, &mut slot.tx);
+            }
+            if let Err(frame) = shaper.offer(queue, frame, self.time) {
+                self.counters.bump(Counter::QueueOverrun);
+                self.batch.give_spare(frame);
+            }
+            return;
+        }
         if slot.tx.is_empty() {
             self.waiting.push(index);
         }
         slot.tx.push(frame);
     }
 
-    fn queue_all(&mut self, index: usize, frames: &mut Vec<PacketBuf>) {
+    fn queue_all(&mut self, index: usize, queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.shaper.is_some() {
+            for frame in frames.drain(..) {
+                self.queue(index, queue, frame);
+            }
+            return;
+        }
         if slot.tx.is_empty() {
             self.waiting.push(index);
             std::mem::swap(&mut slot.tx, frames);
@@ -239,6 +277,9 @@ impl Ports {
         while let Some(index) = self.waiting.pop() {
             let Some(slot) = self.slots.get_mut(index) else { continue };
             let mut frames = std::mem::take(&mut slot.tx);
+            if let Some(shaper) = &mut slot.shaper {
+                shaper.release(self.time, &mut frames);
+            }
             sent += slot.transmit(&mut frames, self.batch.parts_mut().1, &self.counters);
             slot.tx = frames;
         }
@@ -271,28 +312,27 @@ impl Exit<'_> {
 }
 
 impl Sink for Exit<'_> {
-    /// Queues a frame. One that a pop made too short for a wire is padded. Queues of a port are not
-    /// told apart yet.
-    fn output(&mut self, port: PortNo, _queue: Option<QueueId>, mut frame: PacketBuf) {
+    /// Queues a frame. One that a pop made too short for a wire is padded.
+    fn output(&mut self, port: PortNo, queue: Option<QueueId>, mut frame: PacketBuf) {
         let Some(place) = self.place(port) else { return self.done(frame) };
         frame.pad_to(FRAME_MIN);
         if place.worker == self.ports.me {
-            self.ports.queue(place.index, frame);
+            self.ports.queue(place.index, queue, frame);
         } else if let Some(handed) = self.ports.handed.get_mut(place.worker) {
-            handed.push((place.index, frame));
+            handed.push(((place.index, queue), frame));
         }
     }
 
-    fn output_all(&mut self, port: PortNo, _queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
+    fn output_all(&mut self, port: PortNo, queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
         let Some(place) = self.place(port) else { return self.done_all(frames) };
         // Their lengths stand in the cache; nothing else of the frames is looked at.
         for frame in frames.iter_mut().filter(|frame| frame.len() < FRAME_MIN) {
             frame.pad_to(FRAME_MIN);
         }
         if place.worker == self.ports.me {
-            self.ports.queue_all(place.index, frames);
+            self.ports.queue_all(place.index, queue, frames);
         } else if let Some(handed) = self.ports.handed.get_mut(place.worker) {
-            handed.extend(frames.drain(..).map(|frame| (place.index, frame)));
+            handed.extend(frames.drain(..).map(|frame| ((place.index, queue), frame)));
         }
     }
 

@@ -147,7 +147,10 @@ impl Worker {
         while !self.stopped {
             let now = Instant::now();
             let time = self.clock.at(now);
-            let mut worked = self.carry_out(time);
+            let released = self.ports.release(time);
+            self.figures.sent.add(released as u64);
+            let mut worked = released > 0;
+            worked |= self.carry_out(time);
             worked |= self.forward(now, time);
             worked |= self.fold();
             worked |= self.upkeep(now);
@@ -273,7 +276,10 @@ impl Worker {
     /// Sleeps until a port has something, a command or another worker's frames come, or something
     /// is due, and no longer than `most`.
     fn sleep(&mut self, now: Instant, most: Duration) {
-        let timeout = self.next_due().saturating_duration_since(now).min(most);
+        let release = self.ports.next_release().map(|at| self.clock.moment(at));
+        let due = self.next_due();
+        let due = release.map_or(due, |release| release.min(due));
+        let timeout = due.saturating_duration_since(now).min(most);
         if timeout.is_zero() || !self.inbox.may_sleep() {
             return;
         }

@@ -10,6 +10,7 @@ use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
+use super::Shaper;
 use super::run::RX_BATCH;
 use crate::counters::{Counter, Counters};
 
@@ -32,6 +33,8 @@ pub(crate) struct Slot {
     pub(crate) info: PortInfo,
     /// Frames to send at the end of the batch.
     pub(crate) tx: Vec<PacketBuf>,
+    /// The port's queues, where any are configured.
+    pub(crate) shaper: Option<Shaper>,
     /// Frames that found no room, of all lives.
     pub(crate) tx_refused: u64,
     /// Whether the facts have changed and the agent does not know yet.
@@ -54,6 +57,7 @@ impl Slot {
             port: Some(port),
             info,
             tx: Vec::new(),
+            shaper: None,
             tx_refused: 0,
             changed: false,
             quiet_until: None,

@@ -12,6 +12,7 @@ mod every_error;
 mod forward;
 mod handshake;
 mod harness;
+mod queues;
 mod roles;
 mod statistics;
 mod veth;

@@ -4,7 +4,7 @@
 
 use datapath::fast::Control;
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
-use openflow::{Error, PortNo, Version};
+use openflow::{Error, PortNo, QueueId, Version};
 
 use super::{Bridge, Listed, table};
 use crate::counters::Counter;
@@ -64,7 +64,17 @@ fn of_control(
             // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).
             let all = version == Version::V1_0 && port == PortNo::ALL;
             let port = if all { PortNo::ANY } else { port };
-            MultipartReplyBody::Queue(control.queue_stats(port, queue, now)?)
+            let known = control.queue_stats(port, queue, now);
+            let stats = match known {
+                Ok(known) => bridge.queue_stats(known, port, queue, now),
+                // A configured queue that nothing was sent to is one, too.
+                Err(Error::QueueOpBadQueue) => bridge.queue_stats(Vec::new(), port, queue, now),
+                Err(error) => return Err(error),
+            };
+            if stats.is_empty() && queue != QueueId::ALL {
+                return Err(Error::QueueOpBadQueue);
+            }
+            MultipartReplyBody::Queue(stats)
         }
         MultipartRequestBody::Group(asked) => {
             MultipartReplyBody::Group(control.group_stats(asked, now))

@@ -1,4 +1,4 @@
-//! Queue-get-config (clause 7.3.6): Weir has no queues to configure yet, so the list is empty.
+//! Queue-get-config (clause 7.3.6): the queues that the switch was configured with.
 
 use openflow::message::QueueConfig;
 use openflow::{Error, Message, PortNo, Version};
@@ -11,7 +11,7 @@ pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> Outcome
         Version::V1_3 => port == PortNo::ANY,
     };
     if any || bridge.has_port(port) {
-        let config = QueueConfig { port, queues: Vec::new() };
+        let config = QueueConfig { port, queues: bridge.queue_configs(port) };
         Ok(Answer::Reply(Message::QueueGetConfigReply(config)))
     } else {
         Err(Error::QueueOpBadPort)
