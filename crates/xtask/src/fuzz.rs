@@ -3,7 +3,8 @@
 //! The coverage that guides libFuzzer is a stable pass of the compiler's back end, so neither a
 //! nightly toolchain nor cargo-fuzz is needed; libFuzzer itself comes with the crate
 //! `libfuzzer-sys` and wants a C++ compiler. Seeds come from `vectors/`. It must never pass a
-//! target that coverage does not guide: such a run finds nothing and looks like success.
+//! target of these that coverage does not guide: such a run finds nothing and looks like success.
+//! One more target, `live`, is a program of its own that talks to a running switch.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,6 +35,9 @@ const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
+/// The target that fuzzes a running switch over its connections: an example of its crate.
+const LIVE: &str = "live";
+
 /// One input may take this long; a slower one is a finding.
 const TIMEOUT_S: u32 = 10;
 const MEMORY_MIB: u32 = 2048;
@@ -62,16 +66,37 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 /// When the targets do not build, or `--target` names none.
 pub(crate) fn run_all(root: &Path, options: &Options) -> Result<Vec<(String, Result<()>)>> {
     let work = root.join("target/fuzz");
-    let all = targets(root)?;
-    let chosen: Vec<String> = match &options.target {
+    let mut all = targets(root)?;
+    all.push(LIVE.to_owned());
+    let mut chosen: Vec<String> = match &options.target {
         None => all,
         Some(one) if all.contains(one) => vec![one.clone()],
         Some(one) => bail!("no fuzz target `{one}`; there are {}", all.join(", ")),
     };
-    let programs = build(root, &work)?;
-    seed(root, &work)?;
-    let run = |target: &String| run_target(&programs.join(target), target, &work, options.seconds);
-    Ok(chosen.iter().map(|target| (target.clone(), run(target))).collect())
+    let is_live = chosen.last().is_some_and(|last| last == LIVE);
+    chosen.truncate(chosen.len() - usize::from(is_live));
+    let mut outcomes = Vec::new();
+    if !chosen.is_empty() {
+        let programs = build(root, &work)?;
+        seed(root, &work)?;
+        for target in chosen {
+            let outcome = run_target(&programs.join(&target), &target, &work, options.seconds);
+            outcomes.push((target, outcome));
+        }
+    }
+    if is_live {
+        outcomes.push((LIVE.to_owned(), run_live(root, options.seconds)));
+    }
+    Ok(outcomes)
+}
+
+/// Fuzzes a running switch. It compares two moments of the run, so that it takes some seconds.
+fn run_live(root: &Path, seconds: u32) -> Result<()> {
+    let mut command = shell::cargo();
+    command.current_dir(root);
+    command.args(["run", "--quiet", "--release", "--package", "weir-switch"]);
+    command.args(["--example", "live_fuzz", "--", "--seconds", &seconds.max(5).to_string()]);
+    shell::run(&mut command)
 }
 
 /// The names of the targets: the files in `fuzz/fuzz_targets`.

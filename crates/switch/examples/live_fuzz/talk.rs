@@ -1,0 +1,354 @@
+//! One connection: sends batches of messages and holds every answer against the oracle.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
+use openflow::message::{
+    AsyncConfig, Hello, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+};
+use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
+use openflow::port::PortDesc;
+use openflow::{
+    Action, Cookie, Error, Field, GroupId, Instruction, Match, Message, MessageKind, MeterId,
+    TableId, Version, Xid,
+};
+use testkit::vectors::Vector;
+
+use crate::entropy::Entropy;
+use crate::make::Maker;
+use crate::oracle::{Expected, expected, judge};
+use crate::tame::{PRIORITY, UNRELATED, tame};
+use crate::{oracle, spoil};
+
+/// The cookie of the unrelated flow's entry.
+const UNRELATED_COOKIE: u64 = 0x5afe_0000_dead_beef;
+
+/// How long an answer may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What has been sent and what came of it.
+#[derive(Default)]
+pub(crate) struct Tally {
+    connections: u64,
+    done: u64,
+    refused: u64,
+    ignored: u64,
+    ended: u64,
+    asynchronous: u64,
+    errors: BTreeMap<&'static str, u64>,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} connections, {} of them ended by a header; {} messages done, {} refused, {} not \
+             to be answered; {} asynchronous messages; errors by name:",
+            self.connections, self.ended, self.done, self.refused, self.ignored, self.asynchronous
+        )?;
+        let errors = self.errors.iter().map(|(name, count)| format!("{name} {count}"));
+        f.write_str(&errors.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A connection whose hello exchange is done.
+pub(crate) struct Connection {
+    stream: UnixStream,
+    version: Version,
+    bytes: Vec<u8>,
+    next_xid: u32,
+}
+
+/// A message that waits for its answers.
+struct Sent {
+    frame: Vec<u8>,
+    expected: Expected,
+    answers: Vec<Message>,
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Connection {
+    pub(crate) fn open(socket: &Path, version: Version) -> Result<Self, String> {
+        let stream = UnixStream::connect(socket).map_err(text)?;
+        stream.set_read_timeout(Some(DEADLINE)).map_err(text)?;
+        stream.set_write_timeout(Some(DEADLINE)).map_err(text)?;
+        let mut connection = Self { stream, version, bytes: Vec::new(), next_xid: 1 };
+        connection.send(Xid(0), &Message::Hello(Hello { versions: None }))?;
+        let hello = connection.frame()?.ok_or("the switch closed before its hello")?;
+        wire::decode_hello(&hello).map_err(text)?;
+        Ok(connection)
+    }
+
+    fn xid(&mut self) -> Xid {
+        self.next_xid += 1;
+        Xid(self.next_xid)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(|error| format!("sending: {error}"))
+    }
+
+    fn send(&mut self, xid: Xid, message: &Message) -> Result<(), String> {
+        let frame = wire::encode(self.version, xid, message).map_err(text)?;
+        self.write(&frame)
+    }
+
+    /// The next frame; `None` when the switch has closed the connection.
+    fn frame(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            if let Some(length) = wire::frame_len(&self.bytes).map_err(text)?
+                && length <= self.bytes.len()
+            {
+                return Ok(Some(self.bytes.drain(..length).collect()));
+            }
+            let mut chunk = [0; 65_536];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.bytes.extend(chunk.iter().take(count)),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(format!("no answer: {error}")),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<(Xid, Message)>, String> {
+        let Some(frame) = self.frame()? else { return Ok(None) };
+        let (version, xid, message) = wire::decode(&frame)
+            .map_err(|error| format!("the switch sent {frame:02x?}: {error}"))?;
+        if version != self.version {
+            return Err(format!("the switch speaks {version} in the middle"));
+        }
+        Ok(Some((xid, message)))
+    }
+
+    /// Sends and gives the answer; asynchronous messages before it are left out.
+    fn request(&mut self, message: &Message) -> Result<Message, String> {
+        let xid = self.xid();
+        self.send(xid, message)?;
+        loop {
+            let (got, answer) = self.next()?.ok_or("the switch closed the connection")?;
+            if got == xid {
+                return Ok(answer);
+            }
+        }
+    }
+
+    fn barrier(&mut self) -> Result<(), String> {
+        match self.request(&Message::BarrierRequest)? {
+            Message::BarrierReply => Ok(()),
+            other => Err(format!("a barrier is answered by {other:?}")),
+        }
+    }
+
+    /// Adds the entry that nothing else may disturb, and asks for no asynchronous messages.
+    pub(crate) fn install_unrelated(&mut self) -> Result<(), String> {
+        let none = AsyncConfig { packet_in: [0; 2], port_status: [0; 2], flow_removed: [0; 2] };
+        let xid = self.xid();
+        self.send(xid, &Message::SetAsync(none))?;
+        let [from, to] = UNRELATED;
+        let entry = FlowMod {
+            priority: PRIORITY,
+            cookie: Cookie(UNRELATED_COOKIE),
+            matching: Match::any().with(Field::InPort, from.0.into()),
+            instructions: vec![Instruction::ApplyActions(vec![Action::output(to)])],
+            ..FlowMod::new(FlowModCommand::Add)
+        };
+        let xid = self.xid();
+        self.send(xid, &Message::FlowMod(entry))?;
+        self.barrier()
+    }
+
+    /// The ports of the switch.
+    pub(crate) fn ports(&mut self) -> Result<Vec<PortDesc>, String> {
+        let body = MultipartRequestBody::PortDesc;
+        match self.request(&Message::MultipartRequest(MultipartRequest { more: false, body }))? {
+            Message::MultipartReply(MultipartReply {
+                body: MultipartReplyBody::PortDesc(ports),
+                ..
+            }) => Ok(ports),
+            other => Err(format!("no ports: {other:?}")),
+        }
+    }
+
+    /// Deletes all that the fuzzer has added.
+    pub(crate) fn clean(&mut self) -> Result<(), String> {
+        // Every entry whose cookie differs somewhere from the unrelated one's.
+        let differing = |bit: u32| FlowMod {
+            table_id: TableId::ALL,
+            cookie: Cookie(!UNRELATED_COOKIE & 1 << bit),
+            cookie_mask: 1 << bit,
+            ..FlowMod::new(FlowModCommand::Delete)
+        };
+        let groups = GroupMod {
+            command: GroupModCommand::Delete,
+            group_type: GroupType::All,
+            group_id: GroupId::ALL,
+            buckets: Vec::new(),
+        };
+        let meters = MeterMod {
+            command: MeterModCommand::Delete,
+            flags: MeterFlags::empty(),
+            meter_id: MeterId::ALL,
+            bands: Vec::new(),
+        };
+        let flow_mods = (0..64).map(differing).map(Message::FlowMod);
+        let rest = [Message::GroupMod(groups), Message::MeterMod(meters)];
+        for message in flow_mods.chain(rest) {
+            let xid = self.xid();
+            self.send(xid, &message)?;
+        }
+        self.barrier()
+    }
+}
+
+/// Sends a batch and judges all answers; false when the connection is over, rightly.
+pub(crate) fn batch(
+    connection: &mut Connection,
+    maker: &Maker,
+    e: &mut Entropy,
+    count: usize,
+    tally: &mut Tally,
+) -> Result<bool, String> {
+    let version = connection.version;
+    if connection.next_xid == 1 {
+        tally.connections += 1;
+    }
+    let (mut sent, mut bytes) = (BTreeMap::new(), Vec::new());
+    let mut put = |xid: Xid, frame: Vec<u8>| {
+        bytes.extend_from_slice(&frame);
+        let expected = expected(version, &frame);
+        sent.insert(xid, Sent { frame, expected, answers: Vec::new() });
+    };
+    for _ in 0..count {
+        let xid = connection.xid();
+        let frame = if e.once_in(2) {
+            maker.frame(e, version, xid)
+        } else {
+            spoil::frame(maker, e, version, xid)
+        };
+        if let Some(frame) = tame(frame) {
+            put(xid, frame);
+        }
+    }
+    let echo = Message::EchoRequest(e.bytes(24));
+    for last in [echo, Message::BarrierRequest] {
+        let xid = connection.xid();
+        put(xid, wire::encode(version, xid, &last).map_err(text)?);
+    }
+    let barrier = Xid(connection.next_xid);
+    connection.write(&bytes)?;
+    read_answers(connection, &mut sent, barrier, tally)?;
+    for (xid, sent) in &sent {
+        judge(version, &sent.frame, &sent.expected, &sent.answers).map_err(|wrong| {
+            let Sent { frame, expected, answers } = sent;
+            format!("{wrong}\nsent {frame:02x?}\nxid {xid:?}, {expected:?}, got {answers:?}")
+        })?;
+        tally.count(version, sent);
+    }
+    if e.once_in(100) {
+        return end(connection, e, tally).map(|()| false);
+    }
+    Ok(true)
+}
+
+/// Reads until everything sent before the barrier, and an echo, are answered.
+fn read_answers(
+    connection: &mut Connection,
+    sent: &mut BTreeMap<Xid, Sent>,
+    barrier: Xid,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let echo = Xid(barrier.0 - 1);
+    let mut waited = vec![barrier, echo];
+    while !waited.is_empty() {
+        let (xid, message) =
+            connection.next()?.ok_or("the switch closed a connection that it should keep")?;
+        let is_asynchronous = xid == Xid(0)
+            && matches!(
+                message.kind(),
+                MessageKind::PacketIn | MessageKind::PortStatus | MessageKind::FlowRemoved
+            );
+        if is_asynchronous {
+            tally.asynchronous += 1;
+            continue;
+        }
+        let Some(sent) = sent.get_mut(&xid) else {
+            return Err(format!("an answer that nothing was sent for: {xid:?} {message:?}"));
+        };
+        sent.answers.push(message);
+        waited.retain(|other| *other != xid);
+    }
+    Ok(())
+}
+
+/// Sends a header that ends the connection, which must be refused and closed.
+fn end(connection: &mut Connection, e: &mut Entropy, tally: &mut Tally) -> Result<(), String> {
+    let xid = connection.xid();
+    let frame = spoil::fatal(e, connection.version, xid);
+    connection.write(&frame)?;
+    let is_error = matches!(frame.get(1), Some(1));
+    let mut told = is_error;
+    while let Some((got, message)) = connection.next()? {
+        if let (true, Message::Error(error)) = (got == xid, message) {
+            told = error.error(connection.version) == Some(Error::BadRequestBadLen);
+        }
+    }
+    tally.ended += 1;
+    if told { Ok(()) } else { Err(format!("an impossible length is not refused: {frame:02x?}")) }
+}
+
+/// Sends a known wrong message on a connection of its own; the error must be the one that somebody
+/// has looked up for it.
+pub(crate) fn refuses(socket: &Path, known: &Vector, tally: &mut Tally) -> Result<(), String> {
+    let frame = &known.bytes;
+    let is_whole = wire::frame_len(frame).is_ok_and(|length| length == Some(frame.len()));
+    let version = frame.first().copied().and_then(Version::from_number);
+    let (Some(version), true) = (version, is_whole) else { return Ok(()) };
+    let Expected::Error(_) = oracle::expected(version, frame) else { return Ok(()) };
+    let wanted = known.error.as_deref().and_then(Error::from_name);
+    let wanted = wanted.ok_or_else(|| format!("{}: unknown error", known.place()))?;
+    let mut connection = Connection::open(socket, version)?;
+    connection.write(frame)?;
+    loop {
+        let next = connection.next()?;
+        let (_, message) = next.ok_or_else(|| format!("{}: closed", known.place()))?;
+        let Message::Error(told) = message else { continue };
+        if (told.error_type, told.code) != wanted.numbers(version) {
+            let name = told.error(version).map_or("unknown", Error::name);
+            return Err(format!("{}: {name} in place of {}", known.place(), wanted.name()));
+        }
+        tally.connections += 1;
+        tally.refused += 1;
+        *tally.errors.entry(wanted.name()).or_default() += 1;
+        return Ok(());
+    }
+}
+
+impl Tally {
+    fn count(&mut self, version: Version, sent: &Sent) {
+        let error = sent.answers.iter().find_map(|answer| match answer {
+            Message::Error(error) => error.error(version),
+            _ => None,
+        });
+        match (&sent.expected, error) {
+            (_, Some(error)) => {
+                self.refused += 1;
+                *self.errors.entry(error.name()).or_default() += 1;
+            }
+            (Expected::Nothing, None) => self.ignored += 1,
+            (
+                Expected::Error(_) | Expected::Done(_) | Expected::Reply(_, _) | Expected::Echo(_),
+                None,
+            ) => self.done += 1,
+        }
+    }
+}
