@@ -21,7 +21,7 @@ mod wire;
 
 pub(crate) use clock::Clock;
 pub(crate) use command::{
-    Command, ConnectionId, Inbox, Mark, Outbox, Quote, Request, Upcall, Waiting,
+    Command, ConnectionId, Inbox, Mark, Outbox, Quote, Request, Turn, Upcall, Waiting,
 };
 pub(crate) use figures::{PortPlace, Reading, WorkerState};
 pub(crate) use ports::{Ports, Spread};

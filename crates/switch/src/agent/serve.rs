@@ -26,7 +26,7 @@ use super::spanning::Spanning;
 use super::{Agent, Peer};
 use crate::bridge::{Answer, Listed};
 use crate::counters::Counter;
-use crate::worker::{ConnectionId, Quote, Request};
+use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// With more commands on their way to a worker nothing is read any more from controllers.
 const PENDING_MAX: usize = 8_192;
@@ -64,7 +64,7 @@ struct Service {
     /// There is more to send at once; others have their turn first.
     is_unfinished: bool,
     /// The reply to a multipart request is awaited or being sent.
-    is_awaiting: bool,
+    awaited: Option<Turn>,
     /// Requests behind it.
     behind: VecDeque<(Request, Message)>,
     /// Requests of which parts have come.
@@ -94,7 +94,7 @@ pub(super) async fn serve(
         is_congested: false,
         is_greedy: false,
         is_unfinished: false,
-        is_awaiting: false,
+        awaited: None,
         behind: VecDeque::new(),
         spanning: Spanning::default(),
         answers: Answers::default(),
@@ -214,7 +214,7 @@ impl Service {
             Err(error) => Handling::Refused(error),
         };
         match handling {
-            Handling::Bridge(message) if self.is_awaiting => {
+            Handling::Bridge(message) if self.awaited.is_some() => {
                 let request = self.request(xid);
                 self.behind.push_back((request, message));
             }
@@ -232,7 +232,7 @@ impl Service {
             Some(Membership { peer, .. }) => (peer.id, peer.version),
             None => (ConnectionId(0), Version::V1_3),
         };
-        Request { from, version, xid, place: None, quote }
+        Request { from, version, xid, turn: self.answers.next(), quote }
     }
 
     /// Carries out a message. `held` is its request when it is not the last one any more that the
@@ -242,16 +242,19 @@ impl Service {
         let (from, version) = (peer.id, peer.version);
         let is_answered_later =
             matches!(message, Message::BarrierRequest | Message::MultipartRequest(_));
-        let place = is_answered_later.then(|| self.answers.reserve());
+        let turn = match is_answered_later {
+            true => self.answers.reserve(),
+            false => self.answers.next(),
+        };
         let connection = self.link.connection();
         let request = || {
             let quote = || Quote::new(connection.quote());
             let quote = held.as_ref().map_or_else(quote, |held| held.quote);
-            Request { from, version, xid, place, quote }
+            Request { from, version, xid, turn, quote }
         };
         if let Message::MultipartRequest(asked) = message {
             let request = request();
-            self.is_awaiting = true;
+            self.awaited = Some(turn);
             tokio::task::spawn_local(post_statistics(Rc::clone(&self.agent), request, asked));
             return;
         }
@@ -288,8 +291,8 @@ impl Service {
 
     /// The list that was awaited has been sent: the requests behind it go on.
     fn go_on(&mut self) {
-        self.is_awaiting = false;
-        while !self.is_awaiting {
+        self.awaited = None;
+        while self.awaited.is_none() {
             let Some((request, message)) = self.behind.pop_front() else { break };
             self.carry_out(request.xid, Some(request), message);
         }
@@ -302,10 +305,7 @@ impl Service {
         let Some(Membership { peer, .. }) = &self.peer else { return false };
         let mail = peer.take_mail();
         for letter in mail.letters {
-            // What has no place is a worker's, and comes before what follows in the mail.
-            if let Some(letter) = self.answers.fill(letter) {
-                self.send_letter(letter);
-            }
+            self.answers.fill(letter);
         }
         // They need no place in the order of the answers, which may wait for a long one.
         for message in &mail.news {
@@ -381,7 +381,7 @@ impl Service {
                 self.agent.counters.bump(Counter::ErrorSent);
                 let connection = self.link.connection();
                 let sent = connection.send_error(request.xid, error, request.quote.bytes());
-                if request.place.is_some() {
+                if self.awaited == Some(request.turn) {
                     self.go_on();
                 }
                 sent

@@ -13,7 +13,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Cookie, Instruction, Message, PortNo, TableId, Version, Xid};
 
 use super::Agent;
-use crate::worker::{ConnectionId, Quote, Request};
+use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// The cookie of the entry: "weir" and "alon".
 const COOKIE: Cookie = Cookie(0x7765_6972_616c_6f6e);
@@ -58,7 +58,7 @@ fn send<const N: usize>(agent: &Agent, flow_mods: [FlowMod; N]) {
             from: NOBODY,
             version: Version::V1_3,
             xid: Xid(0),
-            place: None,
+            turn: Turn::Before(0),
             quote: Quote::new(&[]),
         };
         let applied = agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request);

@@ -22,7 +22,7 @@ use super::{Command, Line, caches, show, value, workers};
 use crate::agent::Agent;
 use crate::bridge::Listed;
 use crate::config::Forward;
-use crate::worker::{ConnectionId, Quote, Request};
+use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// The version whose texts and rules the control socket speaks.
 pub(super) const VERSION: Version = Version::V1_3;
@@ -239,7 +239,7 @@ async fn change(agent: &Agent, message: Message) -> Result<Records, String> {
         from: ConnectionId(0),
         version: VERSION,
         xid: Xid(0),
-        place: None,
+        turn: Turn::Before(0),
         quote: Quote::new(&[]),
     };
     let applied = agent.bridge.apply(VERSION, message, nobody);

@@ -22,11 +22,19 @@ pub(crate) struct Request {
     pub(crate) version: Version,
     /// Its number.
     pub(crate) xid: Xid,
-    /// Its place among the answers that the connection's task keeps in order; `None` for one that
-    /// is answered by an error or not at all.
-    pub(crate) place: Option<u64>,
+    /// Where its answer stands among those of the connection.
+    pub(crate) turn: Turn,
     /// Its first bytes, for an error about it.
     pub(crate) quote: Quote,
+}
+
+/// Where an answer stands among those of a connection, which leave in the order of their requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// In this place, which is kept for it.
+    At(u64),
+    /// If there is one at all, behind the answers in front of this place.
+    Before(u64),
 }
 
 /// The first bytes of a message, at most 64 (clause 7.5.4 asks for at least so many), kept without

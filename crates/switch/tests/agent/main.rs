@@ -17,3 +17,4 @@ mod roles;
 mod statistics;
 mod veth;
 mod wire;
+mod workers;
