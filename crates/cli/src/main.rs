@@ -147,6 +147,7 @@ mod tests {
         let texts = [
             include_str!("../../../README.md"),
             include_str!("../../../docs/switch.md"),
+            include_str!("../../../docs/channel.md"),
             include_str!("../../../docs/lab.md"),
             include_str!("../../../docs/bench.md"),
             include_str!("../../../contrib/workloads/README.md"),
