@@ -17,7 +17,7 @@ use packet::{Foreign, Owner, PacketBuf};
 pub(crate) const EAL_VARIABLE: &str = "WEIR_DPDK_EAL";
 
 /// EAL options unless [`EAL_VARIABLE`] says others: no NIC is touched, no file is left behind.
-const EAL_DEFAULT: &str = "--no-pci --in-memory --no-telemetry --log-level=5";
+const EAL_DEFAULT: &str = "--no-pci --in-memory --no-telemetry --log-level=4";
 
 /// The variable with the number of buffers that all devices share.
 const BUFFERS_VARIABLE: &str = "WEIR_DPDK_BUFFERS";

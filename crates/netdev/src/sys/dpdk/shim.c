@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -75,9 +76,27 @@ static inline void know_thread(void)
         register_thread();
 }
 
+/* DPDK makes a folder for its files even where it is told to have none: an empty one goes again, and
+ * so does the one above it. */
+static void remove_empty_folder(void)
+{
+    char path[4096];
+    char *last;
+
+    snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
+    last = strrchr(path, '/');
+    if (rmdir(path) == 0 && last != NULL) {
+        *last = '\0';
+        (void)rmdir(path);
+    }
+}
+
 int weir_dpdk_init(int argc, char **argv)
 {
-    return rte_eal_init(argc, argv) < 0 ? -rte_errno : 0;
+    if (rte_eal_init(argc, argv) < 0)
+        return -rte_errno;
+    remove_empty_folder();
+    return 0;
 }
 
 void *weir_dpdk_pool(const char *name, uint32_t count)
