@@ -65,11 +65,6 @@ impl Group {
         &self.buckets
     }
 
-    /// What each bucket is for the choice of a select group, in the order of the buckets.
-    pub(crate) fn identities(&self) -> &[u64] {
-        &self.identities
-    }
-
     pub(crate) fn count(&mut self, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;

@@ -9,9 +9,11 @@ use openflow::{Action, Field};
 use packet::header::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
 use packet::{Network, Shape, Transport};
 
-/// Most 64-bit words and most 16-bit words of a checksum that one blend has; longer lists of
-/// actions become several blends.
+/// Most 16-bit words of a checksum that one blend changes, and most 64-bit words. Longer lists of
+/// actions become several blends; these lie in one piece of memory, as many packets with a program
+/// each wait for theirs.
 const WORDS: usize = 12;
+const WIDE: usize = 6;
 
 /// The 16-bit words that changed under one checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,7 +101,8 @@ pub(super) struct Blend {
     shape: Shape,
     /// Bytes that every frame of the shape has.
     least: usize,
-    words: Vec<Word>,
+    words: [Word; WIDE],
+    words_len: u8,
     /// Where the TTL stands that goes down, and by how much.
     ttl: Option<(u8, u8)>,
     ip: Option<Covered>,
@@ -124,12 +127,18 @@ impl Blend {
             (Transport::Sctp, Some(l4)) => l4 + 12,
             (Transport::Icmpv6, Some(l4)) => l4 + icmpv6::HEADER_LEN,
         };
-        Some(Self { shape, least, words: Vec::new(), ttl: None, ip: None, l4: None })
+        let words = [Word { at: 0, keep: u64::MAX, value: 0 }; WIDE];
+        Some(Self { shape, least, words, words_len: 0, ttl: None, ip: None, l4: None })
     }
 
     /// Whether nothing is changed.
     pub(super) fn is_empty(&self) -> bool {
-        self.words.is_empty() && self.ttl.is_none()
+        self.words_len == 0 && self.ttl.is_none()
+    }
+
+    #[inline]
+    fn words(&self) -> &[Word] {
+        self.words.get(..usize::from(self.words_len)).unwrap_or_default()
     }
 
     /// Adds an action; false, with nothing added, for one that is no change of a field at its
@@ -208,7 +217,7 @@ impl Blend {
     fn dec_ttl(&mut self, at: usize) -> Option<()> {
         let place = u8::try_from(at).ok()?;
         // A TTL that is also written would depend on the order.
-        let written = self.words.iter().any(|word| {
+        let written = self.words().iter().any(|word| {
             let offset = at.wrapping_sub(usize::from(word.at));
             offset < 8 && word.keep.to_ne_bytes()[offset] != u8::MAX
         });
@@ -283,14 +292,15 @@ impl Blend {
         let mask = u64::from_ne_bytes(std::array::from_fn(|index| {
             if index == offset { 0x80 >> (bit % 8) } else { 0 }
         }));
-        let known = self.words.iter().position(|word| word.at == start);
-        let index = known.unwrap_or_else(|| {
-            self.words.push(Word { at: start, keep: u64::MAX, value: 0 });
-            self.words.len() - 1
-        });
-        if self.words.len() > WORDS {
-            return None;
-        }
+        let index = match self.words().iter().position(|word| word.at == start) {
+            Some(index) => index,
+            None => {
+                let index = usize::from(self.words_len);
+                self.words.get_mut(index)?.at = start;
+                self.words_len += 1;
+                index
+            }
+        };
         let word = self.words.get_mut(index)?;
         word.keep &= !mask;
         word.value = if set { word.value | mask } else { word.value & !mask };
@@ -305,7 +315,7 @@ impl Blend {
     pub(super) fn run(&self, frame: &mut [u8]) {
         let ip = self.ip.as_ref().and_then(|covered| covered.before(frame));
         let l4 = self.l4.as_ref().and_then(|covered| covered.before(frame));
-        for word in &self.words {
+        for word in self.words() {
             let at = usize::from(word.at);
             if let Some(place) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
                 *place = (u64::from_ne_bytes(*place) & word.keep | word.value).to_ne_bytes();

@@ -29,6 +29,9 @@ pub(super) struct Stage {
     frames: Vec<PacketBuf>,
 }
 
+/// Bytes before the header behind one VLAN tag.
+const TAGGED: usize = ethernet::HEADER_LEN + vlan::TAG_LEN;
+
 /// Most ends that frames are collected for at a time.
 const STAGES: usize = 64;
 
@@ -210,7 +213,8 @@ fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: Por
     for act in acts {
         match act {
             Act::Blend(blend) => blend.run(frame.bytes_mut()),
-            Act::PopTag => frame.remove(ethernet::ETHER_TYPE, vlan::TAG_LEN),
+            Act::PopTag => pop_tag(frame),
+            Act::TagToMpls(eth_type, ttl_at) => tag_to_mpls(frame, *eth_type, *ttl_at),
             Act::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
             Act::Change(action) => {
                 let changed = change(frame, &mut Meta::port(in_port), action);
@@ -234,6 +238,29 @@ fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: Por
     }
 }
 
+/// Takes the outermost VLAN tag off. The addresses are moved as a value of known size, which costs
+/// a third of a move of any size.
+#[inline]
+fn pop_tag(frame: &mut PacketBuf) {
+    let addresses: Option<[u8; ethernet::ADDRESSES_LEN]> = frame.bytes().first_chunk().copied();
+    frame.remove(0, vlan::TAG_LEN);
+    if let (Some(addresses), Some(place)) = (addresses, frame.bytes_mut().first_chunk_mut()) {
+        *place = addresses;
+    }
+}
+
+/// Puts an MPLS entry in the place of the VLAN tag.
+#[inline]
+fn tag_to_mpls(frame: &mut PacketBuf, eth_type: u16, ttl_at: Option<u8>) {
+    let bytes = frame.bytes_mut();
+    let ttl = ttl_at.and_then(|at| bytes.get(usize::from(at)).copied()).unwrap_or(0);
+    let [a, b] = eth_type.to_be_bytes();
+    let [c, d, e, f] = mpls::entry(0, 0, true, ttl).to_be_bytes();
+    if let Some(place) = bytes.get_mut(ethernet::ETHER_TYPE..ethernet::ETHER_TYPE + 6) {
+        place.copy_from_slice(&[a, b, c, d, e, f]);
+    }
+}
+
 /// Pushes an MPLS entry onto a frame of a shape, as [`packet::rewrite::push_mpls`] does.
 fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
     let l3 = shape.l3();
@@ -249,8 +276,14 @@ fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
         }
         Network::Other | Network::Pbb | Network::Arp => mpls::entry(0, 0, true, 0),
     };
-    frame.insert(l3, mpls::ENTRY_LEN);
-    if let Some(place) = frame.bytes_mut().get_mut(l3 - 2..l3 + mpls::ENTRY_LEN) {
+    // As many bytes as a tagged frame has before its header, of known number.
+    let head: Option<[u8; TAGGED]> = bytes.first_chunk().copied();
+    frame.insert(0, mpls::ENTRY_LEN);
+    let bytes = frame.bytes_mut();
+    if let (Some(head), Some(place)) = (head, bytes.first_chunk_mut()) {
+        *place = head;
+    }
+    if let Some(place) = bytes.get_mut(l3 - 2..l3 + mpls::ENTRY_LEN) {
         let [a, b] = eth_type.to_be_bytes();
         let [c, d, e, f] = entry.to_be_bytes();
         place.copy_from_slice(&[a, b, c, d, e, f]);
@@ -283,6 +316,7 @@ fn run_general(
             Act::Blend(_)
             | Act::PopTag
             | Act::PushMpls(..)
+            | Act::TagToMpls(..)
             | Act::Change(_)
             | Act::Group(_)
             | Act::Bucket(..) => {
@@ -334,4 +368,129 @@ fn run_general(
         sink.done(frame);
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use openflow::field::FIELDS;
+    use openflow::{Action, Field, MacAddr, PortNo};
+    use packet::{Meta, PacketBuf, Shape};
+
+    use super::run_acts;
+    use crate::config::Config;
+    use crate::fast::forwarder::program::{Act, Guard, Program};
+    use crate::fast::forwarder::replica::Replica;
+    use crate::fast::forwarder::walk::{Changed, change};
+    use crate::fast::shared::Shared;
+    use crate::select::mix;
+
+    struct Draw(u64);
+
+    impl Draw {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_add(1);
+            mix(self.0) % limit
+        }
+
+        /// Bytes among which the limits of ones' complement come often.
+        fn byte(&mut self) -> u8 {
+            match self.below(4) {
+                0 => 0,
+                1 => 0xff,
+                _ => self.below(256) as u8,
+            }
+        }
+
+        fn frame(&mut self) -> Vec<u8> {
+            let mut frame: Vec<u8> = (0..60 + self.below(30)).map(|_| self.byte()).collect();
+            let mut at = 12;
+            if self.below(2) == 0 {
+                frame[12..14].copy_from_slice(&[0x81, 0]);
+                at = 16;
+            }
+            let types = [0x0800_u16, 0x0800, 0x86dd, 0x0806, 0x8847, 0x1234];
+            let eth_type = types[self.below(6) as usize];
+            frame[at..at + 2].copy_from_slice(&eth_type.to_be_bytes());
+            let l3 = at + 2;
+            let proto = [1, 6, 17, 17, 58, 132, 200][self.below(7) as usize];
+            match eth_type {
+                0x0800 => {
+                    frame[l3] = 0x45;
+                    frame[l3 + 2..l3 + 4].copy_from_slice(&[0, 42]);
+                    frame[l3 + 6..l3 + 8].fill(0);
+                    frame[l3 + 9] = proto;
+                }
+                0x86dd => {
+                    frame[l3] = 0x60;
+                    frame[l3 + 4..l3 + 6].copy_from_slice(&[0, 20]);
+                    frame[l3 + 6] = if proto == 1 { 58 } else { proto };
+                }
+                _ => frame[l3..l3 + 6].copy_from_slice(&[0, 1, 8, 0, 6, 4]),
+            }
+            frame
+        }
+
+        fn action(&mut self) -> Action {
+            let value = u128::from(mix(self.below(1 << 40))) << 64 | u128::from(mix(self.0));
+            let value = [0, u128::MAX, value][self.below(3) as usize];
+            let short = value as u16;
+            let settable: Vec<Field> =
+                FIELDS.iter().filter(|row| row.settable).map(|row| row.field).collect();
+            match self.below(20) {
+                0 => Action::PopVlan,
+                1 => Action::StripVlan,
+                2 => Action::PushVlan(0x8100),
+                3 | 4 => Action::PushMpls(0x8847),
+                5 => Action::SetVlanVid(short & 0xfff),
+                6 => Action::SetVlanPcp(short as u8 & 7),
+                7 => Action::SetNwTos(short as u8),
+                8 => Action::SetTpSrc(short),
+                9 => Action::SetTpDst(short),
+                10 => Action::SetDlSrc(MacAddr::from_u64(value as u64)),
+                11 => Action::SetNwDst((value as u32).into()),
+                12 => Action::SetNwTtl(short as u8),
+                13 => Action::SetMplsTtl(short as u8),
+                14 => Action::DecNwTtl,
+                15 => Action::DecMplsTtl,
+                16 => Action::PopMpls(0x0800),
+                _ => {
+                    let field = settable[self.below(settable.len() as u64) as usize];
+                    Action::set_field(field, value & field.full_mask())
+                }
+            }
+        }
+    }
+
+    /// Joined changes against the actions one after the other, byte for byte.
+    #[test]
+    fn programs_change_frames_as_their_actions_do() {
+        let config = Config::default();
+        let shared = Arc::new(Shared::new(1, &config));
+        let replica = Replica::new(&config, shared, 0, 1);
+        let mut draw = Draw(1);
+        let mut joined = 0;
+        for round in 0..40_000 {
+            let bytes = draw.frame();
+            let actions: Vec<Action> = (0..draw.below(7)).map(|_| draw.action()).collect();
+            let mut expected = PacketBuf::from_slice(&bytes);
+            let mut meta = Meta::port(PortNo(1));
+            let dead = actions.iter().any(|action| {
+                matches!(change(&mut expected, &mut meta, action), Some(Changed::TtlInvalid))
+            });
+            if dead {
+                continue;
+            }
+            let acts: Vec<Act> = actions.iter().cloned().map(Act::Change).collect();
+            let shape = Shape::of(&bytes);
+            let program = Program::of(acts, Guard::default(), shape);
+            let mut frame = PacketBuf::from_slice(&bytes);
+            run_acts(&replica, &program.acts, &mut frame, PortNo(1));
+            assert_eq!(frame, expected, "round {round}: {shape:?} {actions:?}\n{bytes:02x?}");
+            let blends = program.acts.iter().filter(|act| !matches!(act, Act::Change(_)));
+            joined += blends.count();
+        }
+        assert!(joined > 20_000, "{joined}");
+    }
 }

@@ -40,7 +40,8 @@ impl Hasher for Mixed {
     }
 }
 
-type Mix = BuildHasherDefault<Mixed>;
+/// Builds [`Mixed`].
+pub(super) type Mix = BuildHasherDefault<Mixed>;
 
 /// What decides about a program: the kinds of entries that were met and do anything, the port, the
 /// shape, and the table where nothing was met.

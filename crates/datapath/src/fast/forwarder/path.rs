@@ -6,19 +6,28 @@
 //! the batch may still be on it.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use openflow::TableId;
 
 use super::super::op::EntryId;
+use super::memo::Mix;
 
 /// One table of a path: the entry that was met, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) table: TableId,
     pub(super) entry: Option<EntryId>,
     /// How much longer packets are there than they came, in bytes.
     pub(super) longer: i32,
+}
+
+impl Hash for Step {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let entry = self.entry.map_or(u32::MAX, |id| id.0);
+        state.write_u64(u64::from(self.table.0) << 32 | u64::from(entry));
+    }
 }
 
 /// A path's number.
@@ -29,6 +38,9 @@ const MANY: u32 = 1 << 31;
 const TIMED: u32 = 1 << 30;
 
 impl PathId {
+    /// No path: one without steps.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
     /// Whether some entry of the path has an idle timeout, so that every packet must be told.
     #[inline]
     pub(super) fn is_timed(self) -> bool {
@@ -53,7 +65,7 @@ struct Held {
 /// The paths that decisions lie on.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    known: HashMap<Arc<[Step]>, u32>,
+    known: HashMap<Arc<[Step]>, u32, Mix>,
     list: Vec<Option<Held>>,
     free: Vec<u32>,
     unused: Vec<u32>,

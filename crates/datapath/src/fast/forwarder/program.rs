@@ -6,7 +6,6 @@
 //! run together. A program must be thrown away when anything that was decided has changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use openflow::message::PacketInReason;
 use openflow::{Action, Cookie, GroupId, Match, MeterId, PortNo, QueueId, TableId};
@@ -15,6 +14,7 @@ use packet::{Network, Shape};
 use super::blend::Blend;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
+use crate::fast::sys::prefetch;
 
 /// One thing that a program does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,9 @@ pub(super) enum Act {
     PopTag,
     /// Pushes an MPLS entry onto a frame of this shape.
     PushMpls(u16, Shape),
+    /// Puts an MPLS entry in the place of the only VLAN tag, which is there: the EtherType, and
+    /// where the tagged frame has the TTL to copy.
+    TagToMpls(u16, Option<u8>),
     /// Counts a group.
     Group(GroupId),
     /// Counts a bucket.
@@ -110,6 +113,11 @@ impl Program {
 }
 
 impl Program {
+    /// Whether it may end before its end.
+    pub(super) fn has_meter(&self) -> bool {
+        self.tail.is_none() && self.acts.iter().any(|act| matches!(act, Act::Meter(..)))
+    }
+
     /// Whether it does nothing to a frame, but sends it somewhere or drops it.
     pub(super) fn is_bare(&self) -> bool {
         self.acts.is_empty() && self.tail.is_some() && self.guard == Guard::default()
@@ -177,7 +185,16 @@ impl Fuse {
                 (Act::PopTag, self.shape.untagged())
             }
             Action::PushMpls(eth_type) if !self.shape.is_rare() => {
-                (Act::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
+                let of_tag = self.acts.last() == Some(&Act::PopTag);
+                let stacks = self.shape.network() == Network::Mpls;
+                if of_tag && !stacks {
+                    // Four bytes go and four come: nothing has to move.
+                    self.acts.pop();
+                    let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
+                    (Act::TagToMpls(eth_type, ttl), self.shape.behind_mpls())
+                } else {
+                    (Act::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
+                }
             }
             other => {
                 let shape = shape_after(self.shape, &other);
@@ -253,6 +270,7 @@ fn take_tail(acts: &mut Vec<Act>) -> Option<Tail> {
                 | Act::Blend(_)
                 | Act::PopTag
                 | Act::PushMpls(..)
+                | Act::TagToMpls(..)
                 | Act::Group(_)
                 | Act::Bucket(..)
         )
@@ -282,8 +300,8 @@ impl ProgramId {
 /// All programs of a forwarder.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    known: HashMap<Arc<Program>, ProgramId>,
-    list: Vec<Arc<Program>>,
+    known: HashMap<Program, ProgramId>,
+    list: Vec<Program>,
     guards: Vec<Guard>,
 }
 
@@ -296,7 +314,7 @@ impl Programs {
             guard: Guard { at: u8::MAX, above: u8::MAX },
         };
         let guards = vec![walk.guard];
-        Self { known: HashMap::new(), list: vec![Arc::new(walk)], guards }
+        Self { known: HashMap::new(), list: vec![walk], guards }
     }
 
     /// The number of a program.
@@ -306,9 +324,8 @@ impl Programs {
         }
         let Ok(number) = u32::try_from(self.list.len()) else { return ProgramId::WALK };
         let id = ProgramId(number);
-        let program = Arc::new(program);
         self.guards.push(program.guard);
-        self.list.push(Arc::clone(&program));
+        self.list.push(program.clone());
         self.known.insert(program, id);
         id
     }
@@ -316,7 +333,15 @@ impl Programs {
     /// A program.
     #[inline]
     pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {
-        self.list.get(id.0 as usize).map(Arc::as_ref)
+        self.list.get(id.0 as usize)
+    }
+
+    /// Asks for a program that is to be carried out in a moment.
+    #[inline]
+    pub(super) fn prefetch(&self, id: ProgramId) {
+        if let Some(program) = self.list.get(id.0 as usize) {
+            prefetch(program);
+        }
     }
 
     /// Whether a frame is as a program needs it; never for [`ProgramId::WALK`].

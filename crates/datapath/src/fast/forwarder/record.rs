@@ -59,7 +59,7 @@ pub(super) struct Recorder<'a> {
     meta: Meta,
     queue: Option<QueueId>,
     ttl: Ttl,
-    /// TTLs under the MPLS entry that is visible cannot be followed any more behind it.
+    /// What every frame must have for its TTL to be right.
     guard: Guard,
     acts: Vec<Act>,
     /// Whether the packet shows headers that no key has.
@@ -180,12 +180,12 @@ impl<'a> Recorder<'a> {
             Miss::Drop => self.acts.push(Act::Drop(DropReason::NoMatch)),
             Miss::Controller => {
                 let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
-                self.to_controller(PacketInReason::NoMatch, origin, settings.miss_send_len);
+                self.hand_up(PacketInReason::NoMatch, origin, settings.miss_send_len);
             }
         }
     }
 
-    fn to_controller(&mut self, reason: PacketInReason, origin: Origin, max_len: u16) {
+    fn hand_up(&mut self, reason: PacketInReason, origin: Origin, max_len: u16) {
         self.is_own = true;
         let in_port = self.replica.ports.get(self.meta.in_port);
         if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
@@ -240,10 +240,8 @@ impl<'a> Recorder<'a> {
                     Ttl::Of(..) | Ttl::Is(_) | Ttl::Unknown => return ControlFlow::Break(()),
                 }
             }
-            Action::SetNwTtl(ttl) | Action::SetMplsTtl(ttl) => {
-                if self.ttl != Ttl::None {
-                    self.ttl = Ttl::Is(*ttl);
-                }
+            Action::SetNwTtl(ttl) | Action::SetMplsTtl(ttl) if self.ttl != Ttl::None => {
+                self.ttl = Ttl::Is(*ttl);
             }
             Action::CopyTtlOut
             | Action::CopyTtlIn
@@ -252,7 +250,6 @@ impl<'a> Recorder<'a> {
             | Action::PushPbb(_)
             | Action::PopPbb
             | Action::SetField { field: Field::EthType, .. } => self.ttl = Ttl::Unknown,
-            Action::PopVlan | Action::StripVlan if self.shape.is_rare() => {}
             _other => {}
         }
         ControlFlow::Continue(())
@@ -276,7 +273,7 @@ impl<'a> Recorder<'a> {
             PortNo::FLOOD => self.flood(queue, |port| !port.no_flood()),
             PortNo::NORMAL => self.acts.push(Act::Normal(queue)),
             PortNo::TABLE => self.acts.push(Act::Drop(DropReason::ReentrantTable)),
-            PortNo::CONTROLLER => self.to_controller(reason_of(origin), origin, max_len),
+            PortNo::CONTROLLER => self.hand_up(reason_of(origin), origin, max_len),
             _ if port == in_port => self.acts.push(Act::Drop(DropReason::ToIngress)),
             _ => self.send(port, queue),
         }

@@ -18,6 +18,7 @@ use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{Config, Settings};
 use crate::counter::{Counter, DropReason};
+use crate::fast::sys::prefetch;
 use crate::groups::Groups;
 use crate::meters::Meter;
 use crate::ports::Ports;
@@ -306,6 +307,17 @@ impl Replica {
     #[inline]
     pub(super) fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Asks for an entry, and for its counters when they are to be written at once.
+    #[inline]
+    pub(super) fn prefetch(&self, id: EntryId, with_counters: bool) {
+        if let Some(entry) = self.entries.get(id.0 as usize) {
+            prefetch(entry);
+            if with_counters {
+                self.own().entries.prefetch(id);
+            }
+        }
     }
 
     /// Whether an entry's time is over.

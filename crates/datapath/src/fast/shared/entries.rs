@@ -9,6 +9,7 @@ use openflow::flow::FlowModFlags;
 
 use super::cells::Cell;
 use crate::fast::op::EntryId;
+use crate::fast::sys::prefetch;
 use crate::time::Nanos;
 
 /// Entries in a chunk: 96 KiB, which are allocated in some ten microseconds.
@@ -92,6 +93,14 @@ impl Entries {
     pub(crate) fn touch(&self, id: EntryId, now: Nanos) {
         if let Some(slot) = self.slot(id) {
             slot.last_used.raise(now.0);
+        }
+    }
+
+    /// Asks for an entry's counters, which are to be written in a moment.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: EntryId) {
+        if let Some(slot) = self.slot(id) {
+            prefetch(slot);
         }
     }
 
