@@ -40,6 +40,8 @@ pub struct Session {
     id: SessionId,
     opened: Instant,
     next_tick: Option<Instant>,
+    /// The session of the main connection, when this is an auxiliary one (clause 6.3.6).
+    beside: Option<SessionId>,
     phase: Phase,
     pending: Pending<Question>,
     outcomes: Vec<Outcome>,
@@ -76,6 +78,13 @@ pub enum Outcome {
         /// How many ports it has.
         ports: usize,
     },
+    /// An auxiliary connection of a switch that is ready.
+    Auxiliary {
+        /// Whose it is.
+        dpid: DatapathId,
+        /// Which.
+        id: u8,
+    },
     /// The connection is over.
     Down {
         /// Who it was, if it was ready.
@@ -108,6 +117,7 @@ impl Controller {
             id: SessionId(self.next_session),
             opened: now,
             next_tick: None,
+            beside: None,
             phase: Phase::Unknown,
             pending: Pending::default(),
             outcomes: Vec::new(),
@@ -183,8 +193,7 @@ impl Controller {
     ) {
         let Some(version) = connection.version() else { return };
         if features.auxiliary_id != 0 {
-            let what = format!("auxiliary connection {} is not served", features.auxiliary_id);
-            return session.refuse(connection, what);
+            return self.take_auxiliary(session, connection, version, features);
         }
         // Whole packets, and in 1.3 kept in no buffer.
         let config = SwitchConfig { flags: 0, miss_send_len: 0xffff };
@@ -197,6 +206,27 @@ impl Controller {
                 session.ask(connection, Question::Ports);
             }
         }
+    }
+
+    /// An auxiliary connection has told whose it is: the app gets what comes by it as it gets what
+    /// comes by the main one, and its answers go back by the same way.
+    fn take_auxiliary(
+        &mut self,
+        session: &mut Session,
+        connection: &mut Connection,
+        version: Version,
+        features: Features,
+    ) {
+        let (dpid, id) = (features.datapath_id, features.auxiliary_id);
+        let Some(main) = self.owners.get(&dpid) else {
+            let what =
+                format!("auxiliary connection {id} of switch {dpid} comes before the main one");
+            return session.refuse(connection, what);
+        };
+        session.beside = Some(*main);
+        session.outcomes.push(Outcome::Auxiliary { dpid, id });
+        session.phase = Phase::Ports(Box::new(Switch::new(version, features)));
+        session.ask(connection, Question::Ports);
     }
 
     fn take_ports(
@@ -215,6 +245,10 @@ impl Controller {
                 ..
             })) => switch.set_ports(ports),
             other => tracing::warn!(dpid = %switch.dpid(), ?other, "switch tells no ports"),
+        }
+        if session.beside.is_some() {
+            session.phase = Phase::Ready(switch);
+            return;
         }
         self.ready(session, connection, switch, now);
     }
@@ -282,7 +316,7 @@ impl Controller {
         handler: impl FnOnce(&mut dyn App, &mut Switch),
     ) {
         let Phase::Ready(switch) = &mut session.phase else { return };
-        if self.owners.get(&switch.dpid()) != Some(&session.id) {
+        if self.owners.get(&switch.dpid()) != Some(&session.beside.unwrap_or(session.id)) {
             let what = format!("switch {} has connected again", switch.dpid());
             return session.refuse(connection, what);
         }
@@ -307,6 +341,9 @@ impl Controller {
             return None;
         };
         let dpid = switch.dpid();
+        if session.beside.is_some() {
+            return None;
+        }
         if self.owners.get(&dpid) == Some(&session.id) {
             self.owners.remove(&dpid);
             self.stats.switches -= 1;
@@ -397,6 +434,9 @@ impl fmt::Display for Outcome {
         match self {
             Self::Ready { dpid, version, ports } => {
                 write!(f, "switch {dpid} is ready: {version}, {ports} ports")
+            }
+            Self::Auxiliary { dpid, id } => {
+                write!(f, "switch {dpid}: auxiliary connection {id}")
             }
             Self::Down { dpid: Some(dpid), reason } => write!(f, "switch {dpid} is down: {reason}"),
             Self::Down { dpid: None, reason } => write!(f, "dropped: {reason}"),

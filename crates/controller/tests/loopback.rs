@@ -4,7 +4,7 @@
 use channel::{Endpoint, Event, Link, Role, Settings, Stream};
 use controller::apps::AppName;
 use controller::{Error, Options, PacketIn, Report, Stats, serve};
-use openflow::message::{Features, PacketInReason};
+use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::cell::RefCell;
 use std::future::Future;
@@ -165,5 +165,85 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
         };
         let report: Report = Rc::new(|_| {});
         serve(AppName::Hub.make(), &options, report, stop).await.unwrap();
+    });
+}
+
+/// A connection of a 1.3 switch, after it has told who it is and which ports it has: a main one or
+/// an auxiliary one.
+async fn connected(endpoint: &Endpoint, dpid: u64, auxiliary_id: u8) -> Link {
+    let stream = Stream::connect(endpoint, None).await.unwrap();
+    let mut link = Link::new(stream, Settings::new(Role::Switch));
+    loop {
+        link.turn().await;
+        while let Some(event) = link.connection().poll_event() {
+            match event {
+                Event::Message { xid, message: Message::FeaturesRequest } => {
+                    let datapath_id = DatapathId(dpid);
+                    let features = Features { datapath_id, auxiliary_id, ..Features::default() };
+                    let reply = Message::FeaturesReply(features);
+                    link.connection().send_as(xid, &reply).unwrap();
+                }
+                Event::Message { xid, message: Message::MultipartRequest(_) } => {
+                    let body = MultipartReplyBody::PortDesc(Vec::new());
+                    let reply = Message::MultipartReply(MultipartReply { more: false, body });
+                    link.connection().send_as(xid, &reply).unwrap();
+                    return link;
+                }
+                Event::Down(reason) => panic!("{reason}"),
+                Event::Up { .. } | Event::Message { .. } | Event::Refused { .. } => {}
+            }
+        }
+    }
+}
+
+/// The next packet-out or the end of the connection.
+async fn packet_out(link: &mut Link) -> Option<Vec<u8>> {
+    loop {
+        while let Some(event) = link.connection().poll_event() {
+            match event {
+                Event::Message { message: Message::PacketOut(packet), .. } => {
+                    return Some(packet.data);
+                }
+                Event::Down(_) => return None,
+                Event::Up { .. } | Event::Message { .. } | Event::Refused { .. } => {}
+            }
+        }
+        link.turn().await;
+    }
+}
+
+#[test]
+fn what_comes_by_an_auxiliary_connection_is_answered_there() {
+    let stats = with_hub(|endpoint, lines| async move {
+        let mut main = connected(&endpoint, 7, 0).await;
+        // The main connection is known once it has been cleared.
+        while main.connection().counters().messages_received < 5 {
+            main.turn().await;
+            while main.connection().poll_event().is_some() {}
+        }
+        let mut beside = connected(&endpoint, 7, 1).await;
+        for data in [b"one".as_slice(), b"two"] {
+            beside.connection().send_as(Xid(0), &packet_in(data)).unwrap();
+            assert_eq!(packet_out(&mut beside).await.as_deref(), Some(data));
+        }
+        main.connection().send_as(Xid(0), &packet_in(b"three")).unwrap();
+        assert_eq!(packet_out(&mut main).await.as_deref(), Some(b"three".as_slice()));
+        let told = lines.borrow().join("\n");
+        assert!(told.contains("auxiliary connection 1"), "{told}");
+        assert_eq!(told.matches("is ready").count(), 1, "{told}");
+        main.finish().await;
+    });
+    assert_eq!(stats.packet_ins, 3);
+}
+
+#[test]
+fn a_flood_of_silent_peers_keeps_no_switch_out() {
+    with_hub(|endpoint, _| async move {
+        let Endpoint::Tcp { host, port } = &endpoint else { panic!("{endpoint}") };
+        let mut silent = Vec::new();
+        for _ in 0..400 {
+            silent.push(tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap());
+        }
+        run_switch(&endpoint, 3, 5).await;
     });
 }
