@@ -1,7 +1,7 @@
 //! The bench's OpenFlow connection to a switch: loads flow entries and reads port counters.
 //!
-//! OpenFlow 1.3 over a Unix socket, one thread, no state beyond the bytes that have come: every
-//! switch under test is asked the same way. It must never wait without asking whether the run was
+//! OpenFlow over a Unix socket, one thread, no state beyond the bytes that have come: every switch
+//! under test is asked the same way. It must never wait without asking whether the run was
 //! interrupted.
 
 use std::io::{self, Read, Write};
@@ -18,8 +18,6 @@ use openflow::port::PortStats;
 use openflow::{PortNo, Version, Xid};
 
 use crate::cancel::Cancel;
-
-const VERSION: Version = Version::V1_3;
 
 /// How long one answer may take: a barrier behind a million flow entries is the longest.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
@@ -43,6 +41,7 @@ pub(super) struct Loaded {
 #[derive(Debug)]
 pub(super) struct Client {
     stream: UnixStream,
+    version: Version,
     cancel: Cancel,
     next_xid: u32,
     /// Bytes that have come, from `parsed` on not yet looked at.
@@ -51,16 +50,17 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects and agrees on the version.
+    /// Connects and says that it speaks that version.
     ///
     /// # Errors
-    /// Nobody listens, or it does not speak OpenFlow 1.3.
-    pub(super) fn connect(path: &Path, cancel: &Cancel) -> Result<Self> {
+    /// Nobody listens, or it does not speak the version.
+    pub(super) fn connect(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let stream = UnixStream::connect(path)
             .with_context(|| format!("cannot connect to {}", path.display()))?;
         stream.set_read_timeout(Some(STEP)).context("setting a timeout")?;
+        let cancel = cancel.clone();
         let mut client =
-            Self { stream, cancel: cancel.clone(), next_xid: 1, inbox: Vec::new(), parsed: 0 };
+            Self { stream, version, cancel, next_xid: 1, inbox: Vec::new(), parsed: 0 };
         client.send(&Message::Hello(Hello { versions: None }))?;
         client.wait("a hello", |_, message| matches!(message, Message::Hello(_)).then_some(()))?;
         Ok(client)
@@ -79,7 +79,7 @@ impl Client {
         let mut chunk = Vec::with_capacity(2 * CHUNK);
         for entry in entries {
             let xid = self.take_xid();
-            wire::encode_into(&mut chunk, VERSION, xid, &Message::FlowMod(entry?))
+            wire::encode_into(&mut chunk, self.version, xid, &Message::FlowMod(entry?))
                 .with_context(|| format!("flow entry {}", count + 1))?;
             count += 1;
             if chunk.len() >= CHUNK {
@@ -130,7 +130,7 @@ impl Client {
 
     fn send(&mut self, message: &Message) -> Result<Xid> {
         let xid = self.take_xid();
-        let frame = wire::encode(VERSION, xid, message).context("encoding a message")?;
+        let frame = wire::encode(self.version, xid, message).context("encoding a message")?;
         self.write(&frame)?;
         Ok(xid)
     }
@@ -187,7 +187,7 @@ impl Client {
     /// What every connection has to do with a message that nobody waits for.
     fn handle(&mut self, message: Message) -> Result<()> {
         if let Message::Error(error) = &message {
-            bail!("the switch refuses: {}", told(error));
+            bail!("the switch refuses: {}", told(error, self.version));
         }
         if let Message::EchoRequest(body) = message {
             self.send(&Message::EchoReply(body))?;
@@ -217,8 +217,8 @@ impl Client {
     }
 }
 
-fn told(error: &ErrorMessage) -> String {
-    match error.error(VERSION) {
+fn told(error: &ErrorMessage, version: Version) -> String {
+    match error.error(version) {
         Some(known) => known.to_string(),
         None => format!("type {} code {}", error.error_type, error.code),
     }
@@ -236,10 +236,12 @@ mod tests {
     };
     use openflow::port::PortStats;
     use openflow::text::parse_flow_mod;
-    use openflow::{Error, PortNo, TableId, Xid};
+    use openflow::{Error, PortNo, TableId, Version, Xid};
 
-    use super::{Client, VERSION};
+    use super::Client;
     use crate::cancel::Cancel;
+
+    const VERSION: Version = Version::V1_3;
 
     /// What the switch of the tests answers to a message.
     fn answers(message: &Message) -> Vec<Message> {
@@ -289,7 +291,7 @@ mod tests {
         let path = folder.join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
-        (Client::connect(&path, &Cancel::default()).unwrap(), server)
+        (Client::connect(&path, VERSION, &Cancel::default()).unwrap(), server)
     }
 
     #[test]

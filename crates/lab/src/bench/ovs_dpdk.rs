@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use netdev::sys::netns::Namespace;
-use openflow::PortNo;
+use openflow::{PortNo, Version};
 
 use super::client::Client;
 use super::settings::{HUGE_MB, Settings};
@@ -125,7 +125,8 @@ impl OvsDpdk {
             "add-port {BRIDGE} p1 -- set interface p1 type=dpdk ofport_request=1 \
              options:dpdk-devargs=net_pcap0,rx_pcap={trace},infinite_rx=1"
         ))?;
-        let client = Client::connect(Path::new(&tools.path("br0.mgmt")), cancel)?;
+        let socket = tools.path("br0.mgmt");
+        let client = Client::connect(Path::new(&socket), Version::V1_3, cancel)?;
         Ok(Self { client, daemon, _server: server, tools })
     }
 

@@ -61,7 +61,8 @@ impl Weir {
         let mut client = None;
         let mut loaded = None;
         if wire.is_none() {
-            let client = client.insert(Client::connect(&socket, cancel)?);
+            let version = workload.version()?;
+            let client = client.insert(Client::connect(&socket, version, cancel)?);
             loaded = Some(client.load(workload.flow_mods(settings.workers)?)?);
         }
         Ok(Self {

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::message::Message;
 use openflow::text::parse_flow_mod;
-use openflow::{Action, Field, Instruction, PortNo};
+use openflow::{Action, Field, Instruction, PortNo, Version, Xid};
 
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
@@ -50,6 +51,35 @@ impl Workload {
             netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
         ensure!(!capture.is_empty(), "{}: no packet", trace.display());
         Ok(Self { name: name.to_owned(), trace, flows, frames: capture.len() })
+    }
+
+    /// The version that can say every flow entry: 1.3, or 1.0 where an action of 1.0 has no equal
+    /// in 1.3, such as `mod_tp_src` without a transport protocol in the match.
+    ///
+    /// # Errors
+    /// An entry that is not understood, or one that neither version can say beside the others.
+    pub(super) fn version(&self) -> Result<Version> {
+        let mut told = None;
+        for version in [Version::V1_3, Version::V1_0] {
+            match self.first_unsaid(version)? {
+                None => return Ok(version),
+                Some(why) => told = told.or(Some(why)),
+            }
+        }
+        bail!("{}: {}", self.flows.display(), told.unwrap_or_default())
+    }
+
+    /// Why a version cannot say one of the entries; none when it can say all.
+    fn first_unsaid(&self, version: Version) -> Result<Option<String>> {
+        let mut frame = Vec::new();
+        for (index, entry) in self.flow_mods(1)?.enumerate() {
+            frame.clear();
+            let message = Message::FlowMod(entry?);
+            if let Err(error) = wire::encode_into(&mut frame, version, Xid(0), &message) {
+                return Ok(Some(format!("flow entry {}: {error}", index + 1)));
+            }
+        }
+        Ok(None)
     }
 
     /// The flow entries for that many pairs of ports, read as they are asked for.
@@ -111,10 +141,31 @@ pub(super) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
 mod tests {
     use std::time::Duration;
 
+    use openflow::Version;
     use openflow::flow::FlowModCommand;
     use openflow::text::{format_flow_mod, parse_flow_mod};
 
     use super::{Workload, for_pair};
+
+    fn workload_of(folder: &std::path::Path, entries: &str) -> Workload {
+        let mut trace = netdev::pcap::file_header();
+        assert!(netdev::pcap::append_record(&mut trace, Duration::ZERO, &[1; 60]));
+        std::fs::write(folder.join("w.pcap"), trace).unwrap();
+        std::fs::write(folder.join("w.flows"), entries).unwrap();
+        Workload::find(folder, "w").unwrap()
+    }
+
+    #[test]
+    fn the_version_is_one_that_can_say_every_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let version = |entries| workload_of(folder.path(), entries).version();
+        let (old, new) = ("ip,actions=mod_tp_src:77,output:2", "table=3,actions=output:2");
+        assert_eq!(version(new).unwrap(), Version::V1_3);
+        assert_eq!(version(old).unwrap(), Version::V1_0);
+        let goto = "ip,actions=mod_tp_src:77,goto_table:4";
+        let told = version(goto).unwrap_err().to_string();
+        assert!(told.contains("w.flows: flow entry 1") && told.contains("mod_tp_src"), "{told}");
+    }
 
     #[test]
     fn every_pair_of_ports_has_its_entries() {
@@ -130,12 +181,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let told = Workload::find(folder.path(), "w").unwrap_err().to_string();
         assert!(told.contains("w.pcap") && told.contains("workloads.py make"), "{told}");
-        let mut trace = netdev::pcap::file_header();
-        assert!(netdev::pcap::append_record(&mut trace, Duration::ZERO, &[1; 60]));
-        std::fs::write(folder.path().join("w.pcap"), trace).unwrap();
         let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
-        std::fs::write(folder.path().join("w.flows"), entries).unwrap();
-        let workload = Workload::find(folder.path(), "w").unwrap();
+        let workload = workload_of(folder.path(), entries);
         assert_eq!(workload.frames, 1);
         let read: Vec<_> = workload.flow_mods(1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
