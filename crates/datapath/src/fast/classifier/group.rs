@@ -12,6 +12,7 @@ use super::index::Index;
 use super::masks::MaskTable;
 use super::records::Records;
 use crate::fast::pattern::MaskWord;
+use crate::fast::sys::prefetch;
 
 /// Groups of one classifier: a set of them is a word.
 pub(super) const GROUPS_MAX: usize = 64;
@@ -91,13 +92,14 @@ impl Group {
     }
 
     pub(super) fn hash_of(&self, known: Known<'_>, slot: u32) -> u64 {
-        hash_of(&self.bits, known, slot)
+        hash_of(&self.bits, known, slot, false)
     }
 
     /// Adds a record with its hash.
     pub(super) fn insert(&mut self, known: Known<'_>, hash: u64, slot: u32) {
-        let bits = &self.bits;
-        self.index.insert(hash, slot, |slot| hash_of(bits, known, slot));
+        let (bits, is_exact) = (&self.bits, self.is_exact);
+        let hash_of = |slot| hash_of(bits, known, slot, is_exact);
+        self.index.insert(hash, slot, hash_of, |slot| prefetch(known.records.get(slot)));
     }
 
     /// Counts an entry in, be it seen or behind another one.
@@ -120,7 +122,11 @@ impl Group {
     }
 }
 
-fn hash_of(bits: &Bits, known: Known<'_>, slot: u32) -> u64 {
+/// A record's hash. Where the record has exactly the group's mask there is nothing to mask.
+fn hash_of(bits: &Bits, known: Known<'_>, slot: u32, is_exact: bool) -> u64 {
+    if is_exact && let Some(words) = known.records.get(slot).near().get(..bits.words.len()) {
+        return known.secrets.of_words(words);
+    }
     let mask = known.masks.held(known.records.get(slot).mask());
     let own = mask.map_or(&[][..], |held| held.mask.words());
     bits.hash(known.secrets, own, |at| known.records.word(slot, at))

@@ -50,11 +50,16 @@ impl Secrets {
 
     /// The same of words that are masked already.
     pub(super) fn of_words(&self, words: &[u64]) -> u64 {
-        let pairs = words.chunks(2).zip(self.0.chunks(2));
-        pairs.fold(0, |hash, (pair, secrets)| {
-            let second = pair.get(1).copied().unwrap_or_default();
-            hash ^ fold(pair[0] ^ secrets[0], second ^ secrets[1])
-        })
+        match *words {
+            [a] => self.of_row(&[a]),
+            [a, b] => self.of_row(&[a, b]),
+            [a, b, c] => self.of_row(&[a, b, c]),
+            [a, b, c, d] => self.of_row(&[a, b, c, d]),
+            _ => words.chunks(2).zip(self.0.chunks(2)).fold(0, |hash, (pair, secrets)| {
+                let second = pair.get(1).copied().unwrap_or_default();
+                hash ^ fold(pair[0] ^ secrets[0], second ^ secrets[1])
+            }),
+        }
     }
 
     /// The same of a key under a mask of any size.

@@ -214,12 +214,27 @@ impl Index {
         })
     }
 
-    /// Adds a record. `hash_of` tells the hashes of those that are here.
-    pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+    /// Adds a record. `hash_of` tells the hashes of those that are here, `ask` asks for the line of
+    /// one of them. The bucket that is split next is known long before, so its lines are asked for
+    /// some inserts earlier, and a split waits for no memory.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        slot: u32,
+        hash_of: impl Fn(u32) -> u64,
+        ask: impl Fn(u32),
+    ) {
         self.put(self.bucket_of(hash), tag_of(hash), slot);
         self.len += 1;
-        if self.len > LOAD_MAX * self.buckets.len() {
-            self.split(hash_of);
+        let next = self.buckets.len() ^ (1 << self.buckets.len().ilog2());
+        match (LOAD_MAX * self.buckets.len()).checked_sub(self.len) {
+            None => self.split(hash_of),
+            Some(0) => {
+                let ways = self.buckets.get(next).ways();
+                ways.filter(|(tag, _)| *tag != 0).for_each(|(_, slot)| ask(slot));
+            }
+            Some(2) => prefetch(self.buckets.get(next)),
+            Some(_) => {}
         }
     }
 
@@ -382,7 +397,7 @@ mod tests {
         for round in 0..2 {
             for slot in 0..20_000 {
                 let before = index.buckets.len();
-                index.insert(hash_of(slot), slot, hash_of);
+                index.insert(hash_of(slot), slot, hash_of, |_| ());
                 assert!(index.buckets.len() <= before + 1);
             }
             let mut slots: Vec<u32> = index.slots().collect();

@@ -97,13 +97,13 @@ impl Classifier {
     }
 
     fn open(&mut self, bits: Bits, slot: u32, is_exact: bool) -> bool {
-        let Some(group) = self.groups.add(bits) else { return false };
-        if let Some(group) = self.groups.get(group) {
-            self.filter.open(group.number, &group.bits);
-        }
-        self.enter(group, slot, is_exact);
+        let Some(number) = self.groups.add(bits) else { return false };
+        let Some(group) = self.groups.get(number) else { return false };
+        self.filter.open(number, &group.bits);
+        let hash = group.hash_of(self.known(), slot);
+        self.enter(number, slot, hash, is_exact);
         if !is_exact {
-            self.note_debts(group);
+            self.note_debts(number);
         }
         true
     }
@@ -132,7 +132,7 @@ impl Classifier {
         if let Some(front) = same {
             self.stand_behind(number, front, slot);
         } else if is_exact || sharing < share_max {
-            self.enter(number, slot, is_exact);
+            self.enter(number, slot, hash, is_exact);
         } else {
             return false;
         }
@@ -144,12 +144,11 @@ impl Classifier {
             && (0..words).all(|at| self.records.word(one, at) == self.records.word(other, at))
     }
 
-    fn enter(&mut self, number: u8, slot: u32, is_exact: bool) {
+    fn enter(&mut self, number: u8, slot: u32, hash: u64, is_exact: bool) {
         let rank = self.records.get(slot).rank();
         let known = Known { secrets: &self.secrets, masks: &self.masks, records: &self.records };
         if let Some(group) = self.groups.get_mut(number) {
             group.is_exact &= is_exact;
-            let hash = group.hash_of(known, slot);
             group.insert(known, hash, slot);
             if let Some(held) = self.masks.held(self.records.get(slot).mask()) {
                 self.filter.enter(number, held.mask.words(), |at| self.records.word(slot, at));
