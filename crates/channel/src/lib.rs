@@ -3,7 +3,8 @@
 //! [`Connection`] is what switch, controller and the lab's probes share. [`Pending`] pairs requests
 //! with answers, [`Backoff`] says when to connect again, [`Admission`] whom to serve of those who
 //! come, [`Endpoint`] names a place. [`Tls`] says who we are and whom we trust, by the files that
-//! [`pki`] makes. [`transport`] and [`driver`] alone touch sockets; [`memory`] joins two connections in virtual time.
+//! [`pki`] makes. [`transport`] and [`driver`] alone touch sockets; [`memory`] joins two
+//! connections in virtual time.
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -2,8 +2,8 @@
 //!
 //! Key, request and signature in one step, for those who have no certificate authority; whoever has
 //! one gives its files to `--private-key`, `--certificate` and `--ca-cert`. The folder holds
-//! `cakey.pem`, `cacert.pem`, and `NAME-privkey.pem` and `NAME-cert.pem` for each name, as `ovs-pki`
-//! calls them. A key is never overwritten: a name that has one gets a new certificate for it.
+//! `cakey.pem`, `cacert.pem`, and for each name `NAME-privkey.pem` and `NAME-cert.pem`, as
+//! `ovs-pki` calls them. A key is never overwritten: a name that has one gets a new certificate.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -3,7 +3,7 @@
 //!
 //! The three files are those of Open vSwitch's options, with the same names. They are looked at
 //! again whenever a connection is made or accepted, so that a renewed certificate holds from the
-//! next connection on; files that are wrong by then are told of, and the earlier ones go on to hold.
+//! next connection on; files that are wrong by then are told of, and the earlier ones still hold.
 //! It must never talk to a peer without a certificate, nor let one by whose chain does not verify.
 
 mod explain;

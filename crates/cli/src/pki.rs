@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use channel::pki::{PkiError, Request, init, issue};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -41,9 +42,14 @@ enum PkiCommand {
         host: Vec<String>,
 
         /// For how many days it holds
-        #[arg(long, value_name = "N", default_value_t = 825, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        #[arg(long, value_name = "N", default_value_t = 825, value_parser = days())]
         days: u32,
     },
+}
+
+/// A century at most.
+fn days() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=36_500)
 }
 
 /// Makes what is asked and names the files that were written.

@@ -4,8 +4,8 @@
 //!     cargo run -p weir-switch --release --example live_fuzz -- --seconds 600 --seed 7
 //!
 //! What must hold: the switch does not end; every message is answered as the oracle says, errors
-//! with their xid and their first bytes; echo requests are answered; a flow that the messages do not
-//! touch is forwarded, every frame of it; memory and file descriptors come back. The exit code says
+//! with their xid and their first bytes; echo requests are answered; a flow that the messages leave
+//! alone is forwarded, every frame of it; memory and file descriptors come back. The exit code says
 //! whether it did. It must never pass over an answer that it does not understand.
 #![forbid(unsafe_code)]
 
@@ -72,7 +72,8 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// Memory in KiB, without what the ports share between their ends, and open descriptors, of this process.
+/// Memory in KiB, without what the ports share between their ends, and open descriptors, of this
+/// process.
 fn resources() -> Result<(u64, usize), String> {
     let status = fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
