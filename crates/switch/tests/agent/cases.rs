@@ -5,6 +5,7 @@
 //! waits is left out, and so is what a controller or a wire cannot do to a port. A case that cannot
 //! be played must say why, it must never pass unseen.
 
+mod fuzz;
 mod play;
 mod talk;
 mod wire;
