@@ -52,6 +52,19 @@ pub trait Port: Send {
         Ok(sent)
     }
 
+    /// Receives up to `max` frames and sends them by `to` as they are, where both ports belong to
+    /// one driver that does so without handing them out; returns how many came. `None` where that
+    /// is not so; then there is [`Port::rx`] and [`Port::tx_batch`]. What `to` does not take is
+    /// dropped and counted there.
+    fn relay(&mut self, _to: &mut dyn Port, _max: usize) -> Option<usize> {
+        None
+    }
+
+    /// The driver's device behind the port, for [`Port::relay`].
+    fn driven(&mut self) -> Option<Driven<'_>> {
+        None
+    }
+
     /// The descriptor that polls readable (or in error) when [`Port::rx`] has something to say,
     /// valid from the moment when `rx` returned 0. `None` when the port is always ready.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
@@ -61,6 +74,15 @@ pub trait Port: Send {
 
     /// What the port has counted since it was opened. Costs a system call on kernel ports.
     fn counters(&mut self) -> PortCounters;
+}
+
+/// A device of a driver that passes frames on by itself: DPDK's.
+#[derive(Debug)]
+pub struct Driven<'a> {
+    /// The driver's number of it.
+    pub number: u16,
+    /// What the port has counted.
+    pub counters: &'a mut PortCounters,
 }
 
 /// The facts of a port.

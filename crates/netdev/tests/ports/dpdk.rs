@@ -129,6 +129,14 @@ mod with_dpdk {
         assert_eq!(sink.counters().tx_packets, 32_000);
         assert_eq!(sink.rx(&mut batch, 64).unwrap(), 0);
         assert!(ring.fd().is_none() && ring.info().exists && ring.info().link_up);
+        // And without handing them out.
+        assert_eq!(ring.tx(&[frame(60, 1), frame(70, 2)]).unwrap(), 2);
+        assert_eq!(ring.relay(sink.as_mut(), 64), Some(2));
+        assert_eq!(ring.relay(sink.as_mut(), 64), Some(0));
+        assert_eq!(sink.counters().tx_bytes, 32_000 * 60 + 130);
+        assert_eq!(ring.counters().rx_bytes, sink.counters().tx_bytes);
+        let mut own = open_text("null:").unwrap();
+        assert_eq!(ring.relay(own.as_mut(), 64), None);
     }
 
     fn write_capture(path: &Path, frames: &[PacketBuf]) {

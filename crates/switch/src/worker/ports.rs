@@ -14,6 +14,7 @@ use openflow::{PortNo, QueueId};
 use packet::{Batch, PacketBuf};
 
 use super::handoff::{Handed, Handoff};
+use super::run::RX_BATCH;
 use super::wire::{partner, readdress};
 use super::{Inbox, Slot, Waiting};
 use crate::config::Wire;
@@ -208,6 +209,14 @@ impl Ports {
         }
         self.arrived = arrived;
         true
+    }
+
+    /// Lets the driver of a pair of ports pass frames on by itself; how many, or `None` where no
+    /// driver does so.
+    pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
+        let other = partner(index, self.slots.len());
+        let [from, to] = self.slots.get_disjoint_mut([index, other]).ok()?;
+        from.port.as_mut()?.relay(to.port.as_mut()?.as_mut(), RX_BATCH)
     }
 
     /// Queues the frames that came by a port at the other port of its pair.

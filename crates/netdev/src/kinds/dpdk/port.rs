@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use packet::{Batch, PacketBuf, Pool};
 
 use crate::error::PortError;
-use crate::port::{Port, PortCounters, PortInfo};
+use crate::port::{Driven, Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
 use crate::sys::dpdk::Device;
 
@@ -58,6 +58,21 @@ impl Port for Dpdk {
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
         Ok(self.send(frames, |buf| pool.give(buf)))
+    }
+
+    fn relay(&mut self, to: &mut dyn Port, max: usize) -> Option<usize> {
+        let to = to.driven()?;
+        let relayed = self.device.relay(to.number, max);
+        self.counters.rx_packets += relayed.received;
+        self.counters.rx_bytes += relayed.received_bytes;
+        to.counters.tx_packets += relayed.sent;
+        to.counters.tx_bytes += relayed.sent_bytes;
+        to.counters.tx_drops += relayed.received - relayed.sent;
+        Some(relayed.received as usize)
+    }
+
+    fn driven(&mut self) -> Option<Driven<'_>> {
+        Some(Driven { number: self.device.number(), counters: &mut self.counters })
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
