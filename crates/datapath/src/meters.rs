@@ -8,8 +8,13 @@
 //! r packets/s is then exactly r tokens per nanosecond, and nothing is ever rounded.
 //!
 //! A bucket holds `burst_size` with the flag `BURST` and 100 ms of the rate without. It is full at
-//! first. A packet that costs more than the bucket can hold passes a full bucket and leaves a debt:
-//! a small burst size slows no flow below its rate and lets none go above.
+//! first. Whatever the burst size, who sends more than the rate gets the rate:
+//! - A packet that costs more than the bucket can hold passes a full bucket and leaves a debt.
+//! - Once it has refused a packet, the bucket holds that much more, until it would run over all
+//!   the same. Otherwise a bucket of one packet would be full before each packet that passes, as
+//!   packets come in another beat than the rate's, and a flow of 1.1 times the rate would get 0.55
+//!   times the rate. After a pause, as long as it takes to run over, a burst is as long as
+//!   configured again.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +38,8 @@ const DEFAULT_BURST_NS: i128 = 100_000_000;
 pub(crate) struct TokenBucket {
     rate_per_ns: i128,
     depth: i128,
+    /// What it holds beyond that, since it refused a packet.
+    beyond: i128,
     tokens: i128,
     at: Nanos,
 }
@@ -46,17 +53,23 @@ impl TokenBucket {
         } else {
             rate_per_ns * DEFAULT_BURST_NS
         };
-        Self { rate_per_ns, depth, tokens: depth, at: now }
+        Self { rate_per_ns, depth, beyond: 0, tokens: depth, at: now }
     }
 
     /// Fills the bucket up to `now` and takes `cost` out; false when there is too little.
     fn take(&mut self, cost: i128, now: Nanos) -> bool {
         let gained = self.rate_per_ns * i128::from(now.since(self.at));
-        self.tokens = self.depth.min(self.tokens + gained);
+        self.tokens += gained;
+        if self.tokens >= self.depth + self.beyond {
+            self.tokens = self.depth;
+            self.beyond = 0;
+        }
         self.at = self.at.max(now);
         let enough = self.tokens >= cost.min(self.depth);
         if enough {
             self.tokens -= cost;
+        } else {
+            self.beyond = self.beyond.max(cost);
         }
         enough
     }
