@@ -119,6 +119,9 @@ ACTIONS_V1_0 = [
     ("mod_tp_src", "tcp", "mod_tp_src:8080,output:1"),
     ("mod_tp_dst", "udp", "mod_tp_dst:8080,output:1"),
     ("enqueue", "", "enqueue:2:7"),
+    # Nicira's, for what 1.0 itself cannot say.
+    ("dec_ttl", "ip", "dec_ttl,output:1"),
+    ("dec_ttl_mod_tp_src", "ip", "dec_ttl,mod_tp_src:77,output:2"),
 ]
 
 ACTIONS_V1_3 = [

@@ -93,7 +93,11 @@ fn read_argument(kind: ActionKind, r: &mut Reader<'_>) -> reader::Result<Action>
             Action::Enqueue { port, queue }
         }
         ActionKind::Experimenter => {
-            Action::Experimenter { experimenter: r.u32()?, data: r.rest().to_vec() }
+            let (experimenter, data) = (r.u32()?, r.rest());
+            let known = (r.version == Version::V1_0)
+                .then(|| compat::action::of_vendor(experimenter, data))
+                .flatten();
+            known.unwrap_or_else(|| Action::Experimenter { experimenter, data: data.to_vec() })
         }
     })
 }

@@ -9,6 +9,8 @@
 //! - `enqueue` is set-queue and output. In 1.0, outputs behind a set-queue are enqueues, but for
 //!   outputs to the reserved ports that enqueue may not name.
 //!
+//! - 1.0 has no dec-ttl. Nicira's action says it, which `ovs-ofctl` sends and Open vSwitch runs.
+//!
 //! What has no counterpart is an error: it must never be left out of a list.
 
 use std::borrow::Cow;
@@ -19,6 +21,17 @@ use openflow::{Action, Field, MacAddr, Match, PortNo, QueueId, Version};
 
 /// EtherType of a customer VLAN tag, the one that 1.0's actions push.
 const ETH_TYPE_VLAN: u16 = 0x8100;
+
+/// The vendor whose actions Open vSwitch adds to 1.0.
+const NICIRA: u32 = 0x0000_2320;
+
+/// Subtype and padding of Nicira's dec-ttl.
+const NICIRA_DEC_TTL: [u8; 8] = [0, 18, 0, 0, 0, 0, 0, 0];
+
+/// What a vendor's action of 1.0 says, if it is one that Weir runs.
+pub(crate) fn of_vendor(vendor: u32, data: &[u8]) -> Option<Action> {
+    (vendor == NICIRA && data == NICIRA_DEC_TTL).then_some(Action::DecNwTtl)
+}
 
 /// What is known of the packets that a list of actions will see.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,6 +156,9 @@ fn to_v1_0(
         Action::PushVlan(ETH_TYPE_VLAN) if sets_vlan(following.first()?) => return Some(()),
         Action::PopVlan => Action::StripVlan,
         Action::SetField { field, value } => set_in_v1_0(*field, *value)?,
+        Action::DecNwTtl => {
+            Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
+        }
         Action::CopyTtlOut
         | Action::CopyTtlIn
         | Action::SetMplsTtl(_)
@@ -152,7 +168,6 @@ fn to_v1_0(
         | Action::PopMpls(_)
         | Action::Group(_)
         | Action::SetNwTtl(_)
-        | Action::DecNwTtl
         | Action::PushPbb(_)
         | Action::PopPbb => return None,
         Action::SetVlanVid(_)
@@ -284,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_1_0_cannot_say_is_named() {
-        let unsayable = [Action::DecNwTtl, Action::PushVlan(0x88a8), Action::PushVlan(0x8100)];
+        let unsayable = [Action::DecMplsTtl, Action::PushVlan(0x88a8), Action::PushVlan(0x8100)];
         for action in unsayable {
             let name = action.kind().row().text;
             let list = [action];
