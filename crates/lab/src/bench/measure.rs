@@ -3,7 +3,8 @@
 //! Other programs keep this machine busy at times, so two forwarders are compared only by pairs of
 //! measurements that follow each other on the same core, in the order A B B A; the interval is that
 //! of the logarithms of the pairs' ratios. A pair in which a forwarder did not have its core is
-//! measured again, and the report says how often.
+//! measured again, and the report says how often. Where that does not help, rates can be told by
+//! the time in which a forwarder had its core.
 
 use std::path::Path;
 use std::time::Duration;
@@ -83,19 +84,28 @@ impl Pairs {
     }
 }
 
+/// How each measurement is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// Its seconds.
+    pub(super) seconds: f64,
+    /// Whether a second is one in which the forwarder had its core, instead of one of the clock.
+    pub(super) core_time: bool,
+}
+
 /// Measures a forwarder that runs `repeats` times.
 ///
 /// # Errors
 /// Its counters cannot be read, or the run was interrupted.
 pub(super) fn measure(
     subject: &mut dyn Subject,
-    seconds: f64,
+    window: Window,
     repeats: usize,
     cancel: &Cancel,
 ) -> Result<Series> {
     let mut series = Series::default();
     while series.mpps.len() < repeats {
-        let sample = once(subject, seconds, cancel)?;
+        let sample = once(subject, window, cancel)?;
         if sample.stalled && series.again < repeats * AGAIN_MAX {
             series.again += 1;
         } else {
@@ -112,7 +122,7 @@ pub(super) fn measure(
 pub(super) fn measure_pairs(
     ours: &mut dyn Subject,
     theirs: &mut dyn Subject,
-    seconds: f64,
+    window: Window,
     count: usize,
     cancel: &Cancel,
 ) -> Result<Pairs> {
@@ -120,11 +130,11 @@ pub(super) fn measure_pairs(
     let mut round = 0;
     while pairs.ours.len() < count {
         let (our_sample, their_sample) = if round % 2 == 0 {
-            let first = alone(ours, theirs.pid(), seconds, cancel)?;
-            (first, alone(theirs, ours.pid(), seconds, cancel)?)
+            let first = alone(ours, theirs.pid(), window, cancel)?;
+            (first, alone(theirs, ours.pid(), window, cancel)?)
         } else {
-            let first = alone(theirs, ours.pid(), seconds, cancel)?;
-            (alone(ours, theirs.pid(), seconds, cancel)?, first)
+            let first = alone(theirs, ours.pid(), window, cancel)?;
+            (alone(ours, theirs.pid(), window, cancel)?, first)
         };
         round += 1;
         let stalled = our_sample.stalled || their_sample.stalled;
@@ -139,21 +149,27 @@ pub(super) fn measure_pairs(
 }
 
 /// Measures `subject` while the other process is held still.
-fn alone(subject: &mut dyn Subject, other: u32, seconds: f64, cancel: &Cancel) -> Result<Sample> {
+fn alone(subject: &mut dyn Subject, other: u32, window: Window, cancel: &Cancel) -> Result<Sample> {
     let _held = Held::hold(other)?;
     cancel.sleep(RUN_IN)?;
-    once(subject, seconds, cancel)
+    once(subject, window, cancel)
 }
 
-fn once(subject: &mut dyn Subject, seconds: f64, cancel: &Cancel) -> Result<Sample> {
+fn once(subject: &mut dyn Subject, window: Window, cancel: &Cancel) -> Result<Sample> {
     let busy = busiest_thread_s(subject.pid());
     let first = subject.counts()?;
-    cancel.sleep(Duration::from_secs_f64(seconds))?;
+    cancel.sleep(Duration::from_secs_f64(window.seconds))?;
     let last = subject.counts()?;
     let ran_s = busiest_difference(&busy, &busiest_thread_s(subject.pid()));
-    let window_s = last.at.duration_since(first.at).as_secs_f64();
-    let stalled = ran_s < window_s * (1.0 - KEPT_OFF_MAX);
-    Ok(Sample { mpps: rate(&first, &last) / 1e6, stalled })
+    let clock_s = last.at.duration_since(first.at).as_secs_f64();
+    let mpps = rate(&first, &last) / 1e6;
+    if window.core_time {
+        // The kernel counts a running thread's time by ticks of some milliseconds, so that it may
+        // seem to have run longer than the clock.
+        let part = (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0);
+        return Ok(Sample { mpps: mpps / part, stalled: false });
+    }
+    Ok(Sample { mpps, stalled: ran_s < clock_s * (1.0 - KEPT_OFF_MAX) })
 }
 
 /// Seconds that every thread of a process has run, by its number: what `/proc` says.
@@ -185,7 +201,7 @@ fn busiest_difference(before: &[(u32, f64)], after: &[(u32, f64)]) -> f64 {
 mod tests {
     use std::time::Instant;
 
-    use super::{Pairs, busiest_difference, busiest_thread_s, measure, median};
+    use super::{Pairs, Window, busiest_difference, busiest_thread_s, measure, median};
     use crate::bench::subject::{Counts, Subject};
     use crate::cancel::Cancel;
 
@@ -232,8 +248,12 @@ mod tests {
 
     #[test]
     fn a_forwarder_without_its_core_is_measured_again_and_not_for_ever() {
-        let series = measure(&mut Thousand(0), 0.002, 3, &Cancel::default()).unwrap();
+        let window = Window { seconds: 0.002, core_time: false };
+        let series = measure(&mut Thousand(0), window, 3, &Cancel::default()).unwrap();
         assert_eq!(series.mpps.len(), 3);
         assert!(series.again <= 6 && median(&series.mpps) > 0.0, "{series:?}");
+        let window = Window { core_time: true, ..window };
+        let series = measure(&mut Thousand(0), window, 3, &Cancel::default()).unwrap();
+        assert_eq!((series.mpps.len(), series.again), (3, 0), "core time needs no second try");
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     pub(super) ports: &'static str,
     pub(super) cache: &'static str,
     pub(super) workers: usize,
+    /// Whether seconds are those in which the forwarder had its core.
+    pub(super) core_time: bool,
     /// Packets that did not leave where they should.
     pub(super) lost: i64,
     pub(super) flow_entries: u64,
@@ -67,6 +69,7 @@ impl Outcome {
             ports: settings.ports.name(),
             cache: settings.cache.name(),
             workers: settings.workers,
+            core_time: settings.window.core_time,
             ..Self::default()
         }
     }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
+use super::measure::Window;
 use super::workload::Workload;
 
 /// Megabytes of huge pages that one forwarder with DPDK ports takes.
@@ -128,8 +129,8 @@ pub(super) struct Settings {
     pub(super) workers: usize,
     /// The core of the first forwarding thread; the others follow.
     pub(super) core: usize,
-    /// Seconds of each measurement.
-    pub(super) seconds: f64,
+    /// How each measurement is made.
+    pub(super) window: Window,
     /// How often each forwarder is measured.
     pub(super) repeats: usize,
     /// What Weir is compared with.
@@ -202,7 +203,7 @@ fn check_huge_pages(forwarders: u64) -> Result<()> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Cache, PortsKind, Rival, Settings, Wire, check_huge_pages};
+    use super::{Cache, PortsKind, Rival, Settings, Window, Wire, check_huge_pages};
     use crate::bench::workload::Workload;
 
     fn settings() -> Settings {
@@ -212,7 +213,7 @@ mod tests {
             cache: Cache::On,
             workers: 1,
             core: 0,
-            seconds: 1.0,
+            window: Window { seconds: 1.0, core_time: false },
             repeats: 1,
             rival: None,
             wire: Wire::Io,

@@ -23,8 +23,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Packets that came in and did not leave, of those between `first` and now. A switch that reads
-    /// both counters between two batches has nothing in flight then.
+    /// Packets that came in and did not leave, of those between `first` and now. A switch that
+    /// reads both counters between two batches has nothing in flight then.
     pub(super) fn lost_since(&self, first: &Self) -> i64 {
         let stayed = |counts: &Self| counts.received as i64 - counts.sent as i64;
         stayed(self) - stayed(first)
