@@ -284,11 +284,20 @@ impl Listener {
     }
 
     /// The next connection. It waits for nothing that the peer has to do: a TLS handshake is for
-    /// [`Incoming::open`].
+    /// [`Incoming::open`]. One whose peer has gone again already is left out.
     ///
     /// # Errors
     /// What the system says, for example that there are no more descriptors.
     pub async fn accept(&self) -> io::Result<Incoming> {
+        loop {
+            match self.accept_one().await {
+                Err(error) if is_gone(&error) => {}
+                accepted => return accepted,
+            }
+        }
+    }
+
+    async fn accept_one(&self) -> io::Result<Incoming> {
         Ok(match &self.kind {
             Kind::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
@@ -311,6 +320,17 @@ impl Listener {
             }
         })
     }
+}
+
+/// Whether an error is about the one peer that has just come, and not about accepting.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::InvalidInput
+    )
 }
 
 /// A connection that has come, before its TLS handshake if it has one.

@@ -2,7 +2,8 @@
 //! after a kill.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -99,4 +100,29 @@ fn exit_codes_tell_refusal_from_wrong_usage() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
         assert!(text.contains(told), "{arguments:?}: {text}");
     }
+}
+
+#[test]
+fn a_controller_without_a_common_version_is_told_of_in_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = format!("punix:{}/of", dir.path().display());
+    let mut child = weir(&["switch", "--port", "null:a", "--protocols", "OpenFlow13", "--listen"])
+        .arg(listen)
+        .args(["--control", "none"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("ready")));
+    for _ in 0..20 {
+        let mut stream = UnixStream::connect(dir.path().join("of")).unwrap();
+        stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+        // Closing with bytes unread is a reset for some; both are an end.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    let told = lines.find(|line| line.contains("WARN")).unwrap();
+    assert!(told.contains("no common version") && told.contains("OpenFlow13"), "{told}");
+    signal(&child, "TERM");
+    assert_eq!(lines.filter(|line| line.contains("no common version")).count(), 0, "told once");
+    child.wait().unwrap();
 }

@@ -186,6 +186,39 @@ fn free_port() -> String {
 }
 
 #[test]
+fn our_own_switch_and_controller_meet_whoever_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sw, ctl) = sides(Maker::WeirPki, dir.path());
+    let (_listening, port) = listening(dir.path(), &sw);
+    let mut command = weir(&["controller", "hub", "--listen", "ssl:127.0.0.1:0", "--connect"]);
+    command.arg(format!("ssl:127.0.0.1:{port}"));
+    let mut controller = Running::start(command.args(ctl.options()));
+    let place = controller.says("listening on ssl:127.0.0.1:");
+    controller.says("switch 00000000000000a1 is ready");
+    let beside = tempfile::tempdir().unwrap();
+    let mut second = weir(&["switch", "--dpid", "a2", "--port", "null:a", "--controller"]);
+    second.arg(format!("ssl:127.0.0.1:{place}")).arg("--control").arg(beside.path().join("ctl"));
+    let _connecting = Running::start(second.args(sw.options()));
+    controller.says("switch 00000000000000a2 is ready");
+}
+
+#[test]
+fn a_missing_file_ends_the_start_with_its_option() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sw, _) = sides(Maker::WeirPki, dir.path());
+    let nothing = Side { key: dir.path().join("nothing.pem"), ..sw };
+    let listen = ["--listen", "pssl:0:127.0.0.1"];
+    for program in [&["switch", "--port", "null:a"][..], &["controller", "hub"]] {
+        let output = ended(weir(program).args(listen).args(nothing.options()));
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("--private-key") && said.contains("nothing.pem"), "{said}");
+    }
+    let output = ended(weir(&["switch", "--port", "null:a"]).args(listen));
+    assert!(text(&output).contains("TLS needs private-key and certificate and ca-cert"));
+}
+
+#[test]
 #[ignore = "needs Open vSwitch: cargo xtask test as root installs it"]
 fn ovs_ofctl_asks_the_switch_with_certificates_of_either_maker() {
     for maker in [Maker::OvsPki, Maker::WeirPki] {
