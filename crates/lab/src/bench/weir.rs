@@ -140,7 +140,7 @@ fn command_line(
         None => {
             let socket = folder.join("openflow.sock");
             command.arg("--listen").arg(format!("punix:{}", socket.display()));
-            command.args(["--protocols", "OpenFlow13", "--max-entries", ENTRIES_MAX])
+            command.args(["--protocols", "OpenFlow10,OpenFlow13", "--max-entries", ENTRIES_MAX])
         }
     };
     match settings.cache {

@@ -109,6 +109,9 @@ fn action(version: Version, action: &Action) -> Value {
         Action::SetQueue(queue) => ("OFPActionSetQueue", json!({ "queue_id": queue.0 })),
         Action::Group(group) => ("OFPActionGroup", json!({ "group_id": group.0 })),
         Action::SetNwTtl(ttl) => ("OFPActionSetNwTtl", json!({ "nw_ttl": ttl })),
+        Action::DecNwTtl if version == Version::V1_0 => {
+            ("NXActionDecTtl", json!({ "subtype": 18, "vendor": 0x2320 }))
+        }
         Action::DecNwTtl => ("OFPActionDecNwTtl", json!({})),
         Action::SetField { field, value: number } => {
             let tlv = json!({
