@@ -7,8 +7,10 @@
 //! One token is a millionth of a bit, or a thousand-millionth of a packet: a rate of r kb/s or
 //! r packets/s is then exactly r tokens per nanosecond, and nothing is ever rounded.
 //!
-//! A bucket holds `burst_size` with the flag `BURST` and 100 ms of the rate without. It is full at
-//! first. Whatever the burst size, who sends more than the rate gets the rate:
+//! With the flag `BURST` a bucket holds `burst_size` and is full at first. Without, it holds what
+//! the rate gives in a second, so that a sender that stalls now and then loses nothing, but has
+//! only a tenth of that at first (or one packet, if that is more): over the first ten seconds no
+//! more than one percent above the rate passes. Whatever the burst size, who sends more than the rate gets the rate:
 //! - A packet that costs more than the bucket can hold passes a full bucket and leaves a debt.
 //! - Once it has refused a packet, the bucket holds that much more, until it would run over all
 //!   the same. Otherwise a bucket of one packet would be full before each packet that passes, as
@@ -31,7 +33,13 @@ const PER_BIT: i128 = 1_000_000;
 const PER_PACKET: i128 = 1_000_000_000;
 
 /// Without the flag `BURST`, a bucket holds what its rate gives in this time.
-const DEFAULT_BURST_NS: i128 = 100_000_000;
+const DEFAULT_BURST_NS: i128 = 1_000_000_000;
+
+/// Without the flag `BURST`, a bucket has at first what its rate gives in this time.
+const FIRST_BURST_NS: i128 = 100_000_000;
+
+/// Bits of the longest usual packet.
+const PACKET_BITS: i128 = 1_518 * 8;
 
 /// A band's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +55,19 @@ pub(crate) struct TokenBucket {
 impl TokenBucket {
     fn new(band: &Band, flags: MeterFlags, now: Nanos) -> Self {
         let rate_per_ns = i128::from(band.rate);
-        let unit = if flags.contains(MeterFlags::PKTPS) { PER_PACKET } else { 1000 * PER_BIT };
-        let depth = if flags.contains(MeterFlags::BURST) {
-            i128::from(band.burst_size) * unit
+        let (unit, packet) = if flags.contains(MeterFlags::PKTPS) {
+            (PER_PACKET, PER_PACKET)
         } else {
-            rate_per_ns * DEFAULT_BURST_NS
+            (1_000 * PER_BIT, PACKET_BITS * PER_BIT)
         };
-        Self { rate_per_ns, depth, beyond: 0, tokens: depth, at: now }
+        let (depth, tokens) = if flags.contains(MeterFlags::BURST) {
+            let burst = i128::from(band.burst_size) * unit;
+            (burst, burst)
+        } else {
+            let depth = rate_per_ns * DEFAULT_BURST_NS;
+            (depth, depth.min(packet.max(rate_per_ns * FIRST_BURST_NS)))
+        };
+        Self { rate_per_ns, depth, beyond: 0, tokens, at: now }
     }
 
     /// Fills the bucket up to `now` and takes `cost` out; false when there is too little.
@@ -374,6 +388,21 @@ mod tests {
         // One packet each 100 ms for 20 s, at one packet per second.
         let count = passed(&mut m, 64, 100_000_000, 20);
         assert!((20..=21).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn without_a_burst_size_a_stall_costs_nothing_and_the_beginning_gives_little() {
+        let mut m = meters(MeterFlags::PKTPS, &[drop_band(1000, 0)]);
+        // Twice the rate, from a sender that stalls for up to 0.7 s.
+        let mut count = 0;
+        for second in 0..10 {
+            for stall in [0, 700] {
+                let at = Nanos(second * 1_000_000_000 + stall * 1_000_000);
+                count += (0..1000).filter(|_| send(&mut m, 64, at).is_none()).count();
+            }
+        }
+        // The last comes 0.3 s before the end.
+        assert!((9_750..=9_850).contains(&count), "{count}");
     }
 
     #[test]
