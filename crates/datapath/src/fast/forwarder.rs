@@ -137,6 +137,8 @@ pub struct Forwarder {
     memo: Memo,
     scratch: Scratch,
     decided: Vec<Decided>,
+    /// Digests of the packets of a batch, where they may be needed once more.
+    digests: Vec<u128>,
     stages: Vec<Stage>,
     figures: ForwarderFigures,
     /// Nanoseconds, while stages are measured.
@@ -163,6 +165,7 @@ impl Forwarder {
             memo: Memo::default(),
             scratch: Scratch::new(),
             decided: Vec::new(),
+            digests: Vec::new(),
             stages: Vec::new(),
             figures: ForwarderFigures::default(),
             clock: None,

@@ -32,6 +32,9 @@ pub(super) struct Stage {
 /// Bytes before the header behind one VLAN tag.
 const TAGGED: usize = ethernet::HEADER_LEN + vlan::TAG_LEN;
 
+/// Packets whose acts are asked for ahead, where programs differ.
+const AHEAD: usize = 4;
+
 /// Most ends that frames are collected for at a time.
 const STAGES: usize = 64;
 
@@ -49,7 +52,7 @@ impl Forwarder {
             return end_all(&self.replica, tail, frames, now, sink);
         }
         let mut staged = 0;
-        for (frame, decided) in frames.drain(..).zip(decided) {
+        for (at, (frame, decided)) in frames.drain(..).zip(decided).enumerate() {
             let tail = self.programs.get(decided.program).and_then(|program| program.tail);
             if let Some(tail) = tail {
                 staged = self.stage(tail, frame, staged, now, sink);
@@ -57,7 +60,7 @@ impl Forwarder {
             }
             flush(&self.replica, &mut self.stages[..staged], now, sink);
             staged = 0;
-            self.run_one(frame, *decided, in_port, now, sink);
+            self.run_one(frame, *decided, (at, in_port), now, sink);
         }
         flush(&self.replica, &mut self.stages[..staged], now, sink);
     }
@@ -81,7 +84,11 @@ impl Forwarder {
             return Some(tail);
         }
         let mut common = program.tail;
-        for (frame, decided) in frames.iter_mut().zip(decided) {
+        let upcoming = decided.get(AHEAD..).unwrap_or_default();
+        for (at, (frame, decided)) in frames.iter_mut().zip(decided).enumerate() {
+            if let Some(ahead) = upcoming.get(at) {
+                self.programs.prefetch_acts(ahead.program);
+            }
             let program = self.programs.get(decided.program);
             let tail = program.and_then(|program| program.tail);
             if let Some(program) = program.filter(|_| tail.is_some()) {
@@ -131,7 +138,7 @@ impl Forwarder {
         &mut self,
         frame: PacketBuf,
         decided: Decided,
-        in_port: PortNo,
+        (at, in_port): (usize, PortNo),
         now: Nanos,
         sink: &mut impl Sink,
     ) {
@@ -141,20 +148,19 @@ impl Forwarder {
         }
         let met = run_general(&self.replica, &self.programs, decided, frame, in_port, now, sink);
         if let Some((met, bytes)) = met {
-            self.take_back(decided, met.into(), bytes);
+            self.take_back(decided, at, met.into(), bytes);
         }
     }
 
     /// Takes back what was counted for tables that a packet did not come to: a meter ended its way
     /// after it had met so many entries.
-    fn take_back(&mut self, decided: Decided, met: usize, bytes: u64) {
+    fn take_back(&mut self, decided: Decided, at: usize, met: usize, bytes: u64) {
         let Steps::Many(steps) = self.paths.steps(decided.path) else { return };
         let Some(beyond) = steps.get(met..).filter(|beyond| !beyond.is_empty()) else { return };
         // The packet may stand in the line still; then its count comes to the entries first, so
         // that nothing is ever seen to count below zero.
-        if decided.digest != 0
-            && let Some(index) = self.cache.find(decided.digest)
-        {
+        let digest = self.digests.get(at).copied();
+        if let Some(index) = digest.and_then(|digest| self.cache.find(digest)) {
             let mut line = self.cache.line(index);
             if line.path() == decided.path {
                 let (packets, bytes) = line.take_counts();
@@ -214,7 +220,9 @@ fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: Por
         match act {
             Act::Blend(blend) => blend.run(frame.bytes_mut()),
             Act::PopTag => pop_tag(frame),
-            Act::TagToMpls(eth_type, ttl_at) => tag_to_mpls(frame, *eth_type, *ttl_at),
+            Act::TagToMpls(eth_type, entry, ttl_at) => {
+                tag_to_mpls(frame, *eth_type, *entry, *ttl_at);
+            }
             Act::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
             Act::Change(action) => {
                 let changed = change(frame, &mut Meta::port(in_port), action);
@@ -249,13 +257,13 @@ fn pop_tag(frame: &mut PacketBuf) {
     }
 }
 
-/// Puts an MPLS entry in the place of the VLAN tag.
+/// Puts an MPLS entry in the place of the VLAN tag, with the TTL that stands there.
 #[inline]
-fn tag_to_mpls(frame: &mut PacketBuf, eth_type: u16, ttl_at: Option<u8>) {
+fn tag_to_mpls(frame: &mut PacketBuf, eth_type: u16, entry: u32, ttl_at: Option<u8>) {
     let bytes = frame.bytes_mut();
     let ttl = ttl_at.and_then(|at| bytes.get(usize::from(at)).copied()).unwrap_or(0);
     let [a, b] = eth_type.to_be_bytes();
-    let [c, d, e, f] = mpls::entry(0, 0, true, ttl).to_be_bytes();
+    let [c, d, e, f] = (entry | u32::from(ttl)).to_be_bytes();
     if let Some(place) = bytes.get_mut(ethernet::ETHER_TYPE..ethernet::ETHER_TYPE + 6) {
         place.copy_from_slice(&[a, b, c, d, e, f]);
     }
@@ -277,13 +285,15 @@ fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
         Network::Other | Network::Pbb | Network::Arp => mpls::entry(0, 0, true, 0),
     };
     // As many bytes as a tagged frame has before its header, of known number.
-    let head: Option<[u8; TAGGED]> = bytes.first_chunk().copied();
-    frame.insert(0, mpls::ENTRY_LEN);
-    let bytes = frame.bytes_mut();
-    if let (Some(head), Some(place)) = (head, bytes.first_chunk_mut()) {
-        *place = head;
+    if let Some(head) = bytes.first_chunk::<TAGGED>().copied() {
+        frame.insert(0, mpls::ENTRY_LEN);
+        if let Some(place) = frame.bytes_mut().first_chunk_mut() {
+            *place = head;
+        }
+    } else {
+        frame.insert(l3, mpls::ENTRY_LEN);
     }
-    if let Some(place) = bytes.get_mut(l3 - 2..l3 + mpls::ENTRY_LEN) {
+    if let Some(place) = frame.bytes_mut().get_mut(l3 - 2..l3 + mpls::ENTRY_LEN) {
         let [a, b] = eth_type.to_be_bytes();
         let [c, d, e, f] = entry.to_be_bytes();
         place.copy_from_slice(&[a, b, c, d, e, f]);

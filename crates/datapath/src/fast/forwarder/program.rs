@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 
 use openflow::message::PacketInReason;
-use openflow::{Action, Cookie, GroupId, Match, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, Cookie, Field, GroupId, Match, MeterId, PortNo, QueueId, TableId};
+use packet::header::mpls;
 use packet::{Network, Shape};
 
 use super::blend::Blend;
@@ -27,9 +28,9 @@ pub(super) enum Act {
     PopTag,
     /// Pushes an MPLS entry onto a frame of this shape.
     PushMpls(u16, Shape),
-    /// Puts an MPLS entry in the place of the only VLAN tag, which is there: the EtherType, and
-    /// where the tagged frame has the TTL to copy.
-    TagToMpls(u16, Option<u8>),
+    /// Puts an MPLS entry in the place of the only VLAN tag, which is there: the EtherType, the
+    /// entry without TTL, and where the tagged frame has the TTL to copy.
+    TagToMpls(u16, u32, Option<u8>),
     /// Counts a group.
     Group(GroupId),
     /// Counts a bucket.
@@ -170,7 +171,24 @@ impl Fuse {
         self.blend = Blend::of(shape);
     }
 
+    /// Puts a field of the MPLS entry that takes a tag's place into it; whether it is one.
+    fn label(&mut self, action: &Action) -> bool {
+        let Some(Act::TagToMpls(_, entry, _)) = self.acts.last_mut() else { return false };
+        let Action::SetField { field, value } = action else { return false };
+        let (label, tc) = (mpls::label(*entry), mpls::tc(*entry));
+        let value = u32::try_from(value & field.full_mask()).unwrap_or(0);
+        *entry = match field {
+            Field::MplsLabel => mpls::entry(value, tc, mpls::bos(*entry), 0),
+            Field::MplsTc => mpls::entry(label, value as u8, mpls::bos(*entry), 0),
+            _other => return false,
+        };
+        true
+    }
+
     fn change(&mut self, action: Action) {
+        if self.blend.as_ref().is_some_and(Blend::is_empty) && self.label(&action) {
+            return;
+        }
         if let Some(blend) = &mut self.blend {
             if blend.add(&action) {
                 return;
@@ -191,7 +209,8 @@ impl Fuse {
                     // Four bytes go and four come: nothing has to move.
                     self.acts.pop();
                     let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
-                    (Act::TagToMpls(eth_type, ttl), self.shape.behind_mpls())
+                    let entry = mpls::entry(0, 0, true, 0);
+                    (Act::TagToMpls(eth_type, entry, ttl), self.shape.behind_mpls())
                 } else {
                     (Act::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
                 }
@@ -223,9 +242,7 @@ fn shape_after(shape: Shape, action: &Action) -> Shape {
         | Action::SetTpSrc(_)
         | Action::SetTpDst(_) => shape,
         Action::SetField { field, .. } => match field {
-            openflow::Field::EthType | openflow::Field::IpProto | openflow::Field::Icmpv6Type => {
-                Shape::RARE
-            }
+            Field::EthType | Field::IpProto | Field::Icmpv6Type => Shape::RARE,
             _other => shape,
         },
         Action::PopVlan | Action::StripVlan => shape.untagged(),
@@ -303,6 +320,7 @@ pub(super) struct Programs {
     known: HashMap<Program, ProgramId>,
     list: Vec<Program>,
     guards: Vec<Guard>,
+    has_meters: bool,
 }
 
 impl Programs {
@@ -314,7 +332,7 @@ impl Programs {
             guard: Guard { at: u8::MAX, above: u8::MAX },
         };
         let guards = vec![walk.guard];
-        Self { known: HashMap::new(), list: vec![walk], guards }
+        Self { known: HashMap::new(), list: vec![walk], guards, has_meters: false }
     }
 
     /// The number of a program.
@@ -325,6 +343,7 @@ impl Programs {
         let Ok(number) = u32::try_from(self.list.len()) else { return ProgramId::WALK };
         let id = ProgramId(number);
         self.guards.push(program.guard);
+        self.has_meters |= program.has_meter();
         self.list.push(program.clone());
         self.known.insert(program, id);
         id
@@ -342,6 +361,19 @@ impl Programs {
         if let Some(program) = self.list.get(id.0 as usize) {
             prefetch(program);
         }
+    }
+
+    /// Asks for the acts of a program that is to be carried out soon.
+    #[inline]
+    pub(super) fn prefetch_acts(&self, id: ProgramId) {
+        if let Some(act) = self.get(id).and_then(|program| program.acts.first()) {
+            prefetch(act);
+        }
+    }
+
+    /// Whether some program meters packets.
+    pub(super) fn has_meters(&self) -> bool {
+        self.has_meters
     }
 
     /// Whether a frame is as a program needs it; never for [`ProgramId::WALK`].
