@@ -58,9 +58,9 @@ fn main() -> Result<()> {
 
 /// Adds all entries as fast as they are taken, by a switch that has nothing else to do.
 fn alone(wishes: &Wishes) -> Result<()> {
-    let switch = Switch::start("\"null:a\", \"null:b\"", "")?;
+    let switch = Switch::start("\"null:a\", \"null:b\"", "max-entries = 20000000")?;
     let mut client = Client::connect(&switch.socket())?;
-    let before = [AGENT, WORKER].map(cpu_ns);
+    let (before, held) = ([AGENT, WORKER].map(cpu_ns), resident_bytes());
     let took = load(&mut client, wishes.entries)?;
     let used = [AGENT, WORKER].map(cpu_ns);
     let each = |at: usize| (used[at] - before[at]) as f64 / f64::from(wishes.entries);
@@ -72,6 +72,8 @@ fn alone(wishes: &Wishes) -> Result<()> {
         each(0),
         each(1)
     );
+    let held = resident_bytes().saturating_sub(held) as f64 / f64::from(wishes.entries);
+    println!("memory: {held:.0} bytes an entry");
     let begun = Instant::now();
     client.send(&Message::FlowMod(FlowMod::new(FlowModCommand::Delete)))?;
     client.barrier()?;
@@ -195,6 +197,14 @@ fn list(client: &mut Client) -> Result<usize> {
 /// The names of the switch's threads.
 const AGENT: &str = "agent";
 const WORKER: &str = "worker 0";
+
+/// What the process holds of the machine's memory.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1_024
+}
 
 /// What the threads of this name have used of a CPU, in nanoseconds.
 fn cpu_ns(name: &str) -> u64 {
