@@ -54,13 +54,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: classify DIR NAME...".into());
     };
     println!(
-        "{:<20} {:>5} {:>8} {:<8} {:>5} {:>6} {:>6} {:>7} {:>6} {:>7} {:>7} {:>7} {:>8} {:>7}",
+        "{:<20} {:>5} {:>8} {:<8} {:>5} {:>6} {:>5} {:>6} {:>7} {:>6} {:>7} {:>7} {:>7} {:>8} {:>7}",
         "workload",
         "table",
         "entries",
         "template",
         "masks",
         "groups",
+        "share",
         "listed",
         "B/entry",
         "burst",
@@ -169,7 +170,8 @@ impl std::fmt::Display for Line {
         let figures = &self.figures;
         let mut text = String::new();
         write!(text, "{:>5} {:>8} {:<8} ", self.table, figures.entries, figures.template)?;
-        write!(text, "{:>5} {:>6} {:>6} ", figures.masks, figures.groups, figures.listed)?;
+        write!(text, "{:>5} {:>6} {:>5} ", figures.masks, figures.groups, figures.sharing)?;
+        write!(text, "{:>6} ", figures.listed)?;
         write!(text, "{:>7} ", figures.bytes / figures.entries.max(1))?;
         write!(text, "{:>6.1} {:>7.1} {:>7.1} ", self.burst, self.single, self.from_entries)?;
         write!(text, "{:>7.0} {:>8.1} {:>7.0}", self.insert, self.insert_max_us, self.remove)?;

@@ -13,11 +13,19 @@
 //! A *group* ([`group`]) is a hash over bits that all its entries look at. While there are few
 //! masks each has its own; then masks are merged into groups of fewer bits ([`relax`]), so that
 //! prefixes of every length, and lists with a thousand combinations of prefix lengths and ports,
-//! cost a handful of probes. A prefix table is nothing special here: its groups are asked from long
-//! to short because priorities say so, and it stays right where they do not. There are never more
-//! than 64 groups, and no bucket of a group holds more than a bounded number of entries that share
-//! the group's bits; what finds no place goes to the list, which is compared one by one. So the
-//! work of a lookup is bounded by numbers that [`Classifier::figures`] tells.
+//! need some ten or twenty groups. A prefix table is nothing special here: its groups are asked
+//! from long to short because priorities say so, and it stays right where they do not. From ten
+//! groups on a few bits of the packet tell which of them can hold an entry for it ([`filter`]).
+//!
+//! There are never more than 64 groups, and only a bounded number of entries of a group share its
+//! bits; what finds no place goes to the list, which is compared one by one. So the work of a
+//! lookup is bounded by numbers that [`Classifier::figures`] tells. Measured, with the keys in the
+//! cache: 5-7 ns in tables of a thousand entries with one mask, 20-22 ns with a million, 28-30 ns
+//! for 100,000 prefixes, 40 and 70 ns for firewall lists of 1,000 and 10,000 entries.
+//!
+//! Everything changes entry by entry: a hash grows by one bucket at a time ([`index`]), groups come
+//! and go one at a time, and no insert into a million entries takes longer than some 10 us.
+//! An entry takes 77 bytes.
 //!
 //! Nothing here depends on the packets that were seen before, and no mask is made of a packet.
 
@@ -63,6 +71,9 @@ pub struct Figures {
     pub masks: usize,
     /// Groups, each of which may cost a probe.
     pub groups: usize,
+    /// Entries of one group, at most, that are compared for one packet. A lookup makes at most
+    /// `groups` probes and `groups * sharing + listed` comparisons.
+    pub sharing: usize,
     /// Entries that are compared one by one.
     pub listed: usize,
     /// Memory in bytes.
@@ -82,6 +93,8 @@ pub struct Classifier {
     filter: Filter,
     /// Behind a record: the entries of the same mask and value with higher ranks.
     shadows: HashMap<u32, BTreeMap<u64, EntryId>>,
+    /// Most entries that were put together with equal bits of a group, since there are groups.
+    sharing: usize,
     /// Exact groups that may be worth merging, now that there are coarser ones.
     debts: Vec<u8>,
     len: usize,
@@ -106,6 +119,7 @@ impl Classifier {
             groups: Groups::default(),
             filter: Filter::default(),
             shadows: HashMap::new(),
+            sharing: 1,
             debts: Vec::new(),
             len: 0,
         }
@@ -151,6 +165,7 @@ impl Classifier {
             entries: self.len,
             masks: self.masks.len(),
             groups: self.groups.len(),
+            sharing: self.sharing,
             listed: self.list.len(),
             bytes: size_of::<Self>()
                 + self.records.bytes()

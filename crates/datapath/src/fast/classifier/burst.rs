@@ -19,6 +19,9 @@ use crate::fast::sys::prefetch;
 /// Keys that are looked up together: a set of them is a word.
 pub const BURST: usize = 64;
 
+/// So many keys are looked up one after the other.
+const ALONE_MAX: u32 = 4;
+
 /// Candidates that are compared together. More than one for a key is rare.
 const CANDIDATES: usize = 2 * BURST;
 
@@ -65,19 +68,27 @@ impl Classifier {
     /// Like [`Self::lookup_burst`] for those of at most [`BURST`] keys whose bit is set in `among`;
     /// the places of the others in `out` are left as they are.
     pub fn lookup_among(&self, keys: &[FlowKey], among: u64, out: &mut [Option<EntryId>]) {
-        let asked = keys.len().min(out.len()).min(BURST);
+        let len = keys.len().min(out.len()).min(BURST);
+        let all = if len == 0 { 0 } else { u64::MAX >> (BURST - len) };
+        let among = among & all;
+        let (keys, out) = (&keys[..len], &mut out[..len]);
+        if among.count_ones() <= ALONE_MAX {
+            return self.lookup_alone(keys, among, out);
+        }
         let always = self.always.first_key_value();
         let (rank, id) = always.map_or((u64::MAX, EntryId(0)), |(rank, id)| (*rank, *id));
-        if let Some(group) = self.only_exact() {
+        if among == all
+            && let Some(group) = self.only_exact()
+        {
             let default = Default { rank, answer: always.map(|(_, id)| *id) };
-            if self.lookup_exact(group, &keys[..asked], among, default, &mut out[..asked]) {
+            if self.lookup_exact(group, keys, default, out) {
                 return;
             }
         }
         let mut work = Work {
-            keys: &keys[..asked],
+            keys,
             asked: ALL,
-            asked_len: asked,
+            asked_len: len,
             present: u64::MAX,
             is_fresh: true,
             best: [rank; BURST],
@@ -87,9 +98,9 @@ impl Classifier {
             candidates: [(0, 0); CANDIDATES],
             lines: [&NOWHERE; CANDIDATES],
         };
-        if among != u64::MAX {
+        if among != all {
             work.asked_len = 0;
-            for at in 0..asked {
+            for at in 0..len {
                 work.asked[work.asked_len % BURST] = at as u8;
                 work.asked_len += (among >> at & 1) as usize;
             }
@@ -106,6 +117,16 @@ impl Classifier {
         for at in &work.asked[..work.asked_len] {
             let at = usize::from(*at) % BURST;
             out[at] = (work.best[at] != u64::MAX).then_some(work.id[at]);
+        }
+    }
+
+    /// Few keys, one after the other: a burst's lists would cost more than they save.
+    fn lookup_alone(&self, keys: &[FlowKey], among: u64, out: &mut [Option<EntryId>]) {
+        let mut rest = among;
+        while rest != 0 {
+            let at = rest.trailing_zeros() as usize;
+            out[at] = self.lookup(&keys[at]);
+            rest &= rest - 1;
         }
     }
 

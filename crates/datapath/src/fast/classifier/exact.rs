@@ -36,7 +36,6 @@ impl Classifier {
         &self,
         group: &Group,
         keys: &[FlowKey],
-        among: u64,
         default: Default,
         out: &mut [Option<EntryId>],
     ) -> bool {
@@ -49,7 +48,7 @@ impl Classifier {
             6 => Self::lookup_words::<6>,
             _ => return false,
         };
-        lookup(self, group, keys, among, default, out);
+        lookup(self, group, keys, default, out);
         true
     }
 
@@ -57,7 +56,6 @@ impl Classifier {
         &self,
         group: &Group,
         keys: &[FlowKey],
-        among: u64,
         default: Default,
         out: &mut [Option<EntryId>],
     ) {
@@ -85,16 +83,12 @@ impl Classifier {
             let differs = row.iter().zip(line.near()).fold(0, |bits, (a, b)| bits | (a ^ b));
             let differs = differs | group.bits.present & !keys[at].present();
             let is_it = (differs == 0) & (line.rank() < default.rank);
-            if among >> at & 1 != 0 {
-                out[at] = if is_it { Some(line.id()) } else { default.answer };
-            }
+            out[at] = if is_it { Some(line.id()) } else { default.answer };
         }
         // A second equal tag or an overflow bucket: a few keys of a hundred.
         for at in &unsure[..unsure_len.min(BURST)] {
             let at = usize::from(*at);
-            if among >> at & 1 != 0 {
-                out[at] = self.lookup(&keys[at]);
-            }
+            out[at] = self.lookup(&keys[at]);
         }
     }
 }

@@ -132,6 +132,9 @@ impl Classifier {
         if let Some(front) = same {
             self.stand_behind(number, front, slot);
         } else if is_exact || sharing < share_max {
+            if !is_exact {
+                self.sharing = self.sharing.max(sharing + 1);
+            }
             self.enter(number, slot, hash, is_exact);
         } else {
             return false;
@@ -327,6 +330,7 @@ impl Classifier {
             }
         }
         self.debts.clear();
+        self.sharing = 1;
         let slots: Vec<u32> = self.list.items().iter().map(|item| item.slot).collect();
         for slot in slots {
             self.bring_forth(slot);
