@@ -1,0 +1,224 @@
+//! Everything that a switch announces, asked of the fast datapath.
+
+use datapath::fast::Fast;
+use datapath::{Config, Datapath, action_bits, capabilities};
+use openflow::action::ACTIONS;
+use openflow::group::GroupType;
+use openflow::message::Capabilities;
+use openflow::meter::MeterFlags;
+use openflow::table::{OxmId, TableProperty, TypeId};
+use openflow::{ActionKind, Field, InstructionKind, Version};
+
+/// Something that is announced.
+pub(crate) struct Announced {
+    /// Where.
+    pub(crate) part: &'static str,
+    /// What.
+    pub(crate) name: String,
+    /// The test behind it, where that is not any case that uses it.
+    pub(crate) test: Option<&'static str>,
+    /// What its evidence is called, where the parts of several announcements share it.
+    kind: &'static str,
+}
+
+impl Announced {
+    /// What the evidence is found by.
+    pub(crate) fn key(&self) -> String {
+        format!("{} {}", self.kind, self.name)
+    }
+}
+
+/// Capability bits with their tests.
+const BITS: [(Capabilities, &str, &str); 7] = [
+    (Capabilities::FLOW_STATS, "FLOW_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
+    (Capabilities::TABLE_STATS, "TABLE_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
+    (Capabilities::PORT_STATS, "PORT_STATS", "statistics.rs:port_counters_are_those_of_the_port"),
+    (Capabilities::GROUP_STATS, "GROUP_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
+    (Capabilities::IP_REASM, "IP_REASM", "reassembly/the_tables_see_the_whole_packet"),
+    (
+        Capabilities::QUEUE_STATS,
+        "QUEUE_STATS",
+        "queues.rs:a_full_queue_drops_and_everything_is_counted",
+    ),
+    (Capabilities::ARP_MATCH_IP, "ARP_MATCH_IP", "v1_0/arp_addresses_are_matched"),
+];
+
+/// Adds to a list.
+struct List {
+    part: &'static str,
+    kind: &'static str,
+    all: Vec<Announced>,
+}
+
+impl List {
+    fn part(&mut self, part: &'static str, kind: &'static str) {
+        (self.part, self.kind) = (part, kind);
+    }
+
+    fn add(&mut self, name: impl Into<String>, test: Option<&'static str>) {
+        let (part, kind) = (self.part, self.kind);
+        self.all.push(Announced { part, name: name.into(), test, kind });
+    }
+
+    fn capabilities(&mut self, version: Version) {
+        let announced = capabilities(version);
+        let known = BITS.iter().fold(Capabilities::empty(), |known, (bit, ..)| known | *bit);
+        assert!(known.contains(announced), "a capability without a row: {announced:?}");
+        for (bit, name, test) in BITS {
+            if announced.contains(bit) {
+                self.add(name, Some(test));
+            }
+        }
+    }
+
+    fn types<K>(&mut self, ids: &[TypeId<K>], name: impl Fn(&K) -> &'static str) {
+        for id in ids {
+            match id {
+                TypeId::Known(kind) => self.add(name(kind), None),
+                TypeId::Unknown(_) | TypeId::Experimenter(_) => panic!("an unknown type"),
+            }
+        }
+    }
+
+    fn fields(&mut self, ids: &[OxmId]) {
+        for id in ids {
+            let OxmId::Basic { field, maskable } = id else { panic!("an unknown field") };
+            self.add(field.row().name, None);
+            if *maskable {
+                self.add(format!("{} with a mask", field.row().name), None);
+            }
+        }
+    }
+
+    fn property(&mut self, property: &TableProperty) {
+        match property {
+            TableProperty::Instructions(_, ids) => {
+                self.part("Instructions of every table", "instruction");
+                self.types(ids, |kind: &InstructionKind| kind.row().text);
+            }
+            TableProperty::ApplyActions(_, ids) => {
+                self.part("Actions of 1.3, applied and written", "action");
+                self.types(ids, |kind: &ActionKind| kind.row().text);
+            }
+            TableProperty::Match(ids) => {
+                self.part("Match fields of every table", "match");
+                self.fields(ids);
+            }
+            TableProperty::ApplySetField(_, ids) => {
+                self.part("Fields that set-field sets", "set");
+                self.fields(ids);
+            }
+            // The same as those above, which is asserted, or told by numbers.
+            TableProperty::NextTables(..)
+            | TableProperty::WriteActions(..)
+            | TableProperty::Wildcards(_)
+            | TableProperty::WriteSetField(..)
+            | TableProperty::Experimenter { .. } => {}
+        }
+    }
+}
+
+/// Everything that is announced.
+pub(crate) fn announced() -> Vec<Announced> {
+    let dp = Fast::new(Config::default(), 1);
+    let mut list = List { part: "", kind: "", all: Vec::new() };
+    list.part("Features reply of 1.3", "capability");
+    list.capabilities(Version::V1_3);
+    list.part("Features reply of 1.0", "capability");
+    list.capabilities(Version::V1_0);
+    list.part("Actions of 1.0", "action");
+    let bits = action_bits(Version::V1_0);
+    for row in ACTIONS {
+        let is_announced =
+            row.v1_0.is_some_and(|n| 1_u32.checked_shl(n.into()).unwrap_or(0) & bits != 0);
+        if is_announced {
+            list.add(row.text, None);
+        }
+    }
+    let tables = dp.table_features();
+    check_tables(&dp);
+    for property in &tables[0].properties {
+        list.property(property);
+    }
+    list.part("Table features, set", "table features");
+    list.add(
+        "names and settings",
+        Some("pipeline/tests.rs:a_name_and_deprecated_settings_leave_the_entries"),
+    );
+    list.add("fewer tables", Some("seam.rs:a_table_that_is_gone_is_no_table"));
+    list.add(
+        "limits of a table",
+        Some("pipeline/tests.rs:a_table_with_limits_announces_them_and_holds_nothing_else"),
+    );
+    groups(&dp, &mut list);
+    meters(&dp, &mut list);
+    list.all
+}
+
+/// Written and applied actions are the same, and so are the fields that may be left out.
+fn check_tables(dp: &dyn Datapath) {
+    for table in dp.table_features() {
+        let (mut written, mut applied) = (None, None);
+        let (mut set_written, mut set_applied) = (None, None);
+        for property in &table.properties {
+            match property {
+                TableProperty::WriteActions(_, ids) => written = Some(ids),
+                TableProperty::ApplyActions(_, ids) => applied = Some(ids),
+                TableProperty::WriteSetField(_, ids) => set_written = Some(ids),
+                TableProperty::ApplySetField(_, ids) => set_applied = Some(ids),
+                TableProperty::Wildcards(ids) => {
+                    assert_eq!(ids.len(), openflow::field::FIELDS.len())
+                }
+                _ => {}
+            }
+        }
+        assert!(written == applied && set_written == set_applied);
+        assert!(applied.is_some() && set_applied.is_some_and(|ids| !ids.is_empty()));
+        assert!(Field::from_oxm(0).is_some());
+    }
+}
+
+fn groups(dp: &dyn Datapath, list: &mut List) {
+    let features = dp.group_features();
+    list.part("Group features", "group type");
+    for group_type in GroupType::ALL {
+        if features.types & 1 << group_type.number() != 0 {
+            list.add(group_type.text(), None);
+        }
+    }
+    list.kind = "group capability";
+    let tests = [
+        (
+            "SELECT_WEIGHT",
+            "select_groups.rs:a_changed_bucket_list_moves_no_more_flows_than_it_must",
+        ),
+        (
+            "SELECT_LIVENESS",
+            "select_groups.rs:a_dead_bucket_leaves_its_flows_to_the_others_and_gets_them_back",
+        ),
+        ("CHAINING", "groups/chained"),
+        ("CHAINING_CHECKS", "groups/a_loop_is_refused"),
+    ];
+    assert_eq!(features.capabilities.bits(), 0b1111);
+    for (name, test) in tests {
+        list.add(name, Some(test));
+    }
+}
+
+fn meters(dp: &dyn Datapath, list: &mut List) {
+    let features = dp.meter_features();
+    list.part("Meter features", "meter");
+    let flags = [
+        (MeterFlags::KBPS, "KBPS"),
+        (MeterFlags::PKTPS, "PKTPS"),
+        (MeterFlags::BURST, "BURST"),
+        (MeterFlags::STATS, "STATS"),
+    ];
+    let all = flags.iter().fold(0, |all, (flag, _)| all | u32::from(flag.bits()));
+    assert_eq!((features.capabilities, features.band_types), (all, 0b110));
+    for (_, name) in flags {
+        list.add(name, None);
+    }
+    list.add("drop band", None);
+    list.add("dscp_remark band", None);
+}
