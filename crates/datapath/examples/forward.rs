@@ -256,7 +256,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let share = |now: u64, before: u64| 100.0 * (now - before) as f64 / packets as f64;
         println!(
-            "\n  hits: port {:.1} %, exact {:.1} %, flow {:.1} %; step by step {:.1} %; programs {}, lines {} of {}",
+            "\n  hits: port {:.1} %, exact {:.1} %, flow {:.1} %; \
+             step by step {:.1} %; programs {}, lines {} of {}",
             share(figures.port_hits, before.port_hits),
             share(figures.exact_hits, before.exact_hits),
             share(figures.flow_hits, before.flow_hits),

@@ -321,10 +321,14 @@ impl Blend {
                 *place = (u64::from_ne_bytes(*place) & word.keep | word.value).to_ne_bytes();
             }
         }
-        if let Some((at, by)) = self.ttl
-            && let Some(ttl) = frame.get_mut(usize::from(at))
-        {
-            *ttl = ttl.saturating_sub(by);
+        // The TTL goes down within its 16-bit word: the checksum reads the word in a moment, and
+        // the processor hands a store on only to a load that it covers.
+        if let Some((at, by)) = self.ttl {
+            let word = usize::from(at & !1);
+            let by = u16::from(by) << if at & 1 == 0 { 8 } else { 0 };
+            if let Some(place) = frame.get_mut(word..).and_then(<[u8]>::first_chunk_mut::<2>) {
+                *place = u16::from_be_bytes(*place).wrapping_sub(by).to_be_bytes();
+            }
         }
         if let (Some(covered), Some(before)) = (&self.ip, ip) {
             covered.after(frame, before);

@@ -4,9 +4,10 @@
 //! stands for the key (see [`super::digest`] for the chance of a mistake), and counts are kept in
 //! the line until they are folded. A decision lies at one of two places that its digest names, or
 //! beside one of them: with a choice of two, half a table fills without anything to give up, where
-//! four lines in one place turned 1.7 % of 100,000 flows away. The table begins small and grows while packets pass, line by line: no
-//! packet waits for a growth. Lines in use are not given up for new ones, so a flood of new flows
-//! costs them their misses but not the working set its hits. It must never decide anything itself.
+//! four lines in one place turned 1.7 % of 100,000 flows away. The table begins small and grows
+//! while packets pass, line by line: no packet waits for a growth. Lines in use are not given up
+//! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
+//! It must never decide anything itself.
 
 use super::path::PathId;
 use super::program::ProgramId;
@@ -17,7 +18,7 @@ const WORDS: usize = 8;
 /// Bytes of a line.
 const LINE: usize = 8 * WORDS;
 /// Lines that move to a grown table with each batch.
-const MOVES: usize = 256;
+const MOVES: usize = 64;
 
 /// One decision.
 #[derive(Debug)]

@@ -69,18 +69,18 @@ impl<'a, S: Sink> Emit<'a, S> {
             return self.drop(DropReason::NoSuchPort);
         };
         if let Some(reason) = port.refuses_tx() {
-            self.refuse(number);
-            return self.drop(reason);
+            return self.refuse(number, reason);
         }
         let copy = self.copy(frame);
         self.hand_over(copy, number, queue);
     }
 
-    /// Counts a packet that a port refused to send.
-    pub(super) fn refuse(&self, port: PortNo) {
+    /// Drops a packet that a port refuses to send.
+    pub(super) fn refuse(&mut self, port: PortNo, reason: DropReason) {
         if let Some(cell) = self.replica.port_cell(port) {
             cell.tx_dropped.add(1);
         }
+        self.drop(reason);
     }
 
     /// Sends a frame by a port that is known to send.

@@ -7,15 +7,15 @@
 
 use std::sync::PoisonError;
 
-use openflow::PortNo;
 use openflow::meter::BandKind;
+use openflow::{MeterId, PortNo};
 use packet::header::{ethernet, mpls, vlan};
 use packet::{Meta, Network, PacketBuf, Shape};
 
 use super::decide::{Decided, count_step, fold};
 use super::emit::Emit;
 use super::path::Steps;
-use super::program::{Act, Program, ProgramId, Programs, Tail};
+use super::program::{Act, Message, Program, ProgramId, Programs, Tail};
 use super::replica::Replica;
 use super::walk::{Changed, Walk, change, remark};
 use super::{Forwarder, Sink};
@@ -300,6 +300,30 @@ fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
     }
 }
 
+/// Meters a packet, which may be remarked; whether it goes on.
+fn pass_meter(
+    replica: &Replica,
+    id: MeterId,
+    packet: &mut PacketBuf,
+    in_port: PortNo,
+    now: Nanos,
+) -> bool {
+    let Some(meter) = replica.meter(id) else { return true };
+    let mut meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+    let band = meter.pass(packet.len() as u64, now);
+    drop(meter);
+    if let Some((_, BandKind::Drop)) = band {
+        return false;
+    }
+    remark(band, packet, &Meta::port(in_port));
+    true
+}
+
+fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, packet: &PacketBuf, message: &Message) {
+    let Message { matching, reason, max_len, .. } = message;
+    emit.give_packet_in(packet, matching.clone(), *reason, message.origin(), *max_len);
+}
+
 /// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
 /// had met, and its length.
 fn run_general(
@@ -321,7 +345,7 @@ fn run_general(
     let mut packet = frame;
     let mut outer = Vec::new();
     let mut ended = None;
-    for act in acts {
+    for (at, act) in (1..).zip(acts) {
         match act {
             Act::Blend(_)
             | Act::PopTag
@@ -333,33 +357,24 @@ fn run_general(
                 run_acts(replica, std::slice::from_ref(act), &mut packet, in_port);
             }
             Act::Meter(id, met) => {
-                let Some(meter) = replica.meter(*id) else { continue };
-                let mut meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
-                let band = meter.pass(packet.len() as u64, now);
-                drop(meter);
-                if let Some((_, BandKind::Drop)) = band {
+                if !pass_meter(replica, *id, &mut packet, in_port, now) {
                     emit.drop(DropReason::Meter);
                     ended = Some((*met, bytes));
                     break;
                 }
-                remark(band, &mut packet, &Meta::port(in_port));
+            }
+            Act::Output(port, queue) if at == acts.len() => {
+                emit.hand_over(packet, *port, *queue);
+                emit.close();
+                return None;
             }
             Act::Output(port, queue) => {
                 let copy = emit.copy(&packet);
                 emit.hand_over(copy, *port, *queue);
             }
-            Act::ToController(message) => emit.give_packet_in(
-                &packet,
-                message.matching.clone(),
-                message.reason,
-                message.origin(),
-                message.max_len,
-            ),
+            Act::ToController(message) => hand_up(&mut emit, &packet, message),
             Act::Drop(reason) => emit.drop(*reason),
-            Act::Refused(port, reason) => {
-                emit.refuse(*port);
-                emit.drop(*reason);
-            }
+            Act::Refused(port, reason) => emit.refuse(*port, *reason),
             Act::Normal(queue) => emit.normal(&packet, in_port, *queue),
             Act::Enter => {
                 let copy = emit.copy(&packet);
