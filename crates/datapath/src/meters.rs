@@ -10,7 +10,8 @@
 //! With the flag `BURST` a bucket holds `burst_size` and is full at first. Without, it holds what
 //! the rate gives in a second, so that a sender that stalls now and then loses nothing, but has
 //! only a tenth of that at first (or one packet, if that is more): over the first ten seconds no
-//! more than one percent above the rate passes. Whatever the burst size, who sends more than the rate gets the rate:
+//! more than one percent above the rate passes. Whatever the burst size, who sends more than the
+//! rate gets the rate:
 //! - A packet that costs more than the bucket can hold passes a full bucket and leaves a debt.
 //! - Once it has refused a packet, the bucket holds that much more, until it would run over all
 //!   the same. Otherwise a bucket of one packet would be full before each packet that passes, as

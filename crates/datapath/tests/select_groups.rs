@@ -1,4 +1,5 @@
-//! Select groups when their buckets change or die: only the flows move that must, on both datapaths.
+//! Select groups when their buckets change or die: only the flows move that must, on both
+//! datapaths.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;

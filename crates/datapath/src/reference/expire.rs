@@ -1,4 +1,5 @@
-//! Expiry of flow entries (clause 5.5) and of fragments: exact to the nanosecond of the time that is given.
+//! Expiry of flow entries (clause 5.5) and of fragments: exact to the nanosecond of the time that
+//! is given.
 
 use super::Reference;
 use crate::counter::DropReason;

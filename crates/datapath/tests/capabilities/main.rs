@@ -20,10 +20,10 @@ Written by `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test capabilities`; 
 the test fails when this page is not what the switch announces, or when something that is announced
 has no test.
 
-A name such as `push/push_vlan` is a case below [cases](../cases): it runs on the reference datapath,
-on the fast one, and through the wire, but for a few that need the time to be chosen. The column
-before it says in how many cases the capability is used. A name such as `statistics.rs:a_test` is a
-test of the switch as a whole.
+A name such as `push/push_vlan` is a case below [cases](../cases): it runs on the reference
+datapath, on the fast one, and through the wire, but for a few that need the time to be chosen. The
+column before it says in how many cases the capability is used. A name such as `statistics.rs:a_test`
+is a test of the switch as a whole.
 
 Not announced, because it does not run: buffers (`n_buffers` is 0), spanning tree (`OFPC_STP`,
 `OFPC_PORT_BLOCKED`), the virtual meters, experimenter actions, instructions, bands and fields. What
