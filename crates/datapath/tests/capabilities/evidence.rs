@@ -10,17 +10,9 @@ use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter
 use openflow::{Action, Instruction};
 use testkit::cases::{Case, Step, load_dir};
 
-/// The cases that use something.
-pub(crate) struct Found {
-    /// How many.
-    pub(crate) count: usize,
-    /// The first one.
-    pub(crate) first: String,
-}
-
 /// What is used, by what it is called, and the cases and tests that there are.
 pub(crate) struct Evidence {
-    used: BTreeMap<String, Found>,
+    used: BTreeMap<String, String>,
     cases: BTreeSet<String>,
 }
 
@@ -31,16 +23,15 @@ impl Evidence {
         for case in load_dir(&testkit::cases_dir("")).unwrap() {
             evidence.cases.insert(case.name.clone());
             for key in used_by(&case) {
-                let fresh = || Found { count: 0, first: case.name.clone() };
-                evidence.used.entry(key).or_insert_with(fresh).count += 1;
+                evidence.used.entry(key).or_insert_with(|| case.name.clone());
             }
         }
         evidence
     }
 
-    /// The cases that use something.
-    pub(crate) fn get(&self, key: &str) -> Option<&Found> {
-        self.used.get(key)
+    /// The first case that uses something.
+    pub(crate) fn first(&self, key: &str) -> Option<&str> {
+        self.used.get(key).map(String::as_str)
     }
 
     /// Whether there is a case of this name, or a test written as `file.rs:name`.

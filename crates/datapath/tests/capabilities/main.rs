@@ -21,9 +21,8 @@ the test fails when this page is not what the switch announces, or when somethin
 has no test.
 
 A name such as `push/push_vlan` is a case below [cases](../cases): it runs on the reference
-datapath, on the fast one, and through the wire, but for a few that need the time to be chosen. The
-column before it says in how many cases the capability is used. A name such as `statistics.rs:a_test`
-is a test of the switch as a whole.
+datapath, on the fast one, and through the wire, but for a few that need the time to be chosen. It
+is the first of mostly several. A name such as `statistics.rs:a_test` is a test in the code.
 
 Not announced, because it does not run: buffers (`n_buffers` is 0), spanning tree (`OFPC_STP`,
 `OFPC_PORT_BLOCKED`), the virtual meters, experimenter actions, instructions, bands and fields. What
@@ -36,14 +35,10 @@ fn page(announced: &[Announced], evidence: &Evidence) -> String {
     for item in announced {
         if item.part != part {
             part = item.part;
-            let _ = write!(page, "\n## {part}\n\n| announced | cases | test |\n|---|---|---|\n");
+            let _ = write!(page, "\n## {part}\n\n| announced | test |\n|---|---|\n");
         }
-        let (count, test) = match (item.test, evidence.get(&item.key())) {
-            (Some(test), _) => ("-".to_owned(), test.to_owned()),
-            (None, Some(found)) => (found.count.to_string(), found.first.clone()),
-            (None, None) => ("0".to_owned(), "none".to_owned()),
-        };
-        let _ = writeln!(page, "| {} | {count} | `{test}` |", item.name);
+        let test = item.test.or_else(|| evidence.first(&item.key())).unwrap_or("none");
+        let _ = writeln!(page, "| {} | `{test}` |", item.name);
     }
     page
 }
@@ -52,7 +47,7 @@ fn page(announced: &[Announced], evidence: &Evidence) -> String {
 fn everything_announced_has_a_test() {
     let evidence = Evidence::of_cases();
     let announced = announced();
-    let lacks = |item: &&Announced| item.test.is_none() && evidence.get(&item.key()).is_none();
+    let lacks = |item: &&Announced| item.test.is_none() && evidence.first(&item.key()).is_none();
     let without: Vec<String> = announced.iter().filter(lacks).map(Announced::key).collect();
     assert!(without.is_empty(), "announced, but in no case: {}", without.join(", "));
     for test in announced.iter().filter_map(|item| item.test) {
