@@ -5,7 +5,8 @@
 //! variables choose more than the few that every test run does:
 //!
 //! - `WEIR_DIFFERENTIAL_PACKETS`: how many packets at least (10 million in continuous integration,
-//!   in a release build: `cargo xtask test --only differential`);
+//!   in a release build: `cargo xtask test --only sameness`, a billion with
+//!   `--differential-packets 1000000000`);
 //! - `WEIR_DIFFERENTIAL_SEED`: the first seed, in decimal or with 0x; with no number of packets
 //!   given, only this one runs.
 //!

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use datapath::fast::{Fast, Sink};
-use datapath::{Config, Datapath, DropReason, Nanos, Out, Reference, Verdict};
+use datapath::{Config, Datapath, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::FlowStatsRequest;
 use openflow::message::PacketIn;
 use openflow::{GroupId, MeterId, PortNo, QueueId};
@@ -155,6 +155,17 @@ impl Pair<'_> {
                 r.set_settings(*settings);
                 f.set_settings(*settings);
                 Ok(())
+            }
+            Step::PortVlans(port, text) => {
+                let vlans: PortVlans = text.parse().expect("the text is right");
+                r.port_vlans(*port, vlans.clone());
+                f.port_vlans(*port, vlans);
+                Ok(())
+            }
+            Step::Tables(tables) => {
+                let done = r.set_table_features(tables, now);
+                same("table features", done, f.set_table_features(tables, now))?;
+                same("table features", r.table_features(), f.table_features())
             }
             Step::PacketOut(packet_out) => {
                 let sent = r.packet_out(packet_out, now, &mut self.out);

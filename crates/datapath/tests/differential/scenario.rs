@@ -3,12 +3,13 @@
 //! All of it follows from one number. It is made before it is run, so that a part of it can be run
 //! again when something differs.
 
-use datapath::{Config, Fragments, Miss, Settings};
+use datapath::{Config, Datapath, Fragments, Miss, Reference, Settings};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
+use openflow::table::{TableFeatures, TableProperty};
 use openflow::{
     Cookie, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, TableId, Version,
 };
@@ -29,6 +30,10 @@ pub(crate) enum Step {
     PortSet(PortDesc),
     PortRemove(PortNo),
     Settings(Settings),
+    /// How a port takes part in VLANs, as a user writes it.
+    PortVlans(PortNo, &'static str),
+    /// Another pipeline: the tables that stay, and whether they may hold less than all.
+    Tables(Vec<TableFeatures>),
     PacketOut(PacketOut),
     /// A batch of frames, by their places in the list of frames, from one port.
     Packets(PortNo, Vec<u32>),
@@ -191,7 +196,7 @@ impl Maker {
 
     /// Changes something.
     fn command(&mut self) {
-        match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5]) {
+        match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5, 3, 1]) {
             0 => self.flow_mod(&[55, 15, 10, 8, 12]),
             1 => self.group_mod(),
             2 => self.meter_mod(),
@@ -209,8 +214,28 @@ impl Maker {
                 let settings = settings(&mut self.rng);
                 self.steps.push(Step::Settings(settings));
             }
-            _ => self.packet_out(),
+            7 => self.packet_out(),
+            8 => {
+                let port = PortNo(1 + self.rng.below(5) as u32);
+                self.steps.push(Step::PortVlans(port, self.rng.pick::<&str>(&PORT_VLANS)));
+            }
+            _ => self.tables(),
         }
+    }
+
+    /// Some of the tables, or all, some of them with fewer fields.
+    fn tables(&mut self) {
+        let mut tables = Reference::new(self.config.clone()).table_features();
+        let rng = &mut self.rng;
+        if rng.percent(60) {
+            tables.retain(|table| table.table_id.0 == 0 || rng.percent(85));
+        }
+        let stay: Vec<TableId> = tables.iter().map(|table| table.table_id).collect();
+        for table in &mut tables {
+            let without = rng.percent(8).then(|| rng.index(8));
+            table.properties.iter_mut().for_each(|property| narrow(property, &stay, without));
+        }
+        self.steps.push(Step::Tables(tables));
     }
 
     fn batch(&mut self) {
@@ -452,6 +477,36 @@ impl Maker {
         request
     }
 }
+
+/// Cuts a property of a table down to the tables that stay, and by one of the first fields.
+fn narrow(property: &mut TableProperty, stay: &[TableId], without: Option<usize>) {
+    match property {
+        TableProperty::NextTables(_, next) => next.retain(|next| stay.contains(next)),
+        TableProperty::Match(fields)
+        | TableProperty::Wildcards(fields)
+        | TableProperty::ApplySetField(_, fields) => {
+            if let Some(without) = without {
+                fields.remove(without);
+            }
+        }
+        TableProperty::Instructions(..)
+        | TableProperty::WriteActions(..)
+        | TableProperty::ApplyActions(..)
+        | TableProperty::WriteSetField(..)
+        | TableProperty::Experimenter { .. } => {}
+    }
+}
+
+/// Ways in which ports take part in the VLANs of the frames.
+const PORT_VLANS: [&str; 7] = [
+    "trunk",
+    "trunk",
+    "trunk:0,5,100",
+    "access:5",
+    "access:7",
+    "native-untagged:5",
+    "native-tagged:7:0-100",
+];
 
 fn address(port: u32) -> MacAddr {
     MacAddr::from_u64(0x0600_0000_0000 | u64::from(port))

@@ -124,10 +124,15 @@ fn line(scenario: &Scenario, step: &Step) -> String {
             let frames: Vec<String> = frames.iter().map(hex).collect();
             format!("from port {port}\n    {}", frames.join("\n    "))
         }
+        Step::Tables(tables) => {
+            let ids: Vec<u8> = tables.iter().map(|table| table.table_id.0).collect();
+            format!("table features for {ids:?}, perhaps with fewer fields")
+        }
         Step::Trace(port, frame) => format!("trace from port {port} {}", hex(frame)),
         Step::MeterMod(_)
         | Step::PortMod(_)
         | Step::PortRemove(_)
+        | Step::PortVlans(..)
         | Step::Settings(_)
         | Step::Wait(_)
         | Step::Look(_) => format!("{step:?}"),
