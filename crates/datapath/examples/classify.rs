@@ -5,9 +5,10 @@
 //! table (one for all of them when there are more than four). Keys are handed over in bursts and
 //! lie in the processor's cache, as they do behind the extraction; entries are asked for at random.
 //! `burst` and `single` are lookups of the capture's packets, `entries` of packets made of randomly
-//! chosen entries; `max us` is the slowest insert. A NAME of the form `grow-10000000` needs no file: so
-//! many entries for pairs of addresses.
-//! It must measure nothing but the classifier: no packet is parsed while the clock runs.
+//! chosen entries; `share` is the most entries of a group that are compared for one packet and
+//! `max us` the slowest insert. A NAME of the form `grow-10000000` needs no file: so many entries
+//! for pairs of addresses. It must measure nothing but the classifier: no packet is parsed while
+//! the clock runs.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -54,7 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: classify DIR NAME...".into());
     };
     println!(
-        "{:<20} {:>5} {:>8} {:<8} {:>5} {:>6} {:>5} {:>6} {:>7} {:>6} {:>7} {:>7} {:>7} {:>8} {:>7}",
+        "{:<20} {:>5} {:>8} {:<8} {:>5} {:>6} {:>5} {:>6} {:>7} {:>6} {:>7} {:>7} {:>7} {:>8} \
+         {:>7}",
         "workload",
         "table",
         "entries",

@@ -12,6 +12,7 @@ use super::exact::Default;
 use super::group::{GROUPS_MAX, Group};
 use super::hash::masked;
 use super::index::Probe;
+use super::list::Item;
 use super::records::{Line, NOWHERE};
 use crate::fast::op::EntryId;
 use crate::fast::sys::prefetch;
@@ -274,27 +275,44 @@ impl Classifier {
     }
 
     fn ask_list(&self, work: &mut Work<'_>) {
+        work.open = work.asked;
+        let mut open = work.asked_len;
         for item in self.list.items() {
-            let mut open = 0;
-            for at in &work.asked[..work.asked_len] {
-                work.open[open % BURST] = *at;
-                open += usize::from(work.best[usize::from(*at) % BURST] > item.rank);
-            }
             if open == 0 {
                 return;
             }
             let line = self.records.get(item.slot);
-            for at in &work.open[..open] {
-                let at = usize::from(*at) % BURST;
-                let meets = self.masks.meets(&work.keys[at], line, item.slot, &self.records);
-                work.best[at] = if meets { item.rank } else { work.best[at] };
-                work.id[at] = if meets { item.id } else { work.id[at] };
-            }
+            let compare = self.masks.compare(line.mask());
+            let near = line.near();
+            open = match compare.len() {
+                1 => work.offer(item, open, |key| compare.differs_in::<1>(key, near) == 0),
+                2 => work.offer(item, open, |key| compare.differs_in::<2>(key, near) == 0),
+                3 => work.offer(item, open, |key| compare.differs_in::<3>(key, near) == 0),
+                4 => work.offer(item, open, |key| compare.differs_in::<4>(key, near) == 0),
+                _ => work
+                    .offer(item, open, |key| self.masks.meets(key, line, item.slot, &self.records)),
+            };
         }
     }
 }
 
 impl Work<'_> {
+    /// Offers an entry of the list to the open keys, and keeps those that a later one can win.
+    #[inline(always)]
+    fn offer(&mut self, item: &Item, open: usize, meets: impl Fn(&FlowKey) -> bool) -> usize {
+        let mut kept = 0;
+        for place in 0..open.min(BURST) {
+            let at = self.open[place];
+            let key = usize::from(at) % BURST;
+            let wins = (self.best[key] > item.rank) & meets(&self.keys[key]);
+            self.best[key] = if wins { item.rank } else { self.best[key] };
+            self.id[key] = if wins { item.id } else { self.id[key] };
+            self.open[kept] = at;
+            kept += usize::from(self.best[key] > item.rank);
+        }
+        kept
+    }
+
     /// Lists the keys that the group may have something for, and says how many there are, and
     /// whether this group or a later one can still matter to any key.
     #[inline(always)]

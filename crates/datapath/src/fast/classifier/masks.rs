@@ -41,19 +41,33 @@ impl Live {
 pub(super) struct Compare {
     present: u64,
     index: [u8; NEAR],
-    is_wide: bool,
+    /// Words of the mask, also those that are not here.
+    len: u8,
     bits: [u64; NEAR],
 }
 
 impl Compare {
     fn of(mask: &Mask) -> Self {
         let mut compare = Self { present: mask.present(), ..Self::default() };
-        compare.is_wide = mask.words().len() > NEAR;
+        compare.len = mask.words().len() as u8;
         for (at, word) in mask.words().iter().take(NEAR).enumerate() {
             compare.index[at] = word.index;
             compare.bits[at] = word.bits;
         }
         compare
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    /// Zero when the key meets the record's first `N` words, which are all that the mask has.
+    #[inline(always)]
+    pub(super) fn differs_in<const N: usize>(&self, key: &FlowKey, near: &[u64; NEAR]) -> u64 {
+        (0..N.min(NEAR)).fold(self.present & !key.present(), |differs, at| {
+            let word = key.words()[usize::from(self.index[at])];
+            differs | (word & self.bits[at]) ^ near[at]
+        })
     }
 
     /// Zero when the key meets the record's near words.
@@ -262,12 +276,18 @@ impl MaskTable {
         self.held(number).map_or(0, |held| held.mask.words().len())
     }
 
+    /// A mask's form for comparison.
+    #[inline(always)]
+    pub(super) fn compare(&self, number: u32) -> &Compare {
+        &self.compares[number as usize]
+    }
+
     /// Whether a key meets a record.
     #[inline(always)]
     pub(super) fn meets(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
         let compare = &self.compares[line.mask() as usize];
         let differs = compare.differs(key, line.near());
-        if compare.is_wide {
+        if usize::from(compare.len) > NEAR {
             differs == 0 && self.meets_far(key, slot, records)
         } else {
             differs == 0

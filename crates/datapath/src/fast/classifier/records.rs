@@ -46,8 +46,9 @@ impl Line {
     }
 
     #[inline(always)]
-    pub(super) fn near(&self) -> &[u64] {
-        &self.0[HEAD..]
+    pub(super) fn near(&self) -> &[u64; NEAR] {
+        let [_, _, near @ ..] = &self.0;
+        near
     }
 
     pub(super) fn has_shadows(&self) -> bool {
