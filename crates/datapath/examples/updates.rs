@@ -1,9 +1,9 @@
 //! How fast flow entries can be added, found, modified, deleted and listed, and what each weighs.
 //!
-//! `cargo run --release -p weir-datapath --example updates [ENTRIES]` does it on one thread, without
-//! packets, for so many entries (1,000,000 if no number is given): once for control alone, as a
-//! switch's agent sees it, and once with a forwarder that takes every change over. Memory is what
-//! the process has grown by. Numbers are the machine's, not a promise.
+//! `cargo run --release -p weir-datapath --example updates [ENTRIES]` does it on one thread,
+//! without packets, for so many entries (1,000,000 if no number is given): once for control alone,
+//! as a switch's agent sees it, and once with a forwarder that takes every change over. Memory is
+//! what the process has grown by. Numbers are the machine's, not a promise.
 
 use std::time::Instant;
 

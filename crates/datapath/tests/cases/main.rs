@@ -1,6 +1,7 @@
 //! Every case of the workspace on both datapaths, through the seam.
 //!
-//! The cases say what any OpenFlow switch must do; every datapath runs the same ones. Nothing in this folder may know how a datapath works inside.
+//! The cases say what any OpenFlow switch must do; every datapath runs the same ones. Nothing in
+//! this folder may know how a datapath works inside.
 
 mod runner;
 

@@ -135,7 +135,10 @@ proptest! {
     }
 
     #[test]
-    fn every_packet_has_a_verdict_a_trace_that_agrees_and_counters_that_add_up(ops in ops(60), fast in any::<bool>()) {
+    fn every_packet_has_a_verdict_a_trace_that_agrees_and_counters_that_add_up(
+        ops in ops(60),
+        fast in any::<bool>(),
+    ) {
         let mut dp = datapath(fast);
         let mut tally: BTreeMap<&str, u64> = BTreeMap::new();
         run(&mut *dp, &ops, |dp, op, now| {
