@@ -5,6 +5,7 @@
 
 mod answer;
 mod caches;
+mod change;
 mod client;
 mod command;
 mod protocol;

@@ -102,7 +102,7 @@ impl Agent {
     }
 
     /// Tells the controllers of a port.
-    pub(super) fn tell_port(&self, status: PortStatus) {
+    pub(crate) fn tell_port(&self, status: PortStatus) {
         let reason = status.reason;
         self.broadcast(&Rc::new(Message::PortStatus(status)), |peer| {
             wants_port_status(&peer.standing.asynchronous.get(), peer.role(), reason)

@@ -3,26 +3,22 @@
 
 use std::io;
 
-use openflow::flow::{FlowModCommand, FlowStatsRequest};
-use openflow::group::GroupModCommand;
+use openflow::flow::FlowStatsRequest;
 use openflow::message::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
-use openflow::meter::MeterModCommand;
 use openflow::text::{
     TextError, format_flow_stats, format_group, format_meter, format_reply, parse_flow_filter,
-    parse_flow_mod, parse_group_mod, parse_meter_mod,
 };
-use openflow::{GroupId, Message, MeterId, PortNo, Version, Xid};
+use openflow::{GroupId, Message, MeterId, PortNo, QueueId, Version, Xid};
 use serde_json::Value;
 
 use super::protocol::Request as Asked;
 use super::server::Lines;
-use super::{Command, Line, caches, show, value, workers};
+use super::{Command, Line, caches, change, show, value, workers};
 use crate::agent::Agent;
 use crate::bridge::Listed;
 use crate::config::Forward;
-use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// The version whose texts and rules the control socket speaks.
 pub(super) const VERSION: Version = Version::V1_3;
@@ -123,24 +119,32 @@ async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
             let value = Value::Array(tables.iter().map(value::table_stats).collect());
             Ok(one(Record { text: reply_text(MultipartReplyBody::Table(tables)), value }))
         }
-        Command::AddFlow { flow } => flow_mod(agent, &flow, FlowModCommand::Add).await,
-        Command::ModFlows { flow, strict } => {
-            let command =
-                if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
-            flow_mod(agent, &flow, command).await
+        Command::DumpAggregate { flow } => {
+            let filter = flow.as_deref().map(parse_flow_filter).transpose().map_err(bad("flow"))?;
+            let filter = filter.unwrap_or_else(FlowStatsRequest::all);
+            described(agent, MultipartRequestBody::Aggregate(filter)).await
         }
-        Command::DelFlows { flow, strict } => {
-            let command =
-                if strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
-            flow_mod(agent, flow.as_deref().unwrap_or(""), command).await
+        Command::DumpQueues => {
+            let (port, queue) = (PortNo::ANY, QueueId::ALL);
+            described(agent, MultipartRequestBody::Queue { port, queue }).await
         }
-        Command::AddGroup { group } => group_mod(agent, &group, GroupModCommand::Add).await,
-        Command::DelGroups { group } => {
-            group_mod(agent, group.as_deref().unwrap_or(""), GroupModCommand::Delete).await
-        }
-        Command::AddMeter { meter } => meter_mod(agent, &meter, MeterModCommand::Add).await,
-        Command::DelMeters { meter } => {
-            meter_mod(agent, meter.as_deref().unwrap_or(""), MeterModCommand::Delete).await
+        Command::DumpDesc => described(agent, MultipartRequestBody::Desc).await,
+        Command::GroupFeatures => described(agent, MultipartRequestBody::GroupFeatures).await,
+        Command::MeterFeatures => described(agent, MultipartRequestBody::MeterFeatures).await,
+        command @ (Command::AddFlow { .. }
+        | Command::ModFlows { .. }
+        | Command::DelFlows { .. }
+        | Command::AddGroup { .. }
+        | Command::ModGroup { .. }
+        | Command::DelGroups { .. }
+        | Command::AddMeter { .. }
+        | Command::ModMeter { .. }
+        | Command::DelMeters { .. }
+        | Command::ModPort { .. }
+        | Command::PacketOut { .. }
+        | Command::SetFrags { .. }) => {
+            change::change(agent, command).await?;
+            Ok(Box::new(std::iter::empty()))
         }
         Command::Trace { in_port, frame } => show::trace(agent, in_port, frame).await.map(one),
         Command::Workers => workers::workers(agent).await,
@@ -149,6 +153,13 @@ async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
             show::counters(agent).await.map(|rows| records_of(rows, show::counter))
         }
     }
+}
+
+/// A reply of one record.
+async fn described(agent: &Agent, body: MultipartRequestBody) -> Result<Records, String> {
+    let body = ask(agent, body).await?;
+    let value = value::of_reply(&body).ok_or_else(odd)?;
+    Ok(one(Record { text: reply_text(body), value }))
 }
 
 async fn dump_groups(agent: &Agent) -> Result<Records, String> {
@@ -208,47 +219,6 @@ async fn dump_meters(agent: &Agent) -> Result<Records, String> {
     }))
 }
 
-async fn flow_mod(agent: &Agent, text: &str, command: FlowModCommand) -> Result<Records, String> {
-    let mut flow = parse_flow_mod(text, command).map_err(bad("flow"))?;
-    let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    if deletes && !names_table(text) {
-        flow.table_id = openflow::TableId::ALL;
-    }
-    change(agent, Message::FlowMod(flow)).await
-}
-
-/// Whether a flow's text says `table=`.
-fn names_table(text: &str) -> bool {
-    text.split([',', ' ']).any(|word| word.trim_start().starts_with("table="))
-}
-
-async fn group_mod(agent: &Agent, text: &str, command: GroupModCommand) -> Result<Records, String> {
-    let group = parse_group_mod(text, command).map_err(bad("group"))?;
-    change(agent, Message::GroupMod(group)).await
-}
-
-async fn meter_mod(agent: &Agent, text: &str, command: MeterModCommand) -> Result<Records, String> {
-    let meter = parse_meter_mod(text, command).map_err(bad("meter"))?;
-    change(agent, Message::MeterMod(meter)).await
-}
-
-/// Has the bridge carry out a message that is not answered, and waits until every worker forwards
-/// by it.
-async fn change(agent: &Agent, message: Message) -> Result<Records, String> {
-    let nobody = || Request {
-        from: ConnectionId(0),
-        version: VERSION,
-        xid: Xid(0),
-        turn: Turn::Before(0),
-        quote: Quote::new(&[]),
-    };
-    let applied = agent.bridge.apply(VERSION, message, nobody);
-    agent.flush();
-    applied.map_err(|error| refused(agent, error))?;
-    agent.bridge.barrier().await;
-    Ok(Box::new(std::iter::empty()))
-}
-
 /// Has the bridge answer a multipart request.
 pub(super) async fn ask(
     agent: &Agent,
@@ -276,11 +246,11 @@ fn reply_text(body: MultipartReplyBody) -> String {
     format_reply(VERSION, Xid(0), &reply).unwrap_or_default()
 }
 
-fn bad(what: &'static str) -> impl Fn(TextError) -> String {
+pub(super) fn bad(what: &'static str) -> impl Fn(TextError) -> String {
     move |error| format!("{what}: {error}")
 }
 
-fn refused(agent: &Agent, error: openflow::Error) -> String {
+pub(super) fn refused(agent: &Agent, error: openflow::Error) -> String {
     match agent.config.forward {
         Forward::Openflow => format!("the switch refuses it: {}", error.name()),
         Forward::Wire(_) => no_tables(),

@@ -24,6 +24,20 @@ pub enum Command {
     DumpMeters,
     /// Counters of every table that has entries
     DumpTables,
+    /// Sums over flow entries, all or those that FLOW covers
+    DumpAggregate {
+        /// A match
+        #[serde(default)]
+        flow: Option<String>,
+    },
+    /// Counters of every queue
+    DumpQueues,
+    /// Who made the switch
+    DumpDesc,
+    /// What groups can do
+    GroupFeatures,
+    /// What meters can do
+    MeterFeatures,
     /// Add a flow entry, for example priority=10,in_port=1,actions=output:2
     AddFlow {
         /// The flow entry
@@ -53,6 +67,11 @@ pub enum Command {
         /// The group
         group: String,
     },
+    /// Change a group: type and buckets
+    ModGroup {
+        /// The group
+        group: String,
+    },
     /// Delete groups: all, or one as group_id=1
     DelGroups {
         /// Which
@@ -64,11 +83,38 @@ pub enum Command {
         /// The meter
         meter: String,
     },
+    /// Change a meter: flags and bands
+    ModMeter {
+        /// The meter
+        meter: String,
+    },
     /// Delete meters: all, or one as meter=1
     DelMeters {
         /// Which
         #[serde(default)]
         meter: Option<String>,
+    },
+    /// Change a port's settings
+    ModPort {
+        /// The port's number, or LOCAL
+        port: String,
+        /// up, down, or one of stp, receive, receive-stp, flood, forward and packet-in, with no- in
+        /// front or without
+        setting: String,
+    },
+    /// Send a packet by a list of actions
+    PacketOut {
+        /// The port that it counts as received by, for example CONTROLLER
+        in_port: String,
+        /// For example output:2, or TABLE for the tables
+        actions: String,
+        /// The frame in hex digits
+        frame: String,
+    },
+    /// How IP fragments are treated: normal, drop or reassemble
+    SetFrags {
+        /// The treatment
+        mode: String,
     },
     /// The way of one packet through the tables; nothing is sent and nothing is counted
     Trace {

@@ -134,7 +134,7 @@ pub(super) fn counter((name, value): &(String, u64)) -> Record {
     Record { text: format!("{name} {value}"), value: json!({ "name": name, "value": value }) }
 }
 
-fn unhex(text: &str) -> Result<Vec<u8>, String> {
+pub(super) fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text
         .bytes()
         .filter(|byte| !byte.is_ascii_whitespace())

@@ -2,8 +2,9 @@
 
 use openflow::flow::FlowStats;
 use openflow::group::{GroupDesc, GroupStats};
+use openflow::message::MultipartReplyBody;
 use openflow::meter::{MeterConfig, MeterStats};
-use openflow::port::{PortConfig, PortDesc, PortState, PortStats};
+use openflow::port::{PortConfig, PortDesc, PortState, PortStats, QueueStats};
 use openflow::table::TableStats;
 use openflow::text::{format_group, format_instructions, format_match, format_meter};
 use serde_json::{Value, json};
@@ -75,6 +76,59 @@ pub(super) fn meter(config: &MeterConfig, stats: Option<&MeterStats>) -> Value {
         "flow_count": stats.map(|stats| stats.flow_count),
         "packet_in_count": stats.map(|stats| count(stats.packet_in_count)),
         "byte_in_count": stats.map(|stats| count(stats.byte_in_count)),
+    })
+}
+
+/// A reply that is one record; `None` for one that is a list of its own.
+pub(super) fn of_reply(body: &MultipartReplyBody) -> Option<Value> {
+    Some(match body {
+        MultipartReplyBody::Aggregate(sums) => json!({
+            "packet_count": count(sums.packet_count),
+            "byte_count": count(sums.byte_count),
+            "flow_count": sums.flow_count,
+        }),
+        MultipartReplyBody::Queue(queues) => Value::Array(queues.iter().map(queue_stats).collect()),
+        MultipartReplyBody::Desc(desc) => json!({
+            "mfr_desc": desc.mfr_desc,
+            "hw_desc": desc.hw_desc,
+            "sw_desc": desc.sw_desc,
+            "serial_num": desc.serial_num,
+            "dp_desc": desc.dp_desc,
+        }),
+        MultipartReplyBody::GroupFeatures(features) => json!({
+            "types": features.types,
+            "capabilities": features.capabilities.bits(),
+            "max_groups": features.max_groups,
+            "actions": features.actions,
+        }),
+        MultipartReplyBody::MeterFeatures(features) => json!({
+            "max_meter": features.max_meter,
+            "band_types": features.band_types,
+            "capabilities": features.capabilities,
+            "max_bands": features.max_bands,
+            "max_color": features.max_color,
+        }),
+        MultipartReplyBody::Flow(_)
+        | MultipartReplyBody::Table(_)
+        | MultipartReplyBody::PortStats(_)
+        | MultipartReplyBody::Group(_)
+        | MultipartReplyBody::GroupDesc(_)
+        | MultipartReplyBody::Meter(_)
+        | MultipartReplyBody::MeterConfig(_)
+        | MultipartReplyBody::TableFeatures(_)
+        | MultipartReplyBody::PortDesc(_)
+        | MultipartReplyBody::Experimenter(_) => return None,
+    })
+}
+
+fn queue_stats(queue: &QueueStats) -> Value {
+    json!({
+        "port_no": queue.port_no.0,
+        "queue_id": queue.queue_id.0,
+        "tx_packets": count(queue.tx_packets),
+        "tx_bytes": count(queue.tx_bytes),
+        "tx_errors": count(queue.tx_errors),
+        "duration_s": seconds(queue.duration_s, queue.duration_ns),
     })
 }
 

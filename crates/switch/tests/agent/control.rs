@@ -34,6 +34,51 @@ fn flows_groups_and_meters_are_added_dumped_and_deleted() {
 }
 
 #[test]
+fn ports_and_fragments_are_set_and_packets_sent() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(2);
+    let done = |arguments: &[&str]| {
+        let (success, out, err) = switch.ctl(arguments);
+        assert!(success, "{arguments:?}: {err}");
+        out
+    };
+    let hex: String = frame(7).iter().map(|byte| format!("{byte:02x}")).collect();
+    done(&["packet-out", "CONTROLLER", "output:2", &hex]);
+    assert_eq!(host.receive(), frame(7));
+    done(&["mod-port", "2", "down"]);
+    assert!(done(&["show"]).contains("PORT_DOWN"));
+    done(&["mod-port", "2", "up"]);
+    assert!(!done(&["show"]).contains("PORT_DOWN"));
+    done(&["set-frags", "drop"]);
+    done(&["add-flow", "in_port=1,actions=output:2"]);
+    assert!(done(&["dump-aggregate"]).contains("flow_count=1"));
+    assert!(done(&["dump-aggregate", "in_port=2"]).contains("flow_count=0"));
+    assert!(done(&["dump-desc"]).contains("Manufacturer: Weir"));
+    done(&["add-group", "group_id=4,type=all,bucket=actions=output:1"]);
+    done(&["mod-group", "group_id=4,type=all,bucket=actions=output:2"]);
+    assert!(done(&["dump-groups"]).contains("actions=output:2"));
+    done(&["add-meter", "meter=3,kbps,band=type=drop,rate=1000"]);
+    done(&["mod-meter", "meter=3,kbps,band=type=drop,rate=2000"]);
+    assert!(done(&["dump-meters"]).contains("rate=2000"));
+    for command in ["dump-queues", "group-features", "meter-features", "dump-desc"] {
+        assert!(!done(&[command]).is_empty());
+        let value: serde_json::Value = serde_json::from_str(&done(&[command, "--json"])).unwrap();
+        assert!(value.is_object() || value.is_array(), "{command}: {value}");
+    }
+    for (arguments, why) in [
+        (&["mod-port", "9", "down"][..], "there is no port 9"),
+        (&["mod-port", "2", "sideways"], "setting: unknown"),
+        (&["set-frags", "glue"], "unknown mode"),
+        (&["packet-out", "1", "group:9", &hex], "the switch refuses it"),
+        (&["packet-out", "1", "output:2", "zz"], "hex digits"),
+    ] {
+        let (success, _, err) = switch.ctl(arguments);
+        assert!(!success && err.contains(why), "{arguments:?}: {err}");
+    }
+    switch.stop();
+}
+
+#[test]
 fn what_is_refused_says_why_with_exit_code_1() {
     let switch = Switch::start(1, "tables = 3");
     for (arguments, why) in [
