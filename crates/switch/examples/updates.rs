@@ -146,7 +146,8 @@ fn while_forwarding(wishes: &Wishes) -> Result<()> {
         seconds = begun.elapsed().as_secs_f64();
     })?;
     println!(
-        "{listed} listed in {seconds:.2} s: {listing:.2} Mpps of {before:.2}, {:+.1} %; longest echo {:.2} ms",
+        "{listed} listed in {seconds:.2} s: {listing:.2} Mpps of {before:.2}, {:+.1} %; \
+         longest echo {:.2} ms",
         100.0 * (listing / before - 1.0),
         echoes.worst_ms()
     );

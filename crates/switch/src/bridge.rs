@@ -125,8 +125,8 @@ impl Bridge {
         self.links.iter().map(|link| link.inbox.pending()).max().unwrap_or(0)
     }
 
-    /// Sends what commands have changed to the workers. Returns entries that are gone for good, with
-    /// their last counts.
+    /// Sends what commands have changed to the workers. Returns entries that are gone for good,
+    /// with their last counts.
     #[must_use]
     pub(crate) fn flush(&self) -> Vec<Removed> {
         let removed = self.settle();

@@ -148,8 +148,8 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "POLICY")]
     pub poll: Option<Poll>,
 
-    /// Which caches of decisions are used: off, or some of exact (the bytes of usual frames that the
-    /// tables look at) and flow (the fields of any frame) [default: exact,flow]
+    /// Which caches of decisions are used: off, or some of exact (the bytes of usual frames that
+    /// the tables look at) and flow (the fields of any frame) [default: exact,flow]
     #[arg(long, value_name = "CACHE,..")]
     pub caches: Option<Caches>,
 

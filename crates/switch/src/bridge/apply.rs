@@ -1,8 +1,8 @@
 //! What each message of a controller does to the bridge: one file per family of messages.
 //!
 //! Everything here runs on the agent's thread, in the order in which the messages came, and what it
-//! changes goes to every worker in that order, so that a barrier's reply says what it must: all that
-//! came before is done (clause 6.2).
+//! changes goes to every worker in that order, so that a barrier's reply says what it must: all
+//! that came before is done (clause 6.2).
 
 mod config;
 mod features;

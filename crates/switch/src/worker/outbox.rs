@@ -3,8 +3,8 @@
 //! Packet-ins are bounded, since packets come as fast as they like: what is too much is dropped and
 //! counted by the worker, which never waits. Each reason has its own rate and its own share of the
 //! room, so that a flood of misses does not displace what actions send up. Everything else
-//! (replies, flow-removed, port status) is bounded by what was asked and what is installed, and is never
-//! dropped.
+//! (errors, reached marks, port status) is bounded by what was asked and what is installed, and is
+//! never dropped.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
