@@ -26,7 +26,7 @@ mod tell;
 mod tls;
 pub mod transport;
 
-pub use admission::{Admission, Limits, Refused, Source, Ticket};
+pub use admission::{Admission, Admitted, Limits, Refused, Source, Ticket};
 pub use backoff::Backoff;
 pub use connection::Connection;
 pub use door::{Door, Guest};

@@ -6,6 +6,7 @@ use crate::admission::Source;
 use crate::endpoint::Endpoint;
 use crate::tls::{Tls, TlsFiles, explain};
 use rustls::pki_types::ServerName;
+use rustls::server::Acceptor;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_rustls::{LazyConfigAcceptor, TlsConnector, TlsStream};
 
 /// How long an attempt to connect may take.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -360,15 +361,21 @@ impl Incoming {
         self.source
     }
 
-    /// The stream, after the TLS handshake, which may take 10 s.
+    /// The stream, after the TLS handshake, which may take 10 s. `has_begun` is called when the
+    /// peer has begun one.
     ///
     /// # Errors
     /// When TLS fails: why, and what helps.
-    pub async fn open(self) -> Result<Stream, TransportError> {
+    pub async fn open(self, has_begun: impl FnOnce()) -> Result<Stream, TransportError> {
         match self.raw {
             Raw::Ready(stream) => Ok(stream),
             Raw::Tls(stream, tls) => {
-                let handshake = TlsAcceptor::from(tls.server()).accept(stream);
+                let config = tls.server();
+                let handshake = async {
+                    let first = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+                    has_begun();
+                    first.into_stream(config).await
+                };
                 encrypt(handshake, self.name, &tls).await
             }
         }

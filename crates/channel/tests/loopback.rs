@@ -22,7 +22,7 @@ fn run(test: impl Future<Output = ()>) {
 async fn joined(listen: &str, tls: Option<&Tls>) -> (Link, Link) {
     let listener = Listener::bind(&listen.parse().unwrap(), tls).await.unwrap();
     let to = listener.endpoint().clone().into_active();
-    let accepted = async { listener.accept().await.unwrap().open().await.unwrap() };
+    let accepted = async { listener.accept().await.unwrap().open(|| {}).await.unwrap() };
     let (accepted, connected) = tokio::join!(accepted, Stream::connect(&to, tls));
     let controller = Link::new(accepted, Settings::new(Role::Controller));
     let switch = Link::new(connected.unwrap(), Settings::new(Role::Switch));

@@ -2,7 +2,7 @@
 //! failure says whose certificate it is about, which file, and what helps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::{Event, Link, Listener, Role, Settings, Stream, Tls, TlsFiles, pki};
+use channel::{Door, Event, Limits, Link, Listener, Role, Settings, Stream, Tls, TlsFiles, pki};
 use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -52,7 +52,7 @@ async fn meet(switch: &Tls, controller: &Tls) -> (Result<Event, String>, Result<
     let to = listener.endpoint().clone().into_active();
     let accepted = async {
         let incoming = listener.accept().await.unwrap();
-        first(incoming.open().await.map_err(|error| error.to_string()), Role::Controller).await
+        first(incoming.open(|| {}).await.map_err(|error| error.to_string()), Role::Controller).await
     };
     let connected = async {
         let stream = Stream::connect(&to, Some(switch)).await.map_err(|error| error.to_string());
@@ -181,7 +181,7 @@ fn a_peer_without_tls_is_told_apart() {
         let to = plain.endpoint().to_string().replace("ptcp", "pssl");
         let to = to.parse::<channel::Endpoint>().unwrap().into_active();
         let (error, _) = tokio::join!(Stream::connect(&to, Some(&sw)), async {
-            let stream = plain.accept().await.unwrap().open().await.unwrap();
+            let stream = plain.accept().await.unwrap().open(|| {}).await.unwrap();
             first(Ok(stream), Role::Controller).await
         });
         let error = error.unwrap_err().to_string();
@@ -192,7 +192,7 @@ fn a_peer_without_tls_is_told_apart() {
         let address = address.trim_end_matches(":127.0.0.1");
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).await.unwrap();
-        let error = secure.accept().await.unwrap().open().await.unwrap_err().to_string();
+        let error = secure.accept().await.unwrap().open(|| {}).await.unwrap_err().to_string();
         assert!(error.contains("does not speak TLS") && error.contains("ptcp:"), "{error}");
     });
 }
@@ -219,7 +219,7 @@ fn who_is_silent_keeps_nobody_waiting() {
             loop {
                 let incoming = listener.accept().await.unwrap();
                 tokio::task::spawn_local(async move {
-                    if let Ok(stream) = incoming.open().await {
+                    if let Ok(stream) = incoming.open(|| {}).await {
                         first(Ok(stream), Role::Controller).await.unwrap();
                     }
                 });
@@ -231,6 +231,47 @@ fn who_is_silent_keeps_nobody_waiting() {
             })
             .await;
         assert!(is_up(&met), "{met:?}");
+    });
+}
+
+#[test]
+fn many_real_peers_at_once_are_all_served_however_few_may_be_half_open() {
+    const PEERS: usize = 150;
+    run(async {
+        let pki = authority(SystemTime::now());
+        let (sw, ctl) = (tls(pki.path(), "sw", pki.path()), tls(pki.path(), "ctl", pki.path()));
+        let listen = "pssl:0:127.0.0.1".parse().unwrap();
+        let listener = Listener::bind(&listen, Some(&ctl)).await.unwrap();
+        let to = listener.endpoint().clone().into_active();
+        let door = Door::new(Limits { half_open: 8, up: PEERS });
+        let tasks = tokio::task::LocalSet::new();
+        tasks.spawn_local(async move {
+            loop {
+                let incoming = listener.accept().await.unwrap();
+                let guest = door.admit(incoming.source()).await.unwrap();
+                tokio::task::spawn_local(async move {
+                    let stream = incoming.open(|| guest.has_begun()).await.unwrap();
+                    first(Ok(stream), Role::Controller).await.unwrap();
+                    guest.up();
+                });
+            }
+        });
+        tasks
+            .run_until(async {
+                let connect = || {
+                    let (to, sw) = (to.clone(), sw.clone());
+                    tokio::task::spawn_local(async move {
+                        let stream = Stream::connect(&to, Some(&sw)).await;
+                        first(stream.map_err(|error| error.to_string()), Role::Switch).await
+                    })
+                };
+                let peers: Vec<_> = (0..PEERS).map(|_| connect()).collect();
+                for peer in peers {
+                    let met = peer.await.unwrap();
+                    assert!(is_up(&met), "{met:?}");
+                }
+            })
+            .await;
     });
 }
 

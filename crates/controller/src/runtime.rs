@@ -127,7 +127,7 @@ async fn accept(shared: Shared, listener: Listener) {
     let failures = Rc::new(RefCell::new(Tell::new(TELL_EVERY)));
     loop {
         match listener.accept().await {
-            Ok(incoming) => let_in(&shared, &door, &failures, incoming),
+            Ok(incoming) => let_in(&shared, &door, &failures, incoming).await,
             Err(error) => {
                 // Out of descriptors, say: those who wait are served when others have gone.
                 let text = format!("{}: cannot accept: {error}", listener.endpoint());
@@ -148,8 +148,13 @@ fn tell(shared: &Shared, failures: &RefCell<Tell>, text: &str) {
 }
 
 /// Serves one who came, if there is room.
-fn let_in(shared: &Shared, door: &Rc<Door>, failures: &Rc<RefCell<Tell>>, incoming: Incoming) {
-    let guest = match door.admit(incoming.source()) {
+async fn let_in(
+    shared: &Shared,
+    door: &Rc<Door>,
+    failures: &Rc<RefCell<Tell>>,
+    incoming: Incoming,
+) {
+    let guest = match door.admit(incoming.source()).await {
         Ok(guest) => guest,
         Err(refused) => {
             let text = format!("{}: turned away: {refused}", incoming.name());
@@ -168,7 +173,7 @@ fn let_in(shared: &Shared, door: &Rc<Door>, failures: &Rc<RefCell<Tell>>, incomi
 
 async fn serve_guest(shared: &Shared, failures: &RefCell<Tell>, incoming: Incoming, guest: &Guest) {
     let peer = incoming.name().to_owned();
-    let stream = match incoming.open().await {
+    let stream = match incoming.open(|| guest.has_begun()).await {
         Ok(stream) => stream,
         Err(error) => return tell(shared, failures, &error.to_string()),
     };

@@ -148,7 +148,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
         options.connect.push(listener.endpoint().clone().into_active());
         let test = async {
             for _ in 0..2 {
-                let stream = listener.accept().await.unwrap().open().await.unwrap();
+                let stream = listener.accept().await.unwrap().open(|| {}).await.unwrap();
                 let mut link = Link::new(stream, Settings::new(Role::Switch));
                 loop {
                     link.turn().await;

@@ -35,7 +35,7 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     let tells = Rc::new(RefCell::new(tells));
     loop {
         match listener.accept().await {
-            Ok(incoming) => let_in(&agent, &door, &tells, incoming),
+            Ok(incoming) => let_in(&agent, &door, &tells, incoming).await,
             Err(error) => {
                 // No descriptor is left: those that are open go on, and others can come later.
                 if let Some(untold) = tells.borrow_mut().accepting.now(Instant::now()) {
@@ -48,9 +48,14 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     }
 }
 
-fn let_in(agent: &Rc<Agent>, door: &Rc<Door>, tells: &Rc<RefCell<Tells>>, incoming: Incoming) {
+async fn let_in(
+    agent: &Rc<Agent>,
+    door: &Rc<Door>,
+    tells: &Rc<RefCell<Tells>>,
+    incoming: Incoming,
+) {
     let ended = door.ended();
-    let guest = match door.admit(incoming.source()) {
+    let guest = match door.admit(incoming.source()).await {
         Ok(guest) => Rc::new(guest),
         Err(refused) => {
             agent.counters.bump(Counter::ChannelTurnedAway);
@@ -84,7 +89,7 @@ async fn serve_guest(
     guest: &Rc<Guest>,
 ) {
     let name = incoming.name().to_owned();
-    let stream = match incoming.open().await {
+    let stream = match incoming.open(|| guest.has_begun()).await {
         Ok(stream) => stream,
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);
