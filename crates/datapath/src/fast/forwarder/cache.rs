@@ -242,11 +242,13 @@ impl Cache {
         prefetch(&self.table.lines()[self.table.home(digest)]);
     }
 
-    /// Whether a digest lies in its first place; if so, there.
+    /// The line of a digest, if it lies in its first place.
     #[inline]
-    pub(super) fn at_home(&self, digest: u128) -> Option<usize> {
+    pub(super) fn at_home(&mut self, digest: u128) -> Option<(usize, Line<'_>)> {
         let home = self.table.home(digest);
-        self.table.is_at(home, digest).then_some(home)
+        let line = self.table.line(home);
+        let is_it = line.digest() == digest && line.stamp() != 0;
+        is_it.then_some((home, line))
     }
 
     /// Asks for the other lines where a digest may lie.

@@ -95,26 +95,35 @@ impl Forwarder {
         let base = out.len();
         let mut missed = 0_u64;
         if self.caches.exact {
-            let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
-            let (masks, keys) = (&self.lives.masks, &self.keys.lines[0]);
-            digest_frames(self.level, frames, masks, keys, in_port.0.into(), results);
-            for digest in &self.scratch.digests[..frames.len()] {
-                self.cache.prefetch(*digest);
-            }
+            self.ask(frames, in_port);
             let mut elsewhere = 0_u64;
+            let (epoch, tick) = (self.versions.epoch, tick(now));
+            out.resize(base + frames.len(), Decided::WALK);
             for (at, frame) in frames.iter().enumerate() {
                 let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
-                out.push(Decided::WALK);
                 if shape.is_rare() {
                     missed |= 1 << at;
-                } else if let Some(index) = self.cache.at_home(digest) {
-                    match self.hit_frame(index, shape, frame, now) {
-                        Some(decided) => out[base + at] = decided,
-                        None => missed |= 1 << at,
-                    }
-                } else {
+                    continue;
+                }
+                let Some((index, mut line)) = self.cache.at_home(digest) else {
                     self.cache.prefetch_others(digest);
                     elsewhere |= 1 << at;
+                    continue;
+                };
+                let (program, path) = (line.program(), line.path());
+                let is_easy = line.stamp() == epoch && line.until() > now.0 && !path.is_timed();
+                if is_easy && self.programs.fits(program, frame.bytes()) {
+                    self.programs.prefetch(program);
+                    line.use_at(tick);
+                    if line.count(1, frame.len() as u64) {
+                        self.cache.soil(index);
+                    }
+                    out[base + at] = Decided { program, path };
+                    continue;
+                }
+                match self.hit_frame(index, shape, frame, now) {
+                    Some(decided) => out[base + at] = decided,
+                    None => missed |= 1 << at,
                 }
             }
             while elsewhere != 0 {
@@ -144,7 +153,16 @@ impl Forwarder {
         }
     }
 
-    #[inline]
+    /// Finds shapes and digests of frames out, and asks for the lines where they should lie.
+    fn ask(&mut self, frames: &[PacketBuf], in_port: PortNo) {
+        let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
+        let (masks, keys) = (&self.lives.masks, &self.keys.lines[0]);
+        digest_frames(self.level, frames, masks, keys, in_port.0.into(), results);
+        for digest in &self.scratch.digests[..frames.len()] {
+            self.cache.prefetch(*digest);
+        }
+    }
+
     fn hit_frame(
         &mut self,
         index: usize,
@@ -157,7 +175,6 @@ impl Forwarder {
 
     /// What a line says, counting the packet; none when it holds no longer. A packet that its
     /// program does not fit goes step by step and is counted there.
-    #[inline]
     fn hit(
         &mut self,
         index: usize,

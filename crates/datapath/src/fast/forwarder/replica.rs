@@ -26,8 +26,10 @@ use crate::select::mix;
 use crate::time::Nanos;
 
 /// A flow entry. It stays readable after its removal, until its place is given to another one, so
-/// that its last counts still find their table.
+/// that its last counts still find their table. It lies on one cache line: of a lookup through 64
+/// tables a third was waiting for the second line of entries that lay on two.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Entry {
     pub(super) table: TableId,
     pub(super) origin: Origin,
