@@ -292,7 +292,7 @@ impl Forwarder {
             self.replica.is_select_live = self.replica.has_select();
             let live = self.replica.live();
             if self.lives.set(live, self.replica.is_select_live) {
-                self.versions.set_live(|field| self.lives.has_all(field));
+                self.versions.set_live(|field, bits| self.lives.has_bits(field, bits));
             }
             self.replica.is_dscp_live = self.lives.has(Field::IpDscp);
         }

@@ -355,6 +355,15 @@ impl Forwarder {
         }
     }
 
+    /// Whether a meter may end the packet's way before an entry with an idle timeout: that entry is
+    /// told of its use when the packet is decided about, which cannot be taken back.
+    fn may_end_before_idle(&self, index: usize) -> bool {
+        let steps = self.scratch.open[index].steps.iter();
+        let mut entries = steps.filter_map(|step| self.replica.entry(step.entry?));
+        let metered = entries.find(|entry| entry.kind.meter.is_some());
+        metered.is_some() && entries.any(|entry| entry.life.idle_timeout_s != 0)
+    }
+
     /// Finds or records the program of an open packet, puts it into the cache and counts it.
     fn conclude(
         &mut self,
@@ -363,7 +372,7 @@ impl Forwarder {
         in_port: PortNo,
         now: Nanos,
     ) -> Decided {
-        if self.scratch.open[index].is_single {
+        if self.scratch.open[index].is_single || self.may_end_before_idle(index) {
             return Decided::WALK;
         }
         let at = self.scratch.open[index].at;

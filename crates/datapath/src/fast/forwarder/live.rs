@@ -85,9 +85,9 @@ impl Lives {
         bits(&self.live, field) != 0
     }
 
-    /// Whether every bit of a field makes a difference.
-    pub(super) fn has_all(&self, field: Field) -> bool {
-        bits(&self.live, field) == field.full_mask()
+    /// Whether every one of these bits of a field makes a difference.
+    pub(super) fn has_bits(&self, field: Field, wanted: u128) -> bool {
+        bits(&self.live, field) & wanted == wanted
     }
 
     /// The words of a key that make a difference; the first tells which fields there are.

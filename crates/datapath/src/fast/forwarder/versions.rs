@@ -22,14 +22,25 @@ use crate::select::mix;
 /// Places for versions of each kind.
 const PLACES: usize = 4_096;
 
-/// The kinds of values, and the fields that are of each kind. A pattern's best is the first.
-const KINDS: [&[Field]; 5] = [
-    &[Field::Ipv4Dst, Field::Ipv6Dst],
-    &[Field::Ipv4Src, Field::Ipv6Src],
-    &[Field::EthDst],
-    &[Field::EthSrc],
-    &[Field::VlanVid],
+/// A field without its lowest bits, so many of them.
+type Part = (Field, u32);
+
+/// The kinds of values, and what is of each kind. A pattern's best is the first. Prefixes count by
+/// their first 16 bits, or 32 of IPv6, so that a route that changes leaves most flows alone.
+const KINDS: [&[Part]; 7] = [
+    &[(Field::Ipv4Dst, 0), (Field::Ipv6Dst, 0)],
+    &[(Field::Ipv4Src, 0), (Field::Ipv6Src, 0)],
+    &[(Field::EthDst, 0)],
+    &[(Field::EthSrc, 0)],
+    &[(Field::VlanVid, 0)],
+    &[(Field::Ipv4Dst, 16), (Field::Ipv6Dst, 96)],
+    &[(Field::Ipv4Src, 16), (Field::Ipv6Src, 96)],
 ];
+
+/// The bits of a field that belong to a part.
+fn bits((field, shift): Part) -> u128 {
+    field.full_mask() >> shift << shift
+}
 
 /// What a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +58,8 @@ pub(super) struct Versions {
     pub(super) epoch: u64,
     /// The first epoch of the present live bits; decisions of earlier ones hold no longer.
     first: u64,
-    /// Fields of which every bit is live: bit `field as u32`.
-    live: u64,
+    /// Parts of which every bit is live: bit for bit, counted through all kinds.
+    live: u32,
     all: u32,
     by_value: Vec<u32>,
     /// Fields that entries write before other tables are looked up: bit `field as u32`.
@@ -69,17 +80,19 @@ impl Versions {
 
     /// What a change of an entry with this pattern is about.
     pub(super) fn about(&self, pattern: &Pattern) -> About {
-        for (kind, fields) in KINDS.iter().enumerate() {
+        for (kind, parts) in KINDS.iter().enumerate() {
             for (field, mask) in pattern.mask().fields() {
-                if fields.contains(field) && *mask == field.full_mask() {
-                    let value = pattern.matching().exact(*field).unwrap_or(0);
-                    let untagged = *field == Field::VlanVid && value == 0;
-                    if fields.iter().any(|field| self.is_written(*field)) || untagged {
-                        continue;
-                    }
-                    let place = kind * PLACES + place(fold(value));
-                    return u16::try_from(place).map_or(About::ALL, About);
+                let part = parts
+                    .iter()
+                    .find(|part| part.0 == *field && mask & bits(**part) == bits(**part));
+                let Some((_, shift)) = part else { continue };
+                let value = value_of(pattern, *field) >> shift;
+                let untagged = *field == Field::VlanVid && value == 0;
+                if parts.iter().any(|(field, _)| self.is_written(*field)) || untagged {
+                    continue;
                 }
+                let place = kind * PLACES + place(fold(value));
+                return u16::try_from(place).map_or(About::ALL, About);
             }
         }
         About::ALL
@@ -103,7 +116,8 @@ impl Versions {
         self.epoch += 1;
         // What was told of an entry when it came may be wrong by now.
         let kind = KINDS.get(usize::from(about.0) / PLACES);
-        let is_written = kind.is_none_or(|fields| fields.iter().any(|f| self.is_written(*f)));
+        let is_written =
+            kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
         let version = match self.by_value.get_mut(usize::from(about.0)) {
             Some(version) if !is_written => version,
             Some(_) | None => &mut self.all,
@@ -116,17 +130,19 @@ impl Versions {
         self.change(About::ALL);
     }
 
-    /// Tells which fields are live as a whole, from now on: all decisions end.
-    pub(super) fn set_live(&mut self, is_live: impl Fn(Field) -> bool) {
-        let fields = KINDS.iter().flat_map(|fields| fields.iter());
-        let live = fields.filter(|field| is_live(**field));
-        self.live = live.fold(0, |live, field| live | 1 << *field as u32);
+    /// Tells which bits of fields are live, all of them or not, from now on: all decisions end.
+    pub(super) fn set_live(&mut self, is_live: impl Fn(Field, u128) -> bool) {
+        let parts = KINDS.iter().flat_map(|parts| parts.iter()).enumerate();
+        let live = parts.filter(|(_, part)| is_live(part.0, bits(**part)));
+        self.live = live.fold(0, |live, (index, _)| live | 1 << index);
         self.change_all();
         self.first = self.epoch;
     }
 
-    fn is_live(&self, field: Field) -> bool {
-        self.live >> field as u32 & 1 != 0
+    /// Whether all bits of a part are live; parts are counted through all kinds.
+    #[inline]
+    fn is_live(&self, index: usize) -> bool {
+        self.live >> index & 1 != 0
     }
 
     /// Whether a decision of an earlier epoch may hold still.
@@ -142,10 +158,13 @@ impl Versions {
     /// The sum of the versions of what a packet shows.
     pub(super) fn of_key(&self, key: &FlowKey) -> u32 {
         let mut sum = self.all;
-        for (kind, fields) in KINDS.iter().enumerate() {
-            let mut shown = fields.iter().filter(|field| self.is_live(**field));
-            if let Some(field) = shown.find(|field| key.has(**field)) {
-                sum = sum.wrapping_add(self.at(kind, fold(key.get(*field))));
+        let mut index = 0;
+        for (kind, parts) in KINDS.iter().enumerate() {
+            for (field, shift) in *parts {
+                if self.is_live(index) && key.has(*field) {
+                    sum = sum.wrapping_add(self.at(kind, fold(key.get(*field) >> shift)));
+                }
+                index += 1;
             }
         }
         sum
@@ -155,24 +174,28 @@ impl Versions {
     pub(super) fn of_frame(&self, shape: Shape, frame: &[u8]) -> u32 {
         let l3 = shape.l3();
         let mut sum = self.all;
-        let mut add = |field, kind, at, len| {
-            if self.is_live(field) {
+        let mut add = |index, kind, at, len| {
+            if self.is_live(index) {
                 sum = sum.wrapping_add(self.at(kind, be(frame, at, len)));
             }
         };
-        add(Field::EthDst, 2, 0, 6);
-        add(Field::EthSrc, 3, 6, 6);
+        // In the order of the parts.
+        add(4, 2, 0, 6);
+        add(5, 3, 6, 6);
         match shape.network() {
             Network::Ipv4 => {
-                add(Field::Ipv4Dst, 0, l3 + ipv4::DST.start, 4);
-                add(Field::Ipv4Src, 1, l3 + ipv4::SRC.start, 4);
+                let (src, dst) = (l3 + ipv4::SRC.start, l3 + ipv4::DST.start);
+                add(0, 0, dst, 4);
+                add(2, 1, src, 4);
+                add(7, 5, dst, 2);
+                add(9, 6, src, 2);
             }
             Network::Ipv6 => {
-                for (kind, field, at) in [
-                    (0, Field::Ipv6Dst, l3 + ipv6::DST.start),
-                    (1, Field::Ipv6Src, l3 + ipv6::SRC.start),
-                ] {
-                    if self.is_live(field) {
+                let (src, dst) = (l3 + ipv6::SRC.start, l3 + ipv6::DST.start);
+                add(8, 5, dst, 4);
+                add(10, 6, src, 4);
+                for (index, kind, at) in [(1, 0, dst), (3, 1, src)] {
+                    if self.is_live(index) {
                         let value = be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32);
                         sum = sum.wrapping_add(self.at(kind, value));
                     }
@@ -180,12 +203,25 @@ impl Versions {
             }
             Network::Other | Network::Mpls | Network::Pbb | Network::Arp => {}
         }
-        if shape.is_tagged() && self.is_live(Field::VlanVid) {
+        if shape.is_tagged() && self.is_live(6) {
             let vid = be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000;
             sum = sum.wrapping_add(self.at(4, vid));
         }
         sum
     }
+}
+
+/// What a pattern asks of a field.
+fn value_of(pattern: &Pattern, field: Field) -> u128 {
+    let slot = FlowKey::slot(field);
+    let word = |index: usize| {
+        let mut words = pattern.mask().words().iter().zip(pattern.value());
+        let found = words.find(|(word, _)| usize::from(word.index) == index);
+        found.map_or(0, |(_, value)| *value)
+    };
+    let low = u128::from(word(slot.word) >> slot.shift);
+    let high = if slot.bits > 64 { u128::from(word(slot.word + 1)) << 64 } else { 0 };
+    (low | high) & field.full_mask()
 }
 
 /// The big-endian number of up to eight bytes.
@@ -226,7 +262,7 @@ mod tests {
     #[test]
     fn frames_and_their_keys_have_the_same_sum_after_any_change() {
         let mut versions = Versions::new();
-        versions.set_live(|_| true);
+        versions.set_live(|_, _| true);
         let mut masks = Masks::default();
         let fields = [
             (Field::Ipv4Dst, 0x0a00_0002),
@@ -236,8 +272,14 @@ mod tests {
             (Field::EthSrc, 5),
             (Field::VlanVid, 0x1007),
         ];
-        for (field, value) in fields {
-            let pattern = Pattern::of(&Match::any().with(field, value), &mut masks);
+        let exact = fields.map(|(field, value)| Match::any().with(field, value));
+        let prefixes = [
+            Match::any().with_masked(Field::Ipv4Dst, 0x0a00_0000, 0xffff_ff00),
+            Match::any().with_masked(Field::Ipv4Src, 0x0a00_0000, 0xffff_0000),
+            Match::any().with_masked(Field::Ipv6Dst, 0, u128::MAX << 80),
+        ];
+        for matching in exact.into_iter().chain(prefixes) {
+            let pattern = Pattern::of(&matching, &mut masks);
             let about = versions.about(&pattern);
             assert_ne!(about, About::ALL);
             let sums = |versions: &Versions| -> Vec<u32> {
@@ -253,7 +295,7 @@ mod tests {
             versions.change(about);
             for ((frame, before), after) in frames().iter().zip(before).zip(sums(&versions)) {
                 let key = extract(frame, &Meta::port(PortNo(1)));
-                assert!(!pattern.meets(&key) || after != before, "{field:?}");
+                assert!(!pattern.meets(&key) || after != before, "{matching:?}");
             }
         }
     }
