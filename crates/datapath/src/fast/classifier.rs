@@ -44,7 +44,7 @@ mod relax;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use packet::FlowKey;
 
@@ -92,7 +92,8 @@ pub struct Classifier {
     groups: Groups,
     filter: Filter,
     /// Behind a record: the entries of the same mask and value with higher ranks.
-    shadows: HashMap<u32, BTreeMap<u64, EntryId>>,
+    /// By record and rank: a tree, because a hash would stop to grow.
+    shadows: BTreeMap<(u32, u64), EntryId>,
     /// Most entries that were put together with equal bits of a group, since there are groups.
     sharing: usize,
     /// Exact groups that may be worth merging, now that there are coarser ones.
@@ -118,7 +119,7 @@ impl Classifier {
             list: List::default(),
             groups: Groups::default(),
             filter: Filter::default(),
-            shadows: HashMap::new(),
+            shadows: BTreeMap::new(),
             sharing: 1,
             debts: Vec::new(),
             len: 0,
@@ -159,7 +160,7 @@ impl Classifier {
             (..) => "general",
         };
         let groups: usize = self.groups.in_order().map(|group| group.index.bytes()).sum();
-        let shadows = self.shadows.len() * 128 + self.always.len() * 32;
+        let shadows = (self.shadows.len() + self.always.len()) * 32;
         Figures {
             template,
             entries: self.len,
@@ -228,7 +229,7 @@ impl Classifier {
             }
             offer(line.rank(), line.id());
             if line.has_shadows() {
-                for (rank, id) in self.shadows.get(&slot).into_iter().flatten() {
+                for ((_, rank), id) in self.shadows.range((slot, 0)..=(slot, u64::MAX)) {
                     offer(*rank, *id);
                 }
             }

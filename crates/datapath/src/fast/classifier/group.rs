@@ -74,7 +74,7 @@ pub(super) struct Group {
     pub(super) is_exact: bool,
     /// No entry has a lower rank.
     pub(super) best: u64,
-    /// How many entries there are of each priority; the highest comes first.
+    /// How many records there are of each priority; the highest comes first.
     priorities: BTreeMap<u16, u32>,
     pub(super) index: Index,
 }
@@ -102,13 +102,13 @@ impl Group {
         self.index.insert(hash, slot, hash_of, |slot| prefetch(known.records.get(slot)));
     }
 
-    /// Counts an entry in, be it seen or behind another one.
+    /// Counts a record's entry in.
     pub(super) fn count_in(&mut self, rank: u64) {
         *self.priorities.entry((rank >> 48) as u16).or_default() += 1;
         self.best = self.best.min(rank >> 48 << 48);
     }
 
-    /// Counts an entry out.
+    /// Counts a record's entry out.
     pub(super) fn count_out(&mut self, rank: u64) {
         let priority = (rank >> 48) as u16;
         if let Some(entries) = self.priorities.get_mut(&priority) {

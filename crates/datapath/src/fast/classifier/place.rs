@@ -165,17 +165,30 @@ impl Classifier {
     fn stand_behind(&mut self, group: u8, front: u32, slot: u32) {
         let new = *self.records.get(slot);
         let old = *self.records.get(front);
-        let words = self.masks.words(new.mask());
-        let shadows = self.shadows.entry(front).or_default();
-        if new.rank() < old.rank() {
-            shadows.insert(old.rank(), old.id());
+        let behind = if new.rank() < old.rank() {
             self.records.get_mut(front).set_entry(new.id(), new.rank());
+            self.groups.count(group, old.rank(), false);
+            self.groups.count(group, new.rank(), true);
+            old
         } else {
-            shadows.insert(new.rank(), new.id());
-        }
+            new
+        };
+        self.shadows.insert((front, behind.rank()), behind.id());
         self.records.get_mut(front).set_shadows(true);
-        self.records.free(slot, words);
-        self.groups.count(group, new.rank(), true);
+        if new.has_shadows() {
+            while let Some((rank, id)) = self.pop_shadow(slot) {
+                self.shadows.insert((front, rank), id);
+            }
+        }
+        self.records.free(slot, self.masks.words(new.mask()));
+    }
+
+    /// Takes the best of the entries behind a record away.
+    fn pop_shadow(&mut self, slot: u32) -> Option<(u64, EntryId)> {
+        let (place, id) = self.shadows.range((slot, 0)..=(slot, u64::MAX)).next()?;
+        let (place, id) = (*place, *id);
+        self.shadows.remove(&place);
+        Some((place.1, id))
     }
 
     /// A coarser group has come: exact ones that it could take the entries of may go.
@@ -204,27 +217,19 @@ impl Classifier {
         }
         let Some(group) = self.groups.take(number) else { return };
         for slot in group.index.slots() {
-            self.bring_forth(slot);
             self.place_in_group(slot);
         }
     }
 
-    /// Gives the entries behind a record records of their own, and places them.
+    /// Gives the entries behind a record records of their own, on the list.
     fn bring_forth(&mut self, slot: u32) {
-        if !self.records.get(slot).has_shadows() {
-            return;
-        }
-        self.records.get_mut(slot).set_shadows(false);
         let mask = self.records.get(slot).mask();
         let words = self.masks.words(mask);
         let value: Vec<u64> = (0..words).map(|at| self.records.word(slot, at)).collect();
-        for (rank, id) in self.shadows.remove(&slot).unwrap_or_default() {
+        self.records.get_mut(slot).set_shadows(false);
+        while let Some((rank, id)) = self.pop_shadow(slot) {
             let own = self.records.add(id, mask, rank, &value);
-            if self.groups.is_empty() {
-                self.list.insert(&self.records, own);
-            } else {
-                self.place_in_group(own);
-            }
+            self.list.insert(&self.records, own);
         }
     }
 
@@ -274,16 +279,22 @@ impl Classifier {
         });
         let Some(slot) = same else { return false };
         let Some(front) = self.take_from_front(slot, priority, id) else { return false };
-        let (Front::Gone(rank) | Front::Stays(rank)) = front;
-        self.groups.count(number, rank, false);
-        if let Front::Gone(_) = front
-            && let Some(group) = self.groups.get_mut(number)
-        {
-            group.index.remove(hash, slot);
-            if group.index.len() == 0 {
-                self.groups.take(number);
+        match front {
+            Front::Stays => {}
+            Front::Other(old, new) => {
+                self.groups.count(number, old, false);
+                self.groups.count(number, new, true);
             }
-            self.records.free(slot, pattern.value().len());
+            Front::Gone(rank) => {
+                self.groups.count(number, rank, false);
+                if let Some(group) = self.groups.get_mut(number) {
+                    group.index.remove(hash, slot);
+                    if group.index.len() == 0 {
+                        self.groups.take(number);
+                    }
+                    self.records.free(slot, pattern.value().len());
+                }
+            }
         }
         true
     }
@@ -296,24 +307,20 @@ impl Classifier {
         if !front.has_shadows() {
             return is_front.then(|| Front::Gone(front.rank()));
         }
-        let shadows = self.shadows.get_mut(&slot)?;
-        let rank = if is_front {
-            let (rank, id) = shadows.pop_first()?;
+        let taken = if is_front {
+            let (rank, id) = self.pop_shadow(slot)?;
             self.records.get_mut(slot).set_entry(id, rank);
-            front.rank()
+            Front::Other(front.rank(), rank)
         } else {
             let first = u64::from(!priority) << 48;
-            let range = shadows.range(first..=first | u64::MAX >> 16);
-            let rank =
-                range.into_iter().find(|(rank, held)| is_it(**rank, **held)).map(|it| *it.0)?;
-            shadows.remove(&rank);
-            rank
+            let mut same = self.shadows.range((slot, first)..=(slot, first | u64::MAX >> 16));
+            let place = *same.find(|((_, rank), held)| is_it(*rank, **held))?.0;
+            self.shadows.remove(&place);
+            Front::Stays
         };
-        if shadows.is_empty() {
-            self.shadows.remove(&slot);
-            self.records.get_mut(slot).set_shadows(false);
-        }
-        Some(Front::Stays(rank))
+        let is_last = self.shadows.range((slot, 0)..=(slot, u64::MAX)).next().is_none();
+        self.records.get_mut(slot).set_shadows(!is_last);
+        Some(taken)
     }
 
     /// Goes back to a list when so few entries are left.
@@ -338,8 +345,12 @@ impl Classifier {
     }
 }
 
-/// What is left of a record of which an entry of this rank was taken.
+/// What became of a record of which an entry was taken.
 enum Front {
+    /// It is gone, with the entry of this rank.
     Gone(u64),
-    Stays(u64),
+    /// It holds the next entry: the ranks of the old one and the new one.
+    Other(u64, u64),
+    /// It holds the same entry; one behind it was taken.
+    Stays,
 }
