@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::action::ACTIONS;
-use openflow::field::FIELDS;
+use openflow::field::{FIELDS, OXM_CLASS_BASIC};
 use openflow::instruction::INSTRUCTIONS;
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
 use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
@@ -157,9 +157,19 @@ fn types<K: Ord + Copy>(ids: &[TypeId<K>]) -> Result<BTreeSet<K>, Error> {
 fn fields(ids: &[OxmId]) -> Result<BTreeMap<Field, bool>, Error> {
     let field = |id: &OxmId| match id {
         OxmId::Basic { field, maskable } => Ok((*field, *maskable)),
-        OxmId::Unknown(_) | OxmId::Experimenter { .. } => Err(Error::TableFeaturesBadArgument),
+        OxmId::Unknown(header) => without_length(*header).ok_or(Error::TableFeaturesBadArgument),
+        OxmId::Experimenter { .. } => Err(Error::TableFeaturesBadArgument),
     };
     ids.iter().map(field).collect()
+}
+
+/// The field of a header whose length is zero, as os-ken, and so Faucet, writes them. The
+/// specification asks for the length of the field's value, but nothing depends on it here.
+fn without_length(header: u32) -> Option<(Field, bool)> {
+    let [high, low, number, length] = header.to_be_bytes();
+    let is_basic = u16::from_be_bytes([high, low]) == OXM_CLASS_BASIC && length == 0;
+    let field = Field::from_oxm(number >> 1).filter(|_| is_basic)?;
+    Some((field, number & 1 != 0))
 }
 
 /// Fields that are listed without a mask, as set-field writes whole fields.

@@ -149,6 +149,29 @@ fn nonsense_about_properties_is_refused() {
     }
 }
 
+#[test]
+fn a_header_without_a_length_names_its_field() {
+    let mut pipeline = pipeline();
+    let of = |field: Field, maskable: bool| {
+        OxmId::Unknown(0x8000_0000 | u32::from(field.row().oxm) << 9 | u32::from(maskable) << 8)
+    };
+    let mut headers = asked(exact);
+    for property in &mut headers[0].properties {
+        let (TableProperty::Match(ids)
+        | TableProperty::Wildcards(ids)
+        | TableProperty::ApplySetField(_, ids)) = property
+        else {
+            continue;
+        };
+        for id in ids {
+            let OxmId::Basic { field, maskable } = *id else { panic!("{id:?}") };
+            *id = of(field, maskable);
+        }
+    }
+    assert_eq!(pipeline.set(&headers), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.features(), asked(exact));
+}
+
 /// A table that matches the destination exactly and outputs; its table-miss entry may go on.
 fn exact(features: &mut TableFeatures) {
     use TableProperty as P;
