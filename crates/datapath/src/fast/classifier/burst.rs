@@ -43,10 +43,6 @@ struct Work<'a> {
     /// The keys that are asked for.
     asked: [u8; BURST],
     asked_len: usize,
-    /// The fields that all of them have.
-    present: u64,
-    /// No group was asked yet.
-    is_fresh: bool,
     /// Rank of the best entry so far, and its id.
     best: [u64; BURST],
     id: [EntryId; BURST],
@@ -90,8 +86,6 @@ impl Classifier {
             keys,
             asked: ALL,
             asked_len: len,
-            present: u64::MAX,
-            is_fresh: true,
             best: [rank; BURST],
             id: [id; BURST],
             open: [0; BURST],
@@ -105,9 +99,6 @@ impl Classifier {
                 work.asked[work.asked_len % BURST] = at as u8;
                 work.asked_len += (among >> at & 1) as usize;
             }
-        }
-        for key in work.keys {
-            work.present &= key.present();
         }
         if self.filter.is_active() {
             self.ask_possible(&mut work);
@@ -132,9 +123,10 @@ impl Classifier {
     }
 
     fn ask_groups<'a>(&'a self, work: &mut Work<'a>) {
+        let (mut alive, mut alive_len) = (work.asked, work.asked_len);
         for group in self.groups.in_order() {
-            let (open, is_worth) = work.open_for(group);
-            if !is_worth {
+            let open = work.open_for(group, &mut alive, &mut alive_len);
+            if alive_len == 0 {
                 return;
             }
             self.ask(group, work, open);
@@ -157,9 +149,9 @@ impl Classifier {
         }
         for group in self.groups.in_order() {
             let number = usize::from(group.number) % GROUPS_MAX;
-            let len = usize::from(lens[number]);
-            let (open, _) = work.open_of(group, &keys[number][..len.min(BURST)]);
-            if open != 0 {
+            let mut len = usize::from(lens[number]);
+            if len != 0 {
+                let open = work.open_for(group, &mut keys[number], &mut len);
                 self.ask(group, work, open);
             }
         }
@@ -313,33 +305,22 @@ impl Work<'_> {
         kept
     }
 
-    /// Lists the keys that the group may have something for, and says how many there are, and
-    /// whether this group or a later one can still matter to any key.
+    /// Lists the keys that the group may have something for, and says how many there are. Of the
+    /// keys that are alive only those stay that this group can win: later ones can win no others.
     #[inline(always)]
-    fn open_for(&mut self, group: &Group) -> (usize, bool) {
+    fn open_for(&mut self, group: &Group, alive: &mut [u8; BURST], len: &mut usize) -> usize {
         let needed = group.bits.present;
-        if self.is_fresh && needed & !self.present == 0 && self.best[0] == u64::MAX {
-            self.is_fresh = false;
-            self.open = self.asked;
-            return (self.asked_len, true);
-        }
-        self.is_fresh = false;
-        let asked = self.asked;
-        self.open_of(group, &asked[..self.asked_len])
-    }
-
-    /// The same for some of the keys that are asked for.
-    #[inline(always)]
-    fn open_of(&mut self, group: &Group, asked: &[u8]) -> (usize, bool) {
-        let needed = group.bits.present;
-        let (mut open, mut is_worth) = (0, false);
-        for at in asked {
-            let can_win = self.best[usize::from(*at) % BURST] > group.best;
-            let key = &self.keys[usize::from(*at)];
-            self.open[open % BURST] = *at;
+        let (mut open, mut kept) = (0, 0);
+        for place in 0..(*len).min(BURST) {
+            let at = alive[place];
+            let can_win = self.best[usize::from(at) % BURST] > group.best;
+            let key = &self.keys[usize::from(at)];
+            alive[kept] = at;
+            kept += usize::from(can_win);
+            self.open[open] = at;
             open += usize::from(can_win & (needed & !key.present() == 0));
-            is_worth |= can_win;
         }
-        (open, is_worth)
+        *len = kept;
+        open
     }
 }

@@ -33,9 +33,8 @@ impl Live {
     }
 }
 
-/// A mask of up to [`NEAR`] words in one cache line. Six words are compared whatever the mask has:
-/// the ones it has not are masked to zero and the record holds zero there, which is cheaper than a
-/// loop whose length a branch must guess.
+/// A mask of up to [`NEAR`] words in one cache line. Three words or six are compared whatever the
+/// mask has, which is cheaper than a loop whose length a branch must guess.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Compare {
@@ -61,21 +60,13 @@ impl Compare {
         self.len.into()
     }
 
-    /// Zero when the key meets the record's first `N` words, which are all that the mask has.
+    /// Zero when the key meets the record's first `N` words. A mask that has less of them looks at
+    /// nothing in the others, and the record holds zero there.
     #[inline(always)]
     pub(super) fn differs_in<const N: usize>(&self, key: &FlowKey, near: &[u64; NEAR]) -> u64 {
         (0..N.min(NEAR)).fold(self.present & !key.present(), |differs, at| {
             let word = key.words()[usize::from(self.index[at])];
             differs | (word & self.bits[at]) ^ near[at]
-        })
-    }
-
-    /// Zero when the key meets the record's near words.
-    #[inline(always)]
-    fn differs(&self, key: &FlowKey, near: &[u64]) -> u64 {
-        let parts = self.index.iter().zip(&self.bits).zip(near);
-        parts.fold(self.present & !key.present(), |differs, ((index, bits), value)| {
-            differs | (key.words()[usize::from(*index)] & bits) ^ value
         })
     }
 }
@@ -286,11 +277,13 @@ impl MaskTable {
     #[inline(always)]
     pub(super) fn meets(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
         let compare = &self.compares[line.mask() as usize];
-        let differs = compare.differs(key, line.near());
-        if usize::from(compare.len) > NEAR {
-            differs == 0 && self.meets_far(key, slot, records)
-        } else {
-            differs == 0
+        match compare.len() {
+            ..=3 => compare.differs_in::<3>(key, line.near()) == 0,
+            ..=NEAR => compare.differs_in::<NEAR>(key, line.near()) == 0,
+            _ => {
+                compare.differs_in::<NEAR>(key, line.near()) == 0
+                    && self.meets_far(key, slot, records)
+            }
         }
     }
 
