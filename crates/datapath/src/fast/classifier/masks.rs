@@ -278,8 +278,8 @@ impl MaskTable {
     pub(super) fn meets(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
         let compare = &self.compares[line.mask() as usize];
         match compare.len() {
-            ..=3 => compare.differs_in::<3>(key, line.near()) == 0,
-            ..=NEAR => compare.differs_in::<NEAR>(key, line.near()) == 0,
+            0..=3 => compare.differs_in::<3>(key, line.near()) == 0,
+            4..=NEAR => compare.differs_in::<NEAR>(key, line.near()) == 0,
             _ => {
                 compare.differs_in::<NEAR>(key, line.near()) == 0
                     && self.meets_far(key, slot, records)
