@@ -196,7 +196,7 @@ impl Player {
                 Some(("datapath", name)) => {
                     self.reaches(&format!("datapath_{name}"), |found| found == *value)
                 }
-                _ => expect(what, self.counter(what)?, *value),
+                _ => self.counted(what, *value),
             },
         }
     }
