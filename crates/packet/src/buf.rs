@@ -66,8 +66,8 @@ impl PacketBuf {
         self.prepare(frame.len()).copy_from_slice(frame);
     }
 
-    /// Replaces the frame by the first `len` bytes of `blocks`, keeping the allocation. Whole blocks
-    /// of a known size are copied without asking for the length first.
+    /// Replaces the frame by the first `len` bytes of `blocks`, keeping the allocation. Whole
+    /// blocks of a known size are copied without asking for the length first.
     ///
     /// # Panics
     /// When the blocks are shorter than `len`.
