@@ -14,6 +14,7 @@ use packet::FlowKey;
 use super::super::classifier::{Classifier, Live};
 use super::super::op::{Behaviour, Change, EntryId, Insert, Life};
 use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
+use super::memo::Mix;
 use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{Config, Settings};
@@ -145,13 +146,13 @@ pub(super) struct Replica {
     pub(super) settings: Settings,
     tables: Vec<Classifier>,
     entries: Vec<Option<Entry>>,
-    kinds: HashMap<u32, Arc<Kind>>,
+    kinds: HashMap<u32, Arc<Kind>, Mix>,
     kinds_made: u32,
     pub(super) groups: Groups,
-    group_counters: BTreeMap<GroupId, Arc<GroupCounters>>,
-    meters: BTreeMap<MeterId, Arc<Mutex<Meter>>>,
+    group_counters: HashMap<GroupId, Arc<GroupCounters>, Mix>,
+    meters: HashMap<MeterId, Arc<Mutex<Meter>>, Mix>,
     pub(super) ports: Ports,
-    exits: BTreeMap<PortNo, Exit>,
+    exits: HashMap<PortNo, Exit, Mix>,
     /// Whether the fields that select groups look at are in every key.
     pub(super) is_select_live: bool,
     /// Whether some entry looks at the DSCP.
@@ -172,13 +173,13 @@ impl Replica {
             settings: config.settings,
             tables: tables.map(Classifier::new).collect(),
             entries: Vec::new(),
-            kinds: HashMap::new(),
+            kinds: HashMap::default(),
             kinds_made: 0,
             groups: Groups::default(),
-            group_counters: BTreeMap::new(),
-            meters: BTreeMap::new(),
+            group_counters: HashMap::default(),
+            meters: HashMap::default(),
             ports: Ports::default(),
-            exits: BTreeMap::new(),
+            exits: HashMap::default(),
             is_select_live: false,
             is_dscp_live: false,
             is_live_new: false,
