@@ -134,9 +134,8 @@ impl Groups {
 
     /// Whether some group chooses one of several buckets.
     pub(crate) fn has_select(&self) -> bool {
-        let chooses = |group: &Group| {
-            group.group_type == GroupType::Select && group.buckets.len() > 1
-        };
+        let chooses =
+            |group: &Group| group.group_type == GroupType::Select && group.buckets.len() > 1;
         self.groups.values().any(chooses)
     }
 

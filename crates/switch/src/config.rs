@@ -39,8 +39,8 @@ pub struct SwitchArgs {
     #[serde(deserialize_with = "values::optional_spec")]
     pub local: Option<PortSpec>,
 
-    /// How a port takes part in VLANs when NORMAL forwards: access:VID, trunk[:VIDS],
-    /// native-tagged:VID[:VIDS] or native-untagged:VID[:VIDS], for example 1=access:10 or
+    /// How a port takes part in VLANs when NORMAL forwards: access:VID, trunk, trunk:VIDS,
+    /// native-tagged:VID, native-untagged:VID (both also with :VIDS), for example 1=access:10 or
     /// 2=trunk:10,20-29. Repeatable [default: a trunk of all]
     #[arg(long, value_name = "N=VLANS")]
     pub vlan: Vec<VlanArg>,

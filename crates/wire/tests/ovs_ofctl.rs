@@ -113,6 +113,9 @@ fn action_without_max_len(action: &mut Action) {
     }
 }
 
+/// A transport port without a transport protocol in the match: 1.3 has no field for it.
+const ONLY_1_0: &str = "add-flow/action_dec_ttl_mod_tp_src";
+
 #[test]
 fn what_1_0_says_is_said_in_1_3_too() {
     for vector in vectors().iter().filter(|vector| vector.error.is_none()) {
@@ -120,6 +123,11 @@ fn what_1_0_says_is_said_in_1_3_too() {
         if version == Version::V1_0 && matches!(message, Message::FlowMod(_)) {
             let place = vector.place();
             let bytes = wire::encode(Version::V1_3, xid, &message);
+            if vector.name == ONLY_1_0 {
+                let told = bytes.unwrap_err().to_string();
+                assert!(told.contains("mod_tp_src"), "{told}");
+                continue;
+            }
             let bytes = bytes.unwrap_or_else(|error| panic!("{place}: {error}"));
             let (_, _, translated) = wire::decode(&bytes).unwrap();
             let back = wire::encode(Version::V1_0, xid, &translated);

@@ -98,12 +98,15 @@ fn is_harmless(version: Version, message: &Message) -> bool {
     }
 }
 
+/// Type and code of the error that a message is owed, and the message.
+type Sent = (Option<(u16, u16)>, Vec<u8>);
+
 struct Peer {
     version: Version,
     corpus: Vec<Vec<u8>>,
     controller: Controller,
     /// The error that must answer a message, where the codec has one; and the message.
-    sent: BTreeMap<u32, (Option<(u16, u16)>, Vec<u8>)>,
+    sent: BTreeMap<u32, Sent>,
     next_xid: u32,
 }
 
