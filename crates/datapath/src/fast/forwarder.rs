@@ -234,7 +234,7 @@ impl Forwarder {
         }
     }
 
-    /// Measures the stages of one batch of [`MEASURED`] by this clock, in nanoseconds.
+    /// Measures the stages of one batch of sixteen by this clock, in nanoseconds.
     pub fn measure_stages(&mut self, clock: Option<fn() -> u64>) {
         self.clock = clock;
     }
