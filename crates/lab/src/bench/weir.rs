@@ -170,7 +170,7 @@ impl Subject for Weir {
         let before = Instant::now();
         let stats = client.port_stats()?;
         let at = before + before.elapsed() / 2;
-        Ok(Counts { at, received: port(&stats, 1)?.rx_packets, sent: port(&stats, 2)?.tx_packets })
+        counts_of(&stats, self.pairs, at)
     }
 
     fn warm_up(&mut self, cancel: &Cancel) -> Result<f64> {
@@ -186,7 +186,40 @@ impl Subject for Weir {
     }
 }
 
-fn port(stats: &[PortStats], number: u32) -> Result<&PortStats> {
-    let found = stats.iter().find(|port| port.port_no == PortNo(number));
-    found.with_context(|| format!("the switch tells no counters of port {number}"))
+/// What came in and left by all pairs of ports.
+fn counts_of(stats: &[PortStats], pairs: usize, at: Instant) -> Result<Counts> {
+    let port = |number: usize| {
+        let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
+        found.with_context(|| format!("the switch tells no counters of port {number}"))
+    };
+    let mut counts = Counts { at, received: 0, sent: 0 };
+    for pair in 0..pairs {
+        counts.received += port(2 * pair + 1)?.rx_packets;
+        counts.sent += port(2 * pair + 2)?.tx_packets;
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use openflow::PortNo;
+    use openflow::port::PortStats;
+
+    use super::counts_of;
+
+    #[test]
+    fn every_pair_of_ports_is_counted() {
+        let stats = |number: u32| PortStats {
+            port_no: PortNo(number),
+            rx_packets: 10_u64.pow(number),
+            tx_packets: 3 * 10_u64.pow(number),
+            ..PortStats::default()
+        };
+        let all: Vec<PortStats> = (1..=4).map(stats).collect();
+        let counts = counts_of(&all, 2, Instant::now()).unwrap();
+        assert_eq!((counts.received, counts.sent), (1_010, 30_300));
+        assert!(counts_of(&all, 3, Instant::now()).unwrap_err().to_string().contains("port 5"));
+    }
 }
