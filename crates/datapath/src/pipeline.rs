@@ -11,7 +11,7 @@ mod limits;
 
 use openflow::flow::FlowMod;
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, TableId};
+use openflow::{Error, TableId, Version};
 
 use self::limits::Limits;
 use crate::config::Config;
@@ -65,6 +65,23 @@ impl Pipeline {
         } else {
             self.has(table_id).then(|| table_id.0..table_id.0 + 1)
         }
+    }
+
+    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
+    /// wherever it resides (its clause 4.6).
+    ///
+    /// # Errors
+    /// `OFPFMFC_BAD_TABLE_ID` when there is no such table.
+    pub(crate) fn meant_by(
+        &self,
+        flow_mod: &FlowMod,
+        version: Version,
+    ) -> Result<std::ops::Range<u8>, Error> {
+        let named = match version {
+            Version::V1_0 => TableId::ALL,
+            Version::V1_3 => flow_mod.table_id,
+        };
+        self.meant(named).ok_or(Error::FlowModBadTableId)
     }
 
     /// Most entries of a table.

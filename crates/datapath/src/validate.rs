@@ -13,6 +13,7 @@ use openflow::{
 
 use crate::action_set::in_set_order;
 use crate::facts::Facts;
+use crate::pipeline::Pipeline;
 
 const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
 const MPLS_TYPES: [u16; 2] = [0x8847, 0x8848];
@@ -68,12 +69,43 @@ pub(crate) fn check_match(matching: &Match) -> Result<(), Error> {
     }
 }
 
+/// The checks of an add or modify that look at no other entry.
+///
+/// # Errors
+/// `OFPFMFC_BAD_FLAGS`, `_BAD_TIMEOUT`, `_BAD_TABLE_ID`, `OFPBRC_BUFFER_UNKNOWN`, and all that
+/// [`check_match`], [`check_instructions`] and [`Pipeline::check`] have.
+pub(crate) fn check_flow_mod(
+    flow_mod: &FlowMod,
+    version: Version,
+    pipeline: &Pipeline,
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
+    check_flow_mod_flags(flow_mod, version)?;
+    let table = flow_mod.table_id;
+    if !pipeline.has(table) {
+        return Err(Error::FlowModBadTableId);
+    }
+    // Nothing is ever buffered, so no buffer can be meant.
+    if flow_mod.buffer_id.is_some() {
+        return Err(Error::BadRequestBufferUnknown);
+    }
+    check_match(&flow_mod.matching)?;
+    // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto could
+    // lead backwards there.
+    let is_list = |i: &Instruction| i.kind() == InstructionKind::ApplyActions;
+    if version == Version::V1_0 && !flow_mod.instructions.iter().all(is_list) {
+        return Err(Error::BadInstructionUnsupInst);
+    }
+    check_instructions(table, &flow_mod.matching, &flow_mod.instructions, existing)?;
+    pipeline.check(flow_mod)
+}
+
 /// Checks the flags of a flow-mod: those that the version has not are refused; so is 1.0's
 /// emergency flag, with timeouts by the error that 1.0 has for it.
 ///
 /// # Errors
 /// `OFPFMFC_BAD_FLAGS`, `OFPFMFC_BAD_TIMEOUT`.
-pub(crate) fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
     let allowed = match version {
         Version::V1_0 => FLAGS_1_0,
         Version::V1_3 => FLAGS_1_3,

@@ -99,6 +99,33 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// Whether it does something, rather than name what was done.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        match self {
+            Self::Flow(_)
+            | Self::Group(_)
+            | Self::Meter(_)
+            | Self::Change { .. }
+            | Self::Version(_)
+            | Self::Setting(_)
+            | Self::Port { .. }
+            | Self::Wait { .. }
+            | Self::Late { .. }
+            | Self::Talk { .. }
+            | Self::PacketOut { .. }
+            | Self::In { .. } => true,
+            Self::Error(_)
+            | Self::Removed(_)
+            | Self::Out { .. }
+            | Self::PacketIn { .. }
+            | Self::Drop(_)
+            | Self::Counter { .. } => false,
+        }
+    }
+}
+
 /// Keys of changes beside `flow`, `group` and `meter`, which add.
 pub const CHANGES: &[&str] = &[
     "mod_flows",

@@ -3,7 +3,6 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were.
 
-use openflow::InstructionKind::ApplyActions;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
@@ -12,7 +11,7 @@ use super::entry::Entry;
 use crate::counter::Counter;
 use crate::seam::{Outcome, Removed};
 use crate::time::Nanos;
-use crate::validate::{Existing, check_flow_mod_flags, check_instructions, check_match};
+use crate::validate::{Existing, check_flow_mod, check_match};
 
 /// Which entries a command or a request means, beside its tables.
 pub(super) struct Filter<'a> {
@@ -80,31 +79,13 @@ impl Reference {
         }
     }
 
-    /// The checks of an add or modify that look at no other entry.
     fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-        check_flow_mod_flags(flow_mod, version)?;
-        if !self.pipeline.has(flow_mod.table_id) {
-            return Err(Error::FlowModBadTableId);
-        }
-        // Nothing is ever buffered, so no buffer can be meant.
-        if flow_mod.buffer_id.is_some() {
-            return Err(Error::BadRequestBufferUnknown);
-        }
-        check_match(&flow_mod.matching)?;
-        // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto
-        // could lead backwards there.
-        let has_others = flow_mod.instructions.iter().any(|i| i.kind() != ApplyActions);
-        if version == Version::V1_0 && has_others {
-            return Err(Error::BadInstructionUnsupInst);
-        }
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.get(id).is_some(),
         };
-        let table = flow_mod.table_id;
-        check_instructions(table, &flow_mod.matching, &flow_mod.instructions, &existing)?;
-        self.pipeline.check(flow_mod)
+        check_flow_mod(flow_mod, version, &self.pipeline, &existing)
     }
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
@@ -162,7 +143,7 @@ impl Reference {
     ) -> Result<Outcome, Error> {
         let request = request_of(flow_mod, false);
         let filter = Filter { request: &request, strict_priority };
-        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut modified = 0;
         for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
             let entries = table.entries_mut().iter_mut();
@@ -191,22 +172,13 @@ impl Reference {
         version: Version,
         now: Nanos,
     ) -> Result<Outcome, Error> {
-        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        let tables = self.pipeline.meant_by(flow_mod, version)?;
         check_match(&flow_mod.matching)?;
         let request = request_of(flow_mod, true);
         let filter = Filter { request: &request, strict_priority };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
         Ok(Outcome { removed, ..Outcome::default() })
-    }
-
-    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
-    /// wherever it resides (its clause 4.6).
-    fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
-        match version {
-            Version::V1_0 => self.pipeline.meant(TableId::ALL),
-            Version::V1_3 => self.pipeline.meant(flow_mod.table_id),
-        }
     }
 
     /// Removes the entries of some tables that `goes` gives a reason for. One whose timeout has

@@ -104,7 +104,7 @@ pub(crate) fn run(case: &Case, datapath: &mut dyn Datapath) -> Result<(), String
 
 impl Run<'_> {
     fn step(&mut self, step: &Step) -> Result<(), String> {
-        if acts(step) {
+        if step.acts() {
             self.unnamed.check_none()?;
         }
         match step {
@@ -390,30 +390,6 @@ impl Run<'_> {
 
 fn flow_mod(text: &str, command: FlowModCommand) -> Result<FlowMod, String> {
     parse_flow_mod(text, command).map_err(|error| error.to_string())
-}
-
-/// Whether a step does something, rather than name what was done.
-fn acts(step: &Step) -> bool {
-    match step {
-        Step::Flow(_)
-        | Step::Group(_)
-        | Step::Meter(_)
-        | Step::Change { .. }
-        | Step::Version(_)
-        | Step::Setting(_)
-        | Step::Port { .. }
-        | Step::Wait { .. }
-        | Step::Late { .. }
-        | Step::Talk { .. }
-        | Step::PacketOut { .. }
-        | Step::In { .. } => true,
-        Step::Error(_)
-        | Step::Removed(_)
-        | Step::Out { .. }
-        | Step::PacketIn { .. }
-        | Step::Drop(_)
-        | Step::Counter { .. } => false,
-    }
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Result<(), String> {

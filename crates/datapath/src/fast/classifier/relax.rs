@@ -13,7 +13,7 @@ use packet::{FlowKey, WORDS};
 use super::group::Bits;
 use crate::fast::pattern::{Mask, MaskWord};
 
-/// How much of a mask is kept. [`Level::Whole`] is the mask itself.
+/// The levels, in the order in which they are tried.
 pub(super) const LEVELS: [Level; 3] = [Level::Coarse, Level::Fine, Level::Narrow];
 
 /// How much of a mask is kept, the least first.

@@ -3,7 +3,6 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were and has made no op.
 
-use openflow::InstructionKind::ApplyActions;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
@@ -15,7 +14,7 @@ use crate::fast::op::{Change, EntryId, Insert};
 use crate::fast::pattern::Pattern;
 use crate::fast::shared::MAX_ENTRIES;
 use crate::time::Nanos;
-use crate::validate::{Existing, check_flow_mod_flags, check_instructions, check_match};
+use crate::validate::{Existing, check_flow_mod, check_match};
 
 impl Control {
     /// Changes flow entries (clause 6.4). A command that is refused has changed nothing.
@@ -62,31 +61,13 @@ impl Control {
         }
     }
 
-    /// The checks of an add or modify that look at no other entry.
     fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-        check_flow_mod_flags(flow_mod, version)?;
-        if !self.pipeline.has(flow_mod.table_id) {
-            return Err(Error::FlowModBadTableId);
-        }
-        // Nothing is ever buffered, so no buffer can be meant.
-        if flow_mod.buffer_id.is_some() {
-            return Err(Error::BadRequestBufferUnknown);
-        }
-        check_match(&flow_mod.matching)?;
-        // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto
-        // could lead backwards there.
-        let has_others = flow_mod.instructions.iter().any(|i| i.kind() != ApplyActions);
-        if version == Version::V1_0 && has_others {
-            return Err(Error::BadInstructionUnsupInst);
-        }
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.contains_key(&id),
         };
-        let table = flow_mod.table_id;
-        check_instructions(table, &flow_mod.matching, &flow_mod.instructions, &existing)?;
-        self.pipeline.check(flow_mod)
+        check_flow_mod(flow_mod, version, &self.pipeline, &existing)
     }
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
@@ -269,7 +250,7 @@ impl Control {
         now: Nanos,
     ) -> Result<Done, Error> {
         let filter = self.filter(flow_mod, strict_priority, false);
-        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut meant = filter.entries(&self.store, tables);
         meant.retain(|number| self.expired(*number, now).is_none());
         for number in &meant {
@@ -314,20 +295,11 @@ impl Control {
         version: Version,
         now: Nanos,
     ) -> Result<Done, Error> {
-        let tables = self.tables_meant(flow_mod, version).ok_or(Error::FlowModBadTableId)?;
+        let tables = self.pipeline.meant_by(flow_mod, version)?;
         check_match(&flow_mod.matching)?;
         let filter = self.filter(flow_mod, strict_priority, true);
         let meant = filter.entries(&self.store, tables);
         Ok(self.remove_all(&meant, FlowRemovedReason::Delete, now))
-    }
-
-    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
-    /// wherever it resides (its clause 4.6).
-    fn tables_meant(&self, flow_mod: &FlowMod, version: Version) -> Option<std::ops::Range<u8>> {
-        match version {
-            Version::V1_0 => self.pipeline.meant(TableId::ALL),
-            Version::V1_3 => self.pipeline.meant(flow_mod.table_id),
-        }
     }
 
     /// Removes the entries of a table without a flow-removed message; how many there were.

@@ -108,7 +108,7 @@ impl Player {
     pub(super) fn play(mut self, case: &Case) -> Result<(), String> {
         let place = |line: usize| format!("{}:{line} ({})", case.file.display(), case.name);
         for (line, step) in &case.steps {
-            let done = if acts(step) { self.check_none() } else { Ok(()) };
+            let done = if step.acts() { self.check_none() } else { Ok(()) };
             let done = done.and_then(|()| self.step(step));
             done.map_err(|failure| format!("{}: {failure}", place(*line)))?;
         }
@@ -501,30 +501,6 @@ impl Player {
             None => Ok(meter.packet_in_count),
             Some(index) => Ok(meter.bands.get(index).ok_or("no such band")?.packet_count),
         }
-    }
-}
-
-/// Whether a step does something, rather than name what was done.
-fn acts(step: &Step) -> bool {
-    match step {
-        Step::Flow(_)
-        | Step::Group(_)
-        | Step::Meter(_)
-        | Step::Change { .. }
-        | Step::Version(_)
-        | Step::Setting(_)
-        | Step::Port { .. }
-        | Step::Wait { .. }
-        | Step::Late { .. }
-        | Step::Talk { .. }
-        | Step::PacketOut { .. }
-        | Step::In { .. } => true,
-        Step::Error(_)
-        | Step::Removed(_)
-        | Step::Out { .. }
-        | Step::PacketIn { .. }
-        | Step::Drop(_)
-        | Step::Counter { .. } => false,
     }
 }
 
