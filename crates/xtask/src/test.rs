@@ -7,6 +7,7 @@
 mod cargo;
 mod datapath;
 mod demo;
+mod dpdk;
 mod leftovers;
 mod peers;
 mod suites;
@@ -121,6 +122,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "model", what: "shared counters, by a model checker", run: datapath::model },
     Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
+    Step { name: "dpdk", what: "the feature dpdk over virtual devices", run: dpdk::run },
     Step { name: "docs", what: "the documentation's printed parts", run: run_docs },
     Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },

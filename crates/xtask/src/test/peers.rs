@@ -71,7 +71,8 @@ pub(super) fn installed(program: &str) -> bool {
     found
 }
 
-fn apt(context: &Context, packages: &[&str]) -> Result<()> {
+/// Installs packages; none of them may start a service.
+pub(super) fn apt(context: &Context, packages: &[&str]) -> Result<()> {
     let _quiet = NoServices::new()?;
     let apt_get = |arguments: &[&str]| {
         let mut command = context.command("apt-get");

@@ -1,0 +1,37 @@
+//! The cargo feature `dpdk`: linted, built into the program, and its ports tested over DPDK's
+//! virtual devices.
+//!
+//! The default build needs no DPDK, so this is a step of its own, which leaves itself out where
+//! libdpdk neither is nor may be installed. The tests use no huge pages.
+
+use anyhow::Result;
+
+use super::{Context, Tally, cargo, peers};
+use crate::shell;
+
+/// Debian's packages that the feature is built with.
+const PACKAGES: &[&str] = &["libdpdk-dev", "pkg-config"];
+
+/// Lints everything that the feature changes and runs the contract of ports over DPDK's.
+pub(super) fn run(context: &Context) -> Result<Tally> {
+    if !has_libdpdk(context) {
+        if !(context.is_root && context.install) {
+            return Ok(Tally::left_out("libdpdk is missing (Debian's package libdpdk-dev)"));
+        }
+        println!("installing {}", PACKAGES.join(", "));
+        peers::apt(context, PACKAGES)?;
+    }
+    let feature = ["--features", "dpdk"];
+    let mut lints = context.cargo();
+    lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-cli", "--all-targets"]).args(feature);
+    shell::run(lints.args(["--", "-D", "warnings"]))?;
+    let mut tests = context.cargo();
+    cargo::counted(
+        tests.args(["test", "-p", "weir-netdev", "--test", "ports"]).args(feature).args(["dpdk::"]),
+    )
+}
+
+fn has_libdpdk(context: &Context) -> bool {
+    let asked = ["--exists", "libdpdk"];
+    shell::capture(context.command("pkg-config").args(asked)).is_ok()
+}
