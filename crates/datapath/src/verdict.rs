@@ -6,6 +6,7 @@
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};
 use packet::PacketBuf;
+use packet::header::ethernet::FRAME_MIN_LEN;
 
 use crate::counter::DropReason;
 
@@ -36,6 +37,17 @@ pub enum Verdict {
         /// Why.
         reason: DropReason,
     },
+}
+
+/// What a packet-in carries of a frame: all of it. A frame that popped tags have made shorter than
+/// Ethernet allows is filled up, as it is when it leaves by a port (IEEE 802.3, clause 3.2.8); one
+/// that arrived shorter stays as it is.
+pub(crate) fn packet_in_data(frame: &PacketBuf, arrived_len: usize) -> Vec<u8> {
+    let mut data = frame.bytes().to_vec();
+    if arrived_len >= FRAME_MIN_LEN {
+        data.resize(data.len().max(FRAME_MIN_LEN), 0);
+    }
+    data
 }
 
 /// Collects verdicts, in the order in which they are given.

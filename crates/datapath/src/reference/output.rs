@@ -12,6 +12,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::verdict::Verdict;
+use crate::verdict::packet_in_data;
 use crate::vlans::{PortVlans, tag_of};
 
 impl Walk<'_> {
@@ -141,14 +142,15 @@ impl Walk<'_> {
         }
         self.note(|| format!("to the controller: {}", reason.text()));
         self.effect(Effect::Count(Counter::PacketIns));
+        let data = packet_in_data(&packet.frame, packet.arrived_len);
         let message = PacketIn {
             buffer_id: None,
-            total_len: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
+            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
             reason,
             table_id: origin.table_id,
             cookie: origin.cookie,
             matching: context(packet),
-            data: packet.frame.bytes().to_vec(),
+            data,
         };
         self.give(Verdict::PacketIn { message, max_len });
     }

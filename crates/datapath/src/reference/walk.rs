@@ -33,11 +33,14 @@ pub(super) struct Packet {
     pub(super) frame: PacketBuf,
     pub(super) meta: Meta,
     pub(super) queue: Option<QueueId>,
+    /// Its length when it came.
+    pub(super) arrived_len: usize,
 }
 
 impl Packet {
     pub(super) fn new(frame: PacketBuf, in_port: PortNo) -> Self {
-        Self { frame, meta: Meta::port(in_port), queue: None }
+        let arrived_len = frame.len();
+        Self { frame, meta: Meta::port(in_port), queue: None, arrived_len }
     }
 
     pub(super) fn key(&self) -> FlowKey {

@@ -12,6 +12,9 @@ pub const ADDRESSES_LEN: usize = 12;
 pub const ETHER_TYPE: usize = 12;
 /// Bytes of the header without tags.
 pub const HEADER_LEN: usize = 14;
+/// Bytes of the shortest frame, without FCS (IEEE 802.3, clause 3.2.8). Hardware fills up what is
+/// shorter; virtual devices hand on what they are given.
+pub const FRAME_MIN_LEN: usize = 60;
 /// Numbers below this one are an 802.3 length, not an EtherType.
 pub const ETHER_TYPE_MIN: u16 = 0x0600;
 /// What OpenFlow calls the EtherType of a frame that has none (`OFP_DL_TYPE_NOT_ETH_TYPE`).

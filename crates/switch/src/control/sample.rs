@@ -9,10 +9,8 @@ use openflow::field::{Place, VID_PRESENT};
 use openflow::{Field, MacAddr, Match};
 use packet::PacketBuf;
 use packet::build::{Arp, Frame, Ipv4, Ipv6, Tcp};
+use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::rewrite::set_field;
-
-/// Shortest frame without FCS.
-const FRAME_MIN: usize = 60;
 
 /// Addresses where the match names none.
 const DST: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -24,7 +22,7 @@ const TRANSPORT_DST: u16 = 9;
 
 /// A frame that meets `matching`.
 pub(super) fn frame_of(matching: &Match) -> Result<Vec<u8>, String> {
-    let mut frame = PacketBuf::from_slice(&layers(matching).fill_to(FRAME_MIN).build());
+    let mut frame = PacketBuf::from_slice(&layers(matching).fill_to(FRAME_MIN_LEN).build());
     for held in matching.fields() {
         let row = held.field.row();
         if held.field == Field::InPort {

@@ -11,6 +11,7 @@ use datapath::fast::Sink;
 use datapath::{DropReason, Nanos};
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};
+use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::{Batch, PacketBuf};
 
 use super::handoff::{Handed, Handoff};
@@ -19,10 +20,6 @@ use super::wire::{partner, readdress};
 use super::{Inbox, Slot, Waiting};
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
-
-/// The shortest frame of Ethernet, without FCS (IEEE 802.3, clause 3.2.8). Hardware pads what is
-/// shorter; virtual devices hand on what they are given.
-const FRAME_MIN: usize = 60;
 
 /// Numbers below this are found by one look into a table.
 const DENSE: usize = 1 << 16;
@@ -324,7 +321,7 @@ impl Sink for Exit<'_> {
     /// Queues a frame. One that a pop made too short for a wire is padded.
     fn output(&mut self, port: PortNo, queue: Option<QueueId>, mut frame: PacketBuf) {
         let Some(place) = self.place(port) else { return self.done(frame) };
-        frame.pad_to(FRAME_MIN);
+        frame.pad_to(FRAME_MIN_LEN);
         if place.worker == self.ports.me {
             self.ports.queue(place.index, queue, frame);
         } else if let Some(handed) = self.ports.handed.get_mut(place.worker) {
@@ -335,8 +332,8 @@ impl Sink for Exit<'_> {
     fn output_all(&mut self, port: PortNo, queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
         let Some(place) = self.place(port) else { return self.done_all(frames) };
         // Their lengths stand in the cache; nothing else of the frames is looked at.
-        for frame in frames.iter_mut().filter(|frame| frame.len() < FRAME_MIN) {
-            frame.pad_to(FRAME_MIN);
+        for frame in frames.iter_mut().filter(|frame| frame.len() < FRAME_MIN_LEN) {
+            frame.pad_to(FRAME_MIN_LEN);
         }
         if place.worker == self.ports.me {
             self.ports.queue_all(place.index, queue, frames);

@@ -10,11 +10,13 @@ use packet::{Meta, PacketBuf, extract};
 
 use super::Sink;
 use super::replica::Replica;
+use super::walk::Packet;
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::macs::{Station, is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::time::Nanos;
+use crate::verdict::packet_in_data;
 use crate::vlans::{PortVlans, tag_of};
 
 /// The way out of one packet.
@@ -184,23 +186,23 @@ impl<'a, S: Sink> Emit<'a, S> {
     /// Sends the packet to the controller, as it is now (clause 7.4.1).
     pub(super) fn packet_in(
         &mut self,
-        frame: &PacketBuf,
-        meta: &Meta,
+        packet: &Packet,
         reason: PacketInReason,
         origin: Origin,
         max_len: u16,
     ) {
-        let in_port = self.replica.ports.get(meta.in_port);
+        let in_port = self.replica.ports.get(packet.meta.in_port);
         if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
             return self.drop(DropReason::NoPacketIn);
         }
-        self.give_packet_in(frame, context(meta), reason, origin, max_len);
+        let data = packet_in_data(&packet.frame, packet.arrived_len);
+        self.give_packet_in(data, context(&packet.meta), reason, origin, max_len);
     }
 
     /// Sends the packet to the controller, where nothing forbids that.
     pub(super) fn give_packet_in(
         &mut self,
-        frame: &PacketBuf,
+        data: Vec<u8>,
         matching: Match,
         reason: PacketInReason,
         origin: Origin,
@@ -210,12 +212,12 @@ impl<'a, S: Sink> Emit<'a, S> {
         self.replica.count(Counter::PacketIns, 1);
         let message = PacketIn {
             buffer_id: None,
-            total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
             reason,
             table_id: origin.table_id,
             cookie: origin.cookie,
             matching,
-            data: frame.bytes().to_vec(),
+            data,
         };
         self.sink.packet_in(message, max_len);
     }

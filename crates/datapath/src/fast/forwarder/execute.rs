@@ -21,6 +21,7 @@ use super::walk::{Changed, Walk, change, remark};
 use super::{Forwarder, Sink};
 use crate::counter::{Counter, DropReason};
 use crate::time::Nanos;
+use crate::verdict::packet_in_data;
 
 /// Frames that were collected for one end.
 #[derive(Debug)]
@@ -319,9 +320,9 @@ fn pass_meter(
     true
 }
 
-fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, packet: &PacketBuf, message: &Message) {
+fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, data: Vec<u8>, message: &Message) {
     let Message { matching, reason, max_len, .. } = message;
-    emit.give_packet_in(packet, matching.clone(), *reason, message.origin(), *max_len);
+    emit.give_packet_in(data, matching.clone(), *reason, message.origin(), *max_len);
 }
 
 /// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
@@ -372,7 +373,9 @@ fn run_general(
                 let copy = emit.copy(&packet);
                 emit.hand_over(copy, *port, *queue);
             }
-            Act::ToController(message) => hand_up(&mut emit, &packet, message),
+            Act::ToController(message) => {
+                hand_up(&mut emit, packet_in_data(&packet, bytes as usize), message);
+            }
             Act::Drop(reason) => emit.drop(*reason),
             Act::Refused(port, reason) => emit.refuse(*port, *reason),
             Act::Normal(queue) => emit.normal(&packet, in_port, *queue),

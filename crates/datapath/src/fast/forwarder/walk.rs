@@ -38,11 +38,14 @@ pub(super) struct Packet {
     pub(super) frame: PacketBuf,
     pub(super) meta: Meta,
     pub(super) queue: Option<QueueId>,
+    /// Its length when it came.
+    pub(super) arrived_len: usize,
 }
 
 impl Packet {
     pub(super) fn new(frame: PacketBuf, in_port: PortNo) -> Self {
-        Self { frame, meta: Meta::port(in_port), queue: None }
+        let arrived_len = frame.len();
+        Self { frame, meta: Meta::port(in_port), queue: None, arrived_len }
     }
 
     pub(super) fn key(&self) -> FlowKey {
@@ -220,7 +223,7 @@ impl<'a, S: Sink> Walk<'a, S> {
             Miss::Controller => {
                 let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
                 let (reason, max_len) = (PacketInReason::NoMatch, settings.miss_send_len);
-                self.emit.packet_in(&packet.frame, &packet.meta, reason, origin, max_len);
+                self.emit.packet_in(packet, reason, origin, max_len);
             }
         }
     }
@@ -270,7 +273,7 @@ impl<'a, S: Sink> Walk<'a, S> {
         let settings = self.emit.replica.settings;
         if settings.invalid_ttl_to_controller {
             let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
-            self.emit.packet_in(&packet.frame, &packet.meta, reason, origin, max_len);
+            self.emit.packet_in(packet, reason, origin, max_len);
         } else {
             self.emit.drop(DropReason::InvalidTtl);
         }
@@ -294,7 +297,7 @@ impl<'a, S: Sink> Walk<'a, S> {
             PortNo::TABLE => self.table(packet),
             PortNo::CONTROLLER => {
                 let reason = reason_of(origin);
-                self.emit.packet_in(frame, &packet.meta, reason, origin, max_len);
+                self.emit.packet_in(packet, reason, origin, max_len);
             }
             _ if port == in_port => self.emit.drop(DropReason::ToIngress),
             _ => self.emit.send(frame, port, queue),
@@ -341,7 +344,8 @@ impl<'a, S: Sink> Walk<'a, S> {
             self.copies += 1;
             replica.count_bucket(id, index, 1, bytes);
             let frame = self.emit.copy(&packet.frame);
-            let mut copy = Packet { frame, meta: packet.meta, queue: packet.queue };
+            let Packet { meta, queue, arrived_len, .. } = *packet;
+            let mut copy = Packet { frame, meta, queue, arrived_len };
             let set = ActionSet::of(&bucket.actions);
             self.chained += 1;
             // What becomes of the copy behind its bucket concerns nobody any more.
