@@ -14,6 +14,7 @@ mod figures;
 mod gather;
 mod live;
 mod memo;
+mod met;
 mod missed;
 mod packet_out;
 mod path;

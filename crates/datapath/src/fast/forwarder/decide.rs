@@ -9,6 +9,7 @@ use openflow::PortNo;
 use packet::{FlowKey, Layout, Meta, PacketBuf, Shape, WORDS, extract};
 
 use super::cache::{Evicted, tick};
+use super::met::Met;
 use super::missed::{Open, ends};
 use super::path::{PathId, Step, Steps};
 use super::program::{Program, ProgramId};
@@ -45,6 +46,11 @@ pub(super) struct Scratch {
     pub(super) found: [Option<EntryId>; BURST],
     /// Open packets that wait for each table.
     pub(super) waiting: Vec<u64>,
+    /// What the open packets met, and their lengths in bytes.
+    pub(super) met: Met,
+    pub(super) lens: [u32; BURST],
+    /// What one of them met.
+    pub(super) steps: Vec<Step>,
 }
 
 impl Scratch {
@@ -56,7 +62,15 @@ impl Scratch {
             keys: Vec::new(),
             found: [None; BURST],
             waiting: vec![0; 256],
+            met: Met::default(),
+            lens: [0; BURST],
+            steps: Vec::new(),
         }
+    }
+
+    /// Lists what one of the open packets met.
+    pub(super) fn take_steps(&mut self, index: usize) {
+        self.met.steps(index, &mut self.steps);
     }
 }
 
@@ -233,22 +247,22 @@ impl Forwarder {
         decided
     }
 
-    /// Finds or records the program of an open packet, puts it into the cache and counts it.
+    /// Finds or records the program of an open packet and puts it into the cache; with that,
+    /// whether the packet is counted, or will be when it goes step by step.
     pub(super) fn conclude(
         &mut self,
         index: usize,
         frame: &PacketBuf,
         in_port: PortNo,
         now: Nanos,
-    ) -> Decided {
-        if self.scratch.open[index].is_single || self.may_end_before_idle(index) {
-            return Decided::WALK;
+    ) -> (Decided, bool) {
+        const WALK: (Decided, bool) = (Decided::WALK, true);
+        if self.scratch.open[index].is_single {
+            return WALK;
         }
         let at = self.scratch.open[index].at;
         let shape = self.scratch.shapes[at];
-        let Some(program) = self.program(index, frame, shape, in_port) else {
-            return Decided::WALK;
-        };
+        let Some(program) = self.program(index, frame, shape, in_port) else { return WALK };
         let digest = self.scratch.digests[at];
         let level = if shape.is_rare() || !self.caches.exact {
             if self.caches.flow { Some(Level::Flow) } else { None }
@@ -258,26 +272,31 @@ impl Forwarder {
         let fits = self.programs.fits(program, frame.bytes());
         let Open { until, is_timed, .. } = self.scratch.open[index];
         if fits && until != u64::MAX {
-            for id in self.scratch.open[index].steps.iter().filter_map(|step| step.entry) {
+            self.scratch.take_steps(index);
+            for id in self.scratch.steps.iter().filter_map(|step| step.entry) {
                 if let Some(entry) = self.replica.entry(id) {
                     self.replica.touch(id, entry.life, now);
                 }
             }
         }
         let Some(level) = level else {
-            // Only a meter needs to know the path of a packet whose counts stand in no line.
-            let metered = self.programs.get(program).is_some_and(Program::has_meter);
+            // Only a meter needs to know the path of a packet whose counts stand in no line. Its
+            // steps stay readable until the batch is over.
+            let metered = fits && self.programs.get(program).is_some_and(Program::has_meter);
             let path = if metered { self.take_path(index, is_timed) } else { None };
-            return self.count_steps(index, path, fits, program, frame);
+            path.inspect(|path| self.paths.give(*path));
+            let path = path.unwrap_or(PathId::NONE);
+            return if fits { (Decided { program, path }, false) } else { WALK };
         };
-        let Some(path) = self.take_path(index, is_timed) else { return Decided::WALK };
+        let Some(path) = self.take_path(index, is_timed) else { return WALK };
         let versions = match level {
             Level::Exact => self.versions.of_frame(shape, frame.bytes()),
             Level::Flow => self.key_versions(frame, in_port),
         };
         let Some(place) = self.place(digest, path, now) else {
             self.figures.refused += 1;
-            return self.count_steps(index, Some(path), fits, program, frame);
+            self.paths.give(path);
+            return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let mut line = self.cache.line(place);
         line.decide(program, path);
@@ -286,14 +305,15 @@ impl Forwarder {
         line.set_until(until);
         line.use_at(tick(now));
         if !fits {
-            return Decided::WALK;
+            return WALK;
         }
         self.cache.count(place, 1, frame.len() as u64);
-        Decided { program, path }
+        (Decided { program, path }, true)
     }
 
     fn take_path(&mut self, index: usize, is_timed: bool) -> Option<PathId> {
-        self.paths.take(&self.scratch.open[index].steps, is_timed)
+        self.scratch.take_steps(index);
+        self.paths.take(&self.scratch.steps, is_timed)
     }
 
     fn key_versions(&self, frame: &PacketBuf, in_port: PortNo) -> u32 {
@@ -341,29 +361,6 @@ impl Forwarder {
             self.paths.give(evicted.path);
         }
         Some(index)
-    }
-
-    /// Counts an open packet at its entries, as no line does.
-    fn count_steps(
-        &mut self,
-        index: usize,
-        path: Option<PathId>,
-        fits: bool,
-        program: ProgramId,
-        frame: &PacketBuf,
-    ) -> Decided {
-        if let Some(path) = path {
-            // Its steps stay readable until the batch is over.
-            self.paths.give(path);
-        }
-        if !fits {
-            return Decided::WALK;
-        }
-        let path = path.unwrap_or(PathId::NONE);
-        for step in &self.scratch.open[index].steps {
-            count_step(&self.replica, *step, 1, frame.len() as u64);
-        }
-        Decided { program, path }
     }
 }
 

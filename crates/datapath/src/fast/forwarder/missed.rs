@@ -10,12 +10,13 @@ use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 use super::Forwarder;
 use super::decide::{Decided, Scratch};
 use super::memo::Facts;
-use super::path::Step;
+use super::met::{Met, NONE, bits};
 use super::program::ProgramId;
 use super::record::{Recorder, hides_what_it_shows};
-use super::replica::{Entry, Kind, Replica};
+use super::replica::{Brief, Entry, Kind, Replica};
 use super::walk::{Changed, change, refusal};
 use crate::fast::classifier::BURST;
+use crate::fast::op::EntryId;
 use crate::time::Nanos;
 
 /// A packet that the tables decide about.
@@ -26,7 +27,6 @@ pub(super) struct Open {
     pub(super) meta: Meta,
     /// The frame with the changes of actions that were applied, once there were any.
     pub(super) changed: Option<PacketBuf>,
-    pub(super) steps: Vec<Step>,
     /// How much longer that is than the frame, in bytes.
     pub(super) longer: i32,
     /// Whether the result holds for this packet only.
@@ -36,6 +36,8 @@ pub(super) struct Open {
     /// Whether some entry has an idle timeout, and when the first of them is over.
     pub(super) is_timed: bool,
     pub(super) until: u64,
+    /// Whether an entry with a meter was met.
+    is_metered: bool,
 }
 
 impl Forwarder {
@@ -63,17 +65,24 @@ impl Forwarder {
                 out[at] = decided;
                 continue;
             }
-            self.open(opened, at, key, in_port);
+            let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+            self.open(opened, (at, len), key, in_port);
             opened += 1;
         }
         self.look_up(frames, opened, now);
+        let mut counted = 0;
         for index in 0..opened {
             let at = self.scratch.open[index].at;
-            out[at] = self.conclude(index, &frames[at], in_port, now);
+            let (decided, is_counted) = self.conclude(index, &frames[at], in_port, now);
+            out[at] = decided;
+            counted |= u64::from(!is_counted) << index;
+        }
+        if counted != 0 {
+            self.scratch.met.count(&self.replica, counted, &self.scratch.lens);
         }
     }
 
-    fn open(&mut self, index: usize, at: usize, key: FlowKey, in_port: PortNo) {
+    fn open(&mut self, index: usize, (at, len): (usize, u32), key: FlowKey, in_port: PortNo) {
         let scratch = &mut self.scratch;
         if scratch.open.len() <= index {
             scratch.open.push(Open::default());
@@ -81,10 +90,11 @@ impl Forwarder {
         }
         let open = &mut scratch.open[index];
         open.at = at;
+        scratch.lens[index] = len;
         open.meta = Meta::port(in_port);
         open.changed = None;
         open.longer = 0;
-        open.steps.clear();
+        open.is_metered = false;
         open.is_single = false;
         open.facts.begin(in_port, scratch.shapes[at]);
         open.is_timed = false;
@@ -94,58 +104,28 @@ impl Forwarder {
 
     /// Takes the open packets through the tables, all of them through one table before the next.
     fn look_up(&mut self, frames: &[PacketBuf], opened: usize, now: Nanos) {
+        let Scratch { open, keys, found, waiting, shapes, met, .. } = &mut self.scratch;
+        met.clear();
         if opened == 0 {
             return;
         }
-        let Scratch { open, keys, found, waiting, shapes, .. } = &mut self.scratch;
+        let (open, keys) = (&mut open[..opened], &mut keys[..opened]);
+        waiting[0] = u64::MAX >> (BURST - opened);
         let replica = &self.replica;
-        let counts_at_once = !self.caches.exact && !self.caches.flow;
-        let mut last = 0;
-        waiting[0] = if opened < BURST { (1 << opened) - 1 } else { u64::MAX };
+        let mut pass =
+            Pass { replica, frames, shapes, now, open, keys, waiting, longer: 0, last: 0 };
         let mut number = 0_u8;
         loop {
-            let among = std::mem::take(&mut waiting[usize::from(number)]);
+            let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
             if let Some(table) = replica.tables().get(usize::from(number)).filter(|_| among != 0) {
-                let table_id = TableId(number);
-                table.lookup_among(&keys[..opened], among, found);
-                // Entries lie as randomly as the packets are: all are asked for before one is
-                // read. Of a lookup in 100,000 entries half of the time was waiting here.
-                for index in (0..opened).filter(|index| among >> index & 1 != 0) {
-                    if let Some(id) = found[index] {
-                        replica.prefetch(id, counts_at_once);
-                    }
-                }
-                for index in (0..opened).filter(|index| among >> index & 1 != 0) {
-                    let open = &mut open[index];
-                    let key = &mut keys[index];
-                    let met = found[index].and_then(|id| replica.alive(table_id, key, id, now));
-                    let entry = met.map(|(id, _)| id);
-                    open.steps.push(Step { table: table_id, entry, longer: open.longer });
-                    let Some((_, entry)) = met else {
-                        open.facts.missed(table_id);
-                        continue;
-                    };
-                    open.meet(entry, now);
-                    let Some(next) = entry.kind.next else { continue };
-                    open.pass(&entry.kind, key, &frames[open.at], shapes[open.at], replica);
-                    waiting[usize::from(next.0)] |= 1 << index;
-                    last = last.max(next.0);
-                }
+                table.lookup_among(pass.keys, among, found);
+                pass.table(met, TableId(number), among, found);
             }
-            if number >= last {
+            if number >= pass.last {
                 break;
             }
             number += 1;
         }
-    }
-
-    /// Whether a meter may end the packet's way before an entry with an idle timeout: that entry is
-    /// told of its use when the packet is decided about, which cannot be taken back.
-    pub(super) fn may_end_before_idle(&self, index: usize) -> bool {
-        let steps = self.scratch.open[index].steps.iter();
-        let mut entries = steps.filter_map(|step| self.replica.entry(step.entry?));
-        let metered = entries.find(|entry| entry.kind.meter.is_some());
-        metered.is_some() && entries.any(|entry| entry.life.idle_timeout_s != 0)
     }
 
     /// The program of an open packet; none when it goes step by step.
@@ -156,13 +136,14 @@ impl Forwarder {
         shape: Shape,
         in_port: PortNo,
     ) -> Option<ProgramId> {
-        let open = &self.scratch.open[index];
-        if let Some(program) = self.memo.get(&open.facts) {
+        if let Some(program) = self.memo.get(&self.scratch.open[index].facts) {
             return Some(program);
         }
+        self.scratch.take_steps(index);
+        let steps = &self.scratch.steps;
         let entries: Vec<&Entry> =
-            open.steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
-        let miss = open.steps.last().filter(|step| step.entry.is_none()).map(|step| step.table);
+            steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
+        let miss = steps.last().filter(|step| step.entry.is_none()).map(|step| step.table);
         let copy = PacketBuf::from_slice(frame.bytes());
         let recorded = Recorder::new(&self.replica, shape, copy, in_port).record(&entries, miss)?;
         self.figures.recorded += 1;
@@ -174,20 +155,123 @@ impl Forwarder {
     }
 }
 
-impl Open {
-    /// Notes what an entry means for the packet's program and for how long that holds.
-    #[inline]
-    fn meet(&mut self, entry: &Entry, now: Nanos) {
-        if !entry.kind.is_plain {
-            self.facts.met(entry.kind.id);
-            // A meter's act says how many entries were met before it.
-            if entry.kind.meter.is_some() {
-                self.facts.met(u32::try_from(self.steps.len()).unwrap_or(u32::MAX));
+/// The packets of a burst on their way through the tables.
+struct Pass<'a> {
+    replica: &'a Replica,
+    frames: &'a [PacketBuf],
+    shapes: &'a [Shape],
+    now: Nanos,
+    open: &'a mut [Open],
+    keys: &'a mut [FlowKey],
+    /// The packets that wait for each table, and the last table that some wait for.
+    waiting: &'a mut [u64],
+    last: u8,
+    /// The packets that actions made longer or shorter.
+    longer: u64,
+}
+
+impl Pass<'_> {
+    /// Takes packets on from one table, where each has found its entry.
+    fn table(
+        &mut self,
+        met: &mut Met,
+        table: TableId,
+        among: u64,
+        found: &[Option<EntryId>; BURST],
+    ) {
+        let row = met.row(table, among);
+        // What is to be known of entries lies as randomly as the packets are: all is asked for
+        // before anything is read.
+        for index in bits(among) {
+            row.ids[index] = found[index].map_or(NONE, |id| id.0);
+            self.replica.prefetch_brief(row.ids[index]);
+        }
+        for index in bits(among & self.longer) {
+            row.set_longer(index, self.open[index].longer);
+        }
+        let (mut next, mut going, mut others) = (0_u8, 0_u64, 0_u64);
+        for index in bits(among) {
+            match self.replica.brief(row.ids[index]) {
+                Brief::Goto(table) => {
+                    if table.0 != next {
+                        self.go(next, going);
+                        (next, going) = (table.0, 0);
+                    }
+                    going |= 1 << index;
+                }
+                Brief::Kind(_) => others |= 1 << index,
+                Brief::Look => {
+                    self.replica.prefetch(row.ids[index]);
+                    others |= 1 << index;
+                }
             }
         }
+        self.go(next, going);
+        for index in bits(others) {
+            if let Some(next) = self.meet(met, table, index) {
+                self.go(next.0, 1 << index);
+            }
+        }
+    }
+
+    #[inline]
+    fn go(&mut self, table: u8, packets: u64) {
+        self.waiting[usize::from(table)] |= packets;
+        self.last = self.last.max(table);
+    }
+
+    /// Does with one packet what an entry asks for that does more than lead on; the next table.
+    fn meet(&mut self, met: &mut Met, table: TableId, index: usize) -> Option<TableId> {
+        let tables = met.tables(index);
+        let id = met.last(index);
+        let open = &mut self.open[index];
+        let kind = if let Brief::Kind(kind) = self.replica.brief(*id) {
+            Some(kind)
+        } else {
+            let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
+            *id = alive.map_or(NONE, |(id, _)| id.0);
+            alive.map(|(_, entry)| {
+                open.live(entry, self.now);
+                &*entry.kind
+            })
+        };
+        let Some(kind) = kind else {
+            open.facts.missed(table);
+            return None;
+        };
+        open.meet(kind, tables);
+        let next = kind.next?;
+        let (frame, shape) = (&self.frames[open.at], self.shapes[open.at]);
+        open.pass(kind, &mut self.keys[index], frame, shape, self.replica);
+        if open.longer != 0 {
+            self.longer |= 1 << index;
+        }
+        Some(next)
+    }
+}
+
+impl Open {
+    /// Notes what an entry means for the packet's program; it is the entry of so many tables.
+    #[inline]
+    fn meet(&mut self, kind: &Kind, tables: usize) {
+        if !kind.is_plain {
+            self.facts.met(kind.id);
+            // A meter's act says how many entries were met before it.
+            if kind.meter.is_some() {
+                self.facts.met(u32::try_from(tables).unwrap_or(u32::MAX));
+                self.is_metered = true;
+            }
+        }
+    }
+
+    /// Notes for how long an entry lives.
+    fn live(&mut self, entry: &Entry, now: Nanos) {
         if entry.life.is_limited() {
             self.is_timed |= entry.life.idle_timeout_s != 0;
             self.until = self.until.min(ends(entry, now));
+            // A meter may end the packet's way before it comes here: this entry would be told of
+            // its use when the packet is decided about, which cannot be taken back.
+            self.is_single |= self.is_metered && entry.life.idle_timeout_s != 0;
         }
     }
 
