@@ -115,11 +115,12 @@ impl Drop for NoServices {
 }
 
 /// The virtual environment with os-ken: where the lab looks, below the cache folder of this run.
-fn venv(context: &Context) -> PathBuf {
+pub(super) fn venv(context: &Context) -> PathBuf {
     context.cache().join("weir").join(OS_KEN.replace("==", "-"))
 }
 
-fn has_os_ken(context: &Context) -> bool {
+/// Whether os-ken is installed there.
+pub(super) fn has_os_ken(context: &Context) -> bool {
     let python = venv(context).join("bin/python");
     shell::capture(context.command(python).args(["-c", "import os_ken"])).is_ok()
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::{Context, Tally, peers};
@@ -55,6 +55,89 @@ pub(super) fn mininet(context: &Context) -> Result<Tally> {
     let mut tally = compare(&results, "")?;
     tally.failed += u64::from(!ended_well && tally.failed == 0);
     Ok(tally)
+}
+
+/// Parts of the Ryu tester that run side by side: version, and the files it takes or leaves.
+const RYU_PARTS: &[(&str, &[&str])] = &[
+    ("10", &[]),
+    ("13", &["-x", "/(group|meter)/"]),
+    ("13", &["-k", "/group/"]),
+    ("13", &["-k", "/meter/.*_KBPS"]),
+    ("13", &["-k", "/meter/.*_PKTPS"]),
+];
+
+/// Cases of both versions in the packaged os-ken: a run of fewer is no whole run.
+const RYU_CASES: u64 = 192 + 991;
+
+/// `contrib/peers/ryu-tester`, whole, for OpenFlow 1.0 and 1.3. Its parts mostly wait, some of them
+/// half a minute a case, so they run side by side.
+pub(super) fn ryu(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !peers::installed("ovs-vswitchd") || !peers::has_os_ken(context) {
+        return Ok(Tally::left_out("Open vSwitch or os-ken is missing"));
+    }
+    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
+        let part = |number| scope.spawn(move || ryu_part(context, number));
+        let running: Vec<_> = (0..RYU_PARTS.len()).map(part).collect();
+        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join();
+        running.into_iter().map(|run| ended(run).unwrap_or_else(|_| bail!("panicked"))).collect()
+    });
+    let mut whole = Tally::default();
+    for tally in tallies {
+        let tally = tally?;
+        whole.passed += tally.passed;
+        whole.failed += tally.failed;
+    }
+    if whole.passed + whole.failed != RYU_CASES {
+        bail!("{} of {RYU_CASES} cases ran", whole.passed + whole.failed);
+    }
+    Ok(whole)
+}
+
+/// One part. A case measures in real time and a machine may stall, so a part with failures runs
+/// once more, and what fails in both has failed.
+fn ryu_part(context: &Context, number: usize) -> Result<Tally> {
+    let first = ryu_run(context, number, "")?;
+    let tally = compare(&first, "")?;
+    if tally.failed == 0 {
+        return Ok(tally);
+    }
+    let failed = |results: &str| -> Result<BTreeSet<String>> {
+        let lines = results.lines().map(serde_json::from_str::<Value>);
+        let lines: Vec<Value> = lines.collect::<Result<_, _>>().context("reading a result")?;
+        let names = lines.iter().filter(|line| line["result"].as_str() != Some("OK"));
+        Ok(names.filter_map(|line| line["id"].as_str()).map(str::to_owned).collect())
+    };
+    println!("ryu: part {number} had failures and runs once more");
+    let second = ryu_run(context, number, "-again")?;
+    let all = tally.passed + tally.failed;
+    let twice = failed(&first)?.intersection(&failed(&second)?).count() as u64;
+    let incomplete = second.lines().count() as u64 != all;
+    let failed = if incomplete { tally.failed } else { twice };
+    Ok(Tally { passed: all - failed, failed, ..tally })
+}
+
+/// Runs one part and gives its results.
+fn ryu_run(context: &Context, number: usize, suffix: &str) -> Result<String> {
+    let (version, files) = RYU_PARTS[number];
+    let out = context.target().join(format!("ryu/{number}{suffix}"));
+    let suite = context.root.join("contrib/peers/ryu-tester");
+    let results = out.join("results.jsonl");
+    // What an earlier run left says nothing about this one.
+    if results.exists() {
+        std::fs::remove_file(&results)?;
+    }
+    let mut command = context.command(suite.join("run.sh"));
+    command.arg("-o").arg(&out).args(["-v", version]).args(files);
+    command.arg("-V").arg(peers::venv(context));
+    command.arg(context.root.join("contrib/peers/weir-dut.sh"));
+    command.env("WEIR", context.target().join("release/weir"));
+    // Cases that fail are told by the results.
+    shell::watch(&mut command, |_| {})?;
+    std::fs::read_to_string(&results).with_context(|| format!("reading {}", results.display()))
 }
 
 /// Counts results; `expected` names the checks that may fail, one a line.
