@@ -54,7 +54,7 @@ fn a_killed_switch_does_not_block_the_next() {
     let mut child = started(dir.path());
     signal(&child, "KILL");
     child.wait().unwrap();
-    assert_eq!(ctl(dir.path(), &["show"]).status.code(), Some(1));
+    assert_eq!(ctl(dir.path(), &["show"]).status.code(), Some(3));
     let mut child = started(dir.path());
     assert!(ctl(dir.path(), &["add-flow", "actions=drop"]).status.success());
     signal(&child, "TERM");

@@ -10,7 +10,9 @@ mod group;
 mod lex;
 mod matching;
 mod meter;
+mod notice;
 mod reply;
+mod spoken;
 mod value;
 
 pub use action::{format_actions, format_instructions, parse_actions, parse_instructions};
@@ -20,7 +22,9 @@ pub use flow::{
 pub use group::{format_group, parse_group_mod};
 pub use matching::{format_match, parse_match};
 pub use meter::{format_meter, parse_meter_mod};
-pub use reply::{format_port_desc, format_reply};
+pub use notice::format_packet_in;
+pub use reply::{format_port_desc, format_property, format_reply};
+pub use spoken::{actions_in, instructions_in};
 pub use value::{format_field, format_value, parse_number, parse_port, parse_value};
 
 use std::fmt;

@@ -25,6 +25,7 @@ pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
 pub(crate) use peer::Peer;
 pub(crate) use police::{Police, REASONS, place};
+pub(crate) use serve::serve_tool;
 pub(crate) use standalone::stand_alone;
 pub(crate) use state::Agent;
 pub(crate) use upkeep::keep_up;

@@ -292,20 +292,6 @@ impl Bridge {
         Some(all)
     }
 
-    /// Asks the worker that carries out packet-outs something. `None` when it has ended.
-    pub(crate) async fn ask_first<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&mut Worker) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (answer, answered) = oneshot::channel();
-        let ask = Command::Ask(Box::new(move |worker: &mut Worker| {
-            // Nobody waits any more where sending fails, and then nothing is lost.
-            let _ = answer.send(question(worker));
-        }));
-        self.links.first()?.inbox.send(&mut vec![ask]);
-        answered.await.ok()
-    }
-
     /// How the workers are doing. `None` when one has ended.
     pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
         self.ask(|worker| worker.state()).await

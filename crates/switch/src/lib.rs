@@ -11,9 +11,10 @@ mod bridge;
 pub mod config;
 pub mod control;
 pub mod counters;
+mod ctl;
 mod run;
 mod worker;
 
 pub use config::{SwitchArgs, parse_config};
-pub use control::{CtlArgs, ctl};
+pub use ctl::{CtlArgs, run as ctl};
 pub use run::{SwitchError, run, run_until};

@@ -3,6 +3,7 @@
 use super::flow::{format_count, format_duration, format_flow_removed, format_flow_stats};
 use super::group::format_group;
 use super::meter::format_meter;
+use super::notice::{format_async, format_port_status, format_queues};
 use crate::action::ActionKind;
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, Xid};
@@ -18,10 +19,7 @@ use crate::version::Version;
 /// no replies to a question about the switch.
 #[must_use]
 pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<String> {
-    let title = |name: &str| match version {
-        Version::V1_0 => format!("{name} (xid={:#x}):", xid.0),
-        Version::V1_3 => format!("{name} (OF1.3) (xid={:#x}):", xid.0),
-    };
+    let title = |name: &str| title(version, xid, name);
     Some(match message {
         Message::FeaturesReply(features) => {
             title("OFPT_FEATURES_REPLY") + " " + &format_features(version, features)
@@ -32,6 +30,13 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
         Message::FlowRemoved(gone) => {
             title("OFPT_FLOW_REMOVED") + " " + &format_flow_removed(version, gone)
         }
+        Message::PortStatus(status) => {
+            title("OFPT_PORT_STATUS") + &format_port_status(version, status)
+        }
+        Message::GetAsyncReply(config) => title("OFPT_GET_ASYNC_REPLY") + &format_async(config),
+        Message::QueueGetConfigReply(config) => {
+            title("OFPT_QUEUE_GET_CONFIG_REPLY") + &format_queues(config)
+        }
         Message::MultipartReply(reply) => {
             let name = reply_type(reply).text().replace("OFPMP_", "OFPST_");
             let name = if name == "OFPST_PORT_STATS" { "OFPST_PORT" } else { &name };
@@ -39,6 +44,14 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
         }
         _ => return None,
     })
+}
+
+/// A message's name with its version and transaction number.
+pub(super) fn title(version: Version, xid: Xid, name: &str) -> String {
+    match version {
+        Version::V1_0 => format!("{name} (xid={:#x}):", xid.0),
+        Version::V1_3 => format!("{name} (OF1.3) (xid={:#x}):", xid.0),
+    }
 }
 
 fn reply_type(reply: &MultipartReply) -> MultipartType {
@@ -451,7 +464,9 @@ fn format_table_features(table: &TableFeatures) -> String {
     out
 }
 
-fn format_property(property: &TableProperty) -> String {
+/// A property of a table as `ovs-ofctl dump-table-features` prints it: its name, and a list.
+#[must_use]
+pub fn format_property(property: &TableProperty) -> String {
     let actions = |list: &[TypeId<ActionKind>]| type_words(list, |kind| kind.row().text);
     match property {
         TableProperty::Instructions(on, list) => {

@@ -16,6 +16,10 @@ pub(crate) const DEFAULT: AsyncConfig = AsyncConfig {
     flow_removed: [0b1111, 0],
 };
 
+/// Nothing at all.
+pub(crate) const NOTHING: AsyncConfig =
+    AsyncConfig { packet_in: [0; 2], port_status: [0; 2], flow_removed: [0; 2] };
+
 /// Whether a controller of this role gets packet-ins of this reason.
 pub(crate) fn wants_packet_in(
     config: &AsyncConfig,

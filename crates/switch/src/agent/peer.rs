@@ -31,6 +31,8 @@ pub(crate) struct Peer {
     pub(crate) auxiliary_id: u8,
     /// Whether this is a controller that the switch connects to, as it is told to.
     pub(crate) is_contact: bool,
+    /// Whether it has come by the control socket: no controller.
+    pub(crate) is_tool: bool,
     /// What it shares with the other connections of its controller.
     pub(crate) standing: Rc<Standing>,
     mail: RefCell<Mail>,
@@ -113,12 +115,18 @@ impl Peer {
             version,
             auxiliary_id: 0,
             is_contact,
+            is_tool: false,
             standing: Rc::default(),
             mail: RefCell::default(),
             notify: Notify::new(),
             is_over: Cell::new(false),
             over: Notify::new(),
         }
+    }
+
+    /// A connection of the control socket.
+    pub(crate) fn tool(id: ConnectionId, name: String, version: Version) -> Self {
+        Self { is_tool: true, ..Self::main(id, name, version, false) }
     }
 
     /// An auxiliary connection beside `main`.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use channel::{DownReason, Endpoint, Event, Guest, Link, SendError, Stream};
 use openflow::message::{MultipartReply, MultipartRequest};
 use openflow::{Error, Message, Version, Xid};
+use tokio::net::UnixStream;
 
 use super::answers::Answers;
 use super::controllers::begin_auxiliaries;
@@ -47,6 +48,8 @@ pub(super) enum Part {
     Auxiliary(u8, Rc<Peer>),
     /// A controller has come by itself.
     Guest(Rc<Guest>),
+    /// Somebody of this machine by the control socket, who is no controller.
+    Tool,
 }
 
 /// A connection in service.
@@ -83,6 +86,8 @@ pub(super) async fn serve(
     let settings = match &part {
         Part::Main(_) | Part::Guest(_) => agent.settings(),
         Part::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
+        // Whatever controllers are offered.
+        Part::Tool => agent.settings().with_versions(Version::ALL),
     };
     let link = Link::new(stream, settings);
     let mut service = Service {
@@ -110,6 +115,13 @@ pub(super) async fn serve(
     (reason, was_up)
 }
 
+/// Serves OpenFlow on a connection of the control socket until it is over.
+pub(crate) async fn serve_tool(agent: Rc<Agent>, stream: UnixStream) {
+    let stream = Stream::Unix(stream);
+    let (reason, _) = serve(agent, stream, "control socket", Part::Tool).await;
+    tracing::debug!(%reason, "a connection of the control socket ended");
+}
+
 /// However a connection ends, also by its task being dropped, the agent forgets it.
 struct Membership {
     agent: Rc<Agent>,
@@ -125,7 +137,7 @@ impl Drop for Membership {
 impl Part {
     fn auxiliary_id(&self) -> u8 {
         match self {
-            Self::Main(_) | Self::Guest(_) => 0,
+            Self::Main(_) | Self::Guest(_) | Self::Tool => 0,
             Self::Auxiliary(id, _) => *id,
         }
     }
@@ -162,10 +174,7 @@ impl Service {
         let mut count = 0;
         while let Some(event) = self.link.connection().poll_event() {
             match event {
-                Event::Up { version } => {
-                    tracing::info!(controller = self.name, %version, "connected");
-                    self.join(version);
-                }
+                Event::Up { version } => self.join(version),
                 Event::Message { xid, message } => {
                     self.take_message(xid, message);
                     count += 1;
@@ -186,6 +195,12 @@ impl Service {
     /// The hello exchange is done.
     fn join(&mut self, version: Version) {
         let agent = Rc::clone(&self.agent);
+        match &self.part {
+            Part::Main(_) | Part::Auxiliary(..) | Part::Guest(_) => {
+                tracing::info!(controller = self.name, %version, "connected");
+            }
+            Part::Tool => {}
+        }
         let peer = match &self.part {
             Part::Main(endpoint) => {
                 let peer = agent.join(&self.name, version, true);
@@ -197,6 +212,7 @@ impl Service {
                 guest.up();
                 agent.join(&self.name, version, false)
             }
+            Part::Tool => agent.join_tool(&self.name, version),
         };
         self.peer = Some(Membership { agent, peer });
     }

@@ -73,6 +73,17 @@ impl Agent {
         self.add(Rc::new(peer))
     }
 
+    /// A connection of the control socket is up. In 1.3 it gets asynchronous messages only when it
+    /// asks for them; 1.0 has no message to ask by.
+    pub(crate) fn join_tool(&self, name: &str, version: Version) -> Rc<Peer> {
+        let peer = Peer::tool(self.fresh_id(), name.to_owned(), version);
+        match version {
+            Version::V1_0 => {}
+            Version::V1_3 => peer.standing.asynchronous.set(asynchronous::NOTHING),
+        }
+        self.add(Rc::new(peer))
+    }
+
     /// An auxiliary connection is up.
     pub(crate) fn join_auxiliary(&self, name: &str, auxiliary_id: u8, main: &Peer) -> Rc<Peer> {
         let peer = Peer::auxiliary(self.fresh_id(), name.to_owned(), auxiliary_id, main);
@@ -89,7 +100,9 @@ impl Agent {
 
     fn add(&self, peer: Rc<Peer>) -> Rc<Peer> {
         self.peers.borrow_mut().insert(peer.id, Rc::clone(&peer));
-        self.counters.bump(Counter::ChannelUp);
+        if !peer.is_tool {
+            self.counters.bump(Counter::ChannelUp);
+        }
         self.treat();
         self.contact_changed.notify_one();
         peer
@@ -99,7 +112,9 @@ impl Agent {
     pub(crate) fn leave(&self, peer: &Peer) {
         peer.end();
         self.peers.borrow_mut().remove(&peer.id);
-        self.counters.bump(Counter::ChannelDown);
+        if !peer.is_tool {
+            self.counters.bump(Counter::ChannelDown);
+        }
         self.treat();
         self.contact_changed.notify_one();
     }
@@ -126,7 +141,8 @@ impl Agent {
 
     /// The controllers for people.
     pub(crate) fn peer_infos(&self) -> Vec<PeerInfo> {
-        self.peers.borrow().values().map(|peer| peer.info()).collect()
+        let peers = self.peers.borrow();
+        peers.values().filter(|peer| !peer.is_tool).map(|peer| peer.info()).collect()
     }
 
     /// Carries out a role request (clause 6.3.5).

@@ -3,7 +3,7 @@
 use datapath::fast::{Caches, ForwarderFigures};
 use serde_json::{Value, json};
 
-use super::answer::{Record, Records, gone, no_tables, records_of};
+use super::answer::{Record, Records, gone, no_tables};
 use crate::agent::Agent;
 use crate::config;
 
@@ -19,11 +19,12 @@ pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, 
         .into_iter()
         .map(|state| state.forwarder.map(|(set, figures)| (state.index, set, figures)))
         .collect();
-    Ok(records_of(found.ok_or_else(no_tables)?, |(worker, set, figures)| {
+    let record = |(worker, set, figures): &(usize, Caches, ForwarderFigures)| {
         let mut value = value(*set, figures);
         value["worker"] = (*worker).into();
         Record { text: text(*worker, *set, figures), value }
-    }))
+    };
+    Ok(found.ok_or_else(no_tables)?.iter().map(record).collect())
 }
 
 fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {

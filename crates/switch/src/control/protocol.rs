@@ -49,14 +49,12 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_are_written() {
-        let request = Request {
-            json: true,
-            command: Command::ModFlows { flow: "ip,actions=drop".into(), strict: true },
-        };
+        let request =
+            Request { json: true, command: Command::Trace { in_port: 7, frame: "ip".into() } };
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
-        let short: Request = serde_json::from_str(r#"{"command":"dump-flows"}"#).unwrap();
-        assert_eq!(short.command, Command::DumpFlows { flow: None });
+        let short: Request = serde_json::from_str(r#"{"command":"caches"}"#).unwrap();
+        assert_eq!(short.command, Command::Caches { set: None });
         assert!(!short.json);
     }
 

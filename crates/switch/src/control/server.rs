@@ -13,8 +13,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::protocol::LINE_MAX;
-use super::{Line, Request, answer};
-use crate::agent::Agent;
+use super::{Command, Line, Request, answer};
+use crate::agent::{Agent, serve_tool};
 use crate::counters::Counter;
 
 /// Connections at once; further ones are closed.
@@ -45,22 +45,36 @@ pub(crate) async fn serve_control(agent: Rc<Agent>, listener: UnixListener) {
         open.set(open.get() + 1);
         let (agent, open) = (Rc::clone(&agent), Rc::clone(&open));
         tokio::task::spawn_local(async move {
-            if let Err(error) = serve(&agent, stream).await {
-                tracing::debug!(%error, "a control connection ended");
+            match serve(&agent, stream).await {
+                Ok(Ended::Closed) => {}
+                Ok(Ended::Openflow(stream)) => serve_tool(agent, stream).await,
+                Err(error) => tracing::debug!(%error, "a control connection ended"),
             }
             open.set(open.get() - 1);
         });
     }
 }
 
-async fn serve(agent: &Agent, stream: UnixStream) -> io::Result<()> {
+/// How the lines of a connection have ended.
+enum Ended {
+    /// There are no more.
+    Closed,
+    /// What follows is OpenFlow.
+    Openflow(UnixStream),
+}
+
+async fn serve(agent: &Agent, stream: UnixStream) -> io::Result<Ended> {
     let (read, write) = stream.into_split();
     let mut read = BufReader::new(read);
     let mut lines = Lines { write: BufWriter::new(write) };
     while let Some(line) = next_line(&mut read).await? {
         agent.counters.bump(Counter::Control);
+        let mut speaks_openflow = false;
         let outcome = match serde_json::from_slice::<Request>(&line) {
-            Ok(request) => answer::answer(agent, request, &mut lines).await?,
+            Ok(request) => {
+                speaks_openflow = request.command == Command::Openflow;
+                answer::answer(agent, request, &mut lines).await?
+            }
             Err(error) => Err(format!("not a request: {error}")),
         };
         let end = match outcome {
@@ -72,8 +86,21 @@ async fn serve(agent: &Agent, stream: UnixStream) -> io::Result<()> {
         };
         lines.send(&end).await?;
         lines.flush().await?;
+        if speaks_openflow {
+            return openflow(read, lines.write);
+        }
     }
-    Ok(())
+    Ok(Ended::Closed)
+}
+
+/// The stream again, of which nothing may have been read behind the request.
+fn openflow(read: BufReader<OwnedReadHalf>, write: BufWriter<OwnedWriteHalf>) -> io::Result<Ended> {
+    if !read.buffer().is_empty() {
+        let what = "bytes came before the answer to the request for OpenFlow";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    let stream = read.into_inner().reunite(write.into_inner()).map_err(io::Error::other)?;
+    Ok(Ended::Openflow(stream))
 }
 
 /// The next line without its end; `None` at the end of the stream.

@@ -3,25 +3,23 @@
 use std::fmt::Write;
 
 use openflow::PortNo;
-use openflow::text::{format_port_desc, parse_match};
+use openflow::text::parse_match;
 use packet::PacketBuf;
 use serde_json::{Value, json};
 
-use super::answer::{Record, VERSION, no_tables};
-use super::{sample, value};
+use super::answer::{Record, no_tables};
+use super::{hex, sample, unhex};
 use crate::agent::Agent;
 
-/// Who the switch is, its controllers and ports.
+/// How the switch was set up, its controllers, and what is to be known of its ports.
 pub(super) fn show(agent: &Agent) -> Record {
     let bridge = &agent.bridge;
-    let (identity, ports, notes) = (&bridge.identity, bridge.port_descs(), bridge.port_notes());
+    let notes = bridge.port_notes();
     let versions: Vec<&str> = agent.config.versions.iter().map(|version| version.name()).collect();
     let peers = agent.peer_infos();
     let mut text = format!(
-        "dpid:{} versions:{} n_tables:{} fail_mode:{} forward:{}",
-        identity.dpid,
+        "versions:{} fail_mode:{} forward:{}",
         versions.join(","),
-        agent.config.tables,
         agent.config.fail_mode.name(),
         agent.config.forward.name(),
     );
@@ -36,11 +34,8 @@ pub(super) fn show(agent: &Agent) -> Record {
             format!(" controller {}: {}, role {}", peer.name, peer.version, peer.role.text());
         push_line(&mut text, &line);
     }
-    for port in &ports {
-        push_line(&mut text, &format_port_desc(VERSION, port));
-        for note in notes.iter().filter(|(no, _)| *no == port.port_no).flat_map(|(_, n)| n) {
-            push_line(&mut text, &format!("     note: {note}"));
-        }
+    for (port, note) in notes.iter().flat_map(|(no, all)| all.iter().map(move |one| (no, one))) {
+        push_line(&mut text, &format!(" port {port}: {note}"));
     }
     let controllers: Vec<Value> = peers
         .iter()
@@ -52,17 +47,17 @@ pub(super) fn show(agent: &Agent) -> Record {
             })
         })
         .collect();
+    let notes: Vec<Value> =
+        notes.iter().map(|(port, notes)| json!({ "port_no": port.0, "notes": notes })).collect();
     let value = json!({
-        "dpid": identity.dpid.to_string(),
         "versions": versions,
-        "n_tables": agent.config.tables,
         "fail_mode": agent.config.fail_mode.name(),
         "forward": agent.config.forward.name(),
-        "sw_desc": identity.desc.sw_desc,
+        "sw_desc": bridge.identity.desc.sw_desc,
         "configured_controllers":
             agent.config.controllers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "controllers": controllers,
-        "ports": ports.iter().map(value::port_desc).collect::<Vec<_>>(),
+        "port_notes": notes,
     });
     Record { text, value }
 }
@@ -116,7 +111,7 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
 }
 
 /// Every counter by name.
-pub(super) async fn counters(agent: &Agent) -> Result<Vec<(String, u64)>, String> {
+pub(super) async fn counters(agent: &Agent) -> Vec<(String, u64)> {
     agent.bridge.fold().await;
     let counted = agent.bridge.with_control(|control| control.counters()).unwrap_or_default();
     let own = agent.counters.all().map(|(name, value)| (name.to_owned(), value));
@@ -126,49 +121,10 @@ pub(super) async fn counters(agent: &Agent) -> Result<Vec<(String, u64)>, String
     let drops = datapath::DropReason::ALL
         .iter()
         .map(|reason| (format!("drop_{}", reason.name()), counted.drops(*reason)));
-    Ok(own.chain(whole).chain(drops).collect())
+    own.chain(whole).chain(drops).collect()
 }
 
 /// One counter's record.
 pub(super) fn counter((name, value): &(String, u64)) -> Record {
     Record { text: format!("{name} {value}"), value: json!({ "name": name, "value": value }) }
-}
-
-pub(super) fn unhex(text: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = text
-        .bytes()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .map(|byte| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-        .collect::<Option<_>>()
-        .ok_or("the frame must be hex digits")?;
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err("the frame has half a byte at its end".to_owned());
-    }
-    if pairs.len() > packet::FRAME_CAPACITY {
-        return Err(format!("the frame is longer than {} bytes", packet::FRAME_CAPACITY));
-    }
-    Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{hex, unhex};
-
-    #[test]
-    fn hex_reads_back() {
-        assert_eq!(unhex("00ff 1a2B\n").unwrap(), [0, 255, 0x1a, 0x2b]);
-        assert_eq!(hex(&[0, 255]), "00ff");
-        for bad in ["0", "0g", "\u{e9}\u{e9}"] {
-            assert!(unhex(bad).is_err());
-        }
-        assert!(unhex(&"00".repeat(packet::FRAME_CAPACITY + 1)).is_err());
-    }
 }

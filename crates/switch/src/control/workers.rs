@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{Record, Records, gone, records_of};
+use super::answer::{Record, Records, gone};
 use super::caches;
 use crate::agent::Agent;
 use crate::worker::{PortPlace, Reading, WorkerState};
@@ -13,7 +13,7 @@ use crate::worker::{PortPlace, Reading, WorkerState};
 pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
     let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
     let (forward, poll) = (agent.config.forward.name(), agent.config.poll.name());
-    Ok(records_of(states, move |state| record(state, forward, poll)))
+    Ok(states.iter().map(|state| record(state, forward, poll)).collect())
 }
 
 fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {

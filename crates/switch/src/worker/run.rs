@@ -8,8 +8,7 @@ use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder};
 use netdev::PortCounters;
 use netdev::sys::event::wait;
-use openflow::message::PacketOut;
-use openflow::{Error, PortNo};
+use openflow::PortNo;
 
 use super::figures::{Figures, PortPlace, Timer, WorkerState};
 use super::ports::Exit;
@@ -132,22 +131,6 @@ impl Worker {
             Forwarding::Tables(forwarder) => forwarder.set_caches(caches),
             Forwarding::Wire(_) => {}
         }
-    }
-
-    /// Carries out a packet-out.
-    ///
-    /// # Errors
-    /// The protocol's.
-    pub(crate) fn packet_out(&mut self, packet_out: &PacketOut) -> Result<(), Error> {
-        let time = self.clock.now();
-        let Forwarding::Tables(forwarder) = &mut self.forwarding else {
-            return Err(Error::BadRequestBadType);
-        };
-        let mut exit = Exit { ports: &mut self.ports, up: &mut self.up };
-        forwarder.packet_out(packet_out, time, &mut exit)?;
-        self.counters.bump(Counter::PacketOut);
-        self.figures.sent.add(self.ports.flush() as u64);
-        Ok(())
     }
 
     /// What its ports' devices have counted, and the frames that found no room at them.

@@ -152,7 +152,7 @@ fn a_standalone_switch_forwards_until_its_controller_comes_and_again_when_it_has
     let mut controller = Controller::greet(silent, Version::V1_3);
     controller.barrier();
     until("the controller's tables are empty", || {
-        let (_, out, _) = switch.ctl(&["dump-flows"]);
+        let (_, out, _) = switch.ctl(&["dump-flows", "--json"]);
         out.is_empty().then_some(())
     });
     controller.send(&add_flow(0, Match::any(), vec![Action::output(PortNo::IN_PORT)]));
@@ -165,11 +165,11 @@ fn a_standalone_switch_forwards_until_its_controller_comes_and_again_when_it_has
     drop(controller);
     drop(waiting);
     until("it forwards by itself again", || forwards(&mut a, &mut b, 3).then_some(()));
-    let (_, out, _) = switch.ctl(&["dump-flows"]);
+    let (_, out, _) = switch.ctl(&["dump-flows", "--json"]);
     assert!(out.lines().count() == 1 && out.contains("NORMAL"), "{out}");
     // A controller that comes by itself may look and does not end it.
     switch.assert_serves();
-    assert!(switch.ctl(&["dump-flows"]).1.contains("NORMAL"));
+    assert!(switch.ctl(&["dump-flows", "--json"]).1.contains("NORMAL"));
     switch.stop();
 }
 
@@ -183,6 +183,6 @@ fn a_secure_switch_keeps_its_entries_and_forwards_nothing_else() {
     drop(controller);
     drop(waiting);
     until("it has failed to come back", || (switch.counter("channel_failed") >= 3).then_some(()));
-    let (_, out, _) = switch.ctl(&["dump-flows"]);
-    assert!(out.lines().count() == 1 && out.contains("priority=5"), "{out}");
+    let (_, out, _) = switch.ctl(&["dump-flows", "--json"]);
+    assert!(out.lines().count() == 1 && out.contains("\"priority\":5"), "{out}");
 }

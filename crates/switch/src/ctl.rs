@@ -1,0 +1,31 @@
+//! `weir ctl`: asks one switch something, or has it do something, over OpenFlow.
+//!
+//! What `dpctl` and `ovs-ofctl` do, under their names. A command is a type with its arguments and
+//! help, in the file of its family, and a row in [`commands`]. It speaks OpenFlow with any switch,
+//! and with ours over the control socket; the commands of Weir's own (`trace`, `workers`, ..) ask
+//! that socket directly.
+
+mod asking;
+mod commands;
+mod describe;
+mod echo;
+mod failure;
+mod flow_file;
+mod flow_sets;
+mod flows;
+mod groups;
+mod messages;
+mod meters;
+mod monitor;
+mod own;
+mod packet;
+mod ports;
+mod run;
+mod session;
+mod settings;
+mod socket;
+mod switch;
+mod tables;
+mod value;
+
+pub use run::{CtlArgs, run};

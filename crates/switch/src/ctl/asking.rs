@@ -1,0 +1,127 @@
+//! One run of a command: where its output goes, and the switch that it asks.
+//!
+//! A connection is made when the first message is sent, so that what is wrong with a text is told
+//! even where no switch is.
+
+use std::io::Write;
+
+use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
+use openflow::text::format_reply;
+use openflow::{Message, Version, Xid};
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::run::Place;
+use super::session::Session;
+use super::{switch, value};
+
+/// Where the output goes: texts, or a JSON value a line.
+pub(super) struct Out<'a> {
+    write: &'a mut dyn Write,
+    json: bool,
+}
+
+impl<'a> Out<'a> {
+    pub(super) fn new(write: &'a mut dyn Write, json: bool) -> Self {
+        Self { write, json }
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A record: as a text, which may be several lines, or as a value.
+    pub(super) fn record(
+        &mut self,
+        text: impl AsRef<str>,
+        value: impl FnOnce() -> Value,
+    ) -> Result<(), Failure> {
+        if self.json {
+            writeln!(self.write, "{}", value())?;
+        } else {
+            writeln!(self.write, "{}", text.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// A reply: its text, or its values.
+    pub(super) fn reply(
+        &mut self,
+        version: Version,
+        xid: Xid,
+        reply: &Message,
+    ) -> Result<(), Failure> {
+        if self.json {
+            for value in value::of_message(reply) {
+                writeln!(self.write, "{value}")?;
+            }
+        } else if let Some(text) = format_reply(version, xid, reply) {
+            writeln!(self.write, "{text}")?;
+        }
+        Ok(())
+    }
+
+    /// What was printed is to be seen.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.write.flush()?)
+    }
+}
+
+/// One run of a command.
+pub(super) struct Asking<'a> {
+    pub(super) place: &'a Place,
+    pub(super) out: Out<'a>,
+    session: Option<Session>,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(place: &'a Place, out: Out<'a>) -> Self {
+        Self { place, out, session: None }
+    }
+
+    /// The connection to the switch, and the output beside it.
+    pub(super) async fn connected(&mut self) -> Result<(&mut Session, &mut Out<'a>), Failure> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => switch::connect(self.place).await?,
+        };
+        Ok((self.session.insert(session), &mut self.out))
+    }
+
+    /// The connection to the switch.
+    pub(super) async fn session(&mut self) -> Result<&mut Session, Failure> {
+        Ok(self.connected().await?.0)
+    }
+
+    /// Asks, and prints the answer.
+    pub(super) async fn show(&mut self, request: &Message) -> Result<(), Failure> {
+        let (session, out) = self.connected().await?;
+        let (xid, reply) = session.ask(request).await?;
+        out.reply(session.version, xid, &reply)
+    }
+
+    /// Asks for a description or statistics, and prints the answer.
+    pub(super) async fn describe(&mut self, body: MultipartRequestBody) -> Result<(), Failure> {
+        self.show(&Message::MultipartRequest(MultipartRequest { more: false, body })).await
+    }
+
+    /// Asks for a description or statistics.
+    pub(super) async fn statistics(
+        &mut self,
+        body: MultipartRequestBody,
+    ) -> Result<MultipartReplyBody, Failure> {
+        self.session().await?.statistics(body).await
+    }
+
+    /// Has the switch carry out a message, and waits until it is done.
+    pub(super) async fn change(&mut self, message: Message) -> Result<(), Failure> {
+        self.session().await?.change(vec![message]).await
+    }
+
+    /// Closes the connection, if there is one.
+    pub(super) async fn end(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.end().await;
+        }
+    }
+}

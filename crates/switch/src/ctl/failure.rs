@@ -1,0 +1,62 @@
+//! Why a command did not do what it was asked to, and the exit code that says so.
+
+use std::io;
+use std::process::ExitCode;
+
+/// Why a command ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// What was asked is not understood or not possible; or the switch refuses it.
+    Refused(String),
+    /// What was compared differs; the output says how.
+    Differs,
+    /// There is no switch, or it has gone.
+    Unreached(String),
+    /// The time that `--timeout` gives is over.
+    TimedOut,
+    /// The reader of our output has gone: there is nobody to tell.
+    Pipe,
+}
+
+/// The exit codes, for the help.
+pub(super) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  refused by the switch, or not understood
+  2  wrong usage; of diff-flows: there are differences
+  3  no switch was reached, or it has gone
+  4  the time of --timeout is over";
+
+impl Failure {
+    pub(super) fn refused(why: impl Into<String>) -> Self {
+        Self::Refused(why.into())
+    }
+
+    /// What to say, if anything.
+    pub(super) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Refused(why) | Self::Unreached(why) => Some(why),
+            Self::TimedOut => Some("the time is over"),
+            Self::Differs | Self::Pipe => None,
+        }
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Refused(_) | Self::Pipe => 1,
+            Self::Differs => 2,
+            Self::Unreached(_) => 3,
+            Self::TimedOut => 4,
+        })
+    }
+}
+
+/// Failures of input and output are those of our own output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Pipe,
+            _ => Self::Refused(format!("writing the answer: {error}")),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Flow entries as lines of text, and their order.
+
+use std::cmp::Ordering;
+
+use clap::Args;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
+use openflow::text::{instructions_in, parse_flow_mod};
+use openflow::{Field, Version};
+
+use super::failure::Failure;
+use super::messages::Line;
+
+/// The words that a line may begin with.
+const COMMANDS: [(&str, FlowModCommand); 5] = [
+    ("add", FlowModCommand::Add),
+    ("modify", FlowModCommand::Modify),
+    ("modify_strict", FlowModCommand::ModifyStrict),
+    ("delete", FlowModCommand::Delete),
+    ("delete_strict", FlowModCommand::DeleteStrict),
+];
+
+/// A line as a flow-mod; of `command`, unless it begins with the name of one.
+pub(super) fn flow_mod(line: &Line, command: FlowModCommand) -> Result<FlowMod, Failure> {
+    let word = line.text.split([' ', '\t', ',']).find(|word| !word.is_empty());
+    let named = word.and_then(|word| COMMANDS.iter().find(|(name, _)| *name == word));
+    let Some((name, command)) = named else {
+        return line.read(|text| parse_flow_mod(text, command));
+    };
+    // Blanks in place of the word, so that columns stay those of the line.
+    let text = line.text.replacen(name, &" ".repeat(name.len()), 1);
+    parse_flow_mod(&text, *command).map_err(|error| line.error(&error))
+}
+
+/// Says a flow-mod's actions in the words of the version that is spoken.
+pub(super) fn say_in(version: Version, line: &Line, flow: &mut FlowMod) -> Result<(), Failure> {
+    let said = instructions_in(version, &flow.matching, &flow.instructions);
+    let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
+    flow.instructions = said.map_err(refused)?;
+    Ok(())
+}
+
+/// In which order flow entries are shown.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Order {
+    /// Sort upwards by a field of the match, or by priority, table, cookie, duration, n_packets or
+    /// n_bytes
+    #[arg(
+        long, value_name = "FIELD", num_args = 0..=1, require_equals = true,
+        default_missing_value = "priority"
+    )]
+    sort: Option<String>,
+    /// Sort downwards
+    #[arg(
+        long, value_name = "FIELD", num_args = 0..=1, require_equals = true,
+        default_missing_value = "priority", conflicts_with = "sort"
+    )]
+    rsort: Option<String>,
+}
+
+/// What flow entries are sorted by.
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    Priority,
+    Table,
+    Cookie,
+    Duration,
+    Packets,
+    Bytes,
+    Match(Field),
+}
+
+/// An order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sorting {
+    key: Key,
+    is_down: bool,
+}
+
+impl Order {
+    /// The order that was asked for, if any.
+    pub(super) fn parsed(&self) -> Result<Option<Sorting>, Failure> {
+        let (name, is_down) = match (&self.sort, &self.rsort) {
+            (Some(name), _) => (name, false),
+            (None, Some(name)) => (name, true),
+            (None, None) => return Ok(None),
+        };
+        let key = match name.as_str() {
+            "priority" => Key::Priority,
+            "table" => Key::Table,
+            "cookie" => Key::Cookie,
+            "duration" => Key::Duration,
+            "n_packets" => Key::Packets,
+            "n_bytes" => Key::Bytes,
+            other => match Field::from_name(other) {
+                Some(field) => Key::Match(field),
+                None => {
+                    return Err(Failure::refused(format!(
+                        "cannot sort by {other:?}: use priority, table, cookie, duration, \
+                         n_packets, n_bytes or a field of the match, such as in_port"
+                    )));
+                }
+            },
+        };
+        Ok(Some(Sorting { key, is_down }))
+    }
+}
+
+impl Sorting {
+    /// Sorts; entries without the field come last in either order.
+    pub(super) fn sort(self, flows: &mut [FlowStats]) {
+        flows.sort_by(|one, other| {
+            let (one, other) = (self.value(one), self.value(other));
+            match (one, other) {
+                (Some(one), Some(other)) if self.is_down => other.cmp(&one),
+                (Some(one), Some(other)) => one.cmp(&other),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => Ordering::Equal,
+            }
+        });
+    }
+
+    fn value(self, flow: &FlowStats) -> Option<u128> {
+        Some(match self.key {
+            Key::Priority => flow.priority.into(),
+            Key::Table => flow.table_id.0.into(),
+            Key::Cookie => flow.cookie.0.into(),
+            Key::Duration => {
+                u128::from(flow.duration_s) * 1_000_000_000 + u128::from(flow.duration_ns)
+            }
+            Key::Packets => flow.packet_count.into(),
+            Key::Bytes => flow.byte_count.into(),
+            Key::Match(field) => flow.matching.get(field)?.value,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::flow::FlowModCommand;
+
+    use super::flow_mod;
+    use crate::ctl::failure::Failure;
+    use crate::ctl::messages::Line;
+
+    #[test]
+    fn a_line_may_begin_with_its_command() {
+        let read = |text: &str| flow_mod(&Line::argument("flow", text), FlowModCommand::Add);
+        assert_eq!(read("in_port=1,actions=drop").unwrap().command, FlowModCommand::Add);
+        assert_eq!(read("delete in_port=1").unwrap().command, FlowModCommand::Delete);
+        let strict = read(" modify_strict, in_port=1,actions=drop").unwrap();
+        assert_eq!(strict.command, FlowModCommand::ModifyStrict);
+        let Err(Failure::Refused(told)) = read("delete colour=1") else { panic!("read") };
+        assert!(told.contains("column 8") && told.contains("\n  delete colour=1\n"), "{told}");
+    }
+}

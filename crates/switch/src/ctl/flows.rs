@@ -1,0 +1,184 @@
+//! Flow entries: shown, added, changed, deleted.
+
+use clap::Args;
+use openflow::flow::{FlowModCommand, FlowStats, FlowStatsRequest};
+use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
+use openflow::text::{format_flow_stats, parse_flow_filter};
+use openflow::{Message, Xid};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::flow_file::{self, Order};
+use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
+use super::value;
+
+/// Flow entries, all or those that FLOW covers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl dump-flows
+  weir ctl dump-flows table=0,ip,nw_dst=10.0.0.0/8
+  weir ctl dump-flows --rsort=n_packets out_port=2")]
+pub(super) struct DumpFlows {
+    /// A match with table, cookie/mask, out_port, out_group: table=0,ip,nw_dst=10.0.0.0/8
+    flow: Option<String>,
+    #[command(flatten)]
+    order: Order,
+}
+
+impl Run for DumpFlows {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let body = MultipartRequestBody::Flow(filter(self.flow.as_deref())?);
+        let Some(order) = self.order.parsed()? else { return list(asking, body).await };
+        let MultipartReplyBody::Flow(mut flows) = asking.statistics(body).await? else {
+            return Err(Failure::refused("the switch gave another answer than asked"));
+        };
+        order.sort(&mut flows);
+        for flow in &flows {
+            let text = format!(" {}", format_flow_stats(flow));
+            asking.out.record(text, || value::flow(flow))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints each part as it comes, so that no list is too long.
+async fn list(asking: &mut Asking<'_>, body: MultipartRequestBody) -> Result<(), Failure> {
+    let (session, out) = asking.connected().await?;
+    let version = session.version;
+    let mut is_first = true;
+    let each = |xid: Xid, body: MultipartReplyBody| -> Result<(), Failure> {
+        let flows: &[FlowStats] = match &body {
+            MultipartReplyBody::Flow(flows) if !is_first => flows,
+            _ => {
+                is_first = false;
+                let reply = Message::MultipartReply(MultipartReply { more: false, body });
+                return out.reply(version, xid, &reply);
+            }
+        };
+        for flow in flows {
+            out.record(format!(" {}", format_flow_stats(flow)), || value::flow(flow))?;
+        }
+        Ok(())
+    };
+    session.each_part(body, each).await
+}
+
+fn filter(flow: Option<&str>) -> Result<FlowStatsRequest, Failure> {
+    match flow {
+        Some(text) => Line::argument("flow", text).read(parse_flow_filter),
+        None => Ok(FlowStatsRequest::all()),
+    }
+}
+
+/// Sums over flow entries, all or those that FLOW covers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl dump-aggregate table=0,ip")]
+pub(super) struct DumpAggregate {
+    /// As in dump-flows
+    flow: Option<String>,
+}
+
+impl Run for DumpAggregate {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let filter = filter(self.flow.as_deref())?;
+        asking.describe(MultipartRequestBody::Aggregate(filter)).await
+    }
+}
+
+/// Add a flow entry, or those of the standard input
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl add-flow priority=10,in_port=1,actions=output:2
+  weir ctl add-flow table=1,tcp,tp_dst=80,actions=dec_ttl,output:3
+  weir ctl add-flow - < flows.txt")]
+pub(super) struct AddFlow {
+    /// The flow entry, or - for lines of the standard input
+    flow: String,
+}
+
+impl Run for AddFlow {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_or_stdin("flow", &self.flow)?, FlowModCommand::Add).await
+    }
+}
+
+/// Add the flow entries of a file; a line may begin with add, modify or delete
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "A line is a flow entry as add-flow takes it, with one of add, modify, \
+modify_strict, delete and
+delete_strict in front or without. Behind # stands a comment. Nothing is sent when a line is not
+understood; what the switch refuses is told by line, and does not keep the others away.
+
+Examples:
+  weir ctl add-flows flows.txt
+  weir ctl add-flows - < flows.txt")]
+pub(super) struct AddFlows {
+    /// The file, or - for the standard input
+    file: String,
+}
+
+impl Run for AddFlows {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_of(&self.file)?, FlowModCommand::Add).await
+    }
+}
+
+/// Change the actions of the flow entries that FLOW covers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl mod-flows ip,nw_dst=10.0.0.0/8,actions=output:3
+  weir ctl mod-flows --strict priority=10,in_port=1,actions=drop")]
+pub(super) struct ModFlows {
+    /// Match and actions, or - for lines of the standard input
+    flow: String,
+    /// Only the entry of equal match and priority
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Run for ModFlows {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let command =
+            if self.strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
+        send(asking, &lines_or_stdin("flow", &self.flow)?, command).await
+    }
+}
+
+/// Delete flow entries, all or those that FLOW covers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl del-flows
+  weir ctl del-flows table=1,tcp
+  weir ctl del-flows --strict priority=10,in_port=1")]
+pub(super) struct DelFlows {
+    /// A match, or - for lines of the standard input
+    flow: Option<String>,
+    /// Only the entry of equal match and priority
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Run for DelFlows {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let command =
+            if self.strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
+        let lines = lines_or_stdin("flow", self.flow.as_deref().unwrap_or_default())?;
+        send(asking, &lines, command).await
+    }
+}
+
+/// Reads all lines, then has the switch carry them out.
+async fn send(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    command: FlowModCommand,
+) -> Result<(), Failure> {
+    let read = lines.iter().map(|line| flow_file::flow_mod(line, command));
+    let mut flows = read.collect::<Result<Vec<_>, _>>()?;
+    let version = asking.session().await?.version;
+    for (line, flow) in lines.iter().zip(&mut flows) {
+        flow_file::say_in(version, line, flow)?;
+    }
+    carry_out(asking, lines, flows.into_iter().map(Message::FlowMod).collect()).await
+}

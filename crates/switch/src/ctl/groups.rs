@@ -1,0 +1,175 @@
+//! Groups: shown, added, changed, deleted.
+
+use clap::Args;
+use openflow::group::{GroupMod, GroupModCommand};
+use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
+use openflow::text::{actions_in, parse_group_mod};
+use openflow::{GroupId, Match, Message, Version, Xid};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
+
+/// What a command that shows groups takes: `7`, `group_id=7`, `all` or nothing.
+fn which(group: Option<&str>) -> Result<GroupId, Failure> {
+    let Some(text) = group else { return Ok(GroupId::ALL) };
+    let whole = if text.contains('=') { text.to_owned() } else { format!("group_id={text}") };
+    let line = Line { place: "group".to_owned(), text: whole };
+    line.read(|text| parse_group_mod(text, GroupModCommand::Delete)).map(|group| group.group_id)
+}
+
+/// Groups with their buckets, all or one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl dump-groups\n  weir ctl dump-groups 4")]
+pub(super) struct DumpGroups {
+    /// Which one, as 4 or group_id=4
+    group: Option<String>,
+}
+
+impl Run for DumpGroups {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let which = which(self.group.as_deref())?;
+        let body = asking.statistics(MultipartRequestBody::GroupDesc).await?;
+        let MultipartReplyBody::GroupDesc(mut groups) = body else {
+            return Err(Failure::refused("the switch gave another answer than asked"));
+        };
+        // OpenFlow 1.3 can be asked for all only.
+        groups.retain(|group| which == GroupId::ALL || which == group.group_id);
+        let body = MultipartReplyBody::GroupDesc(groups);
+        let reply = Message::MultipartReply(MultipartReply { more: false, body });
+        let (session, out) = asking.connected().await?;
+        out.reply(session.version, Xid(2), &reply)
+    }
+}
+
+/// Counters of groups and their buckets, all or of one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl dump-group-stats\n  weir ctl dump-group-stats 4")]
+pub(super) struct DumpGroupStats {
+    /// Which one, as 4 or group_id=4
+    group: Option<String>,
+}
+
+impl Run for DumpGroupStats {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let which = which(self.group.as_deref())?;
+        asking.describe(MultipartRequestBody::Group(which)).await
+    }
+}
+
+/// What groups can do
+#[derive(Args, Clone, Debug)]
+#[command(alias = "group-features", after_help = "Example:\n  weir ctl dump-group-features")]
+pub(super) struct DumpGroupFeatures {}
+
+impl Run for DumpGroupFeatures {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        asking.describe(MultipartRequestBody::GroupFeatures).await
+    }
+}
+
+/// Add a group
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl add-group group_id=1,type=all,bucket=actions=output:1,bucket=actions=output:2
+  weir ctl add-group group_id=2,type=select,bucket=weight:5,actions=output:1
+  weir ctl add-group group_id=3,type=ff,bucket=watch_port:1,actions=output:1")]
+pub(super) struct AddGroup {
+    /// The group, or - for lines of the standard input
+    group: String,
+}
+
+impl Run for AddGroup {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_or_stdin("group", &self.group)?, GroupModCommand::Add).await
+    }
+}
+
+/// Add the groups of a file
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl add-groups groups.txt\n  \
+    weir ctl add-groups - < groups.txt")]
+pub(super) struct AddGroups {
+    /// The file, a group a line, or - for the standard input
+    file: String,
+}
+
+impl Run for AddGroups {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_of(&self.file)?, GroupModCommand::Add).await
+    }
+}
+
+/// Change a group: type and buckets
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl mod-group group_id=1,type=all,bucket=actions=output:3
+  weir ctl mod-group --may-create group_id=9,type=indirect,bucket=actions=output:3")]
+pub(super) struct ModGroup {
+    /// The group, or - for lines of the standard input
+    group: String,
+    /// Add the group where it is not there
+    #[arg(long)]
+    may_create: bool,
+}
+
+impl Run for ModGroup {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let lines = lines_or_stdin("group", &self.group)?;
+        if !self.may_create {
+            return send(asking, &lines, GroupModCommand::Modify).await;
+        }
+        // OpenFlow 1.3 has no command that does both, so each is tried.
+        for line in &lines {
+            let line = std::slice::from_ref(line);
+            match send(asking, line, GroupModCommand::Modify).await {
+                Err(Failure::Refused(why)) if why.contains("UNKNOWN_GROUP") => {
+                    send(asking, line, GroupModCommand::Add).await?;
+                }
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Delete groups, all or one; flow entries that use them go along
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl del-groups\n  weir ctl del-groups group_id=1")]
+pub(super) struct DelGroups {
+    /// Which one, as group_id=1, or - for lines of the standard input
+    group: Option<String>,
+}
+
+impl Run for DelGroups {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let lines = lines_or_stdin("group", self.group.as_deref().unwrap_or_default())?;
+        send(asking, &lines, GroupModCommand::Delete).await
+    }
+}
+
+/// Reads all lines, then has the switch carry them out.
+async fn send(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    command: GroupModCommand,
+) -> Result<(), Failure> {
+    let read = lines.iter().map(|line| line.read(|text| parse_group_mod(text, command)));
+    let mut groups = read.collect::<Result<Vec<_>, _>>()?;
+    let version = asking.session().await?.version;
+    for (line, group) in lines.iter().zip(&mut groups) {
+        say_in(version, line, group)?;
+    }
+    carry_out(asking, lines, groups.into_iter().map(Message::GroupMod).collect()).await
+}
+
+/// A group has no match, so that words which depend on it cannot be said.
+fn say_in(version: Version, line: &Line, group: &mut GroupMod) -> Result<(), Failure> {
+    for bucket in &mut group.buckets {
+        let said = actions_in(version, &Match::default(), &bucket.actions);
+        let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
+        bucket.actions = said.map_err(refused)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Texts that become messages: one from the command line, or many from a file, a line each.
+//!
+//! What is not understood is told with its line and column, and a caret below it, before anything
+//! is sent. A file of `-` is the standard input.
+
+use std::io::Read;
+
+use openflow::Message;
+use openflow::text::TextError;
+
+use super::asking::Asking;
+use super::failure::Failure;
+use super::session::Refusal;
+
+/// A line of a file that says something.
+pub(super) struct Line {
+    /// `flows.txt:3`, or what a text of the command line is called.
+    pub(super) place: String,
+    /// The text, without a comment.
+    pub(super) text: String,
+}
+
+impl Line {
+    /// A text of the command line.
+    pub(super) fn argument(what: &str, text: &str) -> Self {
+        Self { place: what.to_owned(), text: text.to_owned() }
+    }
+
+    /// What is wrong with the text, and where.
+    pub(super) fn error(&self, error: &TextError) -> Failure {
+        let caret = " ".repeat(self.text.get(..error.at).map_or(0, |left| left.chars().count()));
+        Failure::Refused(format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text))
+    }
+
+    /// The text as what `parse` makes of it.
+    pub(super) fn read<T>(
+        &self,
+        parse: impl FnOnce(&str) -> Result<T, TextError>,
+    ) -> Result<T, Failure> {
+        parse(&self.text).map_err(|error| self.error(&error))
+    }
+}
+
+/// The lines of a file that are neither empty nor a comment (`#`).
+pub(super) fn lines_of(file: &str) -> Result<Vec<Line>, Failure> {
+    let unread = |error| Failure::refused(format!("{file}: cannot be read: {error}"));
+    let (name, text) = if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(unread)?;
+        ("standard input", text)
+    } else {
+        (file, std::fs::read_to_string(file).map_err(unread)?)
+    };
+    let lines = text.lines().enumerate().filter_map(|(index, line)| {
+        let text = line.split('#').next().unwrap_or_default().trim_end();
+        let says = !text.trim().is_empty();
+        says.then(|| Line { place: format!("{name}:{}", index + 1), text: text.to_owned() })
+    });
+    Ok(lines.collect())
+}
+
+/// The text of the command line, or the lines of the standard input where it is `-`.
+pub(super) fn lines_or_stdin(what: &str, text: &str) -> Result<Vec<Line>, Failure> {
+    if text == "-" { lines_of("-") } else { Ok(vec![Line::argument(what, text)]) }
+}
+
+/// Has the switch carry out the messages of these lines. All that it refuses is told, each with
+/// its line.
+pub(super) async fn carry_out(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    messages: Vec<Message>,
+) -> Result<(), Failure> {
+    let refused = asking.session().await?.carry_out(messages).await?;
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let told = |Refusal { index, why }: &Refusal| match lines.get(*index) {
+        Some(line) if lines.len() > 1 => format!("{}: {why}", line.place),
+        Some(_) | None => why.clone(),
+    };
+    Err(Failure::Refused(refused.iter().map(told).collect::<Vec<_>>().join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::text::parse_match;
+
+    use super::Line;
+    use crate::ctl::failure::Failure;
+
+    #[test]
+    fn a_caret_stands_below_what_is_wrong() {
+        let line = Line { place: "f:3".into(), text: "ip,colour=red".into() };
+        let Err(Failure::Refused(told)) = line.read(parse_match) else { panic!("read") };
+        let told: Vec<&str> = told.lines().collect();
+        assert!(told[0].starts_with("f:3: column 4: unknown word `colour`"), "{told:?}");
+        assert_eq!(&told[1..], ["  ip,colour=red", "     ^"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Meters: shown, added, changed, deleted.
+
+use clap::Args;
+use openflow::message::MultipartRequestBody;
+use openflow::meter::MeterModCommand;
+use openflow::text::parse_meter_mod;
+use openflow::{Message, MeterId};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::messages::{Line, carry_out, lines_or_stdin};
+
+/// What a command that shows meters takes: `7`, `meter=7`, `all` or nothing.
+fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
+    let Some(text) = meter else { return Ok(MeterId::ALL) };
+    let whole = if text.contains('=') { text.to_owned() } else { format!("meter={text}") };
+    let line = Line { place: "meter".to_owned(), text: whole };
+    line.read(|text| parse_meter_mod(text, MeterModCommand::Delete)).map(|meter| meter.meter_id)
+}
+
+/// Meters with their bands, all or one
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "dump-meter",
+    after_help = "Examples:\n  weir ctl dump-meters\n  weir ctl dump-meters meter=1"
+)]
+pub(super) struct DumpMeters {
+    /// Which one, as 1 or meter=1
+    meter: Option<String>,
+}
+
+impl Run for DumpMeters {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let which = which(self.meter.as_deref())?;
+        asking.describe(MultipartRequestBody::MeterConfig(which)).await
+    }
+}
+
+/// Counters of meters and their bands, all or of one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl meter-stats\n  weir ctl meter-stats meter=1")]
+pub(super) struct MeterStats {
+    /// Which one, as 1 or meter=1
+    meter: Option<String>,
+}
+
+impl Run for MeterStats {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let which = which(self.meter.as_deref())?;
+        asking.describe(MultipartRequestBody::Meter(which)).await
+    }
+}
+
+/// What meters can do
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl meter-features")]
+pub(super) struct MeterFeatures {}
+
+impl Run for MeterFeatures {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        asking.describe(MultipartRequestBody::MeterFeatures).await
+    }
+}
+
+/// Add a meter
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl add-meter meter=1,kbps,band=type=drop,rate=1000
+  weir ctl add-meter meter=2,pktps,burst,stats,band=type=drop,rate=1000,burst_size=100
+  weir ctl add-meter meter=3,kbps,band=type=dscp_remark,rate=1000,prec_level=1")]
+pub(super) struct AddMeter {
+    /// The meter, or - for lines of the standard input
+    meter: String,
+}
+
+impl Run for AddMeter {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Add).await
+    }
+}
+
+/// Change a meter: flags and bands
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl mod-meter meter=1,kbps,band=type=drop,rate=2000")]
+pub(super) struct ModMeter {
+    /// The meter, or - for lines of the standard input
+    meter: String,
+}
+
+impl Run for ModMeter {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Modify).await
+    }
+}
+
+/// Delete meters, all or one; flow entries that use them go along
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "del-meter",
+    after_help = "Examples:\n  weir ctl del-meters\n  weir ctl del-meters meter=1"
+)]
+pub(super) struct DelMeters {
+    /// Which one, as meter=1, or - for lines of the standard input
+    meter: Option<String>,
+}
+
+impl Run for DelMeters {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let lines = lines_or_stdin("meter", self.meter.as_deref().unwrap_or_default())?;
+        send(asking, &lines, MeterModCommand::Delete).await
+    }
+}
+
+/// Reads all lines, then has the switch carry them out.
+async fn send(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    command: MeterModCommand,
+) -> Result<(), Failure> {
+    let read = lines.iter().map(|line| line.read(|text| parse_meter_mod(text, command)));
+    let messages = read.collect::<Result<Vec<_>, _>>()?.into_iter().map(Message::MeterMod);
+    carry_out(asking, lines, messages.collect()).await
+}

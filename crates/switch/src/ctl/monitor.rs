@@ -1,0 +1,160 @@
+//! What a switch tells without being asked, as it comes: packet-ins, removed flow entries, ports.
+
+use clap::Args;
+use openflow::message::{AsyncConfig, SwitchConfig};
+use openflow::text::format_packet_in;
+use openflow::{Message, Version, Xid};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::asking::{Asking, Out};
+use super::commands::Run;
+use super::describe::describe;
+use super::failure::Failure;
+use super::session::{Session, odd, refusal};
+use super::value;
+
+/// Print packet-ins, removed flow entries and changes of ports as they come, until Ctrl-C
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Words:
+  MISS_LEN     sets how many bytes of a buffered packet the switch sends, as set-config does
+  invalid_ttl  packets with an invalid TTL too (OpenFlow 1.3)
+
+The masks of asynchronous messages are those of this connection: other controllers get what they
+got. OpenFlow 1.0 has no masks; there a connection gets everything.
+
+Examples:
+  weir ctl monitor
+  weir ctl --json monitor --count 10
+  weir ctl --switch tcp:192.0.2.1:6634 monitor 65535 invalid_ttl")]
+pub(super) struct Monitor {
+    /// MISS_LEN, invalid_ttl, or both
+    words: Vec<String>,
+    /// End after so many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    miss_send_len: Option<u16>,
+    invalid_ttl: bool,
+}
+
+impl Wanted {
+    fn read(words: &[String]) -> Result<Self, Failure> {
+        let mut wanted = Self::default();
+        for word in words {
+            if let Ok(bytes) = word.parse() {
+                wanted.miss_send_len = Some(bytes);
+            } else if word == "invalid_ttl" {
+                wanted.invalid_ttl = true;
+            } else if word.starts_with("watch:") {
+                return Err(Failure::refused(
+                    "watch: flow monitors are of OpenFlow 1.4 (and Nicira's before); 1.0 and 1.3 \
+                     tell removed entries with send_flow_rem",
+                ));
+            } else {
+                return Err(Failure::Refused(format!(
+                    "unknown word `{word}`: a number of bytes, or invalid_ttl"
+                )));
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl Run for Monitor {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let wanted = Wanted::read(&self.words)?;
+        let (session, out) = asking.connected().await?;
+        begin(session, &wanted).await?;
+        let stopped = |kind| signal(kind).map_err(|error| Failure::refused(error.to_string()));
+        let (mut ctrl_c, mut ended) =
+            (stopped(SignalKind::interrupt())?, stopped(SignalKind::terminate())?);
+        let mut count = 0;
+        while self.count.is_none_or(|most| count < most) {
+            let (xid, message) = tokio::select! {
+                next = session.next() => next?,
+                _ = ctrl_c.recv() => break,
+                _ = ended.recv() => break,
+            };
+            if print(session.version, out, xid, &message)? {
+                count += 1;
+                out.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks for everything that the switch tells.
+async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
+    let mut messages = Vec::new();
+    if let Some(miss_send_len) = wanted.miss_send_len {
+        let held = match session.ask(&Message::GetConfigRequest).await? {
+            (_, Message::GetConfigReply(held)) => held,
+            (_, other) => return Err(odd(&other)),
+        };
+        messages.push(Message::SetConfig(SwitchConfig { miss_send_len, ..held }));
+    }
+    match session.version {
+        Version::V1_0 if wanted.invalid_ttl => {
+            return Err(Failure::refused(
+                "invalid_ttl: OpenFlow 1.0 tells nobody of packets with an invalid TTL",
+            ));
+        }
+        Version::V1_0 => {}
+        Version::V1_3 => {
+            let packets = if wanted.invalid_ttl { 0b111 } else { 0b011 };
+            messages.push(Message::SetAsync(AsyncConfig {
+                packet_in: [packets; 2],
+                port_status: [0b111; 2],
+                flow_removed: [0b1111; 2],
+            }));
+        }
+    }
+    session.change(messages).await
+}
+
+/// Prints what the switch tells; whether it was something to print.
+fn print(
+    version: Version,
+    out: &mut Out<'_>,
+    xid: Xid,
+    message: &Message,
+) -> Result<bool, Failure> {
+    match message {
+        Message::PacketIn(packet) => {
+            let text = format_packet_in(version, xid, packet);
+            let text = format!("{text}\n{}", describe(&packet.data));
+            out.record(text, || value::of_message(message).into())?;
+        }
+        Message::FlowRemoved(_) | Message::PortStatus(_) => out.reply(version, xid, message)?,
+        Message::Error(error) => {
+            out.record(refusal(version, error), || value::of_message(message).into())?;
+        }
+        // Answers to nothing that was asked.
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wanted;
+
+    #[test]
+    fn words_are_taken_in_any_order() {
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            Wanted::read(&words)
+        };
+        let both = Wanted { miss_send_len: Some(128), invalid_ttl: true };
+        assert_eq!(read(&["invalid_ttl", "128"]).unwrap(), both);
+        assert_eq!(read(&[]).unwrap(), Wanted::default());
+        for (word, why) in [("watch:", "OpenFlow 1.4"), ("70000", "unknown"), ("x", "unknown")] {
+            assert!(read(&[word]).unwrap_err().message().unwrap().contains(why), "{word}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What only our switch has, beside what OpenFlow says about it: over the control socket.
+
+use clap::Args;
+use openflow::message::{Features, SwitchConfig};
+use openflow::{Message, Version};
+use serde_json::{Value, json};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::ports::DumpPortsDesc;
+use super::{ports, socket, value};
+use crate::control::{Command, Line};
+
+/// Who the switch is, its ports and settings; of ours also its controllers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl show\n  weir ctl --switch tcp:192.0.2.1:6634 show")]
+pub(super) struct Show {}
+
+impl Run for Show {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let json = asking.out.is_json();
+        let own = match asking.place.switch {
+            Some(_) => Vec::new(),
+            None => socket::records(asking.place, Command::Show, json).await?,
+        };
+        if json { whole(asking, own).await } else { text(asking, own).await }
+    }
+}
+
+/// What `ovs-ofctl show` prints, then what our switch says of itself.
+async fn text(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
+    asking.show(&Message::FeaturesRequest).await?;
+    match asking.session().await?.version {
+        // The ports stand in the features.
+        Version::V1_0 => {}
+        Version::V1_3 => DumpPortsDesc::all().run(asking).await?,
+    }
+    match asking.show(&Message::GetConfigRequest).await {
+        // A switch without tables has nothing to be set.
+        Ok(()) | Err(Failure::Refused(_)) => {}
+        Err(other) => return Err(other),
+    }
+    for line in own {
+        if let Line::Text(text) = line {
+            asking.out.record(text, || Value::Null)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same as one value.
+async fn whole(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
+    let mut whole = json!({});
+    let session = asking.session().await?;
+    if let (_, Message::FeaturesReply(features)) = session.ask(&Message::FeaturesRequest).await? {
+        let Features { datapath_id, n_buffers, n_tables, capabilities, .. } = features;
+        whole["dpid"] = datapath_id.to_string().into();
+        whole["n_tables"] = n_tables.into();
+        whole["n_buffers"] = n_buffers.into();
+        whole["capabilities"] = capabilities.bits().into();
+    }
+    match session.ask(&Message::GetConfigRequest).await {
+        Ok((_, Message::GetConfigReply(SwitchConfig { flags, miss_send_len }))) => {
+            whole["config_flags"] = flags.into();
+            whole["miss_send_len"] = miss_send_len.into();
+        }
+        Ok(_) | Err(Failure::Refused(_)) => {}
+        Err(other) => return Err(other),
+    }
+    let ports = ports::descriptions(asking).await?;
+    whole["ports"] = ports.iter().map(value::port_desc).collect();
+    for line in own {
+        if let Line::Value(Value::Object(own)) = line {
+            for (key, value) in own {
+                whole[key] = value;
+            }
+        }
+    }
+    asking.out.record("", || whole)
+}
+
+/// The way of one packet through the tables; nothing is sent and nothing is counted
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl trace 1 tcp,nw_dst=10.0.0.1,tp_dst=80
+  weir ctl trace 1 ffffffffffff02000000001188b50001")]
+pub(super) struct Trace {
+    /// The port that the packet comes in by
+    in_port: u32,
+    /// The frame in hex digits, or a match that it is to meet, for example tcp,tp_dst=80
+    frame: String,
+}
+
+impl Run for Trace {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let Self { in_port, frame } = self;
+        socket::ask(asking, Command::Trace { in_port, frame }).await
+    }
+}
+
+/// The forwarding threads: their ports, and how they spend their time
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl workers")]
+pub(super) struct Workers {}
+
+impl Run for Workers {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, Command::Workers).await
+    }
+}
+
+/// How the caches of decisions do; or which are used from now on
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl caches\n  weir ctl caches exact,flow")]
+pub(super) struct Caches {
+    /// off, or some of exact and flow with a comma between
+    set: Option<String>,
+}
+
+impl Run for Caches {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, Command::Caches { set: self.set }).await
+    }
+}
+
+/// Every counter and drop reason by name
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl --json counters")]
+pub(super) struct Counters {}
+
+impl Run for Counters {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, Command::Counters).await
+    }
+}

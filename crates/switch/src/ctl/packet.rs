@@ -1,0 +1,93 @@
+//! Packets to be sent by the switch.
+
+use clap::Args;
+use openflow::message::PacketOut as Message13;
+use openflow::text::{actions_in, parse_actions, parse_port};
+use openflow::{Match, Message, PortNo};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::messages::Line;
+use crate::control::unhex;
+
+/// Send packets by a list of actions
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl packet-out in_port=controller,packet=ffffffffffff02000000001188b50001,actions=output:2
+  weir ctl packet-out CONTROLLER output:2 ffffffffffff02000000001188b50001")]
+pub(super) struct PacketOut {
+    /// in_port=PORT,packet=HEX,actions=ACTIONS; or the port that the packets count as received by,
+    /// for example CONTROLLER
+    packet_out: String,
+    /// For example output:2, or TABLE for the tables
+    #[arg(requires = "frames")]
+    actions: Option<String>,
+    /// Frames in hex digits
+    frames: Vec<String>,
+}
+
+impl Run for PacketOut {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let (in_port, actions, frames) = match self.actions {
+            Some(actions) => (self.packet_out, actions, self.frames),
+            None => {
+                let (in_port, actions, frame) = split(&self.packet_out)?;
+                (in_port, actions, vec![frame])
+            }
+        };
+        let in_port: PortNo = Line::argument("in_port", &in_port).read(parse_port)?;
+        let actions = Line::argument("actions", &actions).read(parse_actions)?;
+        let frames: Result<Vec<_>, _> = frames.iter().map(|frame| unhex(frame)).collect();
+        let frames = frames.map_err(Failure::Refused)?;
+        let version = asking.session().await?.version;
+        let said = actions_in(version, &Match::default(), &actions);
+        let actions = said.map_err(|why| Failure::Refused(format!("actions: {why}")))?;
+        let message = |data| {
+            let actions = actions.clone();
+            Message::PacketOut(Message13 { buffer_id: None, in_port, actions, data })
+        };
+        asking.session().await?.change(frames.into_iter().map(message).collect()).await
+    }
+}
+
+/// The port, the actions and the frame of `in_port=..,packet=..,actions=..`; the actions stand at
+/// the end.
+fn split(text: &str) -> Result<(String, String, String), Failure> {
+    let missing = |what: &str| {
+        let form = "in_port=PORT,packet=HEX,actions=ACTIONS";
+        Failure::Refused(format!("packet-out: {what} is missing: write {form}"))
+    };
+    let (head, actions) = text.split_once("actions=").ok_or_else(|| missing("actions="))?;
+    let (mut in_port, mut packet) = (PortNo::CONTROLLER.to_string(), None);
+    for word in head.split([',', ' ']).filter(|word| !word.is_empty()) {
+        match word.split_once('=') {
+            Some(("in_port", value)) => in_port = value.to_owned(),
+            Some(("packet", value)) => packet = Some(value.to_owned()),
+            _ => {
+                return Err(Failure::Refused(format!(
+                    "packet-out: unknown word `{word}`: in_port=, packet= or actions="
+                )));
+            }
+        }
+    }
+    Ok((in_port, actions.to_owned(), packet.ok_or_else(|| missing("packet="))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn the_form_of_one_text_is_cut() {
+        let (in_port, actions, frame) = split("in_port=1,packet=00ff,actions=output:2,3").unwrap();
+        assert_eq!((&*in_port, &*actions, &*frame), ("1", "output:2,3", "00ff"));
+        for (text, why) in [
+            ("in_port=1,packet=00", "actions= is missing"),
+            ("in_port=1,actions=drop", "packet= is missing"),
+            ("colour=1,actions=drop", "unknown word `colour=1`"),
+        ] {
+            assert!(split(text).unwrap_err().message().unwrap().contains(why), "{text}");
+        }
+    }
+}

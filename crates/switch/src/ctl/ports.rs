@@ -1,0 +1,202 @@
+//! Ports and their queues: shown, and their settings changed.
+
+use clap::Args;
+use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
+use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod};
+use openflow::text::parse_port;
+use openflow::{Message, PortNo, QueueId, Version, Xid};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::messages::Line;
+
+/// The descriptions of all ports.
+pub(super) async fn descriptions(asking: &mut Asking<'_>) -> Result<Vec<PortDesc>, Failure> {
+    match asking.session().await?.version {
+        Version::V1_0 => match asking.session().await?.ask(&Message::FeaturesRequest).await? {
+            (_, Message::FeaturesReply(features)) => Ok(features.ports),
+            (_, other) => Err(super::session::odd(&other)),
+        },
+        Version::V1_3 => match asking.statistics(MultipartRequestBody::PortDesc).await? {
+            MultipartReplyBody::PortDesc(ports) => Ok(ports),
+            _ => Err(Failure::refused("the switch gave another answer than asked")),
+        },
+    }
+}
+
+/// A port by its number or its name; `None` for all of them.
+async fn number_of(asking: &mut Asking<'_>, port: Option<&str>) -> Result<PortNo, Failure> {
+    let Some(text) = port else { return Ok(PortNo::ANY) };
+    match parse_port(text) {
+        Ok(number) => Ok(number),
+        Err(_) => Ok(described(asking, text).await?.port_no),
+    }
+}
+
+/// The description of a port by its number or its name.
+async fn described(asking: &mut Asking<'_>, text: &str) -> Result<PortDesc, Failure> {
+    let number = parse_port(text).ok();
+    let ports = descriptions(asking).await?;
+    let found = ports.into_iter().find(|port| Some(port.port_no) == number || port.name == text);
+    found.ok_or_else(|| Failure::Refused(format!("port: there is no port {text}")))
+}
+
+/// Counters of ports, all or of one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl dump-ports\n  weir ctl dump-ports 2")]
+pub(super) struct DumpPorts {
+    /// The port's number or name
+    port: Option<String>,
+}
+
+impl Run for DumpPorts {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let port = number_of(asking, self.port.as_deref()).await?;
+        asking.describe(MultipartRequestBody::PortStats(port)).await
+    }
+}
+
+/// Ports with their settings, state and speed, all or one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl dump-ports-desc\n  weir ctl dump-ports-desc 2")]
+pub(super) struct DumpPortsDesc {
+    /// The port's number or name
+    port: Option<String>,
+}
+
+impl DumpPortsDesc {
+    /// Of all ports.
+    pub(super) fn all() -> Self {
+        Self { port: None }
+    }
+}
+
+impl Run for DumpPortsDesc {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let ports = match &self.port {
+            // Both versions can be asked for all only.
+            Some(text) => vec![described(asking, text).await?],
+            None => descriptions(asking).await?,
+        };
+        let body = MultipartReplyBody::PortDesc(ports);
+        let reply = Message::MultipartReply(MultipartReply { more: false, body });
+        let (session, out) = asking.connected().await?;
+        out.reply(session.version, Xid(2), &reply)
+    }
+}
+
+/// Change a port's settings
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl mod-port 2 down\n  weir ctl mod-port 2 no-flood")]
+pub(super) struct ModPort {
+    /// The port's number or name
+    port: String,
+    /// up, down, or one of stp, receive, receive-stp, flood, forward and packet-in, with no- in
+    /// front or without
+    setting: String,
+}
+
+/// The settings of a port by their names, and whether the name says that the bit is off.
+const SETTINGS: [(&str, PortConfig); 7] = [
+    ("down", PortConfig::PORT_DOWN),
+    ("no-stp", PortConfig::NO_STP),
+    ("no-receive", PortConfig::NO_RECV),
+    ("no-receive-stp", PortConfig::NO_RECV_STP),
+    ("no-flood", PortConfig::NO_FLOOD),
+    ("no-forward", PortConfig::NO_FWD),
+    ("no-packet-in", PortConfig::NO_PACKET_IN),
+];
+
+impl Run for ModPort {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let (mask, config) = setting_of(&self.setting)?;
+        let PortDesc { port_no, hw_addr, .. } = described(asking, &self.port).await?;
+        let advertise = PortFeatures::empty();
+        asking.change(Message::PortMod(PortMod { port_no, hw_addr, config, mask, advertise })).await
+    }
+}
+
+/// The bit that a setting is about, and its value.
+fn setting_of(setting: &str) -> Result<(PortConfig, PortConfig), Failure> {
+    for (name, bit) in SETTINGS {
+        if setting == name {
+            return Ok((bit, bit));
+        }
+        if setting == name.strip_prefix("no-").unwrap_or("up") {
+            return Ok((bit, PortConfig::empty()));
+        }
+    }
+    let names = SETTINGS.map(|(name, _)| name).join(", ");
+    let told = "use up, or with or without no-";
+    Err(Failure::Refused(format!("setting: unknown {setting:?}; {told}: {names}")))
+}
+
+/// Counters of queues, all, of one port or one
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "dump-queues",
+    after_help = "Examples:\n  weir ctl queue-stats\n  weir ctl queue-stats 1 5"
+)]
+pub(super) struct QueueStats {
+    /// The port's number or name, or ANY
+    port: Option<String>,
+    /// The queue's number, or ALL
+    queue: Option<String>,
+}
+
+impl Run for QueueStats {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let queue = match self.queue.as_deref() {
+            None | Some("ALL" | "all") => QueueId::ALL,
+            Some(text) => {
+                let number = |text: &str| openflow::text::parse_number(text, 32);
+                let number = Line::argument("queue", text).read(number)?;
+                QueueId(u32::try_from(number).unwrap_or(u32::MAX))
+            }
+        };
+        let port = number_of(asking, self.port.as_deref()).await?;
+        asking.describe(MultipartRequestBody::Queue { port, queue }).await
+    }
+}
+
+/// Queues with their rates, all or those of a port
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl queue-get-config\n  weir ctl queue-get-config 1")]
+pub(super) struct QueueGetConfig {
+    /// The port's number or name; OpenFlow 1.0 is asked port by port
+    port: Option<String>,
+}
+
+impl Run for QueueGetConfig {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let asked = match (asking.session().await?.version, &self.port) {
+            (Version::V1_0, None) => {
+                descriptions(asking).await?.into_iter().map(|port| port.port_no).collect()
+            }
+            (_, port) => vec![number_of(asking, port.as_deref()).await?],
+        };
+        for port in asked {
+            asking.show(&Message::QueueGetConfigRequest(port)).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::port::PortConfig;
+
+    use super::setting_of;
+
+    #[test]
+    fn settings_are_named_as_ovs_ofctl_names_them() {
+        let off = PortConfig::empty();
+        let down = PortConfig::PORT_DOWN;
+        assert_eq!(setting_of("up"), Ok((down, off)));
+        assert_eq!(setting_of("down"), Ok((down, down)));
+        assert_eq!(setting_of("no-flood"), Ok((PortConfig::NO_FLOOD, PortConfig::NO_FLOOD)));
+        assert_eq!(setting_of("receive"), Ok((PortConfig::NO_RECV, off)));
+        assert!(setting_of("flod").unwrap_err().message().unwrap().contains("no-flood"));
+    }
+}

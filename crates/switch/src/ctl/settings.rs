@@ -1,0 +1,136 @@
+//! The switch as a whole: who made it, and how it is set.
+
+use clap::Args;
+use openflow::Message;
+use openflow::message::{MultipartRequestBody, SwitchConfig};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::session::odd;
+
+/// Who made the switch
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl dump-desc")]
+pub(super) struct DumpDesc {}
+
+impl Run for DumpDesc {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        asking.describe(MultipartRequestBody::Desc).await
+    }
+}
+
+/// The bits of the flags that say what becomes of fragments.
+const FRAGMENTS: u16 = 3;
+
+/// What becomes of IP fragments, by the number of the flags.
+const MODES: [&str; 3] = ["normal", "drop", "reassemble"];
+
+/// How the switch is set.
+async fn config(asking: &mut Asking<'_>) -> Result<SwitchConfig, Failure> {
+    match asking.session().await?.ask(&Message::GetConfigRequest).await? {
+        (_, Message::GetConfigReply(config)) => Ok(config),
+        (_, other) => Err(odd(&other)),
+    }
+}
+
+fn mode(config: SwitchConfig) -> String {
+    let number = config.flags & FRAGMENTS;
+    MODES.get(usize::from(number)).map_or_else(|| number.to_string(), ToString::to_string)
+}
+
+/// Sets the switch, and looks whether it did: some switches take it and do nothing.
+async fn set(asking: &mut Asking<'_>, wanted: SwitchConfig) -> Result<(), Failure> {
+    asking.change(Message::SetConfig(wanted)).await?;
+    let held = config(asking).await?;
+    if held.flags & FRAGMENTS == wanted.flags & FRAGMENTS {
+        return Ok(());
+    }
+    let (held, wanted) = (mode(held), mode(wanted));
+    Err(Failure::Refused(format!("the switch stays with {held} fragments; it cannot {wanted}")))
+}
+
+fn fragments(text: &str) -> Result<u16, Failure> {
+    let place = MODES.iter().position(|mode| *mode == text);
+    place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| {
+        Failure::Refused(format!("unknown mode {text:?}; use normal, drop or reassemble"))
+    })
+}
+
+/// How IP fragments are treated
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl get-frags")]
+pub(super) struct GetFrags {}
+
+impl Run for GetFrags {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let mode = mode(config(asking).await?);
+        asking.out.record(&mode, || serde_json::json!({ "frags": mode }))
+    }
+}
+
+/// Treat IP fragments from now on as normal packets, drop or reassemble them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl set-frags drop")]
+pub(super) struct SetFrags {
+    /// normal, drop or reassemble
+    mode: String,
+}
+
+impl Run for SetFrags {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let flags = fragments(&self.mode)?;
+        let held = config(asking).await?;
+        let flags = held.flags & !FRAGMENTS | flags;
+        set(asking, SwitchConfig { flags, ..held }).await
+    }
+}
+
+/// How fragments are treated, and how much of a buffered packet goes to the controller
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl get-config")]
+pub(super) struct GetConfig {}
+
+impl Run for GetConfig {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        asking.show(&Message::GetConfigRequest).await
+    }
+}
+
+/// Set either or both of what get-config shows
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl set-config --frags normal --miss-send-len 128")]
+pub(super) struct SetConfig {
+    /// normal, drop or reassemble
+    #[arg(long, value_name = "MODE", required_unless_present = "miss_send_len")]
+    frags: Option<String>,
+    /// Bytes of a packet that the switch buffers, in a packet-in that no action asked for
+    #[arg(long, value_name = "BYTES")]
+    miss_send_len: Option<u16>,
+}
+
+impl Run for SetConfig {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let flags = self.frags.as_deref().map(fragments).transpose()?;
+        let held = config(asking).await?;
+        let flags = flags.map_or(held.flags, |flags| held.flags & !FRAGMENTS | flags);
+        let miss_send_len = self.miss_send_len.unwrap_or(held.miss_send_len);
+        set(asking, SwitchConfig { flags, miss_send_len }).await
+    }
+}
+
+/// Which asynchronous messages this connection gets, as master or equal and as slave
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "The masks belong to a connection and end with it, so that there is no \
+command to set them: monitor
+does so for itself.
+
+Example:
+  weir ctl get-async")]
+pub(super) struct GetAsync {}
+
+impl Run for GetAsync {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        asking.show(&Message::GetAsyncRequest).await
+    }
+}

@@ -1,0 +1,173 @@
+//! Flow tables: counters, features, settings.
+
+use clap::{Args, ValueEnum};
+use openflow::message::{
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+};
+use openflow::table::{TableFeatures, TableMod};
+use openflow::{Message, TableId, Xid};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+
+/// Counters of the tables
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl dump-tables\n  weir ctl dump-tables --used")]
+pub(super) struct DumpTables {
+    /// Only tables that have entries or have been looked into
+    #[arg(long)]
+    used: bool,
+}
+
+impl Run for DumpTables {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let body = asking.statistics(MultipartRequestBody::Table).await?;
+        let MultipartReplyBody::Table(mut tables) = body else {
+            return Err(Failure::refused("the switch gave another answer than asked"));
+        };
+        tables.retain(|table| !self.used || table.active_count > 0 || table.lookup_count > 0);
+        print(asking, MultipartReplyBody::Table(tables)).await
+    }
+}
+
+async fn print(asking: &mut Asking<'_>, body: MultipartReplyBody) -> Result<(), Failure> {
+    let reply = Message::MultipartReply(MultipartReply { more: false, body });
+    let (session, out) = asking.connected().await?;
+    out.reply(session.version, Xid(2), &reply)
+}
+
+/// The features of all tables.
+async fn features(asking: &mut Asking<'_>) -> Result<Vec<TableFeatures>, Failure> {
+    let body = MultipartRequestBody::TableFeatures(Vec::new());
+    match asking.statistics(body).await? {
+        MultipartReplyBody::TableFeatures(tables) => Ok(tables),
+        _ => Err(Failure::refused("the switch gave another answer than asked")),
+    }
+}
+
+/// What tables match, do and lead to, all or one
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl dump-table-features
+  weir ctl --json dump-table-features 0")]
+pub(super) struct DumpTableFeatures {
+    /// The table's number
+    table: Option<u8>,
+}
+
+impl Run for DumpTableFeatures {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let mut tables = features(asking).await?;
+        tables.retain(|table| self.table.is_none_or(|number| table.table_id.0 == number));
+        if let (Some(number), true) = (self.table, tables.is_empty()) {
+            return Err(Failure::Refused(format!("there is no table {number}")));
+        }
+        print(asking, MultipartReplyBody::TableFeatures(tables)).await
+    }
+}
+
+/// What a packet meets that no entry of a table covers, in 1.1 and 1.2.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Miss {
+    /// Goes to the controller
+    Controller,
+    /// Goes on to the next table
+    Continue,
+    /// Is dropped
+    Drop,
+}
+
+/// Set a table's configuration by OFPT_TABLE_MOD, whose bits mean nothing any more in 1.3
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "The bits are those of OpenFlow 1.1 and 1.2. OpenFlow 1.3 keeps them \
+reserved (7.3.3): a switch takes
+them, and what becomes of a miss is the table-miss flow entry's business. OpenFlow 1.0 has no such
+message.
+
+Example:
+  weir ctl mod-table 0 controller")]
+pub(super) struct ModTable {
+    /// The table's number, or ALL
+    table: String,
+    /// The configuration
+    config: Miss,
+}
+
+impl Run for ModTable {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let table_id = match self.table.as_str() {
+            "ALL" | "all" => TableId::ALL,
+            text => TableId(text.parse().map_err(|_| {
+                Failure::Refused(format!("table: {text:?} is no table: 0 to 254, or ALL"))
+            })?),
+        };
+        let config = match self.config {
+            Miss::Controller => 0,
+            Miss::Continue => 1,
+            Miss::Drop => 2,
+        };
+        asking.change(Message::TableMod(TableMod { table_id, config })).await
+    }
+}
+
+/// Change what a table may be, or take tables away: sets the features of all tables at once
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "The features of all tables are read, changed and set again (7.3.5.5). \
+Entries of a table whose
+features change are deleted.
+
+Examples:
+  weir ctl mod-table-features 1 --name acl --max-entries 1000
+  weir ctl mod-table-features 8 --last")]
+pub(super) struct ModTableFeatures {
+    /// The table's number
+    table: u8,
+    /// Its name
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["max_entries", "last"])]
+    name: Option<String>,
+    /// How many entries it takes
+    #[arg(long, value_name = "N")]
+    max_entries: Option<u32>,
+    /// Make it the last table: those behind it go
+    #[arg(long)]
+    last: bool,
+}
+
+impl Run for ModTableFeatures {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let mut tables = features(asking).await?;
+        let number = TableId(self.table);
+        let table = tables.iter_mut().find(|table| table.table_id == number);
+        let table = table.ok_or_else(|| Failure::Refused(format!("no table {}", self.table)))?;
+        if let Some(name) = self.name {
+            table.name = name;
+        }
+        if let Some(max_entries) = self.max_entries {
+            table.max_entries = max_entries;
+        }
+        if self.last {
+            tables.retain(|table| table.table_id <= number);
+            tables.iter_mut().for_each(|table| forget_tables_behind(table, number));
+        }
+        // A table a part: all of them together are longer than a message can be.
+        let count = tables.len();
+        let part = |(index, table): (usize, TableFeatures)| {
+            let body = MultipartRequestBody::TableFeatures(vec![table]);
+            Message::MultipartRequest(MultipartRequest { more: index + 1 < count, body })
+        };
+        let parts: Vec<Message> = tables.into_iter().enumerate().map(part).collect();
+        asking.session().await?.ask_in_parts(&parts).await.map(|_| ())
+    }
+}
+
+/// A table leads to no table that is not there.
+fn forget_tables_behind(table: &mut TableFeatures, last: TableId) {
+    use openflow::table::TableProperty;
+
+    for property in &mut table.properties {
+        if let TableProperty::NextTables(_, next) = property {
+            next.retain(|table| *table <= last);
+        }
+    }
+}
