@@ -10,7 +10,7 @@ use std::time::Duration;
 use channel::Unanswered;
 use channel::{DownReason, Event, Link, Paired, Pending, Role, SendError, Settings, Stream};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequest, MultipartRequestBody};
-use openflow::{Message, Version, Xid};
+use openflow::{Error, Message, Version, Xid};
 
 use super::failure::Failure;
 
@@ -261,6 +261,11 @@ fn note_refusal(
 /// An error message, for people.
 pub(super) fn refusal(version: Version, error: &ErrorMessage) -> String {
     match error.error(version) {
+        Some(known @ Error::BadRequestBadType) => format!(
+            "the switch refuses it: {} (it does not know the request; a switch of ours that was \
+             started with --forward has no flow tables)",
+            known.name()
+        ),
         Some(known) => format!("the switch refuses it: {}", known.name()),
         None => {
             let ErrorMessage { error_type, code, .. } = error;
