@@ -4,9 +4,9 @@
 //! least one verdict.
 
 use openflow::message::PacketIn;
-use openflow::{PortNo, QueueId};
-use packet::PacketBuf;
+use openflow::{Field, Match, PortNo, QueueId};
 use packet::header::ethernet::FRAME_MIN_LEN;
+use packet::{Meta, PacketBuf};
 
 use crate::counter::DropReason;
 
@@ -48,6 +48,21 @@ pub(crate) fn packet_in_data(frame: &PacketBuf, arrived_len: usize) -> Vec<u8> {
         data.resize(data.len().max(FRAME_MIN_LEN), 0);
     }
     data
+}
+
+/// What a packet-in says beside the packet: its ports, and metadata and tunnel where there are any.
+pub(crate) fn packet_in_context(meta: &Meta) -> Match {
+    let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
+    if meta.in_phy_port != meta.in_port {
+        context = context.with(Field::InPhyPort, meta.in_phy_port.0.into());
+    }
+    if meta.metadata != 0 {
+        context = context.with(Field::Metadata, meta.metadata.into());
+    }
+    if meta.tunnel_id != 0 {
+        context = context.with(Field::TunnelId, meta.tunnel_id.into());
+    }
+    context
 }
 
 /// Collects verdicts, in the order in which they are given.

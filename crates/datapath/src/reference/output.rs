@@ -3,7 +3,7 @@
 //! A packet never leaves by the port that it came in by, except by `IN_PORT`.
 
 use openflow::message::{PacketIn, PacketInReason};
-use openflow::{Field, MacAddr, Match, PortNo};
+use openflow::{Field, MacAddr, PortNo};
 
 use super::effect::Effect;
 use super::walk::{Packet, Walk};
@@ -12,7 +12,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::verdict::Verdict;
-use crate::verdict::packet_in_data;
+use crate::verdict::{packet_in_context, packet_in_data};
 use crate::vlans::{PortVlans, tag_of};
 
 impl Walk<'_> {
@@ -149,25 +149,9 @@ impl Walk<'_> {
             reason,
             table_id: origin.table_id,
             cookie: origin.cookie,
-            matching: context(packet),
+            matching: packet_in_context(&packet.meta),
             data,
         };
         self.give(Verdict::PacketIn { message, max_len });
     }
-}
-
-/// What a packet-in says beside the packet: its ports, and metadata and tunnel where there are any.
-fn context(packet: &Packet) -> Match {
-    let meta = packet.meta;
-    let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
-    if meta.in_phy_port != meta.in_port {
-        context = context.with(Field::InPhyPort, meta.in_phy_port.0.into());
-    }
-    if meta.metadata != 0 {
-        context = context.with(Field::Metadata, meta.metadata.into());
-    }
-    if meta.tunnel_id != 0 {
-        context = context.with(Field::TunnelId, meta.tunnel_id.into());
-    }
-    context
 }

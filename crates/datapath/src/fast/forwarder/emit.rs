@@ -16,7 +16,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{Station, is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::time::Nanos;
-use crate::verdict::packet_in_data;
+use crate::verdict::{packet_in_context, packet_in_data};
 use crate::vlans::{PortVlans, tag_of};
 
 /// The way out of one packet.
@@ -196,7 +196,7 @@ impl<'a, S: Sink> Emit<'a, S> {
             return self.drop(DropReason::NoPacketIn);
         }
         let data = packet_in_data(&packet.frame, packet.arrived_len);
-        self.give_packet_in(data, context(&packet.meta), reason, origin, max_len);
+        self.give_packet_in(data, packet_in_context(&packet.meta), reason, origin, max_len);
     }
 
     /// Sends the packet to the controller, where nothing forbids that.
@@ -221,19 +221,4 @@ impl<'a, S: Sink> Emit<'a, S> {
         };
         self.sink.packet_in(message, max_len);
     }
-}
-
-/// What a packet-in says beside the packet: its ports, and metadata and tunnel where there are any.
-pub(super) fn context(meta: &Meta) -> Match {
-    let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
-    if meta.in_phy_port != meta.in_port {
-        context = context.with(Field::InPhyPort, meta.in_phy_port.0.into());
-    }
-    if meta.metadata != 0 {
-        context = context.with(Field::Metadata, meta.metadata.into());
-    }
-    if meta.tunnel_id != 0 {
-        context = context.with(Field::TunnelId, meta.tunnel_id.into());
-    }
-    context
 }

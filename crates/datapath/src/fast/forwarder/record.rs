@@ -13,7 +13,6 @@ use openflow::message::PacketInReason;
 use openflow::{Action, Field, GroupId, Instruction, PortNo, QueueId, TableId};
 use packet::{Meta, PacketBuf, Shape, extract};
 
-use super::emit::context;
 use super::program::{Act, Guard, Message, Program, ttl_at};
 use super::replica::{Entry, Kind, Replica, changes};
 use super::walk::{MAX_CHAIN, change, reason_of};
@@ -21,6 +20,7 @@ use crate::action_set::{ActionSet, Origin};
 use crate::config::Miss;
 use crate::counter::DropReason;
 use crate::ports::Port;
+use crate::verdict::packet_in_context;
 
 /// Most copies that a program makes; packets of groups that ask for more go step by step.
 const MAX_COPIES: usize = 64;
@@ -192,7 +192,7 @@ impl<'a> Recorder<'a> {
             return self.acts.push(Act::Drop(DropReason::NoPacketIn));
         }
         let Origin { table_id, cookie, is_miss } = origin;
-        let matching = context(&self.meta);
+        let matching = packet_in_context(&self.meta);
         let message = Message { matching, reason, table_id, cookie, is_miss, max_len };
         self.acts.push(Act::ToController(Box::new(message)));
     }
