@@ -171,7 +171,7 @@ impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let figures = &self.figures;
         let mut text = String::new();
-        write!(text, "{:>5} {:>8} {:<8} ", self.table, figures.entries, figures.template)?;
+        write!(text, "{:>5} {:>8} {:<8} ", self.table, figures.entries, figures.template.name())?;
         write!(text, "{:>5} {:>6} {:>5} ", figures.masks, figures.groups, figures.sharing)?;
         write!(text, "{:>6} ", figures.listed)?;
         write!(text, "{:>7} ", figures.bytes / figures.entries.max(1))?;

@@ -18,7 +18,7 @@ mod shared;
 mod single;
 mod sys;
 
-pub use self::classifier::{BURST, Classifier, Figures, Live};
+pub use self::classifier::{BURST, Classifier, Figures, Live, Template};
 pub use self::control::{Control, Done, Dump, Tell};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
 pub use self::op::{EntryId, Op, Ticket};

@@ -9,6 +9,7 @@
 //! | few | up to 16 entries | each is compared, in the order of rank |
 //! | exact | one mask | one hash probe |
 //! | general | several masks | one probe for each group, best priority first, until none can win |
+//! | pruned | ten groups or more | the same, without those that a filter finds impossible |
 //!
 //! A *group* ([`group`]) is a hash over bits that all its entries look at. While there are few
 //! masks each has its own; then masks are merged into groups of fewer bits ([`relax`]), so that
@@ -42,6 +43,7 @@ mod masks;
 mod place;
 mod records;
 mod relax;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -60,12 +62,13 @@ use super::pattern::Pattern;
 
 pub use self::burst::BURST;
 pub use self::masks::Live;
+pub use self::template::Template;
 
 /// What a classifier is made of at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// `constant`, `few`, `exact` or `general`.
-    pub template: &'static str,
+    /// How keys are looked up.
+    pub template: Template,
     /// Entries.
     pub entries: usize,
     /// Different masks.
@@ -100,6 +103,10 @@ pub struct Classifier {
     /// Exact groups that may be worth merging, now that there are coarser ones.
     debts: Vec<u8>,
     len: usize,
+    /// The template that entries are placed for, whatever the table is.
+    forced: Option<Template>,
+    /// Whether tags are compared one by one.
+    is_plain: bool,
 }
 
 /// Falling priority, then rising age, as one number: the lowest wins.
@@ -124,6 +131,8 @@ impl Classifier {
             sharing: 1,
             debts: Vec::new(),
             len: 0,
+            forced: None,
+            is_plain: false,
         }
     }
 
@@ -154,16 +163,10 @@ impl Classifier {
     /// What the classifier is made of.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        let template = match (self.groups.len(), self.list.len()) {
-            (0, 0) => "constant",
-            (0, _) => "few",
-            (1, 0) if self.groups.in_order().all(|group| group.is_exact) => "exact",
-            (..) => "general",
-        };
         let groups: usize = self.groups.in_order().map(|group| group.index.bytes()).sum();
         let shadows = (self.shadows.len() + self.always.len()) * 32;
         Figures {
-            template,
+            template: self.template(),
             entries: self.len,
             masks: self.masks.len(),
             groups: self.groups.len(),

@@ -43,7 +43,7 @@ use self::path::Paths;
 use self::program::{Programs, Tail};
 use self::replica::Replica;
 use self::versions::Versions;
-use super::classifier::BURST;
+use super::classifier::{BURST, Template};
 use super::op::{Change, Op, Ticket};
 use super::shared::Shared;
 use super::sys;
@@ -221,6 +221,14 @@ impl Forwarder {
     /// nothing but speed.
     pub fn set_plain(&mut self, plain: bool) {
         self.level = if plain { sys::Level::SCALAR } else { sys::Level::best() };
+        self.replica.set_plain(plain);
+    }
+
+    /// Says how the flow tables are to be searched, wherever that way can hold the entries that
+    /// come from now on; none for what suits them best. It changes nothing but speed, and is for
+    /// tests.
+    pub fn set_template(&mut self, template: Option<Template>) {
+        self.replica.force(template);
     }
 
     /// What the forwarder tells of itself.

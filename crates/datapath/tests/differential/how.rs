@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use datapath::fast::{Caches, Fast};
+use datapath::fast::{Caches, Fast, Template};
 
 use crate::rng::Rng;
 
@@ -14,13 +14,25 @@ pub(crate) struct How {
     plain: bool,
     /// Lines of the cache at first and at most: often so few that decisions are given up.
     lines: (usize, usize),
-    /// Whether caches are switched on and off in between.
+    /// How the flow tables are searched.
+    pub(crate) template: Option<Template>,
+    /// Whether all that is switched in between.
     pub(crate) switches: bool,
 }
 
 /// Caches in use: both twice, as that is the usual way.
 const CACHES: [(bool, bool); 5] =
     [(true, true), (true, true), (true, false), (false, true), (false, false)];
+
+/// Ways to search the flow tables that can be forced, and what suits the table, which with the
+/// small tables of scenarios is nearly always a list.
+const TEMPLATES: [Option<Template>; 5] = [
+    None,
+    Some(Template::Few),
+    Some(Template::Exact),
+    Some(Template::General),
+    Some(Template::Pruned),
+];
 
 impl How {
     /// A way that follows from the scenario's seed.
@@ -30,7 +42,8 @@ impl How {
         let plain = rng.percent(30);
         let lines = *rng.pick(&[(16, 16), (16, 128), (256, 1 << 16), (1 << 12, 1 << 12)]);
         let switches = rng.percent(20);
-        Self { caches: Caches { exact, flow }, plain, lines, switches }
+        let template = TEMPLATES[(seed % TEMPLATES.len() as u64) as usize];
+        Self { caches: Caches { exact, flow }, plain, lines, template, switches }
     }
 
     pub(crate) fn set(self, fast: &mut Fast) {
@@ -43,13 +56,15 @@ impl How {
         let forwarder = fast.forwarder();
         forwarder.set_caches(self.caches);
         forwarder.set_plain(self.plain);
+        forwarder.set_template(self.template);
     }
 }
 
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { caches: Caches { exact, flow }, plain, lines, switches } = self;
+        let Self { caches: Caches { exact, flow }, plain, lines, template, switches } = self;
         write!(f, "caches: exact {exact}, flow {flow}, lines {lines:?}, switched {switches}; ")?;
-        write!(f, "plain code {plain}")
+        let template = template.map_or("any", Template::name);
+        write!(f, "plain code {plain}, template {template}")
     }
 }

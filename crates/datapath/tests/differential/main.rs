@@ -22,14 +22,17 @@ mod run;
 mod scenario;
 mod shrink;
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use datapath::fast::Template;
 use how::How;
+use run::Lookups;
 use scenario::Scenario;
 
 /// Packets of a run that nobody asked more of.
-const PACKETS: u64 = 60_000;
+const PACKETS: u64 = 120_000;
 
 /// The first seed of a run that nobody asked another of.
 const SEED: u64 = 1;
@@ -50,7 +53,7 @@ fn fast_is_reference() {
     let wanted = packets.unwrap_or(if seed.is_some() { 1 } else { PACKETS });
     let (next, sum) = (AtomicU64::new(seed.unwrap_or(SEED)), AtomicU64::new(0));
     let failed = AtomicBool::new(false);
-    let failures = Mutex::new(Vec::new());
+    let (failures, forced) = (Mutex::new(Vec::new()), Mutex::new(Forced::default()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if packets.is_none() { 1 } else { threads };
     std::thread::scope(|scope| {
@@ -59,9 +62,13 @@ fn fast_is_reference() {
                 while sum.load(Ordering::Relaxed) < wanted && !failed.load(Ordering::Relaxed) {
                     let scenario = Scenario::new(next.fetch_add(1, Ordering::Relaxed));
                     sum.fetch_add(scenario.packets(), Ordering::Relaxed);
-                    if let Err(failure) = one(&scenario) {
-                        failed.store(true, Ordering::Relaxed);
-                        failures.lock().unwrap().push(failure);
+                    let how = How::new(scenario.seed);
+                    match one(&scenario, &how) {
+                        Ok(lookups) => forced.lock().unwrap().add(&how, lookups),
+                        Err(failure) => {
+                            failed.store(true, Ordering::Relaxed);
+                            failures.lock().unwrap().push(failure);
+                        }
                     }
                 }
             });
@@ -69,16 +76,51 @@ fn fast_is_reference() {
     });
     let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    if wanted >= PACKETS {
+        forced.into_inner().unwrap().check();
+    }
     let (first, end) = (seed.unwrap_or(SEED), next.into_inner());
     println!("{} packets in seeds {first} to {}: the same", sum.into_inner(), end - 1);
 }
 
+/// The lookups of the scenarios that forced each template and kept to it, by the template at work.
+#[derive(Default)]
+struct Forced(BTreeMap<Template, Lookups>);
+
+impl Forced {
+    fn add(&mut self, how: &How, lookups: Lookups) {
+        if let Some(template) = how.template.filter(|_| !how.switches) {
+            let sums = self.0.entry(template).or_default();
+            sums.iter_mut().zip(lookups).for_each(|(sum, lookups)| *sum += lookups);
+        }
+    }
+
+    /// A template that was forced has searched tables, and what it cannot be has not.
+    fn check(&self) {
+        for (template, never) in [
+            (Template::Few, &[Template::Exact, Template::General, Template::Pruned][..]),
+            (Template::Exact, &[Template::Few, Template::Pruned]),
+            (Template::General, &[Template::Few, Template::Pruned]),
+            (Template::Pruned, &[Template::Few, Template::Exact, Template::General]),
+        ] {
+            let lookups = self.0.get(&template).copied().unwrap_or_default();
+            assert!(lookups[template as usize] > 0, "{template:?} was forced: {lookups:?}");
+            for other in never {
+                assert_eq!(lookups[*other as usize], 0, "{template:?} was forced: {lookups:?}");
+            }
+            println!("forced {}: {} lookups", template.name(), lookups[template as usize]);
+        }
+    }
+}
+
 /// Runs one scenario; what to print when something differs.
-fn one(scenario: &Scenario) -> Result<(), String> {
-    let how = How::new(scenario.seed);
-    let Err((at, difference)) = shrink::check(scenario, &how) else { return Ok(()) };
-    let least = shrink::shrink(scenario, &how, at);
-    let told = shrink::check(&least, &how).err().map_or(difference, |(_, told)| told);
+fn one(scenario: &Scenario, how: &How) -> Result<Lookups, String> {
+    let (at, difference) = match shrink::check(scenario, how) {
+        Ok(lookups) => return Ok(lookups),
+        Err(failure) => failure,
+    };
+    let least = shrink::shrink(scenario, how, at);
+    let told = shrink::check(&least, how).err().map_or(difference, |(_, told)| told);
     Err(format!(
         "WEIR_DIFFERENTIAL_SEED={} ({how}), step {at} of {}: {told}\nThe least that differs:\n{}",
         scenario.seed,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use datapath::fast::{Fast, Sink};
+use datapath::fast::{Fast, Sink, Template};
 use datapath::{Config, Datapath, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::FlowStatsRequest;
 use openflow::message::PacketIn;
@@ -100,8 +100,12 @@ fn same_rows<T: PartialEq + Debug>(what: &str, rows: (Vec<T>, Vec<T>)) -> Result
     same(what, rows.0, rows.1)
 }
 
-/// Runs a scenario; the place of the step at which something differs, and what.
-pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<(), (usize, Difference)> {
+/// Lookups in flow tables by the template that was at work, in the order of [`Template::ALL`].
+pub(crate) type Lookups = [u64; Template::ALL.len()];
+
+/// Runs a scenario: the lookups that were made, or the place of the step at which something
+/// differs, and what.
+pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<Lookups, (usize, Difference)> {
     let config: Config = scenario.config.clone();
     let mut fast = Fast::new(config.clone(), scenario.seed);
     how.set(&mut fast);
@@ -121,7 +125,8 @@ pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<(), (usize, Differen
         }
     }
     let last = scenario.steps.len();
-    pair.look(&FlowStatsRequest::all()).map_err(|difference| (last, difference))
+    pair.look(&FlowStatsRequest::all()).map_err(|difference| (last, difference))?;
+    Ok(pair.fast.forwarder().figures().lookups)
 }
 
 impl Pair<'_> {

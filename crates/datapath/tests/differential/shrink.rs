@@ -7,14 +7,14 @@ use openflow::group::GroupDesc;
 use openflow::text::{format_actions, format_flow_mod, format_group};
 
 use crate::how::How;
-use crate::run::{Difference, run};
+use crate::run::{Difference, Lookups, run};
 use crate::scenario::{Scenario, Step};
 
 /// Runs that a search for a shorter scenario may take.
 const RUNS: usize = 3_000;
 
 /// Runs a scenario, a panic being a difference too.
-pub(crate) fn check(scenario: &Scenario, how: &How) -> Result<(), (usize, Difference)> {
+pub(crate) fn check(scenario: &Scenario, how: &How) -> Result<Lookups, (usize, Difference)> {
     let ran = catch_unwind(AssertUnwindSafe(|| run(scenario, how)));
     ran.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

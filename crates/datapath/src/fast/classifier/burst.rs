@@ -225,9 +225,10 @@ impl Classifier {
         meets: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
         let mut found = 0;
+        let is_plain = group.index.is_plain;
         for place in 0..open.min(BURST) {
             let (at, probe) = (work.open[place], work.probes[place]);
-            let first = probe.first();
+            let first = probe.first(is_plain);
             work.candidates[found % CANDIDATES] = (at, first.slot);
             found += first.found;
             if first.has_rest {

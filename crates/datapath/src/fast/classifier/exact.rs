@@ -71,9 +71,10 @@ impl Classifier {
             probes[at] = group.index.probe(self.secrets.of_row(&rows[at]));
         }
         let mut lines = [&NOWHERE; BURST];
+        let is_plain = group.index.is_plain;
         let (mut unsure, mut unsure_len) = ([0_u8; BURST], 0);
         for at in 0..len {
-            let first = probes[at].first();
+            let first = probes[at].first(is_plain);
             let line = self.records.get(first.slot);
             prefetch(line);
             lines[at] = if first.found == 0 { &NOWHERE } else { line };

@@ -25,6 +25,8 @@ const ATOMS_MAX: usize = 10;
 const BITS_MIN: u32 = 8;
 /// Changes of the flow table between two beginnings: choosing atoms takes some 10 us.
 const CHANGES_MIN: usize = 256;
+/// The same of a filter that is forced.
+const CHANGES_FORCED: usize = 16;
 /// Places of an atom's table: at least twice the entries, until a table would not stay in a near
 /// cache.
 const PLACES_MIN: usize = 256;
@@ -224,6 +226,27 @@ impl Filter {
             (self.gone, self.changes) = (0, 0);
             self.next = Some(Box::new(Build { tables, group: 0, bucket: 0, merges: 0 }));
         }
+    }
+
+    /// Has tables whatever it costs, unless there is nothing to filter: new ones when the groups
+    /// changed, and after some more changes.
+    pub(super) fn force(&mut self, groups: &Groups, known: Known<'_>, entries: usize, secret: u64) {
+        self.changes += 1;
+        let current = self.current.as_ref().filter(|_| self.changes < CHANGES_FORCED);
+        if groups.is_empty() {
+            self.clear();
+        } else if current.is_none_or(|tables| tables.version != groups.version) {
+            let tables = Tables::new(groups, entries, secret);
+            let mut build = Build { tables, group: 0, bucket: 0, merges: 0 };
+            while !build.step(groups, known) {}
+            (self.gone, self.changes, self.next) = (0, 0, None);
+            self.current = Some(build.tables);
+        }
+    }
+
+    /// Is a filter no more.
+    pub(super) fn clear(&mut self) {
+        (self.current, self.next) = (None, None);
     }
 
     fn is_outdated(&self, groups: &Groups, entries: usize) -> bool {

@@ -140,13 +140,14 @@ pub(super) struct Groups {
     pub(super) order: Vec<u8>,
     /// One bit for each group.
     pub(super) numbers: u64,
+    is_plain: bool,
     /// Changes when a group comes or goes; never zero.
     pub(super) version: u64,
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { all: Vec::new(), order: Vec::new(), numbers: 0, version: 1 }
+        Self { all: Vec::new(), order: Vec::new(), numbers: 0, is_plain: false, version: 1 }
     }
 }
 
@@ -173,6 +174,14 @@ impl Groups {
         self.order.iter().filter_map(|number| self.get(*number))
     }
 
+    /// Says whether tags are compared one by one.
+    pub(super) fn set_plain(&mut self, is_plain: bool) {
+        self.is_plain = is_plain;
+        for group in self.all.iter_mut().flatten() {
+            group.index.is_plain = is_plain;
+        }
+    }
+
     pub(super) fn find(&self, bits: &Bits) -> Option<u8> {
         let is_it = |number: &u8| self.get(*number).is_some_and(|group| group.bits == *bits);
         self.order.iter().copied().find(is_it)
@@ -185,7 +194,9 @@ impl Groups {
         }
         let hole = self.all.iter().position(Option::is_none);
         let number = hole.unwrap_or(self.all.len());
-        let group = Some(Group::new(number as u8, bits));
+        let mut group = Group::new(number as u8, bits);
+        group.index.is_plain = self.is_plain;
+        let group = Some(group);
         match self.all.get_mut(number) {
             Some(place) => *place = group,
             None => self.all.push(group),

@@ -50,8 +50,8 @@ impl Bucket {
 
     /// One bit for each record whose tag is this.
     #[inline(always)]
-    fn tagged(&self, tag: u8) -> u32 {
-        equal_tags(&self.tags, tag) & ((1 << WAYS) - 1)
+    fn tagged(&self, tag: u8, is_plain: bool) -> u32 {
+        equal_tags(&self.tags, tag, is_plain) & ((1 << WAYS) - 1)
     }
 
     fn put(&mut self, tag: u8, slot: u32) -> bool {
@@ -96,8 +96,8 @@ impl Probe<'_> {
     pub(super) const NONE: Self = Self { bucket: &EMPTY, tag: 1 };
 
     #[inline(always)]
-    pub(super) fn first(self) -> First {
-        let tagged = self.bucket.tagged(self.tag);
+    pub(super) fn first(self, is_plain: bool) -> First {
+        let tagged = self.bucket.tagged(self.tag, is_plain);
         // Without a candidate the bit behind the last way leads to the last way.
         let way = (tagged | 1 << (WAYS - 1)).trailing_zeros() as usize;
         let rest = tagged & tagged.wrapping_sub(1);
@@ -123,13 +123,16 @@ pub(super) struct Index {
     mask: u32,
     len: u32,
     merges: u32,
+    /// Whether tags are compared one by one.
+    pub(super) is_plain: bool,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
         let mut buckets = Chunked::default();
         buckets.push(Bucket::default());
-        Self { buckets, overflow: Chunked::default(), overflow_free: 0, mask: 0, len: 0, merges: 0 }
+        let overflow = Chunked::default();
+        Self { buckets, overflow, overflow_free: 0, mask: 0, len: 0, merges: 0, is_plain: false }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -160,7 +163,7 @@ impl Index {
         let tag = tag_of(hash);
         let mut bucket = self.buckets.get(self.bucket_of(hash));
         loop {
-            let mut tagged = bucket.tagged(tag);
+            let mut tagged = bucket.tagged(tag, self.is_plain);
             while tagged != 0 {
                 found(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
                 tagged &= tagged - 1;
@@ -181,7 +184,7 @@ impl Index {
             }
             let Some(next) = bucket.next().checked_sub(1) else { return };
             bucket = self.overflow.get(next);
-            tagged = bucket.tagged(probe.tag);
+            tagged = bucket.tagged(probe.tag, self.is_plain);
         }
     }
 
@@ -382,7 +385,7 @@ mod tests {
         let mut all = Vec::new();
         index.find(hash_of(slot), |slot| all.push(slot));
         let probe = index.probe(hash_of(slot));
-        let first = probe.first();
+        let first = probe.first(false);
         let mut further: Vec<u32> = std::iter::repeat_n(first.slot, first.found).collect();
         if first.has_rest {
             index.rest(probe, first.rest, |slot| further.push(slot));

@@ -4,8 +4,9 @@
 //! anything anew, and no step may look at more than a bounded number of entries.
 
 use super::Classifier;
-use super::group::{Bits, Known};
+use super::group::{Bits, GROUPS_MAX, Known};
 use super::relax::LEVELS;
+use super::template::Template;
 use crate::fast::op::EntryId;
 use crate::fast::pattern::Pattern;
 
@@ -30,15 +31,20 @@ const MERGE_MAX: u32 = 64;
 impl Classifier {
     /// Finds a place for a new record.
     pub(super) fn place(&mut self, slot: u32) {
-        if self.groups.is_empty() {
-            self.list.insert(&self.records, slot);
-            if self.list.len() > FEW_MAX || self.list.len() > PROBE * self.masks.len() + 2 {
-                for item in self.list.take() {
-                    self.place_in_group(item.slot);
+        match self.forced {
+            Some(Template::Few) => self.list.insert(&self.records, slot),
+            None if self.groups.is_empty() => {
+                self.list.insert(&self.records, slot);
+                if self.list.len() > FEW_MAX || self.list.len() > PROBE * self.masks.len() + 2 {
+                    for item in self.list.take() {
+                        self.place_in_group(item.slot);
+                    }
                 }
             }
-        } else {
-            self.place_in_group(slot);
+            None
+            | Some(Template::Constant | Template::Exact | Template::General | Template::Pruned) => {
+                self.place_in_group(slot)
+            }
         }
         self.pay_debt();
         self.tend_filter();
@@ -48,7 +54,14 @@ impl Classifier {
     fn tend_filter(&mut self) {
         let entries = self.len - self.always.len();
         let known = Known { secrets: &self.secrets, masks: &self.masks, records: &self.records };
-        self.filter.step(&self.groups, known, entries, self.secrets.odd());
+        let secret = self.secrets.odd();
+        match self.forced {
+            Some(Template::Pruned) => self.filter.force(&self.groups, known, entries, secret),
+            Some(Template::Exact | Template::General) => self.filter.clear(),
+            None | Some(Template::Constant | Template::Few) => {
+                self.filter.step(&self.groups, known, entries, secret);
+            }
+        }
     }
 
     fn place_in_group(&mut self, slot: u32) {
@@ -56,11 +69,19 @@ impl Classifier {
         let Some(held) = self.masks.held_mut(mask) else { return };
         held.refresh(&self.groups);
         let (own, levels) = (held.homes.own, held.homes.levels);
+        let (exact_max, merges) = match self.forced {
+            None | Some(Template::Constant | Template::Few) => (EXACT_MAX, true),
+            Some(Template::Exact) => (GROUPS_MAX, false),
+            Some(Template::General | Template::Pruned) => (0, true),
+        };
         if own.is_some_and(|own| self.enter_if(own, slot, SHARE)) {
             return;
         }
-        if self.groups.len() < EXACT_MAX && self.open_whole(slot) {
+        if self.groups.len() < exact_max && self.open_whole(slot) {
             return;
+        }
+        if !merges {
+            return self.list.insert(&self.records, slot);
         }
         for (at, level) in levels.into_iter().enumerate() {
             let entered = match level {
@@ -327,7 +348,7 @@ impl Classifier {
     fn shrink(&mut self) {
         let entries = self.len - self.always.len() - 1;
         let is_few = entries <= FEW_AGAIN && entries < PROBE * self.masks.len();
-        if self.groups.is_empty() || !is_few {
+        if self.groups.is_empty() || !is_few || self.forced.is_some() {
             return;
         }
         while let Some(number) = self.groups.order.first().copied() {

@@ -6,7 +6,7 @@ use openflow::field::FIELDS;
 use openflow::{Field, Match};
 use packet::FlowKey;
 
-use super::{Classifier, rank_of};
+use super::{Classifier, Template, rank_of};
 use crate::fast::op::EntryId;
 use crate::fast::pattern::{Masks, Pattern};
 
@@ -251,12 +251,13 @@ impl Run {
         let figures = self.fast.figures();
         let beside = figures.groups > 0 && figures.listed > 0;
         let filter = self.fast.filter.is_active();
-        let parts = [Some(figures.template), beside.then_some("list"), filter.then_some("filter")];
+        let template = figures.template.name();
+        let parts = [Some(template), beside.then_some("list"), filter.then_some("filter")];
         parts.into_iter().flatten().collect()
     }
 }
 
-fn run(kind: Kind, seed: u64, entries: usize) -> BTreeSet<&'static str> {
+fn run(kind: Kind, seed: u64, entries: usize, forced: Option<Template>) -> BTreeSet<&'static str> {
     let mut run = Run {
         random: Random(seed),
         masks: Masks::default(),
@@ -264,6 +265,8 @@ fn run(kind: Kind, seed: u64, entries: usize) -> BTreeSet<&'static str> {
         fast: Classifier::new(seed),
         seq: 0,
     };
+    run.fast.force(forced);
+    run.fast.set_plain(seed % 2 == 1);
     let mut seen = BTreeSet::from_iter(run.shape());
     for grows in [true, false, true, false] {
         for step in 0..entries {
@@ -295,11 +298,23 @@ fn equals_a_linear_search_whatever_the_table_is() {
     for (number, kind) in KINDS.iter().enumerate() {
         for (seed, entries) in [(0, 200), (1, 700)] {
             println!("kind {number} seed {seed}");
-            seen.extend(run(*kind, seed, entries));
+            seen.extend(run(*kind, seed, entries, None));
         }
     }
-    let all = ["constant", "exact", "few", "filter", "general", "list"];
+    let all = ["constant", "exact", "few", "filter", "general", "list", "pruned"];
     assert!(seen.iter().eq(&all), "{seen:?}");
+}
+
+#[test]
+fn a_template_that_is_forced_answers_alike_and_is_the_only_one() {
+    let forced = |template| {
+        let kinds = KINDS.iter().map(|kind| run(*kind, 3, 150, Some(template)));
+        kinds.flatten().filter(|shape| *shape != "constant").collect::<BTreeSet<_>>()
+    };
+    assert_eq!(forced(Template::Few), BTreeSet::from(["few"]));
+    assert_eq!(forced(Template::Exact), BTreeSet::from(["exact", "general", "list"]));
+    assert_eq!(forced(Template::General), BTreeSet::from(["exact", "general", "list"]));
+    assert_eq!(forced(Template::Pruned), BTreeSet::from(["filter", "list", "pruned"]));
 }
 
 #[test]

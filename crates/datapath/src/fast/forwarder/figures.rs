@@ -1,5 +1,7 @@
 //! What a forwarder tells of itself: how the caches do, and where the time goes.
 
+use crate::fast::classifier::Template;
+
 /// Figures since the forwarder began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -27,6 +29,9 @@ pub struct Figures {
     pub programs: u64,
     /// Packets that went step by step.
     pub walked: u64,
+    /// Lookups in flow tables that were made for packets that no cache decided about, by
+    /// [`Template`].
+    pub lookups: [u64; Template::ALL.len()],
     /// Lines of the caches.
     pub lines: u64,
     /// Lines that hold a decision.

@@ -119,6 +119,8 @@ impl Forwarder {
             let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
             if let Some(table) = replica.tables().get(usize::from(number)).filter(|_| among != 0) {
                 table.lookup_among(pass.keys, among, found);
+                let lookups = &mut self.figures.lookups[table.template() as usize];
+                *lookups += u64::from(among.count_ones());
                 pass.table(met, TableId(number), among, found);
             }
             if number >= pass.last {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
-use super::super::classifier::{Classifier, Live};
+use super::super::classifier::{Classifier, Live, Template};
 use super::super::op::{Behaviour, Change, EntryId, Insert, Life};
 use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
 use super::memo::Mix;
@@ -328,6 +328,16 @@ impl Replica {
     /// What all forwarders share.
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Forces a template upon all tables, from the next entry on.
+    pub(super) fn force(&mut self, template: Option<Template>) {
+        self.tables.iter_mut().for_each(|table| table.force(template));
+    }
+
+    /// Says whether plain code is to do what the processor has wide instructions for.
+    pub(super) fn set_plain(&mut self, is_plain: bool) {
+        self.tables.iter_mut().for_each(|table| table.set_plain(is_plain));
     }
 
     /// The flow tables, by number.
