@@ -47,7 +47,13 @@ impl Sink for Null {
         self.pool.push(frame);
     }
 
-    fn output_all(&mut self, _port: PortNo, _queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
+    fn output_all(
+        &mut self,
+        _port: PortNo,
+        _queue: Option<QueueId>,
+        frames: &mut Vec<PacketBuf>,
+        _shortest: usize,
+    ) {
         self.outputs += frames.len() as u64;
         self.pool.append(frames);
     }

@@ -192,19 +192,10 @@ impl Shape {
     fn ipv4<const L3: usize>(frame: &[u8], head: &[u8; 38], tagged: u8) -> Self {
         let total_len = usize::from(u16::from_be_bytes([head[L3 + 2], head[L3 + 3]]));
         let fragment = u16::from_be_bytes([head[L3 + 6], head[L3 + 7]]);
-        let l4 = L3 + ipv4::HEADER_LEN;
         let end = frame.len().min(L3 + total_len);
-        if fragment & (ipv4::OFFSET_MASK | ipv4::MORE_FRAGMENTS) != 0 || end < l4 {
-            return Self::RARE;
-        }
-        let (kind, least) = match head[L3 + ipv4::PROTO] {
-            ipv4::PROTO_UDP => (IPV4 + 2, udp::HEADER_LEN),
-            ipv4::PROTO_TCP => (IPV4 + 1, tcp::HEADER_LEN),
-            ipv4::PROTO_ICMP => (IPV4 + 4, icmpv4::HEADER_LEN),
-            ipv4::PROTO_SCTP => (IPV4 + 3, sctp::HEADER_LEN),
-            _ => (IPV4, 0),
-        };
-        if end - l4 < least { Self::RARE } else { Self(2 * kind + tagged) }
+        let carried = OVER_IPV4[usize::from(head[L3 + ipv4::PROTO])];
+        let is_whole = fragment & (ipv4::OFFSET_MASK | ipv4::MORE_FRAGMENTS) == 0;
+        carried.shape(is_whole, L3 + ipv4::HEADER_LEN, end, tagged)
     }
 
     #[inline]
@@ -213,26 +204,11 @@ impl Shape {
         let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
         let l4 = l3 + ipv6::HEADER_LEN;
         let end = frame.len().min(l4 + payload_len);
-        if fixed[0] >> 4 != 6 {
-            return Self::RARE;
-        }
-        let (kind, least) = match fixed[ipv6::NEXT_HEADER] {
-            ipv4::PROTO_UDP => (IPV6 + 2, udp::HEADER_LEN),
-            ipv4::PROTO_TCP => (IPV6 + 1, tcp::HEADER_LEN),
-            ipv6::PROTO_ICMPV6 => (IPV6 + 4, icmpv6::HEADER_LEN),
-            ipv4::PROTO_SCTP => (IPV6 + 3, sctp::HEADER_LEN),
-            ipv6::HOP | ipv6::ROUTING | ipv6::FRAGMENT | ipv6::ESP | ipv6::AUTH => {
-                return Self::RARE;
-            }
-            ipv6::NO_NEXT | ipv6::DEST => return Self::RARE,
-            _ => (IPV6, 0),
-        };
+        let carried = OVER_IPV6[usize::from(fixed[ipv6::NEXT_HEADER])];
+        let shape = carried.shape(fixed[0] >> 4 == 6, l4, end, tagged);
         let discovery =
             matches!(frame.get(l4), Some(&(icmpv6::NEIGHBOUR_SOLICIT | icmpv6::NEIGHBOUR_ADVERT)));
-        if end - l4 < least || (kind == IPV6 + 4 && discovery) {
-            return Self::RARE;
-        }
-        Self(2 * kind + tagged)
+        if carried.number == 2 * (IPV6 + 4) && discovery { Self::RARE } else { shape }
     }
 
     /// Where a header of the rows of match fields starts; none when the shape does not have it.
@@ -305,6 +281,58 @@ impl Shape {
         Some(held >> (8 * end - first - width) & u128::MAX >> (128 - width))
     }
 }
+
+/// What IP says of the header behind it. Looked up instead of compared with one protocol after the
+/// other: which one comes next cannot be foreseen, and a wrong guess costs as much as all the rest.
+#[derive(Clone, Copy)]
+struct Carried {
+    /// The shape without a tag; zero for a rare one.
+    number: u8,
+    /// Bytes that the header has at least.
+    least: u8,
+}
+
+impl Carried {
+    const fn new(kind: u8, least: usize) -> Self {
+        Self { number: 2 * kind, least: least as u8 }
+    }
+
+    /// The shape of a frame whose header stands from `l4` on, and whose bytes end at `end`.
+    #[inline]
+    fn shape(self, is_usual: bool, l4: usize, end: usize, tagged: u8) -> Shape {
+        let has_room = end >= l4 + usize::from(self.least);
+        let is_known = is_usual & has_room & (self.number != 0);
+        Shape(if is_known { self.number | tagged } else { 0 })
+    }
+}
+
+/// By the number of the protocol.
+static OVER_IPV4: [Carried; 256] = {
+    let mut table = [Carried::new(IPV4, 0); 256];
+    table[ipv4::PROTO_TCP as usize] = Carried::new(IPV4 + 1, tcp::HEADER_LEN);
+    table[ipv4::PROTO_UDP as usize] = Carried::new(IPV4 + 2, udp::HEADER_LEN);
+    table[ipv4::PROTO_SCTP as usize] = Carried::new(IPV4 + 3, sctp::HEADER_LEN);
+    table[ipv4::PROTO_ICMP as usize] = Carried::new(IPV4 + 4, icmpv4::HEADER_LEN);
+    table
+};
+
+/// By the number of the next header. Extension headers are rare.
+static OVER_IPV6: [Carried; 256] = {
+    let mut table = [Carried::new(IPV6, 0); 256];
+    table[ipv4::PROTO_TCP as usize] = Carried::new(IPV6 + 1, tcp::HEADER_LEN);
+    table[ipv4::PROTO_UDP as usize] = Carried::new(IPV6 + 2, udp::HEADER_LEN);
+    table[ipv4::PROTO_SCTP as usize] = Carried::new(IPV6 + 3, sctp::HEADER_LEN);
+    table[ipv6::PROTO_ICMPV6 as usize] = Carried::new(IPV6 + 4, icmpv6::HEADER_LEN);
+    let rare = Carried { number: 0, least: 0 };
+    table[ipv6::HOP as usize] = rare;
+    table[ipv6::ROUTING as usize] = rare;
+    table[ipv6::FRAGMENT as usize] = rare;
+    table[ipv6::ESP as usize] = rare;
+    table[ipv6::AUTH as usize] = rare;
+    table[ipv6::NO_NEXT as usize] = rare;
+    table[ipv6::DEST as usize] = rare;
+    table
+};
 
 /// Version 4 and a header of 20 bytes.
 const IPV4_PLAIN: u8 = 0x45;

@@ -58,8 +58,15 @@ pub trait Sink {
     /// [`PortNo::LOCAL`].
     fn output(&mut self, port: PortNo, queue: Option<QueueId>, frame: PacketBuf);
 
-    /// All of these frames leave by one port, in their order; the list is empty afterwards.
-    fn output_all(&mut self, port: PortNo, queue: Option<QueueId>, frames: &mut Vec<PacketBuf>) {
+    /// All of these frames leave by one port, in their order; the list is empty afterwards. None is
+    /// shorter than `shortest` bytes.
+    fn output_all(
+        &mut self,
+        port: PortNo,
+        queue: Option<QueueId>,
+        frames: &mut Vec<PacketBuf>,
+        _shortest: usize,
+    ) {
         for frame in frames.drain(..) {
             self.output(port, queue, frame);
         }
@@ -261,22 +268,22 @@ impl Forwarder {
             return;
         }
         self.tend();
-        let (packets, bytes, shortest) = sizes(frames);
+        let came = Sizes::of(frames);
         self.figures.batches += 1;
-        self.figures.packets += packets;
-        self.replica.count(Counter::Received, packets);
+        self.figures.packets += came.packets;
+        self.replica.count(Counter::Received, came.packets);
         if let Some(cell) = self.replica.port_cell(in_port) {
-            cell.rx.add(packets, bytes);
+            cell.rx.add(came.packets, came.bytes);
         }
         if !self.admit(frames, in_port, sink) || !self.gather(frames, in_port, now, sink) {
             return;
         }
-        let let_in = frames.len() as u64;
-        let (packets, bytes, _) =
-            if let_in == packets { (packets, bytes, shortest) } else { sizes(frames) };
-        let by_port = self.goes_by_port(shortest);
-        if by_port && let Some(tail) = self.decide_by_port(packets, bytes, in_port, now) {
-            return execute::end_all(&self.replica, tail, frames, now, sink);
+        let is_all = frames.len() as u64 == came.packets
+            && self.replica.settings.fragments != Fragments::Reassemble;
+        let sizes = if is_all { came } else { Sizes::of(frames) };
+        let by_port = self.goes_by_port(came.shortest);
+        if by_port && let Some(tail) = self.decide_by_port(&sizes, in_port, now) {
+            return execute::end_all(&self.replica, tail, frames, &sizes, now, sink);
         }
         let clock = self.clock.filter(|_| self.figures.batches.is_multiple_of(MEASURED));
         let begin = clock.map(|clock| clock());
@@ -289,10 +296,10 @@ impl Forwarder {
         if let Some(first) = decided.first().filter(|_| by_port) {
             self.keep_for_port(*first, in_port, now);
         }
-        self.execute(frames, &decided, in_port, now, sink);
+        self.execute(frames, &decided, &sizes, in_port, now, sink);
         self.decided = decided;
         if let (Some(clock), Some(begin), Some(middle)) = (clock, begin, middle) {
-            self.figures.stages(packets, [middle - begin, clock() - middle]);
+            self.figures.stages(sizes.packets, [middle - begin, clock() - middle]);
         }
     }
 
@@ -353,13 +360,7 @@ impl Forwarder {
 
     /// Decides about all frames of a batch at once, where nothing but their port makes a
     /// difference and nothing has to be done to them.
-    fn decide_by_port(
-        &mut self,
-        packets: u64,
-        bytes: u64,
-        in_port: PortNo,
-        now: Nanos,
-    ) -> Option<Tail> {
+    fn decide_by_port(&mut self, sizes: &Sizes, in_port: PortNo, now: Nanos) -> Option<Tail> {
         let index = self.cache.find(decide::port_digest(in_port))?;
         let epoch = self.versions.epoch;
         let line = self.cache.line(index);
@@ -367,16 +368,25 @@ impl Forwarder {
             return None;
         }
         let tail = self.programs.get(line.program())?.tail?;
-        self.cache.count(index, packets, bytes);
-        self.figures.port_hits += packets;
+        self.cache.count(index, sizes.packets, sizes.bytes);
+        self.figures.port_hits += sizes.packets;
         Some(tail)
     }
 }
 
 /// How many frames there are, their bytes, and the length of the shortest.
-fn sizes(frames: &[PacketBuf]) -> (u64, u64, usize) {
-    let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
-        (sum + frame.len() as u64, shortest.min(frame.len()))
-    });
-    (frames.len() as u64, bytes, shortest)
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    packets: u64,
+    bytes: u64,
+    shortest: usize,
+}
+
+impl Sizes {
+    fn of(frames: &[PacketBuf]) -> Self {
+        let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
+            (sum + frame.len() as u64, shortest.min(frame.len()))
+        });
+        Self { packets: frames.len() as u64, bytes, shortest }
+    }
 }

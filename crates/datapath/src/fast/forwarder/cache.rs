@@ -9,9 +9,10 @@
 //! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
 //! It must never decide anything itself.
 
+use super::decide::Decided;
 use super::path::PathId;
-use super::program::ProgramId;
-use crate::fast::sys::{advise_huge, prefetch};
+use super::program::{Guard, ProgramId};
+use crate::fast::sys::{HUGE, advise_huge, prefetch};
 
 /// 64-bit words of a line.
 const WORDS: usize = 8;
@@ -20,7 +21,8 @@ const LINE: usize = 8 * WORDS;
 /// Lines that move to a grown table with each batch.
 const MOVES: usize = 64;
 
-/// One decision.
+/// One decision: the digest in two words; program and path; the stamp; packets; bytes; versions,
+/// guard and last use; until when it holds.
 #[derive(Debug)]
 pub(super) struct Line<'a>(&'a mut [u64; WORDS]);
 
@@ -42,8 +44,30 @@ impl Line<'_> {
         PathId((self.0[2] >> 32) as u32)
     }
 
-    pub(super) fn decide(&mut self, program: ProgramId, path: PathId) {
+    /// What was decided.
+    #[inline]
+    pub(super) fn decided(&self) -> Decided {
+        Decided { program: self.program(), path: self.path() }
+    }
+
+    pub(super) fn decide(&mut self, decided: Decided, guard: Guard) {
+        let Decided { program, path } = decided;
         self.0[2] = u64::from(program.0) | u64::from(path.0) << 32;
+        let guard = u64::from(guard.at) << 40 | u64::from(guard.above) << 32;
+        self.0[6] = self.0[6] & !(0xffff << 32) | guard;
+    }
+
+    /// What frames must have for the program.
+    #[inline]
+    pub(super) fn guard(&self) -> Guard {
+        Guard { at: (self.0[6] >> 40) as u8, above: (self.0[6] >> 32) as u8 }
+    }
+
+    /// Whether this is what was decided for a digest, and holds without asking anything else.
+    #[inline]
+    pub(super) fn holds_for(&self, digest: u128, epoch: u64, now: u64) -> bool {
+        let differs = self.0[0] ^ digest as u64 | self.0[1] ^ (digest >> 64) as u64;
+        differs | self.0[3] ^ epoch == 0 && self.until() > now && !self.path().is_timed()
     }
 
     /// The state of the tables for which this was decided or seen to hold; zero for an empty line.
@@ -85,14 +109,16 @@ impl Line<'_> {
     }
 
     #[inline]
-    fn used(&self) -> u32 {
-        (self.0[6] >> 32) as u32
+    fn used(&self) -> u16 {
+        (self.0[6] >> 48) as u16
     }
 
     /// Tells that the line is in use, in ticks of [`tick`].
     #[inline]
-    pub(super) fn use_at(&mut self, tick: u32) {
-        self.0[6] = self.0[6] & 0xffff_ffff | u64::from(tick) << 32;
+    pub(super) fn use_at(&mut self, tick: u16) {
+        if self.used() != tick {
+            self.0[6] = self.0[6] & (u64::MAX >> 16) | u64::from(tick) << 48;
+        }
     }
 
     /// When an entry's time is over, at the earliest; all ones for never.
@@ -107,10 +133,11 @@ impl Line<'_> {
     }
 }
 
-/// Coarse time of lines: units of 67 ms.
+/// Coarse time of lines: units of 67 ms, which begin anew after 73 minutes; a line that was not
+/// used for so long may be given up a little later.
 #[inline]
-pub(super) fn tick(now: crate::time::Nanos) -> u32 {
-    (now.0 >> 26) as u32
+pub(super) fn tick(now: crate::time::Nanos) -> u16 {
+    (now.0 >> 26) as u16
 }
 
 /// An array of lines that begin at cache lines.
@@ -128,10 +155,13 @@ struct Table {
 impl Table {
     fn new(lines: usize) -> Self {
         // Zeroed memory comes from the system untouched, so a large table costs nothing until it
-        // is used.
-        let mut words = vec![0_u64; lines * WORDS + WORDS];
-        advise_huge(&mut words);
-        let skew = words.as_ptr().align_offset(LINE).min(WORDS);
+        // is used. One that fills large pages begins at one: lines lie scattered, and with pages
+        // of 4 KB asking for a line took three times as long.
+        let align = if lines * LINE < HUGE { LINE } else { HUGE };
+        let spare = align / size_of::<u64>();
+        let mut words = vec![0_u64; lines * WORDS + spare];
+        let skew = words.as_ptr().align_offset(align).min(spare);
+        advise_huge(&mut words[skew..]);
         Self { words, skew, mask: lines - 1, used: 0, dirty: Vec::new() }
     }
 
@@ -191,15 +221,15 @@ impl Table {
 
     /// A place for a digest: an empty line, or one that was not used for a while. `draw` is a
     /// number that nobody can foresee.
-    fn place(&self, digest: u128, tick: u32, draw: u32) -> Option<usize> {
+    fn place(&self, digest: u128, tick: u16, draw: u32) -> Option<usize> {
         let lines = self.lines();
-        let mut oldest: Option<(u32, usize)> = None;
+        let mut oldest: Option<(u16, usize)> = None;
         for index in self.places(digest) {
             let line = &lines[index];
             if line[3] == 0 {
                 return Some(index);
             }
-            let age = tick.wrapping_sub((line[6] >> 32) as u32);
+            let age = tick.wrapping_sub((line[6] >> 48) as u16);
             if oldest.is_none_or(|(highest, _)| age > highest) {
                 oldest = Some((age, index));
             }
@@ -216,6 +246,29 @@ pub(super) struct Evicted {
     pub(super) path: PathId,
     pub(super) packets: u64,
     pub(super) bytes: u64,
+}
+
+/// The lines of the cache while a burst is looked up: see [`Cache::homes`].
+#[derive(Debug)]
+pub(super) struct Homes<'a> {
+    lines: &'a mut [[u64; WORDS]],
+    mask: usize,
+    dirty: &'a mut Vec<u32>,
+}
+
+impl Homes<'_> {
+    /// The line where a digest should lie, and its place.
+    #[inline]
+    pub(super) fn line(&mut self, digest: u128) -> (usize, Line<'_>) {
+        let home = digest as usize & self.mask;
+        (home, Line(&mut self.lines[home]))
+    }
+
+    /// Tells that a line without counts has some now.
+    #[inline]
+    pub(super) fn soil(&mut self, index: usize) {
+        self.dirty.push(index as u32);
+    }
 }
 
 /// The cache.
@@ -236,19 +289,17 @@ impl Cache {
         Self { table: Table::new(lines), old: None, moved: 0, lines_max, draw: 1, evictions: 0 }
     }
 
-    /// Asks for the line where a digest should lie.
+    /// Asks for the line where a digest with this low word should lie.
     #[inline]
-    pub(super) fn prefetch(&self, digest: u128) {
-        prefetch(&self.table.lines()[self.table.home(digest)]);
+    pub(super) fn prefetch(&self, low: u64) {
+        prefetch(&self.table.lines()[self.table.home(low.into())]);
     }
 
-    /// The line of a digest, if it lies in its first place.
+    /// All lines, for decisions that lie in their first place.
     #[inline]
-    pub(super) fn at_home(&mut self, digest: u128) -> Option<(usize, Line<'_>)> {
-        let home = self.table.home(digest);
-        let line = self.table.line(home);
-        let is_it = line.digest() == digest && line.stamp() != 0;
-        is_it.then_some((home, line))
+    pub(super) fn homes(&mut self) -> Homes<'_> {
+        let Table { words, skew, dirty, mask, .. } = &mut self.table;
+        Homes { lines: words[*skew..].as_chunks_mut().0, mask: *mask, dirty }
     }
 
     /// Asks for the other lines where a digest may lie.
@@ -318,7 +369,7 @@ impl Cache {
 
     /// Makes a line for a digest, without counts and not yet decided; with what had to go for it.
     /// None when all lines around are in use.
-    pub(super) fn insert(&mut self, digest: u128, tick: u32) -> Option<(usize, Option<Evicted>)> {
+    pub(super) fn insert(&mut self, digest: u128, tick: u16) -> Option<(usize, Option<Evicted>)> {
         self.draw ^= self.draw << 13;
         self.draw ^= self.draw >> 17;
         self.draw ^= self.draw << 5;

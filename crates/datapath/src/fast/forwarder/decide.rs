@@ -12,7 +12,7 @@ use super::cache::{Evicted, tick};
 use super::met::Met;
 use super::missed::{Open, ends};
 use super::path::{PathId, Step, Steps};
-use super::program::{Program, ProgramId};
+use super::program::{Guard, Program, ProgramId};
 use super::replica::Replica;
 use super::versions::Versions;
 use super::{Forwarder, Level};
@@ -88,45 +88,10 @@ impl Forwarder {
         let mut missed = 0_u64;
         if self.caches.exact {
             self.ask(frames, in_port);
-            let mut elsewhere = 0_u64;
-            let (epoch, tick) = (self.versions.epoch, tick(now));
             out.resize(base + frames.len(), Decided::WALK);
-            for (at, frame) in frames.iter().enumerate() {
-                let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
-                if shape.is_rare() {
-                    missed |= 1 << at;
-                    continue;
-                }
-                let Some((index, mut line)) = self.cache.at_home(digest) else {
-                    self.cache.prefetch_others(digest);
-                    elsewhere |= 1 << at;
-                    continue;
-                };
-                let (program, path) = (line.program(), line.path());
-                let is_easy = line.stamp() == epoch && line.until() > now.0 && !path.is_timed();
-                if is_easy && self.programs.fits(program, frame.bytes()) {
-                    self.programs.prefetch(program);
-                    line.use_at(tick);
-                    if line.count(1, frame.len() as u64) {
-                        self.cache.soil(index);
-                    }
-                    out[base + at] = Decided { program, path };
-                    continue;
-                }
-                match self.hit_frame(index, shape, frame, now) {
-                    Some(decided) => out[base + at] = decided,
-                    None => missed |= 1 << at,
-                }
-            }
-            while elsewhere != 0 {
-                let at = elsewhere.trailing_zeros() as usize;
-                elsewhere &= elsewhere - 1;
-                let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
-                let found = self.cache.find(digest);
-                match found.and_then(|it| self.hit_frame(it, shape, &frames[at], now)) {
-                    Some(decided) => out[base + at] = decided,
-                    None => missed |= 1 << at,
-                }
+            let elsewhere = self.hit_homes(frames, now, &mut out[base..]);
+            if elsewhere != 0 {
+                missed = self.hit_others(frames, elsewhere, now, &mut out[base..]);
             }
             self.figures.exact(frames.len(), missed);
         } else {
@@ -139,20 +104,69 @@ impl Forwarder {
         if missed != 0 {
             self.decide_missed(frames, missed, in_port, now, &mut out[base..]);
         }
-        if self.programs.has_meters() || base == 0 {
-            self.digests.truncate(base);
-            self.digests.extend_from_slice(&self.scratch.digests[..frames.len()]);
+        let kept = if self.programs.has_meters() { frames.len() } else { 1.min(frames.len()) };
+        if base == 0 || kept > 1 {
+            self.digests.resize(base, 0);
+            self.digests.extend_from_slice(&self.scratch.digests[..kept]);
         }
+    }
+
+    /// Decides about the frames whose decisions lie where they should and hold as they are, which
+    /// is nearly always so; which ones are left.
+    #[inline]
+    fn hit_homes(&mut self, frames: &[PacketBuf], now: Nanos, out: &mut [Decided]) -> u64 {
+        let (epoch, tick) = (self.versions.epoch, tick(now));
+        let mut homes = self.cache.homes();
+        let mut left = 0_u64;
+        let frames = frames.iter().zip(&self.scratch.digests).zip(out).enumerate();
+        for (at, ((frame, digest), out)) in frames {
+            let (index, mut line) = homes.line(*digest);
+            if !line.holds_for(*digest, epoch, now.0) || !line.guard().holds(frame.bytes()) {
+                left |= 1 << at;
+                continue;
+            }
+            *out = line.decided();
+            self.programs.prefetch(out.program);
+            line.use_at(tick);
+            if line.count(1, frame.len() as u64) {
+                homes.soil(index);
+            }
+        }
+        left
+    }
+
+    /// Decides about the frames that [`Forwarder::hit_homes`] left; which of them the cache knows
+    /// nothing of. The digests of rare shapes are in no line.
+    #[inline(never)]
+    fn hit_others(
+        &mut self,
+        frames: &[PacketBuf],
+        left: u64,
+        now: Nanos,
+        out: &mut [Decided],
+    ) -> u64 {
+        let mut missed = 0_u64;
+        for digest in bits(left).filter_map(|at| self.scratch.digests.get(at)) {
+            self.cache.prefetch_others(*digest);
+        }
+        for at in bits(left) {
+            let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
+            let found = if shape.is_rare() { None } else { self.cache.find(digest) };
+            match found.and_then(|it| self.hit_frame(it, shape, &frames[at], now)) {
+                Some(decided) => out[at] = decided,
+                None => missed |= 1 << at,
+            }
+        }
+        missed
     }
 
     /// Finds shapes and digests of frames out, and asks for the lines where they should lie.
     fn ask(&mut self, frames: &[PacketBuf], in_port: PortNo) {
         let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
-        let (masks, keys) = (&self.lives.masks, &self.keys.lines[0]);
-        digest_frames(self.level, frames, masks, keys, in_port.0.into(), results);
-        for digest in &self.scratch.digests[..frames.len()] {
-            self.cache.prefetch(*digest);
-        }
+        let with = (&self.lives.masks, &self.keys.lines[0]);
+        let cache = &self.cache;
+        let tweak = in_port.0.into();
+        digest_frames(self.level, frames, with, tweak, results, |low| cache.prefetch(low));
     }
 
     fn hit_frame(
@@ -186,8 +200,8 @@ impl Forwarder {
         if line.until() <= now.0 {
             return None;
         }
-        let (program, path) = (line.program(), line.path());
-        if !self.programs.fits(program, frame.bytes()) {
+        let Decided { program, path } = line.decided();
+        if !line.guard().holds(frame.bytes()) {
             return Some(Decided::WALK);
         }
         self.programs.prefetch(program);
@@ -299,7 +313,7 @@ impl Forwarder {
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let mut line = self.cache.line(place);
-        line.decide(program, path);
+        line.decide(Decided { program, path }, self.programs.guard(program));
         line.set_stamp(self.versions.epoch);
         line.set_versions(versions);
         line.set_until(until);
@@ -337,7 +351,7 @@ impl Forwarder {
             return self.paths.give(decided.path);
         };
         let mut line = self.cache.line(place);
-        line.decide(decided.program, decided.path);
+        line.decide(decided, Guard::default());
         line.set_stamp(self.versions.epoch);
         line.set_until(until);
         line.use_at(tick(now));
@@ -362,6 +376,15 @@ impl Forwarder {
         }
         Some(index)
     }
+}
+
+/// The numbers of the bits that are set, the lowest first.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(lowest)
+    })
 }
 
 /// What the place of a decision about all packets of a port is called.

@@ -18,7 +18,7 @@ use super::path::Steps;
 use super::program::{Act, Message, Program, ProgramId, Programs, Tail};
 use super::replica::Replica;
 use super::walk::{Changed, Walk, change, remark};
-use super::{Forwarder, Sink};
+use super::{Forwarder, Sink, Sizes};
 use crate::counter::{Counter, DropReason};
 use crate::time::Nanos;
 use crate::verdict::packet_in_data;
@@ -45,12 +45,14 @@ impl Forwarder {
         &mut self,
         frames: &mut Vec<PacketBuf>,
         decided: &[Decided],
+        sizes: &Sizes,
         in_port: PortNo,
         now: Nanos,
         sink: &mut impl Sink,
     ) {
-        if let Some(tail) = self.run_changes(frames, decided, in_port) {
-            return end_all(&self.replica, tail, frames, now, sink);
+        if let Some((tail, is_same)) = self.run_changes(frames, decided, in_port) {
+            let sizes = if is_same { *sizes } else { Sizes::of(frames) };
+            return end_all(&self.replica, tail, frames, &sizes, now, sink);
         }
         let mut staged = 0;
         for (at, (frame, decided)) in frames.drain(..).zip(decided).enumerate() {
@@ -66,23 +68,26 @@ impl Forwarder {
         flush(&self.replica, &mut self.stages[..staged], now, sink);
     }
 
-    /// Changes frames whose programs have one end, in place; that end, if all have the same.
+    /// Changes frames whose programs have one end, in place; that end, if all have the same, and
+    /// whether the frames are as they were.
     fn run_changes(
         &self,
         frames: &mut [PacketBuf],
         decided: &[Decided],
         in_port: PortNo,
-    ) -> Option<Tail> {
+    ) -> Option<(Tail, bool)> {
         let first = decided.first()?.program;
         let program = self.programs.get(first)?;
-        if decided.iter().all(|decided| decided.program == first) {
+        // Without an end before the last one, so that eight are compared at once.
+        let differs = decided.iter().fold(0, |sum, decided| sum | decided.program.0 ^ first.0);
+        if differs == 0 {
             let tail = program.tail?;
             if !program.acts.is_empty() {
                 for frame in frames {
                     run_acts(&self.replica, &program.acts, frame, in_port);
                 }
             }
-            return Some(tail);
+            return Some((tail, program.acts.is_empty()));
         }
         let mut common = program.tail;
         let upcoming = decided.get(AHEAD..).unwrap_or_default();
@@ -99,7 +104,7 @@ impl Forwarder {
                 common = None;
             }
         }
-        common
+        Some((common?, false))
     }
 
     /// Puts a frame to the others of its end; how many ends there are then.
@@ -178,7 +183,8 @@ impl Forwarder {
 /// Gives the ends of collected frames.
 fn flush(replica: &Replica, stages: &mut [Stage], now: Nanos, sink: &mut impl Sink) {
     for stage in stages {
-        end_all(replica, stage.tail, &mut stage.frames, now, sink);
+        let sizes = Sizes::of(&stage.frames);
+        end_all(replica, stage.tail, &mut stage.frames, &sizes, now, sink);
     }
 }
 
@@ -187,14 +193,14 @@ pub(super) fn end_all(
     replica: &Replica,
     tail: Tail,
     frames: &mut Vec<PacketBuf>,
+    sizes: &Sizes,
     now: Nanos,
     sink: &mut impl Sink,
 ) {
     match tail {
         Tail::Output(port, queue) => {
-            let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
-            replica.count_tx(port, queue, frames.len() as u64, bytes, now);
-            sink.output_all(port, queue, frames);
+            replica.count_tx(port, queue, sizes.packets, sizes.bytes, now);
+            sink.output_all(port, queue, frames, sizes.shortest);
         }
         Tail::Drop(reason) => drop_all(replica, reason, frames, sink),
     }

@@ -88,6 +88,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
+    /// What no frame has: no byte is above the highest.
+    pub(super) const NEVER: Self = Self { at: u8::MAX, above: u8::MAX };
+
     /// Whether the frame is as the program needs it.
     #[inline]
     pub(super) fn holds(self, frame: &[u8]) -> bool {
@@ -305,13 +308,20 @@ fn take_tail(acts: &mut Vec<Act>) -> Option<Tail> {
     Some(tail)
 }
 
-/// Number of a program.
+/// Number of a program; the highest bit says whether it has acts besides its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ProgramId(pub(super) u32);
+
+const ACTS: u32 = 1 << 31;
 
 impl ProgramId {
     /// No program: the packet goes step by step.
     pub(super) const WALK: Self = Self(0);
+
+    #[inline]
+    fn index(self) -> usize {
+        (self.0 & !ACTS) as usize
+    }
 }
 
 /// All programs of a forwarder.
@@ -319,20 +329,14 @@ impl ProgramId {
 pub(super) struct Programs {
     known: HashMap<Program, ProgramId>,
     list: Vec<Program>,
-    guards: Vec<Guard>,
     has_meters: bool,
 }
 
 impl Programs {
     /// No programs but the one that stands for none.
     pub(super) fn new() -> Self {
-        let walk = Program {
-            acts: Box::default(),
-            tail: None,
-            guard: Guard { at: u8::MAX, above: u8::MAX },
-        };
-        let guards = vec![walk.guard];
-        Self { known: HashMap::new(), list: vec![walk], guards, has_meters: false }
+        let walk = Program { acts: Box::default(), tail: None, guard: Guard::NEVER };
+        Self { known: HashMap::new(), list: vec![walk], has_meters: false }
     }
 
     /// The number of a program.
@@ -340,9 +344,9 @@ impl Programs {
         if let Some(id) = self.known.get(&program) {
             return *id;
         }
-        let Ok(number) = u32::try_from(self.list.len()) else { return ProgramId::WALK };
-        let id = ProgramId(number);
-        self.guards.push(program.guard);
+        let number = u32::try_from(self.list.len()).ok().filter(|number| *number < ACTS);
+        let Some(number) = number else { return ProgramId::WALK };
+        let id = ProgramId(if program.acts.is_empty() { number } else { number | ACTS });
         self.has_meters |= program.has_meter();
         self.list.push(program.clone());
         self.known.insert(program, id);
@@ -352,13 +356,15 @@ impl Programs {
     /// A program.
     #[inline]
     pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {
-        self.list.get(id.0 as usize)
+        self.list.get(id.index())
     }
 
-    /// Asks for a program that is to be carried out in a moment.
+    /// Asks for a program that is to be carried out in a moment. Those without acts are few.
     #[inline]
     pub(super) fn prefetch(&self, id: ProgramId) {
-        if let Some(program) = self.list.get(id.0 as usize) {
+        if id.0 & ACTS != 0
+            && let Some(program) = self.get(id)
+        {
             prefetch(program);
         }
     }
@@ -379,7 +385,13 @@ impl Programs {
     /// Whether a frame is as a program needs it; never for [`ProgramId::WALK`].
     #[inline]
     pub(super) fn fits(&self, id: ProgramId, frame: &[u8]) -> bool {
-        self.guards.get(id.0 as usize).is_some_and(|guard| guard.holds(frame))
+        self.guard(id).holds(frame)
+    }
+
+    /// What frames must have for a program.
+    #[inline]
+    pub(super) fn guard(&self, id: ProgramId) -> Guard {
+        self.get(id).map_or(Guard::NEVER, |program| program.guard)
     }
 
     /// How many there are.

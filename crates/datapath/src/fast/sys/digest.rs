@@ -32,7 +32,7 @@ impl Level {
         let (aes, vaes) = {
             use std::arch::is_x86_feature_detected as has;
             let aes = has!("aes") && has!("sse4.1");
-            let wide = has!("avx512f") && has!("avx512bw") && has!("avx512vl");
+            let wide = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("bmi2");
             (aes, aes && wide && has!("vaes"))
         };
         #[cfg(not(target_arch = "x86_64"))]
@@ -55,29 +55,32 @@ impl Level {
 pub(crate) struct ShapeMasks(pub(crate) [[u8; LINE]; Shape::COUNT]);
 
 /// Digests and shapes of a burst of frames: the live bytes of the first 64 of each, and the tweak,
-/// which is mixed so that no frame and no tweak of another frame can undo it.
+/// which is mixed so that no frame and no tweak of another frame can undo it. The low word of each
+/// digest is told to `found` as soon as it is known.
 ///
 /// # Panics
 /// When `out` or `shapes` is shorter than `frames`.
+#[inline]
 pub(crate) fn digest_frames(
     level: Level,
     frames: &[PacketBuf],
-    masks: &ShapeMasks,
-    keys: &LineKeys,
+    (masks, keys): (&ShapeMasks, &LineKeys),
     tweak: u64,
     (shapes, out): (&mut [Shape], &mut [u128]),
+    found: impl FnMut(u64),
 ) {
     assert!(shapes.len() >= frames.len() && out.len() >= frames.len(), "no room for the results");
+    let (tweak, with) = (Tweak::of(tweak), (masks, keys));
     match level.0 {
-        Instructions::Scalar => scalar(frames, masks, keys, tweak, shapes, out),
+        Instructions::Scalar => scalar(frames, with, tweak, shapes, out, found),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level is made only by `Level::all`, which has asked the processor.
-        Instructions::Aes => unsafe { x86::aes(frames, masks, keys, tweak, shapes, out) },
+        Instructions::Aes => unsafe { x86::aes(frames, with, tweak, shapes, out, found) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Instructions::Vaes => unsafe { x86::vaes(frames, masks, keys, tweak, shapes, out) },
+        Instructions::Vaes => unsafe { x86::vaes(frames, with, tweak, shapes, out, found) },
         #[cfg(not(target_arch = "x86_64"))]
-        Instructions::Aes | Instructions::Vaes => scalar(frames, masks, keys, tweak, shapes, out),
+        Instructions::Aes | Instructions::Vaes => scalar(frames, with, tweak, shapes, out, found),
     }
 }
 
@@ -95,20 +98,44 @@ pub(crate) fn digest_words(level: Level, words: &[u64], keys: &Keys) -> u128 {
 
 /// What sets frames of other ports and shapes apart: bits that differ for each, and a spread of
 /// them where the place in a table comes from.
-#[inline]
-fn tweaked(digest: u128, tweak: u64, shape: Shape) -> u128 {
-    let apart = tweak << 8 | shape.index() as u64;
-    let spread = apart.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    digest ^ (u128::from(apart) << 64 | u128::from(spread))
+#[derive(Clone, Copy)]
+struct Tweak(u128);
+
+/// The part of the shapes.
+static OF_SHAPES: [Tweak; Shape::COUNT] = {
+    let mut all = [Tweak(0); Shape::COUNT];
+    let mut shape = 0;
+    while shape < Shape::COUNT {
+        all[shape] = Tweak::spread(shape as u64, 0x9e37_79b9_7f4a_7c15);
+        shape += 1;
+    }
+    all
+};
+
+impl Tweak {
+    const fn spread(apart: u64, factor: u64) -> Self {
+        Self((apart as u128) << 64 | (apart.wrapping_mul(factor) >> 32) as u128)
+    }
+
+    /// The part of a port.
+    fn of(port: u64) -> Self {
+        Self::spread(port << 8, 0xd6e8_feb8_6659_fd93)
+    }
+
+    /// Together with the part of a shape.
+    #[inline]
+    fn and(self, shape: Shape) -> u128 {
+        self.0 ^ OF_SHAPES[shape.index()].0
+    }
 }
 
 fn scalar(
     frames: &[PacketBuf],
-    masks: &ShapeMasks,
-    keys: &LineKeys,
-    tweak: u64,
+    (masks, keys): (&ShapeMasks, &LineKeys),
+    tweak: Tweak,
     shapes: &mut [Shape],
     out: &mut [u128],
+    mut found: impl FnMut(u64),
 ) {
     for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
         let bytes = frame.bytes();
@@ -117,21 +144,24 @@ fn scalar(
         for ((place, byte), mask) in line.iter_mut().zip(bytes).zip(&masks.0[shape.index()]) {
             *place = byte & mask;
         }
-        *out = tweaked(digest::digest(&line, keys), tweak, *shape);
+        *out = digest::digest(&line, keys) ^ tweak.and(*shape);
+        found(*out as u64);
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m128i, __m512i, _mm_aesenc_si128, _mm_and_si128, _mm_loadu_si128, _mm_setzero_si128,
-        _mm_storeu_si128, _mm_xor_si128, _mm512_aesenc_epi128, _mm512_and_si512,
-        _mm512_extracti32x4_epi32, _mm512_load_si512, _mm512_maskz_loadu_epi8, _mm512_xor_si512,
+        __m128i, __m512i, _bzhi_u64, _mm_aesenc_si128, _mm_and_si128, _mm_cvtsi128_si64,
+        _mm_loadu_si128, _mm_setzero_si128, _mm_storeu_si128, _mm_xor_si128,
+        _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_aesenc_epi128,
+        _mm512_and_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_load_si512,
+        _mm512_maskz_loadu_epi8, _mm512_xor_si512,
     };
 
     use packet::{PacketBuf, Shape};
 
-    use super::{Keys, LINE, LineKeys, ROUNDS, ShapeMasks, tweaked};
+    use super::{Keys, LINE, LineKeys, ROUNDS, ShapeMasks, Tweak};
 
     #[inline]
     #[target_feature(enable = "aes,sse4.1")]
@@ -140,6 +170,13 @@ mod x86 {
         // SAFETY: the array has the 16 bytes.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), it) };
         u128::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    #[target_feature(enable = "aes,sse4.1")]
+    fn vector(number: u128) -> __m128i {
+        // SAFETY: the number has 16 bytes, the lowest first as in `number`.
+        unsafe { _mm_loadu_si128(std::ptr::from_ref(&number).cast()) }
     }
 
     #[inline]
@@ -171,11 +208,11 @@ mod x86 {
     #[target_feature(enable = "aes,sse4.1")]
     pub(super) fn aes(
         frames: &[PacketBuf],
-        masks: &ShapeMasks,
-        keys: &LineKeys,
-        tweak: u64,
+        (masks, keys): (&ShapeMasks, &LineKeys),
+        tweak: Tweak,
         shapes: &mut [Shape],
         out: &mut [u128],
+        mut found: impl FnMut(u64),
     ) {
         for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
             let bytes = frame.bytes();
@@ -188,7 +225,8 @@ mod x86 {
                 &short
             };
             let digest = digest(line, Some(&masks.0[shape.index()]), keys);
-            *out = tweaked(number(digest), tweak, *shape);
+            *out = number(digest) ^ tweak.and(*shape);
+            found(*out as u64);
         }
     }
 
@@ -206,21 +244,21 @@ mod x86 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,sse4.1")]
+    #[target_feature(enable = "avx512f")]
     fn wide(line: &[u8; LINE]) -> __m512i {
         debug_assert_eq!(line.as_ptr().align_offset(LINE), 0, "keys and masks are aligned");
         // SAFETY: the array has 64 bytes; keys and masks are aligned to 64 by their types.
         unsafe { _mm512_load_si512(line.as_ptr().cast()) }
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,sse4.1")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,sse4.1,bmi2")]
     pub(super) fn vaes(
         frames: &[PacketBuf],
-        masks: &ShapeMasks,
-        keys: &LineKeys,
-        tweak: u64,
+        (masks, keys): (&ShapeMasks, &LineKeys),
+        tweak: Tweak,
         shapes: &mut [Shape],
         out: &mut [u128],
+        mut found: impl FnMut(u64),
     ) {
         let rounds: [__m512i; ROUNDS + 1] = [
             wide(&keys.rounds[0]),
@@ -232,7 +270,7 @@ mod x86 {
         for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
             let bytes = frame.bytes();
             *shape = Shape::of(bytes);
-            let held = if bytes.len() >= LINE { u64::MAX } else { !(u64::MAX << bytes.len()) };
+            let held = _bzhi_u64(u64::MAX, bytes.len().min(LINE) as u32);
             // SAFETY: bytes beyond the frame are masked out, and masked bytes are not touched.
             let line = unsafe { _mm512_maskz_loadu_epi8(held, bytes.as_ptr().cast()) };
             let mut state = _mm512_and_si512(line, wide(&masks.0[shape.index()]));
@@ -241,15 +279,16 @@ mod x86 {
             state = _mm512_aesenc_epi128(state, rounds[2]);
             state = _mm512_aesenc_epi128(state, rounds[3]);
             state = _mm512_aesenc_epi128(state, rounds[4]);
-            let left = _mm_xor_si128(
-                _mm512_extracti32x4_epi32::<0>(state),
-                _mm512_extracti32x4_epi32::<1>(state),
+            let half = _mm256_xor_si256(
+                _mm512_castsi512_si256(state),
+                _mm512_extracti64x4_epi64::<1>(state),
             );
-            let right = _mm_xor_si128(
-                _mm512_extracti32x4_epi32::<2>(state),
-                _mm512_extracti32x4_epi32::<3>(state),
-            );
-            *out = tweaked(number(_mm_xor_si128(left, right)), tweak, *shape);
+            let quarter =
+                _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+            let digest = _mm_xor_si128(quarter, vector(tweak.and(*shape)));
+            found(_mm_cvtsi128_si64(digest).cast_unsigned());
+            // SAFETY: the number has 16 bytes, and any of their values is one.
+            unsafe { _mm_storeu_si128(std::ptr::from_mut(out).cast(), digest) };
         }
     }
 }
@@ -280,7 +319,10 @@ mod tests {
         let of = |level| {
             let (mut shapes, mut out) = (vec![Shape::RARE; 300], vec![0; 300]);
             let results = (shapes.as_mut_slice(), out.as_mut_slice());
-            digest_frames(level, &frames, &masks, &keys.lines[0], 5, results);
+            let with = (&masks, &keys.lines[0]);
+            let mut told = Vec::new();
+            digest_frames(level, &frames, with, 5, results, |low| told.push(low));
+            assert!(told.iter().copied().eq(out.iter().map(|digest| *digest as u64)));
             (shapes, out)
         };
         let words: Vec<u64> = (0..29).map(mix).collect();

@@ -4,13 +4,13 @@
 //! with pages of 2 MB instead of 4 KB all of them stay at hand. It is a wish that the system may
 //! ignore; it must change nothing but time.
 
-/// Memory below this is not worth a page of 2 MB.
-const LEAST: usize = 4 << 20;
+/// Bytes of a large page. Only what begins at a multiple of it can lie on large pages whole.
+pub(crate) const HUGE: usize = 2 << 20;
 
 /// Asks that a large table lie on large pages.
 pub(crate) fn advise_huge(words: &mut [u64]) {
     let len = size_of_val(words);
-    if len < LEAST {
+    if len < HUGE {
         return;
     }
     #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@
  * return a negative errno. Nothing here may keep state of its own but the thread registration. */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,20 @@ static inline void tell(struct weir_frame *out, struct rte_mbuf *m, const void *
     out->owner = owner;
 }
 
+/* Whether a frame is in one piece of its own memory, and nobody else holds it: where the frame
+ * begins, the holders and the pieces stand in one word. */
+static inline int is_odd(const struct rte_mbuf *m)
+{
+    uint64_t word;
+
+    memcpy(&word, &m->rearm_data, sizeof(word));
+    word >>= 8 * (offsetof(struct rte_mbuf, refcnt) - offsetof(struct rte_mbuf, rearm_data));
+    return (uint32_t)word != ((uint32_t)1 << 16 | 1) || !RTE_MBUF_DIRECT(m);
+}
+
+_Static_assert(offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, refcnt) + 2,
+               "holders and pieces stand side by side");
+
 /* A frame in one piece that nobody else holds is handed over as it lies; of others `odd` tells. */
 uint16_t weir_dpdk_rx(uint16_t port, uint16_t queue, struct weir_frame *out, uint16_t max,
                       const void *owner, struct weir_burst *burst)
@@ -198,7 +213,7 @@ uint16_t weir_dpdk_rx(uint16_t port, uint16_t queue, struct weir_frame *out, uin
 
         tell(&out[i], m, owner);
         bytes += m->pkt_len;
-        if (unlikely(m->nb_segs != 1 || rte_mbuf_refcnt_read(m) != 1 || !RTE_MBUF_DIRECT(m)))
+        if (unlikely(is_odd(m)))
             odd |= UINT64_C(1) << i;
     }
     burst->bytes = bytes;
