@@ -58,7 +58,8 @@ impl<T> Inbox<T> {
     /// Swaps what waits into `into`, which must be empty.
     pub(crate) fn take(&self, into: &mut VecDeque<T>) {
         debug_assert!(into.is_empty(), "commands that were taken are to be carried out first");
-        if self.any.swap(false, Ordering::SeqCst) {
+        // Mostly nothing has come, and to look is cheaper than to swap.
+        if self.any.load(Ordering::SeqCst) && self.any.swap(false, Ordering::SeqCst) {
             std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
         }
     }

@@ -167,6 +167,13 @@ impl Ports {
         })
     }
 
+    /// Whether receiving from a port is no system call: it has nothing to wait for.
+    #[inline]
+    pub(super) fn is_polled(&self, index: usize) -> bool {
+        let port = self.slots.get(index).and_then(|slot| slot.port.as_ref());
+        port.is_some_and(|port| port.fd().is_none())
+    }
+
     /// Whether other workers have handed over frames.
     pub(super) fn is_handed(&self) -> bool {
         self.ways.get(self.me).is_some_and(|own| own.handoff.is_waiting())
