@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod endpoint;
+pub mod exchange;
 pub mod frame;
 pub mod pacing;
 pub mod port_endpoint;

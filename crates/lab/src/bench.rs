@@ -5,14 +5,29 @@
 //! Beside the rate stand the limit of the same ports and, on request, Open vSwitch or testpmd on
 //! the very same devices, measured in turns. Everything that it starts ends with it.
 
+mod beside;
 mod client;
+mod cold_start;
+mod common;
+mod ctl;
+mod dump;
+mod echo;
 mod figures;
+mod growth;
+mod idle;
+mod made;
 mod measure;
+mod new_flows;
 mod outcome;
 mod ovs_dpdk;
+mod series;
 mod settings;
 mod subject;
 mod testpmd;
+mod tiers;
+mod turns;
+mod updates;
+mod victim;
 mod weir;
 mod workload;
 
@@ -24,6 +39,7 @@ use clap::{Args, Subcommand};
 
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::progress::Progress;
+use common::seconds;
 use measure::{Window, measure, measure_pairs, median};
 use outcome::{Limit, Outcome, rounded};
 use ovs_dpdk::OvsDpdk;
@@ -44,6 +60,22 @@ pub struct BenchArgs {
 enum BenchCommand {
     /// Forward NAME.pcap by NAME.flows as fast as it goes
     Datapath(Box<DatapathArgs>),
+    /// Forward packets every one of which begins a new flow
+    NewFlows(Box<new_flows::NewFlowsArgs>),
+    /// Start with cold caches, and see when the rate is steady
+    ColdStart(Box<cold_start::ColdStartArgs>),
+    /// Change flow entries, alone and while forwarding
+    Updates(Box<updates::UpdatesArgs>),
+    /// List all flow entries while forwarding
+    Dump(Box<dump::DumpArgs>),
+    /// Forward the same traffic by ever more flow entries
+    Growth(Box<growth::GrowthArgs>),
+    /// Do nothing, and wake up
+    Idle(Box<idle::IdleArgs>),
+    /// Forward somebody's packets beside an attack
+    Victim(Box<victim::VictimArgs>),
+    /// Forward with all caches, with the second level only, and without
+    Tiers(Box<tiers::TiersArgs>),
 }
 
 const EXAMPLES: &str = "\
@@ -103,13 +135,6 @@ struct DatapathArgs {
     weir: Option<PathBuf>,
 }
 
-/// From a tenth of a second, below which counters are read more than packets forwarded, to an hour.
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    let is_fit = (0.1..=3_600.0).contains(&seconds);
-    is_fit.then_some(seconds).ok_or_else(|| "use 0.1 to 3600".to_owned())
-}
-
 impl BenchArgs {
     /// Does what was asked.
     ///
@@ -118,6 +143,14 @@ impl BenchArgs {
     pub fn run(self) -> Result<ExitCode> {
         match self.command {
             BenchCommand::Datapath(args) => args.run(),
+            BenchCommand::NewFlows(args) => args.run(),
+            BenchCommand::ColdStart(args) => args.run(),
+            BenchCommand::Updates(args) => args.run(),
+            BenchCommand::Dump(args) => args.run(),
+            BenchCommand::Growth(args) => args.run(),
+            BenchCommand::Idle(args) => args.run(),
+            BenchCommand::Victim(args) => args.run(),
+            BenchCommand::Tiers(args) => args.run(),
         }
     }
 }

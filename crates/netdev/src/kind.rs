@@ -100,6 +100,17 @@ pub const KINDS: &[KindRow] = &[
         options: &[
             option("loop", "false|true", "start again at the file's end"),
             option("write", "false|true", "write what is sent instead of receiving"),
+            option(
+                "rate",
+                "none|COUNT",
+                "in a loop: frames that come in a second, waited for or not",
+            ),
+            option("slots", "4096", "frames of a rate that wait; what comes then is dropped"),
+            option(
+                "number",
+                "none|OFFSET",
+                "in a loop: number each frame in the 4 bytes from here on",
+            ),
         ],
         open: kinds::pcap::open,
     },

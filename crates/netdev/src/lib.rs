@@ -10,6 +10,7 @@
 //! | `memory:NAME` | a wire inside this process | `end=a` or `b`, `slots=1024`, `frame_max=2104` |
 //! | `memory:/a/path` | a wire between two processes | the same |
 //! | `pcap:FILE` | a capture file | `loop=false` or `true`, `write=false` or `true` |
+//! | `pcap:FILE?loop=true` | traffic made of it | `rate`, `slots=4096`, `number` |
 //! | `null:` | receives nothing, takes everything | |
 //! | `dpdk:DEVARGS` | a device that DPDK drives (cargo feature `dpdk`) | |
 //!

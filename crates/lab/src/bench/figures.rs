@@ -81,6 +81,59 @@ fn figures(before: &Value, after: &Value) -> Figures {
     }
 }
 
+/// What one level of deciding was asked between two moments, all workers together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Level {
+    pub(super) level: &'static str,
+    /// Packets that it decided about.
+    pub(super) hits: u64,
+    /// Packets that it was asked about in vain; none for a level that always knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) misses: Option<u64>,
+    /// Decisions that went for new ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) evictions: Option<u64>,
+}
+
+impl Level {
+    /// The line for people.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("  {:12} {} hits", self.level, self.hits);
+        if let Some(misses) = self.misses {
+            text += &format!(", {misses} misses");
+        }
+        if let Some(evictions) = self.evictions {
+            text += &format!(", {evictions} evictions");
+        }
+        text + "\n"
+    }
+}
+
+/// What each level was asked between two answers of `weir ctl workers`, the first one asked first.
+/// Both caches are places in one memory, so that evictions are told for them together.
+pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
+    let sum = |value: &Value, key: &str| -> u64 {
+        let of = |worker: &Value| worker["caches"][key].as_u64().unwrap_or(0);
+        match value {
+            Value::Array(workers) => workers.iter().map(of).sum(),
+            worker => of(worker),
+        }
+    };
+    let change = |key: &str| sum(after, key).saturating_sub(sum(before, key));
+    let level = |level, hits, misses: Option<&str>, evictions: Option<&str>| Level {
+        level,
+        hits: change(hits),
+        misses: misses.map(change),
+        evictions: evictions.map(change),
+    };
+    vec![
+        level("port", "port_hits", None, None),
+        level("exact", "exact_hits", Some("exact_misses"), Some("evictions")),
+        level("second level", "flow_hits", Some("flow_misses"), None),
+        level("classifier", "by_tables", None, None),
+    ]
+}
+
 /// Six digits tell a miss in a million.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
@@ -112,7 +165,22 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
-    use super::between;
+    use super::{Level, between, levels};
+
+    #[test]
+    fn levels_of_all_workers_are_summed() {
+        let worker = |hits: u64| {
+            serde_json::json!({"caches": {"exact_hits": hits,
+            "exact_misses": 3, "flow_hits": 2, "flow_misses": 1, "by_tables": 1, "evictions": 1}})
+        };
+        let found = levels(
+            &serde_json::json!([worker(1), worker(2)]),
+            &serde_json::json!([worker(11), worker(2)]),
+        );
+        let wanted = Level { level: "exact", hits: 10, misses: Some(0), evictions: Some(0) };
+        assert_eq!((found.len(), found[1]), (4, wanted));
+        assert_eq!(levels(&serde_json::Value::Null, &worker(5))[3].hits, 1);
+    }
 
     #[test]
     fn only_what_happened_in_between_counts() {

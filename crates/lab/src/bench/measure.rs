@@ -11,26 +11,27 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::outcome::rounded;
 use super::subject::{Held, Subject, rate};
 use crate::cancel::Cancel;
 use crate::stats::summarise;
 
 /// How long a forwarder that was held still runs before it is measured.
-const RUN_IN: Duration = Duration::from_millis(300);
+pub(super) const RUN_IN: Duration = Duration::from_millis(300);
 
 /// The part of a measurement that a forwarder may be kept from its core, and still count.
 const KEPT_OFF_MAX: f64 = 0.03;
 
 /// Measurements that are made again at most, as a multiple of those that are wanted.
-const AGAIN_MAX: usize = 2;
+pub(super) const AGAIN_MAX: usize = 2;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+pub(super) struct Sample {
     /// Packets a second out of port 2, in millions.
-    mpps: f64,
+    pub(super) mpps: f64,
     /// Whether the forwarder was kept from its core.
-    stalled: bool,
+    pub(super) stalled: bool,
 }
 
 /// Measurements of one forwarder.
@@ -40,6 +41,18 @@ pub(super) struct Series {
     pub(super) mpps: Vec<f64>,
     /// How many were measured again.
     pub(super) again: usize,
+}
+
+impl Series {
+    /// How many of all were measured again.
+    pub(super) fn again_of(all: &[Self]) -> usize {
+        all.iter().map(|series| series.again).sum()
+    }
+
+    /// The measurements with as many digits as they have.
+    pub(super) fn rounded(&self) -> Vec<f64> {
+        self.mpps.iter().copied().map(rounded).collect()
+    }
 }
 
 /// Measurements of two forwarders in turns.
@@ -155,7 +168,11 @@ fn alone(subject: &mut dyn Subject, other: u32, window: Window, cancel: &Cancel)
     once(subject, window, cancel)
 }
 
-fn once(subject: &mut dyn Subject, window: Window, cancel: &Cancel) -> Result<Sample> {
+/// Measures a forwarder that runs, once.
+///
+/// # Errors
+/// Its counters cannot be read, or the run was interrupted.
+pub(super) fn once(subject: &mut dyn Subject, window: Window, cancel: &Cancel) -> Result<Sample> {
     let busy = busiest_thread_s(subject.pid());
     let first = subject.counts()?;
     cancel.sleep(Duration::from_secs_f64(window.seconds))?;
@@ -186,6 +203,19 @@ fn ran_s(task: &Path) -> Option<f64> {
     let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
     let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some(nanoseconds as f64 / 1e9)
+}
+
+/// Seconds that the threads of a process that forward have waited for a core, since they began:
+/// what `/proc` says of those whose name begins with `worker`.
+pub(super) fn waited_s(pid: u32) -> f64 {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0.0 };
+    let waited = tasks.flatten().filter_map(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let nanoseconds: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        name.starts_with("worker").then_some(nanoseconds as f64 / 1e9)
+    });
+    waited.sum()
 }
 
 /// How long the thread that ran most has run in between.

@@ -8,29 +8,31 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use openflow::PortNo;
+use netdev::sys::affinity;
+use openflow::flow::FlowMod;
 use openflow::port::PortStats;
+use openflow::{PortNo, Version};
 use serde_json::Value;
 
 use super::client::{Client, Loaded};
+use super::ctl;
+use super::series::Point;
 use super::settings::{Cache, Settings};
 use super::subject::{Counts, Subject, settle};
 use super::workload::Workload;
 use crate::cancel::Cancel;
-use crate::process::{self, Process};
+use crate::process::Process;
 
 /// Opening the ports includes reading the trace; DPDK fills its buffers with it.
 const START_LIMIT: Duration = Duration::from_secs(60);
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
-const CTL_LIMIT: Duration = Duration::from_secs(20);
 
 /// A running `weir switch`.
 #[derive(Debug)]
 pub(super) struct Weir {
     process: Process,
-    /// `None` in a wire mode, which no controller can ask.
+    /// `None` until it is needed; in a wire mode no controller can ask.
     client: Option<Client>,
-    program: PathBuf,
     folder: PathBuf,
     cancel: Cancel,
     /// From when the switch's own clock is counted.
@@ -50,44 +52,106 @@ impl Weir {
     pub(super) fn start(
         settings: &Settings,
         workload: &Workload,
-        wire: Option<&str>,
+        wire: Option<&'static str>,
         folder: &Path,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let socket = folder.join("openflow.sock");
-        let command = command_line(settings, workload, wire, folder);
+        let launch = Launch {
+            ports: settings.ports.specs(workload, settings.workers),
+            workers: settings.workers,
+            caches: match settings.cache {
+                Cache::On => "exact,flow",
+                Cache::Off => "off",
+            },
+            wire,
+            ..Launch::new(&settings.weir, settings.core)
+        };
+        if wire.is_some() {
+            return Self::launch(&launch, folder, cancel);
+        }
+        let mut weir = Self::launch(&launch, folder, cancel)?;
+        let version = workload.version()?;
+        weir.load(version, workload.flow_mods(settings.workers)?)?;
+        Ok(weir)
+    }
+
+    /// Starts the switch as told in the empty folder.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(super) fn launch(launch: &Launch<'_>, folder: &Path, cancel: &Cancel) -> Result<Self> {
+        let command = launch.command(folder);
+        // The switch asks for its cores when it starts, so it must be given all.
+        affinity::allow(None, &launch.cores).context("choosing cores")?;
         let mut process = Process::start("weir-switch", command, None, folder)?;
         process.wait_for_text("ready", START_LIMIT, cancel)?;
-        let mut client = None;
-        let mut loaded = None;
-        if wire.is_none() {
-            let version = workload.version()?;
-            let client = client.insert(Client::connect(&socket, version, cancel)?);
-            loaded = Some(client.load(workload.flow_mods(settings.workers)?)?);
-        }
+        launch.keep_off(process.pid())?;
         Ok(Self {
             process,
-            client,
+            client: None,
             start: Instant::now(),
-            pairs: settings.workers,
-            program: settings.weir.clone(),
+            pairs: launch.workers,
             folder: folder.to_owned(),
             cancel: cancel.clone(),
-            loaded,
+            loaded: None,
         })
+    }
+
+    /// One more OpenFlow connection.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub(super) fn connect(&self, version: Version) -> Result<Client> {
+        Client::connect(&self.folder.join(SOCKET), version, &self.cancel)
+    }
+
+    /// The connection by which entries are loaded and counters are read.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub(super) fn client(&mut self, version: Version) -> Result<&mut Client> {
+        if self.client.is_none() {
+            self.client = Some(self.connect(version)?);
+        }
+        self.client.as_mut().context("a connection that was just made")
+    }
+
+    /// Loads flow entries.
+    ///
+    /// # Errors
+    /// The first entry that is not understood, or that the switch refuses.
+    pub(super) fn load(
+        &mut self,
+        version: Version,
+        entries: impl Iterator<Item = Result<FlowMod>>,
+    ) -> Result<Loaded> {
+        let loaded = self.client(version)?.load(entries)?;
+        self.loaded = Some(loaded);
+        Ok(loaded)
     }
 
     /// What `weir ctl` answers to `question`.
     fn ask(&self, question: &str) -> Result<Option<Value>> {
-        let mut command = Command::new(&self.program);
-        command.args(["ctl", "--json", "--control"]).arg(self.folder.join("ctl.sock"));
-        command.arg(question);
-        let output =
-            process::run("weir-ctl", command, None, &self.folder, CTL_LIMIT, &self.cancel)?;
-        ensure!(output.success, "weir ctl {question}: {}", output.text.trim_end());
-        let lines = output.text.lines().map(serde_json::from_str);
-        let mut values = lines.collect::<Result<Vec<Value>, _>>().context("weir ctl's answer")?;
+        self.cancel.check()?;
+        let mut values = ctl::ask(&self.folder.join("ctl.sock"), question)?;
         Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
+    }
+
+    /// What the forwarding threads have counted.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub(super) fn point(&self) -> Result<Point> {
+        Point::of_workers(&ctl::ask(&self.folder.join("ctl.sock"), "workers")?)
+    }
+
+    /// Bytes of memory that the switch holds.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
+        1_024 * kib.unwrap_or(0)
     }
 
     /// What `weir ctl workers` says.
@@ -117,40 +181,76 @@ impl Weir {
     }
 }
 
-/// The switch's command line. A niceness below zero keeps other programs from taking the
-/// forwarding core; who may not set it measures with what there is.
-fn command_line(
-    settings: &Settings,
-    workload: &Workload,
-    wire: Option<&str>,
-    folder: &Path,
-) -> Command {
-    let mut command = Command::new("nice");
-    command.args(["-n", "-20"]).arg(&settings.weir).arg("switch");
-    for (number, spec) in settings.ports.specs(workload, settings.workers).iter().enumerate() {
-        command.arg("--port").arg(format!("{}={spec}", number + 1));
-    }
-    command.arg("--control").arg(folder.join("ctl.sock")).args(["--poll", "busy"]);
-    command.arg("--workers").arg(settings.workers.to_string());
-    let cores: Vec<String> =
-        (settings.core..).take(settings.workers).map(|core| core.to_string()).collect();
-    command.arg("--worker-cores").arg(cores.join(","));
-    match wire {
-        Some(mode) => command.args(["--forward", mode]),
-        None => {
-            let socket = folder.join("openflow.sock");
-            command.arg("--listen").arg(format!("punix:{}", socket.display()));
-            command.args(["--protocols", "OpenFlow10,OpenFlow13", "--max-entries", ENTRIES_MAX])
-        }
-    };
-    match settings.cache {
-        Cache::On => {}
-        Cache::Off => {
-            command.args(["--caches", "off"]);
-        }
-    }
-    command
+/// How the switch is started.
+#[derive(Debug)]
+pub(super) struct Launch<'a> {
+    /// The program.
+    pub(super) weir: &'a Path,
+    /// Its ports, from number 1 on.
+    pub(super) ports: Vec<String>,
+    /// Forwarding threads.
+    pub(super) workers: usize,
+    /// The core of the first; the others follow.
+    pub(super) core: usize,
+    /// How they wait.
+    pub(super) poll: &'static str,
+    /// Which caches are used.
+    pub(super) caches: &'static str,
+    /// A mode without any table.
+    pub(super) wire: Option<&'static str>,
+    /// All cores that there are, where the bench and the threads of the switch that do not forward
+    /// are to keep off the forwarding cores; empty where they may run anywhere.
+    pub(super) cores: Vec<usize>,
 }
+
+impl<'a> Launch<'a> {
+    /// One thread that never sleeps, all caches, no port yet.
+    pub(super) fn new(weir: &'a Path, core: usize) -> Self {
+        let (ports, cores, poll, caches) = (Vec::new(), Vec::new(), "busy", "exact,flow");
+        Self { weir, ports, workers: 1, core, poll, caches, wire: None, cores }
+    }
+
+    /// Keeps the calling thread, those that it will start, and all threads of the switch but the
+    /// forwarding ones off the forwarding cores.
+    fn keep_off(&self, pid: u32) -> Result<()> {
+        let forwards = self.core..self.core + self.workers;
+        let others: Vec<usize> =
+            self.cores.iter().copied().filter(|core| !forwards.contains(core)).collect();
+        for thread in netdev::sys::cpu::threads(pid).context("listing the switch's threads")? {
+            if !thread.name.starts_with("worker") {
+                affinity::allow(Some(thread.tid), &others).context("choosing cores")?;
+            }
+        }
+        affinity::allow(None, &others).context("choosing cores")
+    }
+
+    /// The switch's command line. A niceness below zero keeps other programs from taking the
+    /// forwarding core; who may not set it measures with what there is.
+    fn command(&self, folder: &Path) -> Command {
+        let mut command = Command::new("nice");
+        command.args(["-n", "-20"]).arg(self.weir).arg("switch");
+        for (number, spec) in self.ports.iter().enumerate() {
+            command.arg("--port").arg(format!("{}={spec}", number + 1));
+        }
+        command.arg("--control").arg(folder.join("ctl.sock")).args(["--poll", self.poll]);
+        command.arg("--workers").arg(self.workers.to_string());
+        let cores: Vec<String> =
+            (self.core..).take(self.workers).map(|core| core.to_string()).collect();
+        command.arg("--worker-cores").arg(cores.join(",")).args(["--caches", self.caches]);
+        match self.wire {
+            Some(mode) => command.args(["--forward", mode]),
+            None => {
+                let socket = folder.join(SOCKET);
+                command.arg("--listen").arg(format!("punix:{}", socket.display()));
+                command.args(["--protocols", "OpenFlow10,OpenFlow13", "--max-entries", ENTRIES_MAX])
+            }
+        };
+        command
+    }
+}
+
+/// Where the switch takes OpenFlow connections, in its folder.
+const SOCKET: &str = "openflow.sock";
 
 /// More flow entries than any workload has.
 const ENTRIES_MAX: &str = "20000000";

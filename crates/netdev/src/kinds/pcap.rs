@@ -1,9 +1,11 @@
 //! `pcap`: a capture file, received frame by frame once or in a loop, or written.
 //!
 //! A port that reads takes what is sent to it and counts it as dropped; a port that writes receives
-//! nothing. Times in the file are not waited for: frames come as fast as they are asked for.
+//! nothing. Times in the file are not waited for: frames come as fast as they are asked for, or in
+//! a loop at a rate.
 
 mod replay;
+mod source;
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -18,6 +20,10 @@ use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
 use crate::spec::PortSpec;
 use crate::sys::event::Event;
 use replay::Replay;
+use source::{Manner, NUMBER_LEN, Pace, Source};
+
+/// Frames that wait at a rate, unless told: what network cards have at most.
+const SLOTS: u32 = 4_096;
 
 const FIX: &str = "choose a file that you may open";
 
@@ -27,6 +33,7 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     if write && repeat {
         return Err(spec.bad_value("loop", "loop=true or write=true, not both").into());
     }
+    let manner = manner(spec, repeat)?;
     let name = spec.name();
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
     let quiet = Event::new().map_err(failed)?;
@@ -45,9 +52,38 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     })?;
     let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
     if repeat {
-        return Ok(Box::new(Replay::new(facts, &capture)));
+        let replay = Replay::new(facts, &capture);
+        if let (Some(at), Some(shortest)) = (manner.number_at, replay.shortest())
+            && shortest < at + NUMBER_LEN
+        {
+            let allowed = format!("at most {}", shortest.saturating_sub(NUMBER_LEN));
+            return Err(spec.bad_value("number", &allowed).into());
+        }
+        let is_plain = manner.pace.is_none() && manner.number_at.is_none();
+        if is_plain {
+            return Ok(Box::new(replay));
+        }
+        return Ok(Box::new(Source::new(replay, manner)));
     }
     Ok(Box::new(PcapReader { facts, capture, next: 0 }))
+}
+
+/// How the frames of a loop come.
+fn manner(spec: &PortSpec, repeat: bool) -> Result<Manner, PortError> {
+    for option in ["rate", "slots", "number"] {
+        let is_alone = option == "slots" && spec.option("rate").is_none();
+        if spec.option(option).is_some() && (!repeat || is_alone) {
+            let allowed = if repeat { "it with rate" } else { "it with loop=true" };
+            return Err(spec.bad_value(option, allowed).into());
+        }
+    }
+    let rate = spec.number("rate", 1..=1_000_000_000)?;
+    let slots = spec.number("slots", 1..=1 << 30)?.unwrap_or(SLOTS);
+    let number_at = spec.number("number", 0..=u16::MAX.into())?;
+    Ok(Manner {
+        pace: rate.map(|rate| Pace::new(rate, slots)),
+        number_at: number_at.map(|at| at as usize),
+    })
 }
 
 /// What both directions have.

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 /// Pins the calling thread to one CPU.
 ///
@@ -13,6 +13,23 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub fn pin_thread(cpu: usize) -> io::Result<()> {
     if let Some(set) = cpu_set(&[cpu])? {
         sched_setaffinity(None, &set)?;
+    }
+    Ok(())
+}
+
+/// Lets a thread use these CPUs and no others: the thread with the kernel's number `tid`, of this
+/// or another process, or the calling one for `None`. An empty list changes nothing.
+///
+/// # Errors
+/// When there is no such thread, or the machine offers none of these CPUs.
+pub fn allow(tid: Option<u32>, cpus: &[usize]) -> io::Result<()> {
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "no such thread");
+    let tid = match tid {
+        Some(tid) => Some(i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or_else(gone)?),
+        None => None,
+    };
+    if let Some(set) = cpu_set(cpus)? {
+        sched_setaffinity(tid, &set)?;
     }
     Ok(())
 }
@@ -58,6 +75,8 @@ mod tests {
             pin_thread(first).unwrap();
             assert_eq!(allowed_cpus().unwrap(), [first]);
             assert!(pin_thread(1_000_000).is_err());
+            allow(None, &[first]).unwrap();
+            assert!(allow(Some(u32::MAX), &[first]).is_err());
         })
         .join()
         .unwrap();

@@ -377,6 +377,34 @@ fn pcap_gives_back_what_it_was_given() {
 }
 
 #[test]
+fn a_replayed_capture_has_a_rate_and_numbers() {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("some.pcap");
+    let path = path.to_str().unwrap();
+    let mut writer = open_text(&format!("pcap:{path}?write=true")).unwrap();
+    send_all(writer.as_mut(), &[frame(60, 1), frame(61, 2)]);
+    let spec = format!("pcap:{path}?loop=true&rate=1000000&slots=8&number=20");
+    let mut port = open_text(&spec).unwrap();
+    let numbers = |frames: &[PacketBuf]| -> Vec<u32> {
+        frames.iter().map(|f| u32::from_be_bytes(f.bytes()[20..24].try_into().unwrap())).collect()
+    };
+    let frames = receive(port.as_mut(), 40);
+    assert_eq!(numbers(&frames), (0..40).collect::<Vec<u32>>());
+    // Of what was not asked for in time, eight frames wait and the rest is dropped.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while port.counters().rx_drops == 0 {
+        assert!(std::time::Instant::now() < deadline, "a slow receiver loses frames");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let mut batch = packet::Batch::default();
+        assert!(port.rx(&mut batch, 64).unwrap() <= 8);
+    }
+    let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
+    assert!(error(&format!("pcap:{path}?loop=true&number=57")).contains("at most 56"));
+    assert!(error(&format!("pcap:{path}?rate=7")).contains("loop=true"));
+    assert!(error(&format!("pcap:{path}?loop=true&slots=7")).contains("rate"));
+}
+
+#[test]
 fn ports_that_cannot_be_opened_say_why() {
     let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
     assert!(error("af_packet:nothere0").contains("there are: lo"), "{}", error("af_packet:x"));

@@ -55,6 +55,20 @@ impl Replay {
         let (blocks, places) = replay;
         Self { facts, blocks, places, next: 0 }
     }
+
+    /// Passes over `count` frames, which are counted as dropped.
+    pub(super) fn skip(&mut self, count: u64) {
+        if let Some(skipped) = count.checked_rem(self.places.len() as u64) {
+            // Less than the number of frames in memory.
+            self.next = (self.next + skipped as usize) % self.places.len();
+        }
+        self.facts.counters.rx_drops += count;
+    }
+
+    /// The length of the shortest frame; `None` for none.
+    pub(super) fn shortest(&self) -> Option<usize> {
+        self.places.iter().map(|place| place.len as usize).min()
+    }
 }
 
 impl Port for Replay {

@@ -1,0 +1,151 @@
+//! `weir bench` as a program, tiny: every subcommand measures, says so as JSON, and cleans up.
+//!
+//! Nothing here looks at how fast anything was. Numbers of packets and entries are what they are
+//! because the machine of a test may be as slow as it likes.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const MARKER: &str = "WEIR_TEST_BENCH";
+
+/// Runs `weir bench WORDS`, which ends well; its lines of JSON.
+fn bench(words: &[&str]) -> Vec<Value> {
+    let (code, lines) = run(words);
+    assert_eq!(code, Some(0), "{words:?}: {lines:?}");
+    lines
+}
+
+/// Runs `weir bench WORDS`; its exit code and its lines of JSON.
+fn run(words: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("bench")
+        .args(words)
+        .args(["--json", "--quiet"])
+        .output()
+        .expect("the weir binary starts");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "", "{words:?}: nothing but rows");
+    let lines =
+        told.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    (output.status.code(), lines)
+}
+
+/// A short measurement, once.
+const SHORT: [&str; 4] = ["--seconds", "0.1", "--repeats", "1"];
+
+fn short<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [words, &SHORT].concat()
+}
+
+/// Writes a workload of that many flows of UDP over IPv4.
+fn workload(folder: &Path, name: &str, flows: u8) {
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        capture.extend(word.to_le_bytes());
+    }
+    let mut entries = String::new();
+    for flow in 0..flows {
+        let mut frame = vec![0_u8; 60];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 1, flow]);
+        for word in [0, 0, 60_u32, 60] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend(frame);
+        entries += &format!("udp,nw_dst=10.0.1.{flow},tp_src=1,tp_dst=1,actions=output:2\n");
+        entries += &format!("priority=1,udp,nw_dst=10.0.1.{flow},actions=output:2\n");
+    }
+    std::fs::write(folder.join(format!("{name}.pcap")), capture).expect("a file");
+    std::fs::write(folder.join(format!("{name}.flows")), entries).expect("a file");
+}
+
+#[test]
+fn workloads_are_measured_in_every_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    workload(folder.path(), "one", 20);
+    workload(folder.path(), "two", 9);
+    let rows = bench(&short(&["new-flows", dir, "one"]));
+    assert_eq!((rows.len(), rows[0]["lost"].as_i64()), (1, Some(0)));
+    assert!(rows[0]["new"].as_f64() > Some(0.99), "{rows:?}");
+    let rows = bench(&short(&["tiers", dir, "one", "two"]));
+    let tiers: Vec<&str> = rows.iter().filter_map(|row| row["tier"].as_str()).collect();
+    assert_eq!(tiers, ["exact", "second level", "classifier"].repeat(2));
+    assert_eq!(rows[2]["levels"][1]["hits"], 0, "without caches none hits: {rows:?}");
+    let rows = bench(&short(&["cold-start", dir, "one"]));
+    assert_eq!((rows[0]["flow_entries"].as_u64(), rows[0]["lost"].as_i64()), (Some(40), Some(0)));
+    let rows = bench(&short(&["victim", dir, "one", "two"]));
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert!(rows.iter().all(|row| row["lost"] == 0), "{rows:?}");
+}
+
+#[test]
+fn what_a_flow_table_is_asked_for_is_measured() {
+    let rows = bench(&short(&["growth", "--entries", "1,20000", "--flows", "10"]));
+    assert_eq!(rows[1]["flow_entries"], 20_000);
+    assert!(rows[1]["bytes_per_entry"].as_f64() > Some(10.0), "{rows:?}");
+    let words = ["updates", "--entries", "2000", "--rate", "1000", "--load", "10"];
+    let (code, rows) = run(&short(&words));
+    assert_eq!(rows.len(), 3, "alone, at the full rate, at a part of it: {rows:?}");
+    // A machine that stalls does not keep up with the changes that are wanted, and then it is told.
+    assert!(matches!(code, Some(0 | 1)), "{rows:?}");
+    assert!(rows[0]["flow_mods_per_s"]["median"].as_f64() > Some(0.0));
+    assert_eq!(rows[2]["load_percent"], 10);
+    let rows = bench(&short(&["dump", "--entries", "2000", "--load", "10"]));
+    assert!(rows[1]["busy"]["echo"]["count"].as_u64() > Some(0), "{rows:?}");
+    let rows = bench(&short(&["idle", "--probes", "3", "--silence-ms", "1"]));
+    assert_eq!((rows[1]["asleep"]["count"].as_u64(), rows[1]["lost"].as_u64()), (Some(3), Some(0)));
+}
+
+#[test]
+fn slips_are_told() {
+    let told = |words: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_weir");
+        let output = Command::new(program).arg("bench").args(words).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(told(&["new-flows", "/no/such/folder", "x"]).contains("workloads.py make"));
+    assert!(told(&["growth", "--core", "4000"]).contains("no core 4000"));
+    assert!(told(&["growth", "--entries", "0"]).contains("0 is not in"));
+}
+
+/// Ids of the processes that carry the marker.
+fn marked(marker: &str) -> Vec<String> {
+    let wanted = format!("{MARKER}={marker}");
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let carries = processes.filter(|process| {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    });
+    carries.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn an_interrupted_bench_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("bench-{}", std::process::id());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["bench", "growth", "--entries", "1,2", "--seconds", "600"])
+        .env(MARKER, &marker)
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the weir binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
+    let is_measuring = lines.by_ref().map_while(Result::ok).any(|line| line.contains("in turns"));
+    assert!(is_measuring, "the run ended before it measured");
+    std::thread::spawn(move || lines.for_each(drop));
+    let id = child.id().to_string();
+    let done = Command::new("kill").args(["-s", "INT", &id]).status();
+    assert!(done.is_ok_and(|status| status.success()));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(marked(&marker), Vec::<String>::new());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
+}

@@ -1,0 +1,111 @@
+//! Flow entries and frames that the bench makes itself, where a question is about their number and
+//! not about what they say: Ethernet and IPv4 addresses, as in the workloads `l2l3`.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use generator::frame;
+use generator::stream::Host;
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::{Action, Field, Instruction, Match, PortNo};
+
+/// Entries that differ in their addresses.
+pub(super) const ENTRIES_MAX: u32 = 1 << 24;
+
+const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// The addresses of the flow `number`.
+fn addresses(number: u32) -> (u32, u32) {
+    (0x0a00_0000 | (number & 0xff_ffff), 0x0a80_0000 | (number & 0x7f_ffff))
+}
+
+fn of_ethernet() -> Match {
+    let address = |bytes: [u8; 6]| bytes.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+    Match::any()
+        .with(Field::EthSrc, address(SOURCE))
+        .with(Field::EthDst, address(DESTINATION))
+        .with(Field::EthType, 0x0800)
+}
+
+/// A command about the entry of the flow `number`, which sends it out of port 2.
+pub(super) fn flow_mod(command: FlowModCommand, number: u32) -> FlowMod {
+    let (from, to) = addresses(number);
+    FlowMod {
+        priority: 10,
+        matching: of_ethernet().with(Field::Ipv4Src, from.into()).with(Field::Ipv4Dst, to.into()),
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+        ..FlowMod::new(command)
+    }
+}
+
+/// So many entries: one behind all others that takes every flow, and then one for each flow.
+pub(super) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
+    let all = FlowMod { priority: 1, matching: of_ethernet(), ..flow_mod(FlowModCommand::Add, 0) };
+    let each = (0..count.saturating_sub(1)).map(|number| flow_mod(FlowModCommand::Add, number));
+    std::iter::once(all).chain(each).take(count as usize).map(Ok)
+}
+
+/// A frame of 64 bytes, FCS counted, of the flow `number`.
+pub(super) fn frame(number: u32) -> Vec<u8> {
+    let (from, to) = addresses(number);
+    let from = Host { mac: SOURCE, ip: Ipv4Addr::from_bits(from), port: 1000 };
+    let to = Host { mac: DESTINATION, ip: Ipv4Addr::from_bits(to), port: 2000 };
+    let mut bytes = Vec::new();
+    frame::build(&mut bytes, &from, &to, &[0; 18]);
+    bytes
+}
+
+/// Writes a trace of so many flows, a frame each in an order without a pattern; its path.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn trace(folder: &Path, flows: u32) -> Result<PathBuf> {
+    let path = folder.join("made.pcap");
+    let mut bytes = netdev::pcap::file_header();
+    for number in scattered(flows) {
+        let is_whole = netdev::pcap::append_record(&mut bytes, Duration::ZERO, &frame(number));
+        ensure!(is_whole, "a frame longer than a capture takes");
+    }
+    std::fs::write(&path, bytes).with_context(|| format!("{}", path.display()))?;
+    Ok(path)
+}
+
+/// The numbers below `count`, each once, in an order that no prefetcher guesses.
+fn scattered(count: u32) -> impl Iterator<Item = u32> {
+    let mask = u64::from(count.max(1)).next_power_of_two() - 1;
+    let all = (0..=mask).map(move |n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask) as u32);
+    all.filter(move |n| *n < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::text::format_flow_mod;
+
+    use super::{entries, frame, scattered, trace};
+
+    #[test]
+    fn entries_are_counted_and_their_frames_belong_to_them() {
+        let texts: Vec<String> = entries(3).map(|entry| format_flow_mod(&entry.unwrap())).collect();
+        assert_eq!(texts.len(), 3);
+        assert!(texts[0].contains("priority=1,") && !texts[0].contains("nw_src"), "{texts:?}");
+        assert!(texts[2].contains("nw_src=10.0.0.1,nw_dst=10.128.0.1"), "{texts:?}");
+        let frame = frame(1);
+        assert_eq!(frame.len(), 60);
+        assert_eq!(frame[26..34], [10, 0, 0, 1, 10, 128, 0, 1]);
+        assert_eq!(entries(1).count(), 1);
+    }
+
+    #[test]
+    fn every_flow_has_a_frame() {
+        let mut numbers: Vec<u32> = scattered(1_000).collect();
+        assert_ne!(numbers[..3], [0, 1, 2]);
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..1_000).collect::<Vec<u32>>());
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = std::fs::read(trace(folder.path(), 7).unwrap()).unwrap();
+        assert_eq!(netdev::pcap::Capture::parse(bytes).unwrap().len(), 7);
+    }
+}

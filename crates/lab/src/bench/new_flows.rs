@@ -1,0 +1,223 @@
+//! `weir bench new-flows`: every packet is of a flow that was never seen before.
+//!
+//! The port numbers each frame in four of its bytes, so that no two frames of a run are alike and
+//! no cache can know the answer. Beside it stands the same trace without numbers, in turns. Where
+//! the tables do not look at the bytes that vary, the caches do know the answer: that is told, and
+//! is no measurement of new flows.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::{Action, Instruction, PortNo};
+use serde::Serialize;
+
+use super::common::{Common, Row, Run};
+use super::figures::{self, Figures};
+use super::measure::Series;
+use super::scratch;
+use super::series::Spread;
+use super::subject::Subject;
+use super::turns::in_turns;
+use super::weir::Weir;
+use super::workload::Workload;
+
+const EXAMPLES: &str = "\
+Examples:
+  contrib/workloads/workloads.py make acl-1k,lpm-100k /tmp/w
+  weir bench new-flows /tmp/w acl-1k
+  weir bench new-flows /tmp/w lpm-100k --vary destination --json";
+
+/// Which bytes of an IPv4 frame without tag and options differ from frame to frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Vary {
+    /// The transport ports.
+    Ports,
+    /// The IPv4 source address.
+    Source,
+    /// The IPv4 destination address.
+    Destination,
+}
+
+impl Vary {
+    fn offset(self) -> usize {
+        match self {
+            Self::Ports => 34,
+            Self::Source => 26,
+            Self::Destination => 30,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ports => "ports",
+            Self::Source => "source",
+            Self::Destination => "destination",
+        }
+    }
+}
+
+/// What to measure and how.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct NewFlowsArgs {
+    /// The folder of the workloads
+    dir: PathBuf,
+    /// Workloads of IPv4; packets that no entry takes leave by one of priority 0 that is added
+    #[arg(required = true)]
+    name: Vec<String>,
+    /// What differs from packet to packet
+    #[arg(long, value_enum, default_value_t = Vary::Ports)]
+    vary: Vary,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What one workload gave. Rates are millions of packets a second.
+#[derive(Debug, Serialize)]
+struct NewFlows {
+    switch: &'static str,
+    bench: &'static str,
+    workload: String,
+    vary: &'static str,
+    flow_entries: u64,
+    mpps: Spread,
+    samples: Vec<f64>,
+    ns_per_packet: f64,
+    /// The part of the packets that no cache knew.
+    new: f64,
+    lost: i64,
+    /// The same trace without numbers.
+    known: Spread,
+    again: usize,
+    stages: Vec<Figures>,
+}
+
+/// Less than this part of packets that no cache knew is no measurement of new flows.
+const NEW_MIN: f64 = 0.99;
+
+impl Row for NewFlows {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{:18} {:9.3} M new flows/s ({:.3} to {:.3}), {:.0} ns each, {} lost; {} entries, {} \
+             vary\n",
+            self.workload,
+            self.mpps.median,
+            self.mpps.min,
+            self.mpps.max,
+            self.ns_per_packet,
+            self.lost,
+            self.flow_entries,
+            self.vary
+        );
+        text += &format!(
+            "  known flows      {:9.3} Mpps ({:.3} to {:.3}): the same trace as it is\n",
+            self.known.median, self.known.min, self.known.max
+        );
+        if self.new < NEW_MIN {
+            text += &format!(
+                "  not new: the caches knew {:.1} % of the packets, since no table looks at what \
+                 varies; choose another --vary\n",
+                100.0 * (1.0 - self.new)
+            );
+        }
+        if self.again > 0 {
+            text += &format!("  measured again   {:9} times for want of the core\n", self.again);
+        }
+        text + &self.stages.iter().map(Figures::text).collect::<String>()
+    }
+
+    fn is_good(&self) -> bool {
+        self.lost == 0 && self.new >= NEW_MIN
+    }
+}
+
+impl NewFlowsArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
+        let workloads = found.collect::<Result<Vec<Workload>>>()?;
+        self.common.run(workloads.len(), |run| {
+            for workload in &workloads {
+                run.progress.begin(&workload.name);
+                let row = measure(run, workload, self.vary).context(workload.name.clone())?;
+                run.row(&row)?;
+                run.progress.advance(1);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn measure(run: &Run, workload: &Workload, vary: Vary) -> Result<NewFlows> {
+    let folders = [scratch()?, scratch()?];
+    let number = format!("&number={}", vary.offset());
+    let fresh = start(run, workload, &number, folders[0].path())?;
+    let known = start(run, workload, "", folders[1].path())?;
+    let flow_entries = fresh.loaded.map_or(0, |loaded| loaded.entries);
+    let mut switches = [fresh, known];
+    let (workers, first) = (switches[0].workers()?.unwrap_or_default(), switches[0].counts()?);
+    let all = in_turns(run, &mut switches)?;
+    let last = switches[0].counts()?;
+    let stages = figures::between(&workers, &switches[0].workers()?.unwrap_or_default());
+    let [fresh, known] = all.as_slice() else { anyhow::bail!("two switches have two series") };
+    let mpps = Spread::of(&fresh.mpps);
+    Ok(NewFlows {
+        switch: "weir",
+        bench: "new-flows",
+        workload: workload.name.clone(),
+        vary: vary.name(),
+        flow_entries,
+        samples: fresh.rounded(),
+        ns_per_packet: if mpps.median > 0.0 { 1e3 / mpps.median } else { 0.0 },
+        mpps,
+        new: stages.iter().filter_map(|worker| worker.by_tables_rate).fold(0.0, f64::max),
+        lost: last.lost_since(&first),
+        known: Spread::of(&known.mpps),
+        again: Series::again_of(&all),
+        stages,
+    })
+}
+
+/// A switch that the trace enters with these further options.
+fn start(run: &Run, workload: &Workload, options: &str, folder: &Path) -> Result<Weir> {
+    let trace = format!("pcap:{}?loop=true{options}", workload.trace.display());
+    let mut weir = Weir::launch(&run.launch(vec![trace, "null:out".into()]), folder, &run.cancel)?;
+    let rest = FlowMod {
+        priority: 0,
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+        ..FlowMod::new(FlowModCommand::Add)
+    };
+    weir.load(workload.version()?, std::iter::once(Ok(rest)).chain(workload.flow_mods(1)?))?;
+    weir.warm_up(&run.cancel)?;
+    ensure!(workload.frames > 0, "{}: no packet", workload.name);
+    Ok(weir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NewFlows, Row, Spread};
+
+    #[test]
+    fn what_is_not_new_is_told_and_is_no_success() {
+        let mut row = NewFlows {
+            switch: "weir",
+            bench: "new-flows",
+            workload: "w".into(),
+            vary: "ports",
+            flow_entries: 3,
+            mpps: Spread { median: 8.0, min: 7.0, max: 9.0 },
+            samples: vec![8.0],
+            ns_per_packet: 125.0,
+            new: 1.0,
+            lost: 0,
+            known: Spread::default(),
+            again: 0,
+            stages: Vec::new(),
+        };
+        assert!(row.is_good() && row.text().contains("8.000 M new flows/s"), "{}", row.text());
+        row.new = 0.25;
+        assert!(!row.is_good() && row.text().contains("knew 75.0 %"), "{}", row.text());
+    }
+}
