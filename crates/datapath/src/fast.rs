@@ -19,7 +19,7 @@ mod single;
 mod sys;
 
 pub use self::classifier::{BURST, Classifier, Figures, Live, Template};
-pub use self::control::{Control, Done, Dump, Tell};
+pub use self::control::{Begun, Control, Done, Dump, Sweep, Tell};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
 pub use self::op::{EntryId, Op, Ticket};
 pub use self::pattern::{Mask, MaskWord, Masks, Pattern};

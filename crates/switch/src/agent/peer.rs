@@ -82,15 +82,18 @@ pub(crate) enum Letter {
     Refused(Request, Error),
     /// A reply that is a list of flow entries.
     Flows(Request, FlowList),
+    /// Nothing is said: a command that took long is done, and those behind it may go on.
+    Done(Request),
 }
 
 impl Letter {
     /// The request that it answers.
     pub(crate) fn request(&self) -> &Request {
         match self {
-            Self::Reply(request, _) | Self::Refused(request, _) | Self::Flows(request, _) => {
-                request
-            }
+            Self::Reply(request, _)
+            | Self::Refused(request, _)
+            | Self::Flows(request, _)
+            | Self::Done(request) => request,
         }
     }
 }

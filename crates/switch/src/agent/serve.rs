@@ -4,16 +4,18 @@
 //! goes out with one write. What the peer sends never ends more than its own connection. Answers
 //! leave in the order of their requests, though some come later than others.
 //!
-//! A multipart reply may be as long as the flow tables. A connection has one of them at a time:
-//! what comes behind the request waits until the reply is sent, and nothing more is read meanwhile,
-//! so that a peer which asks a thousand times does not make a thousand copies. Echo requests that
-//! come while nothing else waits are answered between the parts.
+//! A multipart reply may be as long as the flow tables, and a delete may mean all entries. A
+//! connection has one of them at a time: what comes behind the request waits until the reply is
+//! sent or the entries are gone, and when much waits nothing more is read meanwhile, so that a peer
+//! which asks a thousand times does not make a thousand copies. Echo requests are answered between
+//! the parts.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
 use channel::{DownReason, Endpoint, Event, Guest, Link, SendError, Stream};
+use datapath::fast::Sweep;
 use openflow::message::{MultipartReply, MultipartRequest};
 use openflow::{Error, Message, Version, Xid};
 use tokio::net::UnixStream;
@@ -31,6 +33,9 @@ use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// With more commands on their way to a worker nothing is read any more from controllers.
 const PENDING_MAX: usize = 8_192;
+
+/// With more requests behind one that takes long nothing is read: echo requests would wait with it.
+const BEHIND_MAX: usize = 16;
 
 /// How long until it is looked again whether the workers have caught up.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
@@ -66,7 +71,8 @@ struct Service {
     is_greedy: bool,
     /// There is more to send at once; others have their turn first.
     is_unfinished: bool,
-    /// The reply to a multipart request is awaited or being sent.
+    /// The reply to a multipart request is awaited or being sent, or a command of many entries is
+    /// under way.
     awaited: Option<Turn>,
     /// Requests behind it.
     behind: VecDeque<(Request, Message)>,
@@ -163,7 +169,7 @@ impl Service {
                 tokio::task::yield_now().await;
             }
             self.is_congested = self.agent.bridge.pending() > PENDING_MAX;
-            let hold = self.is_congested || !self.behind.is_empty();
+            let hold = self.is_congested || self.behind.len() > BEHIND_MAX;
             self.link.connection().hold_input(hold);
         }
     }
@@ -278,6 +284,14 @@ impl Service {
             Ok(Answer::Reply(message)) => self.answer(xid, held, Ok(message)),
             Ok(Answer::News(status)) => self.agent.tell_port(status),
             Ok(Answer::Nothing | Answer::Later) => {}
+            Ok(Answer::Sweep(sweep)) => {
+                let turn = self.answers.reserve();
+                self.awaited = Some(turn);
+                let quote = Quote::new(self.link.connection().quote());
+                let quote = held.as_ref().map_or(quote, |held| held.quote);
+                let request = Request { from, version, xid, turn, quote };
+                tokio::task::spawn_local(post_sweep(Rc::clone(&self.agent), request, sweep));
+            }
             Err(error) => self.answer(xid, held, Err(error)),
         }
     }
@@ -389,6 +403,10 @@ impl Service {
                 self.parts = Some(Parts::of_flows(request.version, request.xid, list, bridge));
                 Ok(())
             }
+            Letter::Done(_) => {
+                self.go_on();
+                Ok(())
+            }
             Letter::Reply(request, message) => {
                 let message = self.of_this_connection(message);
                 self.link.connection().send_as(request.xid, &message)
@@ -417,6 +435,26 @@ impl Service {
             }
         }
     }
+}
+
+/// Carries out a command of many entries, and posts that it is done.
+async fn post_sweep(agent: Rc<Agent>, request: Request, mut sweep: Box<Sweep>) {
+    let done = loop {
+        if let Some(done) = agent.bridge.sweep(&mut sweep) {
+            break done;
+        }
+        agent.flush();
+        tokio::task::yield_now().await;
+        while agent.bridge.pending() > PENDING_MAX {
+            tokio::time::sleep(PENDING_LOOK).await;
+        }
+    };
+    agent.flush();
+    let Some(peer) = agent.peer(request.from) else { return };
+    peer.post(match done {
+        Ok(()) => Letter::Done(request),
+        Err(error) => Letter::Refused(request, error),
+    });
 }
 
 /// Has the bridge answer a multipart request, and posts the answer.

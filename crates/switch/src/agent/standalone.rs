@@ -13,6 +13,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Cookie, Instruction, Message, PortNo, TableId, Version, Xid};
 
 use super::Agent;
+use crate::bridge::Answer;
 use crate::worker::{ConnectionId, Quote, Request, Turn};
 
 /// The cookie of the entry: "weir" and "alon".
@@ -62,7 +63,16 @@ fn send<const N: usize>(agent: &Agent, flow_mods: [FlowMod; N]) {
             quote: Quote::new(&[]),
         };
         let applied = agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request);
-        if let Err(error) = applied {
+        let done = match applied {
+            Ok(Answer::Sweep(mut sweep)) => loop {
+                if let Some(done) = agent.bridge.sweep(&mut sweep) {
+                    break done;
+                }
+            },
+            Ok(Answer::Reply(_) | Answer::Nothing | Answer::News(_) | Answer::Later) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
         }
     }

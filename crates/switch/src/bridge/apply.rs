@@ -14,6 +14,7 @@ mod port;
 mod queue;
 mod table;
 
+use datapath::fast::Sweep;
 use openflow::message::MultipartRequest;
 use openflow::port::PortStatus;
 use openflow::{Error, Message, Version};
@@ -34,6 +35,9 @@ pub(crate) enum Answer {
     News(PortStatus),
     /// A barrier's reply, once every worker is there: [`Awaited::Barrier`].
     Later,
+    /// Nothing yet: the command means many entries, and goes on with [`Bridge::sweep`]. What comes
+    /// behind it waits.
+    Sweep(Box<Sweep>),
 }
 
 /// The answer of most messages.

@@ -15,6 +15,7 @@ mod harness;
 mod queues;
 mod roles;
 mod statistics;
+mod sweeps;
 mod veth;
 mod wire;
 mod workers;

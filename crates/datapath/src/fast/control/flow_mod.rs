@@ -61,7 +61,7 @@ impl Control {
         }
     }
 
-    fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+    pub(super) fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
@@ -75,7 +75,12 @@ impl Control {
     ///
     /// An entry whose timeout has passed is not there any more, whether it has been taken away or
     /// not: it overlaps with nothing, fills no table and is not replaced but expires.
-    fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Done, Error> {
+    pub(super) fn add(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Done, Error> {
         let table = flow_mod.table_id;
         let pattern = Pattern::of(&flow_mod.matching, &mut self.masks);
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
@@ -224,7 +229,7 @@ impl Control {
     }
 
     /// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
-    fn filter(
+    pub(super) fn filter(
         &mut self,
         flow_mod: &FlowMod,
         strict_priority: Option<u16>,
@@ -262,7 +267,7 @@ impl Control {
         Ok(Done { modified: meant.len(), ..Done::default() })
     }
 
-    fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
+    pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
         let entry = self.store.slab.get(number);
         let takes_cookie = version == Version::V1_0;
         let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };

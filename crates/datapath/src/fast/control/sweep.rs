@@ -1,0 +1,304 @@
+//! Deletes and modifies of many entries, in pieces.
+//!
+//! A command that means a million entries takes the better part of a second. It is cut into pieces
+//! of bounded work, so that whoever runs control can answer others between two of them: first the
+//! entries are looked through and those that are meant are kept, sorted, in runs; then they are
+//! changed in the order in which a command at once would change them. Commands of others may come
+//! in between: an entry that came later is not meant, and one that was changed is asked again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason};
+use openflow::{Error, TableId, Version};
+
+use super::filter::Filter;
+use super::tuples::Projection;
+use super::{Control, Done};
+use crate::counter::Counter;
+use crate::time::Nanos;
+use crate::validate::check_match;
+
+/// A command that may mean more entries than this is a sweep.
+const AT_ONCE: usize = 4_096;
+
+/// How a flow-mod went.
+#[derive(Debug)]
+pub enum Begun {
+    /// It is done.
+    Done(Done),
+    /// It goes on with [`Control::sweep`].
+    Sweep(Box<Sweep>),
+}
+
+/// Where an entry stands in the order of a command: table, falling priority, age; and its number.
+type Place = (u8, u16, u64, u32);
+
+/// A flow-mod that is under way.
+#[derive(Debug)]
+pub struct Sweep {
+    flow_mod: FlowMod,
+    version: Version,
+    filter: Filter,
+    tables: Range<u8>,
+    /// The age of the first entry that came later.
+    seq_end: u64,
+    /// Numbers of entries that have been looked at, and that there were in the beginning.
+    looked_at: u32,
+    end: u32,
+    /// The entries that are meant, in sorted runs, and the first of each run.
+    runs: Vec<std::vec::IntoIter<Place>>,
+    first: BinaryHeap<Reverse<(Place, usize)>>,
+    done: Done,
+}
+
+impl Control {
+    /// Changes flow entries as [`Self::flow_mod`] does, or begins with it when it may mean many.
+    ///
+    /// # Errors
+    /// Those of [`Self::flow_mod`].
+    pub fn begin_flow_mod(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<Begun, Error> {
+        if !self.may_mean_many(flow_mod, version, AT_ONCE) {
+            return self.flow_mod(flow_mod, version, now).map(Begun::Done);
+        }
+        let begun = self.begin_sweep(flow_mod, version);
+        if begun.is_err() {
+            self.counters.add(Counter::FlowModErrors, 1);
+        }
+        begun.map(|sweep| Begun::Sweep(Box::new(sweep)))
+    }
+
+    fn may_mean_many(&mut self, flow_mod: &FlowMod, version: Version, at_once: usize) -> bool {
+        let is_delete = match flow_mod.command {
+            FlowModCommand::Modify => false,
+            FlowModCommand::Delete => true,
+            FlowModCommand::Add
+            | FlowModCommand::ModifyStrict
+            | FlowModCommand::DeleteStrict
+            | FlowModCommand::Unknown(_) => return false,
+        };
+        let Ok(tables) = self.pipeline.meant_by(flow_mod, version) else { return false };
+        let pattern = self.filter(flow_mod, None, is_delete).pattern;
+        let tuples = tables.flat_map(|table| self.store.tuples.of_table(TableId(table)));
+        let tuples = tuples.filter_map(|number| self.store.tuples.get(*number));
+        let looks_through = tuples.filter(|tuple| {
+            tuple.mask != *pattern.mask() && Projection::of(&pattern, tuple).is_some()
+        });
+        looks_through.map(|tuple| tuple.ids.len()).sum::<usize>() > at_once
+    }
+
+    fn begin_sweep(&mut self, flow_mod: &FlowMod, version: Version) -> Result<Sweep, Error> {
+        let is_delete = flow_mod.command == FlowModCommand::Delete;
+        if is_delete {
+            check_match(&flow_mod.matching)?;
+        } else {
+            self.check_flow_mod(flow_mod, version)?;
+        }
+        Ok(Sweep {
+            filter: self.filter(flow_mod, None, is_delete),
+            tables: self.pipeline.meant_by(flow_mod, version)?,
+            flow_mod: flow_mod.clone(),
+            version,
+            seq_end: self.seq,
+            looked_at: 0,
+            end: self.store.slab.end() as u32,
+            runs: Vec::new(),
+            first: BinaryHeap::new(),
+            done: Done::default(),
+        })
+    }
+
+    /// Does a piece of a command, looking at so many entries or changing half as many at most; what
+    /// it did altogether when it is done.
+    ///
+    /// # Errors
+    /// Those of an add, which a modify of 1.0 becomes when it means nothing.
+    pub fn sweep(
+        &mut self,
+        sweep: &mut Sweep,
+        entries_max: usize,
+        now: Nanos,
+    ) -> Option<Result<Done, Error>> {
+        let entries_max = entries_max.max(2);
+        if sweep.looked_at < sweep.end {
+            self.look_through(sweep, entries_max);
+            return None;
+        }
+        for _ in 0..entries_max / 2 {
+            let Some(number) = self.next_meant(sweep, now) else {
+                return Some(self.end_sweep(sweep, now));
+            };
+            if sweep.flow_mod.command == FlowModCommand::Delete {
+                self.remove(number, FlowRemovedReason::Delete, now);
+                sweep.done.removed += 1;
+            } else {
+                self.modify_one(number, &sweep.flow_mod, sweep.version);
+                sweep.done.modified += 1;
+            }
+        }
+        None
+    }
+
+    fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<Done, Error> {
+        let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
+        if is_modify && sweep.version == Version::V1_0 && sweep.done == Done::default() {
+            let done = self.add(&sweep.flow_mod, sweep.version, now);
+            self.counters.add(Counter::FlowModErrors, done.is_err().into());
+            return done;
+        }
+        Ok(sweep.done)
+    }
+
+    /// Looks at the next entries and keeps those that are meant as a run.
+    fn look_through(&mut self, sweep: &mut Sweep, entries_max: usize) {
+        let piece = u32::try_from(entries_max).unwrap_or(u32::MAX);
+        let end = sweep.end.min(sweep.looked_at.saturating_add(piece));
+        let places = (sweep.looked_at..end).filter_map(|number| self.meant(sweep, number));
+        let mut run: Vec<Place> = places.collect();
+        run.sort_unstable();
+        let mut run = run.into_iter();
+        if let Some(first) = run.next() {
+            sweep.first.push(Reverse((first, sweep.runs.len())));
+            sweep.runs.push(run);
+        }
+        sweep.looked_at = end;
+    }
+
+    /// The place of an entry, if it is meant.
+    fn meant(&self, sweep: &Sweep, number: u32) -> Option<Place> {
+        let entry = self.store.slab.live(number).filter(|entry| entry.seq < sweep.seq_end)?;
+        let table = self.store.tuple(entry).table;
+        let is_meant = sweep.tables.contains(&table.0) && sweep.filter.takes(&self.store, number);
+        is_meant.then_some((table.0, !entry.priority, entry.seq, number))
+    }
+
+    /// The next entry to change: one that is still what it was when it was looked at.
+    fn next_meant(&self, sweep: &mut Sweep, now: Nanos) -> Option<u32> {
+        loop {
+            let Reverse((place, run)) = sweep.first.pop()?;
+            if let Some(next) = sweep.runs.get_mut(run).and_then(Iterator::next) {
+                sweep.first.push(Reverse((next, run)));
+            }
+            let (.., number) = place;
+            let is_over = || {
+                sweep.flow_mod.command == FlowModCommand::Modify
+                    && self.expired(number, now).is_some()
+            };
+            if self.meant(sweep, number) == Some(place) && !is_over() {
+                return Some(number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Begun, Control, Sweep};
+    use crate::config::Config;
+    use crate::fast::control::Tell;
+    use crate::time::Nanos;
+    use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+    use openflow::{Action, Cookie, Field, Instruction, Match, PortNo, TableId, Version};
+
+    /// 5,000 entries in four tables and of two masks, with priorities in disorder.
+    fn control() -> Control {
+        let mut control = Control::new(Config::default(), 1, Tell::All);
+        for number in 0..5_000_u32 {
+            let field = if number % 3 == 0 { Field::InPort } else { Field::Metadata };
+            let flow_mod = FlowMod {
+                table_id: TableId((number % 4) as u8),
+                priority: (number.wrapping_mul(0x9e37_79b9) >> 30) as u16,
+                cookie: Cookie(u64::from(number) % 2),
+                matching: Match::any().with(field, u128::from(number + 1)),
+                flags: FlowModFlags::SEND_FLOW_REM,
+                ..FlowMod::new(FlowModCommand::Add)
+            };
+            control.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
+        }
+        control.take_ops(&mut Vec::new());
+        control
+    }
+
+    fn command(command: FlowModCommand, cookie: Option<u64>) -> FlowMod {
+        FlowMod {
+            table_id: if command == FlowModCommand::Delete { TableId::ALL } else { TableId(1) },
+            cookie: Cookie(cookie.unwrap_or_default()),
+            cookie_mask: if cookie.is_some() { u64::MAX } else { 0 },
+            instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(7))])],
+            ..FlowMod::new(command)
+        }
+    }
+
+    fn begin(control: &mut Control, flow_mod: &FlowMod) -> Box<Sweep> {
+        assert!(control.may_mean_many(flow_mod, Version::V1_3, 1_000));
+        Box::new(control.begin_sweep(flow_mod, Version::V1_3).unwrap())
+    }
+
+    fn ops(control: &mut Control) -> Vec<String> {
+        let mut ops = Vec::new();
+        control.take_ops(&mut ops);
+        ops.iter().map(|op| format!("{op:?}")).collect()
+    }
+
+    #[test]
+    fn pieces_do_what_a_command_at_once_does_in_the_same_order() {
+        for (flow_mod, piece) in [
+            (command(FlowModCommand::Delete, None), 300),
+            (command(FlowModCommand::Delete, Some(1)), 7),
+            (command(FlowModCommand::Modify, None), 64),
+        ] {
+            let (mut whole, mut pieces) = (control(), control());
+            let expected = whole.flow_mod(&flow_mod, Version::V1_3, Nanos(5)).unwrap();
+            let mut sweep = begin(&mut pieces, &flow_mod);
+            let found = loop {
+                if let Some(done) = pieces.sweep(&mut sweep, piece, Nanos(5)) {
+                    break done.unwrap();
+                }
+            };
+            assert_eq!(found, expected);
+            assert!(found.removed + found.modified > 1_000, "{found:?}");
+            assert_eq!(ops(&mut pieces), ops(&mut whole));
+        }
+    }
+
+    #[test]
+    fn what_comes_meanwhile_stays_and_what_goes_meanwhile_is_not_asked_again() {
+        let mut control = control();
+        let delete = command(FlowModCommand::Delete, None);
+        let mut sweep = begin(&mut control, &delete);
+        for _ in 0..30 {
+            assert!(control.sweep(&mut sweep, 200, Nanos(5)).is_none());
+        }
+        let added = FlowMod {
+            matching: Match::any().with(Field::InPort, 1),
+            ..FlowMod::new(FlowModCommand::Add)
+        };
+        let first = FlowMod {
+            matching: Match::any().with(Field::InPort, 4_999),
+            table_id: TableId::ALL,
+            ..FlowMod::new(FlowModCommand::Delete)
+        };
+        let gone = control.flow_mod(&first, Version::V1_3, Nanos(6)).unwrap().removed;
+        control.flow_mod(&added, Version::V1_3, Nanos(6)).unwrap();
+        while control.sweep(&mut sweep, 200, Nanos(7)).is_none() {}
+        let left = control.flow_stats(&FlowStatsRequest::all(), Nanos(8)).unwrap();
+        assert!(gone <= 1 && left.len() <= 1, "{gone} {left:?}");
+    }
+
+    #[test]
+    fn a_command_that_means_few_is_done_at_once() {
+        let mut control = control();
+        let few = FlowMod {
+            matching: Match::any().with(Field::InPort, 4),
+            ..FlowMod::new(FlowModCommand::Delete)
+        };
+        let begun = control.begin_flow_mod(&few, Version::V1_3, Nanos(1)).unwrap();
+        assert!(matches!(begun, Begun::Done(_)), "{begun:?}");
+    }
+}

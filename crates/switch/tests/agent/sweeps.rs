@@ -1,0 +1,58 @@
+//! Commands that mean many entries: cut into pieces, and whole for whoever looks.
+
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::{Action, Field, Match, Message, PortNo, TableId, Version};
+
+use crate::harness::{Switch, add_flow};
+
+const ENTRIES: u32 = 20_000;
+/// One entry in so many asks to be told.
+const TOLD: u32 = 100;
+
+fn entry(number: u32) -> Message {
+    let matching = Match::any().with(Field::EthDst, number.into());
+    let Message::FlowMod(mut flow_mod) = add_flow(3, matching, Vec::new()) else { unreachable!() };
+    if number.is_multiple_of(TOLD) {
+        flow_mod.flags = FlowModFlags::SEND_FLOW_REM;
+    }
+    Message::FlowMod(flow_mod)
+}
+
+fn delete_all() -> Message {
+    let delete = FlowMod::new(FlowModCommand::Delete);
+    Message::FlowMod(FlowMod { table_id: TableId::ALL, ..delete })
+}
+
+#[test]
+fn a_delete_of_many_is_over_before_what_comes_behind_it() {
+    let switch = Switch::start(2, "");
+    let mut controller = switch.controller(Version::V1_3);
+    for number in 0..ENTRIES {
+        controller.send(&entry(number));
+    }
+    controller.barrier();
+    let mut other = switch.controller(Version::V1_3);
+    controller.send(&delete_all());
+    let stays = add_flow(3, Match::any().with(Field::EthDst, 5), vec![Action::output(PortNo(2))]);
+    controller.send(&stays);
+    let barrier = controller.send(&Message::BarrierRequest);
+    let echo = controller.send(&Message::EchoRequest(b"x".to_vec()));
+    let echoed = other.request(&Message::EchoRequest(b"y".to_vec()));
+    assert!(matches!(echoed, Message::EchoReply(_)), "{echoed:?}");
+    let (mut told, mut answers) = (0, Vec::new());
+    while told < ENTRIES / TOLD || answers.len() < 2 {
+        let (xid, message) = controller.next();
+        match message {
+            Message::FlowRemoved(_) => told += 1,
+            Message::BarrierReply | Message::EchoReply(_) => answers.push(xid),
+            message => panic!("{message:?}"),
+        }
+    }
+    answers.sort_unstable();
+    assert_eq!(answers, [barrier, echo]);
+    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
+    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    assert_eq!(told, ENTRIES / TOLD);
+}
