@@ -197,6 +197,13 @@ impl Table {
         self.places(digest).into_iter().find(|index| self.is_at(*index, digest))
     }
 
+    /// Whether so many lines are used that it does not pay to look for an empty one. The search
+    /// reads twelve lines that lie anywhere, and took more than half of the time of a flood of new
+    /// flows; where few lines are empty, one that was not used for a while is as good.
+    fn is_crowded(&self) -> bool {
+        self.used > self.mask / 8 * 7
+    }
+
     /// An empty line for a digest, if need be by moving another decision to its other place.
     fn make_room(&mut self, digest: u128) -> Option<usize> {
         let places = self.places(digest);
@@ -373,7 +380,8 @@ impl Cache {
         self.draw ^= self.draw << 13;
         self.draw ^= self.draw >> 17;
         self.draw ^= self.draw << 5;
-        let index = match self.table.make_room(digest) {
+        let room = if self.table.is_crowded() { None } else { self.table.make_room(digest) };
+        let index = match room {
             Some(index) => index,
             None => self.table.place(digest, tick, self.draw)?,
         };
