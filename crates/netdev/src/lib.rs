@@ -64,6 +64,6 @@ pub mod sys;
 
 pub use error::PortError;
 pub use kind::{KINDS, PortKind, open, open_text};
-pub use port::{Driven, Port, PortCounters, PortInfo};
+pub use port::{Driven, News, Port, PortCounters, PortInfo};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};

@@ -72,8 +72,24 @@ pub trait Port: Send {
     /// The facts of the port as they are now. Costs system calls on kernel ports.
     fn info(&mut self) -> PortInfo;
 
+    /// Who tells that [`Port::info`] would say something else than before.
+    fn news(&self) -> News {
+        News::Asked
+    }
+
     /// What the port has counted since it was opened. Costs a system call on kernel ports.
     fn counters(&mut self) -> PortCounters;
+}
+
+/// Who tells that the facts of a port have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// They never change.
+    Never,
+    /// The kernel, in what it tells of the device of this number: see [`crate::LinkMonitor`].
+    Device(u32),
+    /// Nobody: they must be asked for from time to time.
+    Asked,
 }
 
 /// A device of a driver that passes frames on by itself: DPDK's.

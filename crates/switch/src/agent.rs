@@ -1,12 +1,14 @@
 //! The OpenFlow agent: connections to controllers, roles, asynchronous messages, replies.
 //!
-//! Runs on one thread beside the workers. What a message does to the tables is the bridge's
-//! business; the agent keeps connections, roles and the order of answers. It never blocks, and a
-//! controller that does not read harms none but itself.
+//! Runs on one thread beside the workers, with an [`Agent`] and tasks of its own for each bridge,
+//! all of which rest while there is nothing for that bridge. What a message does to the tables is
+//! the bridge's business; the agent keeps connections, roles and the order of answers. It never
+//! blocks, and a controller that does not read harms none but itself.
 
 mod accept;
 mod answers;
 mod asynchronous;
+mod bridges;
 mod controllers;
 mod delivery;
 mod parts;
@@ -21,6 +23,7 @@ mod state;
 mod upkeep;
 
 pub(crate) use accept::accept_all;
+pub(crate) use bridges::Bridges;
 pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
 pub(crate) use peer::Peer;

@@ -29,7 +29,7 @@ use self::marks::Marks;
 pub(crate) use self::ports::PortFacts;
 pub(crate) use self::queues::QueueFacts;
 use crate::counters::Counters;
-use crate::worker::{Clock, Command, Inbox, Mark, Request, Worker, WorkerState};
+use crate::worker::{Branch, Clock, Command, Inbox, Mark, Request, WorkerState};
 
 /// Shortest time between two folds that are asked for only to let removed entries go: a fold looks
 /// at every cached count.
@@ -272,13 +272,13 @@ impl Bridge {
     /// Asks every worker something. `None` when one has ended.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        question: impl Fn(&mut Worker) -> T + Send + Clone + 'static,
+        question: impl Fn(&mut Branch) -> T + Send + Clone + 'static,
     ) -> Option<Vec<T>> {
         let mut answers = Vec::new();
         for link in &self.links {
             let (answer, answered) = oneshot::channel();
             let question = question.clone();
-            let ask = Command::Ask(Box::new(move |worker: &mut Worker| {
+            let ask = Command::Ask(Box::new(move |worker: &mut Branch| {
                 // Nobody waits any more where sending fails, and then nothing is lost.
                 let _ = answer.send(question(worker));
             }));

@@ -4,6 +4,7 @@
 //! is wrong in a file is told with file, line, column, key and what is allowed. Reading a
 //! configuration opens nothing: [`parse_config`] takes text and gives a value or an error.
 
+mod bridges;
 mod file;
 mod queues;
 mod resolve;
@@ -18,17 +19,22 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
-pub use resolve::{Config, PortConfig, PortQueues, default_control};
+pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues, default_control};
 pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, VlanArg, Wire};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
-/// with the same name; flags win over the file.
+/// with the same name; flags win over the file. A table `[[bridge]]` of the file has the same keys
+/// again, for a bridge of its own.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct SwitchArgs {
     /// Datapath id, up to 16 hex digits [default: the first port's Ethernet address]
     #[arg(long, value_name = "HEX16")]
     pub dpid: Option<Dpid>,
+
+    /// The bridge's name, for `weir ctl --bridge` and the log [default: br0]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
 
     /// A port, for example 1=af_packet:eth1; without N= it gets the lowest free number. Repeatable
     #[arg(long, value_name = "[N=]KIND:NAME[?OPTION=VALUE&..]")]
@@ -173,6 +179,13 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "TEXT")]
     pub dp_desc: Option<String>,
 
+    /// The tables `[[bridge]]` of the file, in their order. Without any there is one bridge, of the
+    /// other fields; with some, the other fields are what holds for a bridge whose table says
+    /// nothing else.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub bridge: Vec<SwitchArgs>,
+
     /// A TOML file with the same keys; flags win
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
@@ -204,7 +217,18 @@ A file for --config:
   dpid = \"00000000000000a1\"
   port = [\"1=af_packet:eth1\", \"2=af_packet:eth2\"]
   controller = [\"tcp:192.0.2.7:6653\"]
-  protocols = [\"OpenFlow13\"]";
+  protocols = [\"OpenFlow13\"]
+
+Several bridges in one process, each with what its table says and else what stands above:
+  controller = [\"tcp:192.0.2.7:6653\"]
+  [[bridge]]
+  name = \"left\"
+  dpid = \"a1\"
+  port = [\"af_packet:eth1\", \"af_packet:eth2\"]
+  [[bridge]]
+  name = \"right\"
+  dpid = \"a2\"
+  port = [\"af_packet:eth3\", \"af_packet:eth4\"]";
 
 impl SwitchArgs {
     /// Reads the file of `--config`, if there is one, and lays the flags over it.
@@ -217,13 +241,19 @@ impl SwitchArgs {
             ConfigError::plain(None, format!("cannot be read: {error}")).in_file(&path)
         })?;
         let file = parse_config(&text).map_err(|error| error.in_file(Path::new(&path)))?;
+        if let Some(key) = self.key_of_one_bridge().filter(|_| !file.bridge.is_empty()) {
+            let told = format!("is for one bridge; {} has several", path.display());
+            return Err(ConfigError::plain(Some(key), told));
+        }
         Ok(self.over(file))
     }
 
     /// These flags, and where one is not given what `file` says.
     fn over(self, file: Self) -> Self {
         Self {
+            bridge: file.bridge.into_iter().map(|table| self.clone().over(table)).collect(),
             dpid: self.dpid.or(file.dpid),
+            name: self.name.or(file.name),
             port: either(self.port, file.port),
             local: self.local.or(file.local),
             vlan: either(self.vlan, file.vlan),
@@ -299,16 +329,20 @@ mod tests {
             ..SwitchArgs::default()
         };
         let config = args.with_file().unwrap().resolve().unwrap();
-        assert_eq!((config.tables, config.max_entries), (7, 9));
-        assert_eq!(config.ports.len(), 1);
-        assert_eq!(config.ports[0].number.0, 5);
+        let [bridge] = &config.bridges[..] else { panic!("one bridge") };
+        assert_eq!((bridge.tables, bridge.max_entries), (7, 9));
+        assert_eq!(bridge.ports.len(), 1);
+        assert_eq!(bridge.ports[0].number.0, 5);
     }
 
     #[test]
     fn the_file_of_the_help_is_right_and_every_kind_is_named() {
         let help = help();
         assert!(netdev::KINDS.iter().all(|row| help.contains(row.word)));
-        let file = help.split("--config:\n").nth(1).unwrap();
-        parse_config(file).unwrap();
+        let files = help.split("--config:\n").nth(1).unwrap();
+        let (one, several) = files.split_once("\n\n").unwrap();
+        assert!(parse_config(one).unwrap().bridge.is_empty());
+        let several = several.split_once('\n').unwrap().1;
+        assert_eq!(parse_config(several).unwrap().bridge.len(), 2);
     }
 }

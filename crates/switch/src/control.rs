@@ -4,6 +4,7 @@
 //! for; and on request OpenFlow itself, from then on. `weir ctl` is in [`crate::ctl`].
 
 mod answer;
+mod bridges;
 mod caches;
 mod command;
 mod hex;

@@ -1,20 +1,24 @@
 //! The OpenFlow switch: agent, worker, configuration, control socket.
 //!
-//! The *workers* are threads that each own some ports and a forwarder; the *agent* is one thread
-//! that owns the connections to controllers, the control socket and, by its bridge, the state that
-//! commands change. Changes go down in batches, packet-ins and news come up in batches, and neither
+//! A process has any number of bridges, each a datapath of its own. The *workers* are a few threads
+//! that each own, for every bridge, some ports and a forwarder; the *agent* is one thread that owns
+//! the connections to controllers, the control socket and, by the bridges, the state that commands
+//! change. Changes go down in batches, packet-ins and news come up in batches, and neither
 //! side ever waits for the other.
 #![forbid(unsafe_code)]
 
 mod agent;
+mod assemble;
 mod bridge;
 pub mod config;
 pub mod control;
 pub mod counters;
 mod ctl;
+mod error;
 mod run;
 mod worker;
 
 pub use config::{SwitchArgs, parse_config};
 pub use ctl::{CtlArgs, run as ctl};
-pub use run::{SwitchError, run, run_until};
+pub use error::SwitchError;
+pub use run::{run, run_until};

@@ -14,7 +14,7 @@ use crate::device::{Device, is_gone};
 use crate::error::PortError;
 use crate::intake::{Intake, deliver};
 use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{Port, PortCounters, PortInfo};
+use crate::port::{News, Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::packet_socket::{Receiver, Sender, Slot};
@@ -194,6 +194,10 @@ impl Port for AfPacket {
 
     fn info(&mut self) -> PortInfo {
         self.device.info(&self.notes)
+    }
+
+    fn news(&self) -> News {
+        News::Device(self.device.index())
     }
 
     fn counters(&mut self) -> PortCounters {

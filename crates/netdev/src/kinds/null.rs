@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use packet::{Batch, PacketBuf};
 
 use crate::error::PortError;
-use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
+use crate::port::{News, Port, PortCounters, PortInfo, made_up_mac};
 use crate::spec::PortSpec;
 use crate::sys::event::Event;
 
@@ -63,6 +63,10 @@ impl Port for Null {
             exists: true,
             notes: Vec::new(),
         }
+    }
+
+    fn news(&self) -> News {
+        News::Never
     }
 
     fn counters(&mut self) -> PortCounters {

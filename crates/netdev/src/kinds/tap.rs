@@ -9,7 +9,7 @@ use packet::{Batch, PacketBuf};
 use crate::device::{Device, is_gone};
 use crate::error::PortError;
 use crate::intake::Intake;
-use crate::port::{Port, PortCounters, PortInfo};
+use crate::port::{News, Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
 use crate::sys::ifreq::ControlSocket;
 use crate::sys::link::Rtnl;
@@ -129,6 +129,10 @@ impl Port for Tap {
 
     fn info(&mut self) -> PortInfo {
         self.device.info(&[])
+    }
+
+    fn news(&self) -> News {
+        News::Device(self.device.index())
     }
 
     fn counters(&mut self) -> PortCounters {

@@ -1,4 +1,5 @@
-//! `LinkMonitor`: which devices of a namespace come, go, or change their state.
+//! `LinkMonitor`: which devices of a namespace come, go, or change their state, address
+//! or MTU.
 //!
 //! The kernel tells by netlink; when it had to drop what it would tell, the devices are listed
 //! anew, so that no change of state is missed, though steps between may be. It must never report a
@@ -26,12 +27,16 @@ pub struct LinkChange {
     pub up: bool,
     /// Has carrier.
     pub carrier: bool,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Its MTU.
+    pub mtu: u32,
 }
 
 impl LinkChange {
     fn of(link: Link) -> Self {
-        let Link { index, name, up, carrier, .. } = link;
-        Self { index, name, exists: true, up, carrier }
+        let Link { index, name, up, carrier, mac, mtu, .. } = link;
+        Self { index, name, exists: true, up, carrier, mac, mtu }
     }
 
     fn gone(self) -> Self {

@@ -40,7 +40,8 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
                 // No descriptor is left: those that are open go on, and others can come later.
                 if let Some(untold) = tells.borrow_mut().accepting.now(Instant::now()) {
                     let listener = listener.endpoint();
-                    tracing::warn!(%listener, %error, untold, "accepting failed");
+                    let bridge = agent.told();
+                    tracing::warn!(bridge, %listener, %error, untold, "accepting failed");
                 }
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -60,7 +61,8 @@ async fn let_in(
         Err(refused) => {
             agent.counters.bump(Counter::ChannelTurnedAway);
             if let Some(untold) = tells.borrow_mut().refused.now(Instant::now()) {
-                tracing::warn!(peer = incoming.name(), %refused, untold, "turned away");
+                let bridge = agent.told();
+                tracing::warn!(bridge, peer = incoming.name(), %refused, untold, "turned away");
             }
             return;
         }
@@ -69,7 +71,12 @@ async fn let_in(
         agent.counters.bump(Counter::ChannelEvicted);
         if let Some(untold) = tells.borrow_mut().evicted.now(Instant::now()) {
             let most = LIMITS.half_open;
-            tracing::warn!(most, untold, "many peers say no hello: the oldest is ended");
+            tracing::warn!(
+                bridge = agent.told(),
+                most,
+                untold,
+                "many peers say no hello: the oldest is ended"
+            );
         }
     }
     let (agent, tells) = (Rc::clone(agent), Rc::clone(tells));
@@ -94,7 +101,7 @@ async fn serve_guest(
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);
             if let Some(untold) = tells.borrow_mut().mistaken.now(Instant::now()) {
-                tracing::warn!(%error, untold, "connection failed");
+                tracing::warn!(bridge = agent.told(), %error, untold, "connection failed");
             }
             return;
         }
@@ -102,13 +109,14 @@ async fn serve_guest(
     let part = Part::Guest(Rc::clone(guest));
     let (reason, was_up) = serve(Rc::clone(agent), stream, &name, part).await;
     if was_up {
-        tracing::info!(controller = name, %reason, "disconnected");
+        tracing::info!(bridge = agent.told(), controller = name, %reason, "disconnected");
     } else if is_mistake(&reason) {
         if let Some(untold) = tells.borrow_mut().mistaken.now(Instant::now()) {
-            tracing::warn!(peer = name, %reason, untold, "connection failed");
+            let bridge = agent.told();
+            tracing::warn!(bridge, peer = name, %reason, untold, "connection failed");
         }
     } else {
-        tracing::debug!(peer = name, %reason, "connection failed");
+        tracing::debug!(bridge = agent.told(), peer = name, %reason, "connection failed");
     }
 }
 

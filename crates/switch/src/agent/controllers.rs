@@ -60,15 +60,16 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, part
                 if was_up {
                     backoff.up(begun);
                 }
-                tracing::warn!(controller = name, %reason, "disconnected");
+                tracing::warn!(bridge = agent.told(), controller = name, %reason, "disconnected");
             }
             Err(error) => {
                 agent.counters.bump(Counter::ChannelFailed);
+                let (bridge, controller) = (agent.told(), &name);
                 // Once a row of failures, not once a second.
                 if told {
-                    tracing::debug!(controller = name, %error, "still not connected");
+                    tracing::debug!(bridge, controller, %error, "still not connected");
                 } else {
-                    tracing::warn!(controller = name, %error, "not connected; trying again");
+                    tracing::warn!(bridge, controller, %error, "not connected; trying again");
                 }
                 told = true;
             }

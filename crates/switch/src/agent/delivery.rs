@@ -17,7 +17,7 @@ use crate::bridge::Awaited;
 use crate::counters::Counter;
 use crate::worker::{Mark, Upcall, Waiting};
 
-/// Delivers until a worker has ended.
+/// Delivers what the bridge's workers hand up, for ever.
 pub(crate) async fn deliver(agent: Rc<Agent>) {
     let mut waiting = Waiting::default();
     loop {
@@ -44,7 +44,6 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                         agent.tell_port(news);
                     }
                 }
-                Upcall::Stopped => return,
             }
         }
         agent.flush();

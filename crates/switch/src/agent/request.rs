@@ -40,7 +40,12 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
         Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
         Message::Error(error) => {
             let name = error.error(peer.version).map_or("unknown", Error::name);
-            tracing::warn!(controller = peer.name, error = name, "the controller complains");
+            tracing::warn!(
+                bridge = agent.told(),
+                controller = peer.name,
+                error = name,
+                "the controller complains"
+            );
             Handling::Nothing
         }
         Message::EchoReply(_) => Handling::Nothing,

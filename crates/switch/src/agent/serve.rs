@@ -188,7 +188,8 @@ impl Service {
                 Event::Refused { xid, error } => {
                     self.agent.counters.bump(Counter::ErrorSent);
                     let (xid, error) = (xid.0, error.name());
-                    tracing::debug!(controller = self.name, xid, error, "bad message");
+                    let bridge = self.agent.told();
+                    tracing::debug!(bridge, controller = self.name, xid, error, "bad message");
                 }
                 Event::Down(reason) => over = Some(reason),
             }
@@ -203,7 +204,8 @@ impl Service {
         let agent = Rc::clone(&self.agent);
         match &self.part {
             Part::Main(_) | Part::Auxiliary(..) | Part::Guest(_) => {
-                tracing::info!(controller = self.name, %version, "connected");
+                let bridge = self.agent.told();
+                tracing::info!(bridge, controller = self.name, %version, "connected");
             }
             Part::Tool => {}
         }
@@ -431,7 +433,8 @@ impl Service {
             Ok(()) | Err(SendError::NotUp) => {}
             Err(SendError::Encode(error)) => {
                 self.agent.counters.bump(Counter::Unsayable);
-                tracing::debug!(controller = self.name, %error, "a message was not sent");
+                let bridge = self.agent.told();
+                tracing::debug!(bridge, controller = self.name, %error, "a message was not sent");
             }
         }
     }

@@ -39,10 +39,10 @@ pub(crate) async fn stand_alone(agent: Rc<Agent>) {
         if !is_alone {
             continue;
         }
-        tracing::warn!("no controller: forwarding as a learning switch");
+        tracing::warn!(bridge = agent.told(), "no controller: forwarding as a learning switch");
         send(&agent, [delete_all(), normal(FlowModCommand::Add)]);
         contact(&agent).await;
-        tracing::info!("a controller is back: no longer a learning switch");
+        tracing::info!(bridge = agent.told(), "a controller is back: no longer a learning switch");
         send(&agent, [normal(FlowModCommand::DeleteStrict)]);
     }
 }

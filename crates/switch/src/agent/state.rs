@@ -1,5 +1,5 @@
-//! What the agent's tasks share: the controllers that are connected, the election, the
-//! bridge. One thread, no locks; nothing is borrowed across an `await`.
+//! What the agent's tasks for a bridge share: the controllers that are connected, the election, the
+//! bridge itself. One thread, no locks; nothing is borrowed across an `await`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Role as Side, Settings, Tls};
+use channel::{Endpoint, Role as Side, Settings, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
@@ -17,13 +17,18 @@ use super::asynchronous;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Change, Election};
 use crate::bridge::Bridge;
-use crate::config::Config;
+use crate::config::BridgeConfig;
 use crate::counters::{Counter, Counters};
+use crate::error::SwitchError;
 use crate::worker::{ConnectionId, Outbox};
 
-/// The state that the tasks share.
+/// The state that the tasks for a bridge share.
 pub(crate) struct Agent {
-    pub(crate) config: Config,
+    pub(crate) config: BridgeConfig,
+    /// The bridge's name for the log, where there are several.
+    pub(crate) log_name: Option<Arc<str>>,
+    /// Where controllers may connect to, with the ports that the system has chosen.
+    pub(crate) listening: RefCell<Vec<Endpoint>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) bridge: Bridge,
@@ -38,7 +43,8 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(
-        config: Config,
+        config: BridgeConfig,
+        log_name: Option<Arc<str>>,
         tls: Option<Tls>,
         counters: Arc<Counters>,
         outbox: Arc<Outbox>,
@@ -46,6 +52,8 @@ impl Agent {
     ) -> Self {
         Self {
             config,
+            log_name,
+            listening: RefCell::default(),
             counters,
             outbox,
             bridge,
@@ -55,6 +63,22 @@ impl Agent {
             election: RefCell::default(),
             treatment: Cell::new(None),
             next_id: Cell::new(1),
+        }
+    }
+
+    /// The bridge's name for the log, where there are several.
+    pub(crate) fn told(&self) -> Option<&str> {
+        self.log_name.as_deref()
+    }
+
+    /// The error as one of this bridge, where there are several.
+    pub(crate) fn told_as(&self, error: SwitchError) -> SwitchError {
+        match &self.log_name {
+            Some(_) => {
+                let name = self.config.name.clone();
+                SwitchError::Bridge { name, source: Box::new(error) }
+            }
+            None => error,
         }
     }
 

@@ -7,9 +7,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
-use toml::de::{DeTable, DeValue};
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::SwitchArgs;
+use super::resolve::Problem;
 
 /// What is wrong in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct ConfigError {
     pub file: Option<PathBuf>,
     /// Line and column, from 1, when the text has the fault.
     pub place: Option<(usize, usize)>,
+    /// The bridge's name, when there are several and one is at fault.
+    pub bridge: Option<String>,
     /// The key or flag, when one is at fault.
     pub key: Option<String>,
     /// What is wrong and what is allowed.
@@ -26,7 +31,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(super) fn plain(key: Option<&str>, message: String) -> Self {
-        Self { file: None, place: None, key: key.map(str::to_owned), message }
+        Self { file: None, place: None, bridge: None, key: key.map(str::to_owned), message }
     }
 
     pub(super) fn in_file(mut self, file: &Path) -> Self {
@@ -46,6 +51,9 @@ impl fmt::Display for ConfigError {
         if self.file.is_some() || self.place.is_some() {
             f.write_str(" ")?;
         }
+        if let Some(bridge) = &self.bridge {
+            write!(f, "bridge {bridge}: ")?;
+        }
         match &self.key {
             Some(key) => write!(f, "{key}: {}", self.message),
             None => f.write_str(&self.message),
@@ -60,35 +68,112 @@ impl std::error::Error for ConfigError {}
 /// # Errors
 /// What is wrong, with line, column and key; the file's name is added by the caller.
 pub fn parse_config(text: &str) -> Result<SwitchArgs, ConfigError> {
-    let document = match DeTable::parse(text) {
-        Ok(document) => document.into_inner(),
-        Err(error) => {
-            let place = error.span().map(|span| line_column(text, span.start));
-            return Err(ConfigError {
-                place,
-                ..ConfigError::plain(None, one_line(error.message()))
-            });
-        }
-    };
-    unknown_key(text, &document)?;
-    let args: SwitchArgs = toml::from_str(text).map_err(|error| {
-        let span = error.span().unwrap_or(0..0);
-        let key = key_at(&document, &span);
-        let mut message = one_line(error.message());
-        if let Some(allowed) = key.and_then(allowed) {
-            message = format!("{message}; {allowed}");
-        }
-        let start = key.and_then(|key| wrong_entry(text, &document, key)).unwrap_or(span.start);
-        ConfigError { place: Some(line_column(text, start)), ..ConfigError::plain(key, message) }
+    let document = DeTable::parse(text).map_err(|error| ConfigError {
+        place: error.span().map(|span| line_column(text, span.start)),
+        ..ConfigError::plain(None, one_line(error.message()))
     })?;
-    args.check().map_err(|problem| {
-        let place = place_of(&document, problem.key, problem.index);
-        ConfigError {
-            place: place.map(|at| line_column(text, at)),
-            ..ConfigError::plain(Some(problem.key), problem.message)
-        }
+    let span = document.span();
+    let (bridges, top): (DeTable<'_>, DeTable<'_>) =
+        document.into_inner().into_iter().partition(|(key, _)| key.get_ref() == BRIDGE);
+    let file =
+        File { text, keys: keys(), top: Spanned::new(span, top), tables: tables(text, bridges)? };
+    let mut args = file.read(&file.top)?;
+    for (index, table) in file.tables.iter().enumerate() {
+        let read = file.read(table).and_then(|bridge| match bridge.key_of_the_process() {
+            Some(key) => Err(file.error(table, &Problem::new(key, OF_THE_PROCESS))),
+            None => Ok(bridge),
+        });
+        args.bridge.push(read.map_err(|error| file.of_bridge(error, index))?);
+    }
+    let bridges = args.bridges();
+    args.check(&bridges).map_err(|problem| {
+        let Some(index) = problem.bridge else { return file.error(&file.top, &problem) };
+        // What the table does not say stands outside.
+        let own = file.tables.get(index).filter(|table| has(table.get_ref(), problem.key));
+        file.of_bridge(file.error(own.unwrap_or(&file.top), &problem), index)
     })?;
     Ok(args)
+}
+
+/// The key of the tables of several bridges.
+const BRIDGE: &str = "bridge";
+
+const OF_THE_PROCESS: &str = "is the whole process's: it stands outside of the tables [[bridge]]";
+
+/// A file that is being read.
+struct File<'a> {
+    text: &'a str,
+    /// All keys that there are.
+    keys: Vec<String>,
+    top: Spanned<DeTable<'a>>,
+    tables: Vec<Spanned<DeTable<'a>>>,
+}
+
+/// The tables `[[bridge]]`.
+fn tables<'a>(text: &str, bridges: DeTable<'a>) -> Result<Vec<Spanned<DeTable<'a>>>, ConfigError> {
+    let no_table = |at: usize| ConfigError {
+        place: Some(line_column(text, at)),
+        ..ConfigError::plain(Some(BRIDGE), "is a list of tables, each written [[bridge]]".into())
+    };
+    let mut tables = Vec::new();
+    for (key, value) in bridges {
+        let start = key.span().start;
+        let begin = value.span().start;
+        let entries = match value.into_inner() {
+            DeValue::Array(entries) => entries,
+            DeValue::Table(_) => return Err(no_table(start.saturating_sub(1))),
+            _ => return Err(no_table(begin)),
+        };
+        for entry in entries {
+            let span = entry.span();
+            let DeValue::Table(table) = entry.into_inner() else {
+                return Err(no_table(span.start));
+            };
+            tables.push(Spanned::new(span, table));
+        }
+    }
+    Ok(tables)
+}
+
+impl File<'_> {
+    /// Reads one table: types and keys.
+    fn read(&self, table: &Spanned<DeTable<'_>>) -> Result<SwitchArgs, ConfigError> {
+        unknown_key(self.text, table.get_ref(), &self.keys)?;
+        let document = table.get_ref();
+        SwitchArgs::deserialize(Deserializer::from(table.clone())).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            let key = key_at(document, &span);
+            let mut message = one_line(error.message());
+            if let Some(allowed) = key.and_then(allowed) {
+                message = format!("{message}; {allowed}");
+            }
+            let wrong = key.and_then(|key| wrong_entry(self.text, document, key));
+            let place = Some(line_column(self.text, wrong.unwrap_or(span.start)));
+            ConfigError { place, ..ConfigError::plain(key, message) }
+        })
+    }
+
+    /// The error for a problem with a key of this table.
+    fn error(&self, table: &Spanned<DeTable<'_>>, problem: &Problem) -> ConfigError {
+        let place = place_of(table.get_ref(), problem.key, problem.index);
+        ConfigError {
+            place: place.map(|at| line_column(self.text, at)),
+            ..ConfigError::plain(Some(problem.key), problem.message.clone())
+        }
+    }
+
+    /// The error as one of the bridge of this table.
+    fn of_bridge(&self, error: ConfigError, index: usize) -> ConfigError {
+        let table = self.tables.get(index).map(Spanned::get_ref);
+        let named = table.and_then(|table| table.iter().find(|(key, _)| key.get_ref() == "name"));
+        let name = named.and_then(|(_, value)| value.get_ref().as_str()).map(str::to_owned);
+        // A bridge whose name alone is wrong is found by its line.
+        ConfigError { bridge: Some(name.unwrap_or_else(|| format!("br{index}"))), ..error }
+    }
+}
+
+fn has(table: &DeTable<'_>, key: &str) -> bool {
+    table.keys().any(|held| held.get_ref() == key)
 }
 
 /// The flags as `clap` knows them: the one list of keys.
@@ -114,8 +199,7 @@ fn allowed(key: &str) -> Option<String> {
     Some(format!("{key} takes {value}: {}", arg.get_help()?))
 }
 
-fn unknown_key(text: &str, document: &DeTable<'_>) -> Result<(), ConfigError> {
-    let keys = keys();
+fn unknown_key(text: &str, document: &DeTable<'_>, keys: &[String]) -> Result<(), ConfigError> {
     for key in document.keys() {
         let name: &str = key.get_ref();
         if keys.iter().any(|known| known == name) {
@@ -241,10 +325,9 @@ mod tests {
         "#;
         let args = parse_config(text).unwrap();
         let config = args.resolve().unwrap();
-        assert_eq!(config.ports.len(), 2);
-        assert_eq!(config.ports[1].number.0, 2);
-        assert_eq!(config.tables, 10);
-        assert_eq!(config.inactivity_probe_s, 0);
+        let [bridge] = &config.bridges[..] else { panic!("one bridge") };
+        assert_eq!((bridge.ports.len(), bridge.ports[1].number.0), (2, 2));
+        assert_eq!((bridge.tables, bridge.inactivity_probe_s), (10, 0));
     }
 
     #[test]

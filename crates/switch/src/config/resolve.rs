@@ -14,6 +14,9 @@ use super::{Caches, ConfigError, FailMode, Forward, Poll, SwitchArgs};
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
 
+/// The name of a bridge that is given none and is the only one.
+const BRIDGE_NAME: &str = "br0";
+
 /// Most forwarding threads.
 const WORKERS_MAX: u16 = 64;
 
@@ -23,6 +26,23 @@ const AUXILIARY_MAX: u8 = 8;
 /// A configuration without gaps.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The bridges, at least one, each with a name of its own.
+    pub bridges: Vec<BridgeConfig>,
+    /// The control socket; `None` for none.
+    pub control: Option<PathBuf>,
+    /// Forwarding threads, at least 1.
+    pub workers: usize,
+    /// The CPU of each, or none for any.
+    pub worker_cores: Vec<usize>,
+    /// How they wait.
+    pub poll: Poll,
+}
+
+/// A bridge's part of it.
+#[derive(Clone, Debug)]
+pub struct BridgeConfig {
+    /// Its name.
+    pub name: String,
     /// Datapath id; `None` for one made from the first port's address.
     pub dpid: Option<DatapathId>,
     /// The ports, by number; `LOCAL` is last when there is one.
@@ -45,8 +65,6 @@ pub struct Config {
     pub versions: Vec<Version>,
     /// What happens without a controller.
     pub fail_mode: FailMode,
-    /// The control socket; `None` for none.
-    pub control: Option<PathBuf>,
     /// Flow tables.
     pub tables: u8,
     /// Most flow entries in one table.
@@ -63,13 +81,7 @@ pub struct Config {
     pub packet_in_burst: u32,
     /// What forwards.
     pub forward: Forward,
-    /// Forwarding threads, at least 1.
-    pub workers: usize,
-    /// The CPU of each, or none for any.
-    pub worker_cores: Vec<usize>,
-    /// How they wait.
-    pub poll: Poll,
-    /// Which caches they use.
+    /// Which caches its forwarders use.
     pub caches: Caches,
     /// The description.
     pub desc: SwitchDesc,
@@ -97,20 +109,26 @@ pub struct PortQueues {
 
 /// What is wrong with a value that is fine by itself.
 pub(super) struct Problem {
+    /// The table that has it, among those of several bridges.
+    pub(super) bridge: Option<usize>,
     pub(super) key: &'static str,
     pub(super) index: Option<usize>,
     pub(super) message: String,
 }
 
 impl Problem {
-    fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, index: None, message: message.into() }
+    pub(super) fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { bridge: None, key, index: None, message: message.into() }
+    }
+
+    pub(super) fn at(key: &'static str, index: usize, message: String) -> Self {
+        Self { bridge: None, key, index: Some(index), message }
     }
 }
 
 impl SwitchArgs {
     /// Checks what the types alone do not: ranges, and values against each other.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check_one(&self) -> Result<(), Problem> {
         if self.tables.is_some_and(|tables| !(1..=254).contains(&tables)) {
             return Err(Problem::new("tables", "must be 1 to 254"));
         }
@@ -156,7 +174,7 @@ impl SwitchArgs {
             let message = "a controller is connected to: tcp:HOST[:PORT], ssl:HOST[:PORT] or \
                            unix:PATH; where controllers may come to is for listen"
                 .to_owned();
-            return Err(Problem { key: "controller", index: Some(index), message });
+            return Err(Problem::at("controller", index, message));
         }
         Ok(())
     }
@@ -176,7 +194,7 @@ impl SwitchArgs {
         for (key, endpoints) in [("controller", &self.controller), ("listen", &self.listen)] {
             let Some(index) = wants(endpoints).filter(|_| !missing.is_empty()) else { continue };
             let message = format!("TLS needs {} too; weir pki makes them", missing.join(" and "));
-            return Err(Problem { key, index: Some(index), message });
+            return Err(Problem::at(key, index, message));
         }
         let given = files.iter().find(|(_, path)| path.is_some());
         match given {
@@ -200,7 +218,7 @@ impl SwitchArgs {
         let with_v1_0 = self.versions().contains(&Version::V1_0);
         for (index, port) in self.port.iter().enumerate() {
             let Some(number) = port.number else { continue };
-            let at = |message: String| Problem { key: "port", index: Some(index), message };
+            let at = |message: String| Problem::at("port", index, message);
             if self.port.iter().take(index).any(|earlier| earlier.number == Some(number)) {
                 return Err(at(format!("port number {number} is given twice")));
             }
@@ -220,7 +238,7 @@ impl SwitchArgs {
         let ports = self.numbered_ports();
         for (index, vlan) in self.vlan.iter().enumerate() {
             let number = vlan.number;
-            let at = |message: String| Problem { key: "vlan", index: Some(index), message };
+            let at = |message: String| Problem::at("vlan", index, message);
             if !ports.iter().any(|port| port.number == number) {
                 return Err(at(format!("there is no port {number}")));
             }
@@ -235,7 +253,7 @@ impl SwitchArgs {
         let ports = self.numbered_ports();
         let lacks = |number: PortNo| !ports.iter().any(|port| port.number == number);
         for (index, queue) in self.queue.iter().enumerate() {
-            let at = |message: String| Problem { key: "queue", index: Some(index), message };
+            let at = |message: String| Problem::at("queue", index, message);
             if lacks(queue.port) {
                 return Err(at(format!("there is no port {}", queue.port)));
             }
@@ -244,7 +262,7 @@ impl SwitchArgs {
             check_queues(1, &of_port.collect::<Vec<_>>()).map_err(|error| at(error.to_string()))?;
         }
         for (index, rate) in self.rate.iter().enumerate() {
-            let at = |message: String| Problem { key: "rate", index: Some(index), message };
+            let at = |message: String| Problem::at("rate", index, message);
             if lacks(rate.port) {
                 return Err(at(format!("there is no port {}", rate.port)));
             }
@@ -277,12 +295,28 @@ impl SwitchArgs {
     /// # Errors
     /// Values that contradict each other.
     pub fn resolve(&self) -> Result<Config, ConfigError> {
-        self.check().map_err(|problem| ConfigError::plain(Some(problem.key), problem.message))?;
+        let bridges = self.bridges();
+        self.check(&bridges).map_err(|problem| {
+            let error = ConfigError::plain(Some(problem.key), problem.message);
+            let bridge = problem.bridge.and_then(|index| bridges.get(index));
+            ConfigError { bridge: bridge.and_then(|bridge| bridge.name.clone()), ..error }
+        })?;
+        let control = self.control.clone().unwrap_or_else(default_control);
+        Ok(Config {
+            bridges: bridges.iter().map(Self::resolve_bridge).collect(),
+            control: (control != Path::new("none")).then_some(control),
+            workers: self.workers.unwrap_or(1).into(),
+            worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
+            poll: self.poll.unwrap_or_default(),
+        })
+    }
+
+    fn resolve_bridge(&self) -> BridgeConfig {
         let text = |given: &Option<String>, default: &str| {
             given.clone().unwrap_or_else(|| default.to_owned())
         };
-        let control = self.control.clone().unwrap_or_else(default_control);
-        Ok(Config {
+        BridgeConfig {
+            name: text(&self.name, BRIDGE_NAME),
             dpid: self.dpid.map(|dpid| dpid.0),
             ports: self.numbered_ports(),
             queues: self.port_queues(),
@@ -294,7 +328,6 @@ impl SwitchArgs {
             auxiliary: self.auxiliary.unwrap_or(0),
             versions: self.versions(),
             fail_mode: self.fail_mode.unwrap_or_default(),
-            control: (control != Path::new("none")).then_some(control),
             tables: self.tables.unwrap_or(254),
             max_entries: self.max_entries.unwrap_or(1_000_000),
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
@@ -305,9 +338,6 @@ impl SwitchArgs {
                 .packet_in_burst
                 .unwrap_or_else(|| (self.packet_in_rate.unwrap_or(0) / 4).max(1)),
             forward: self.forward.unwrap_or_default(),
-            workers: self.workers.unwrap_or(1).into(),
-            worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
-            poll: self.poll.unwrap_or_default(),
             caches: self.caches.unwrap_or_default(),
             desc: SwitchDesc {
                 mfr_desc: text(&self.mfr_desc, "Weir"),
@@ -316,7 +346,7 @@ impl SwitchArgs {
                 serial_num: text(&self.serial_num, "none"),
                 dp_desc: text(&self.dp_desc, "none"),
             },
-        })
+        }
     }
 
     fn numbered_ports(&self) -> Vec<PortConfig> {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::protocol::Request as Asked;
 use super::server::Lines;
-use super::{Command, Line, caches, show, workers};
-use crate::agent::Agent;
+use super::{Command, Line, bridges, caches, show, workers};
+use crate::agent::{Agent, Bridges};
 
 /// What became of a request: done, or why not.
 pub(super) type Outcome = Result<(), String>;
@@ -20,12 +20,17 @@ pub(super) struct Record {
 
 /// Carries out a request and sends its records.
 pub(super) async fn answer(
-    agent: &Agent,
+    all: &Bridges,
     request: Asked,
     lines: &mut Lines,
 ) -> io::Result<Outcome> {
     let json = request.json;
-    let records = match records(agent, request.command).await {
+    let records = match (&request.command, all.find(request.bridge.as_deref())) {
+        (Command::ListBridges, _) => Ok(all.iter().map(|agent| bridges::record(agent)).collect()),
+        (_, Ok(agent)) => records(agent, request.command).await,
+        (_, Err(why)) => Err(why),
+    };
+    let records = match records {
         Ok(records) => records,
         Err(why) => return Ok(Err(why)),
     };
@@ -44,6 +49,8 @@ async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
         Command::Show => Ok(vec![show::show(agent)]),
         // What follows is the server's business.
         Command::Openflow => Ok(Vec::new()),
+        // It concerns no single one.
+        Command::ListBridges => Ok(vec![bridges::record(agent)]),
         Command::Trace { in_port, frame } => Ok(vec![show::trace(agent, in_port, frame).await?]),
         Command::Workers => workers::workers(agent).await,
         Command::Caches { set } => caches::caches(agent, set.as_deref()).await,

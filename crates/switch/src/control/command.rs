@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Command {
-    /// How the switch was set up, and its controllers.
+    /// The bridges: name, datapath id, ports, connections.
+    ListBridges,
+    /// How the bridge was set up, and its controllers.
     Show,
     /// From the end of this answer on the connection speaks OpenFlow.
     Openflow,

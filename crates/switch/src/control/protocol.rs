@@ -14,6 +14,9 @@ pub(crate) struct Request {
     /// Whether records come as JSON values instead of text.
     #[serde(default)]
     pub(crate) json: bool,
+    /// The bridge that is meant; the only one where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bridge: Option<String>,
     /// What is asked.
     #[serde(flatten)]
     pub(crate) command: Command,
@@ -49,13 +52,13 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_are_written() {
-        let request =
-            Request { json: true, command: Command::Trace { in_port: 7, frame: "ip".into() } };
+        let command = Command::Trace { in_port: 7, frame: "ip".into() };
+        let request = Request { json: true, bridge: Some("br1".into()), command };
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
         let short: Request = serde_json::from_str(r#"{"command":"caches"}"#).unwrap();
         assert_eq!(short.command, Command::Caches { set: None });
-        assert!(!short.json);
+        assert!(!short.json && short.bridge.is_none());
     }
 
     #[test]

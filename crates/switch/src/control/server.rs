@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::protocol::LINE_MAX;
 use super::{Command, Line, Request, answer};
-use crate::agent::{Agent, serve_tool};
+use crate::agent::{Agent, Bridges, serve_tool};
 use crate::counters::Counter;
 
 /// Connections at once; further ones are closed.
@@ -24,7 +24,7 @@ const CONNECTIONS_MAX: usize = 32;
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Serves every connection that comes, for ever.
-pub(crate) async fn serve_control(agent: Rc<Agent>, listener: UnixListener) {
+pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) {
     let open = Rc::new(Cell::new(0_usize));
     loop {
         let stream = match listener.accept().await {
@@ -36,18 +36,18 @@ pub(crate) async fn serve_control(agent: Rc<Agent>, listener: UnixListener) {
             }
         };
         if open.get() >= CONNECTIONS_MAX {
-            agent.counters.bump(Counter::ControlRefused);
+            bridges.first().counters.bump(Counter::ControlRefused);
             // One line fits an empty socket's buffer; whoever does not read it sees the end only.
             let full = format!("{CONNECTIONS_MAX} control connections are open; end one of them");
             let _ = stream.try_write(&Line::Refused(full).encode());
             continue;
         }
         open.set(open.get() + 1);
-        let (agent, open) = (Rc::clone(&agent), Rc::clone(&open));
+        let (bridges, open) = (Rc::clone(&bridges), Rc::clone(&open));
         tokio::task::spawn_local(async move {
-            match serve(&agent, stream).await {
+            match serve(&bridges, stream).await {
                 Ok(Ended::Closed) => {}
-                Ok(Ended::Openflow(stream)) => serve_tool(agent, stream).await,
+                Ok(Ended::Openflow(agent, stream)) => serve_tool(agent, stream).await,
                 Err(error) => tracing::debug!(%error, "a control connection ended"),
             }
             open.set(open.get() - 1);
@@ -59,21 +59,26 @@ pub(crate) async fn serve_control(agent: Rc<Agent>, listener: UnixListener) {
 enum Ended {
     /// There are no more.
     Closed,
-    /// What follows is OpenFlow.
-    Openflow(UnixStream),
+    /// What follows is OpenFlow with a bridge.
+    Openflow(Rc<Agent>, UnixStream),
 }
 
-async fn serve(agent: &Agent, stream: UnixStream) -> io::Result<Ended> {
+async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
     let (read, write) = stream.into_split();
     let mut read = BufReader::new(read);
     let mut lines = Lines { write: BufWriter::new(write) };
     while let Some(line) = next_line(&mut read).await? {
+        let request = serde_json::from_slice::<Request>(&line);
+        let meant =
+            request.as_ref().ok().and_then(|asked| bridges.find(asked.bridge.as_deref()).ok());
+        // What is no bridge's counts with the first one.
+        let agent = meant.unwrap_or(bridges.first());
         agent.counters.bump(Counter::Control);
         let mut speaks_openflow = false;
-        let outcome = match serde_json::from_slice::<Request>(&line) {
+        let outcome = match request {
             Ok(request) => {
-                speaks_openflow = request.command == Command::Openflow;
-                answer::answer(agent, request, &mut lines).await?
+                speaks_openflow = request.command == Command::Openflow && meant.is_some();
+                answer::answer(bridges, request, &mut lines).await?
             }
             Err(error) => Err(format!("not a request: {error}")),
         };
@@ -87,20 +92,23 @@ async fn serve(agent: &Agent, stream: UnixStream) -> io::Result<Ended> {
         lines.send(&end).await?;
         lines.flush().await?;
         if speaks_openflow {
-            return openflow(read, lines.write);
+            let stream = reunited(read, lines.write)?;
+            return Ok(Ended::Openflow(Rc::clone(agent), stream));
         }
     }
     Ok(Ended::Closed)
 }
 
 /// The stream again, of which nothing may have been read behind the request.
-fn openflow(read: BufReader<OwnedReadHalf>, write: BufWriter<OwnedWriteHalf>) -> io::Result<Ended> {
+fn reunited(
+    read: BufReader<OwnedReadHalf>,
+    write: BufWriter<OwnedWriteHalf>,
+) -> io::Result<UnixStream> {
     if !read.buffer().is_empty() {
         let what = "bytes came before the answer to the request for OpenFlow";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
-    let stream = read.into_inner().reunite(write.into_inner()).map_err(io::Error::other)?;
-    Ok(Ended::Openflow(stream))
+    read.into_inner().reunite(write.into_inner()).map_err(io::Error::other)
 }
 
 /// The next line without its end; `None` at the end of the stream.

@@ -12,8 +12,8 @@ use crate::worker::{PortPlace, Reading, WorkerState};
 /// One record for each worker.
 pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
     let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
-    let (forward, poll) = (agent.config.forward.name(), agent.config.poll.name());
-    Ok(states.iter().map(|state| record(state, forward, poll)).collect())
+    let forward = agent.config.forward.name();
+    Ok(states.iter().map(|state| record(state, forward, state.poll.name())).collect())
 }
 
 fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {
@@ -144,13 +144,18 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
 #[cfg(test)]
 mod tests {
     use super::record;
+    use crate::config::Poll;
     use crate::worker::{Reading, WorkerState};
+
+    fn state(index: usize, cpu: Option<usize>, figures: Reading) -> WorkerState {
+        let (poll, ports, forwarder) = (Poll::Busy, Vec::new(), None);
+        WorkerState { index, cpu, poll, ports, figures, forwarder }
+    }
 
     #[test]
     fn what_was_never_counted_is_a_dash_and_null() {
         let figures = Reading::default();
-        let state =
-            WorkerState { index: 0, cpu: None, ports: Vec::new(), figures, forwarder: None };
+        let state = state(0, None, figures);
         let record = record(&state, "io", "busy");
         assert!(record.text.contains("receiving -"), "{}", record.text);
         assert!(record.value["batch_size"].is_null());
@@ -168,8 +173,7 @@ mod tests {
             asleep_ns: 400,
             ..Reading::default()
         };
-        let state =
-            WorkerState { index: 3, cpu: Some(1), ports: Vec::new(), figures, forwarder: None };
+        let state = state(3, Some(1), figures);
         let record = record(&state, "io", "busy");
         assert_eq!(record.value["batch_size"], 32.0);
         assert_eq!(record.value["ns_per_packet"]["rx"], 2.5);

@@ -38,6 +38,7 @@ macro_rules! commands {
 }
 
 commands! {
+    own::ListBridges,
     own::Show,
     settings::DumpDesc,
     tables::DumpTables,

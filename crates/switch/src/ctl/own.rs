@@ -80,6 +80,17 @@ async fn whole(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
     asking.out.record("", || whole)
 }
 
+/// The bridges of the switch: name, datapath id, ports, connections
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl list-bridges\n  weir ctl --json list-bridges")]
+pub(super) struct ListBridges {}
+
+impl Run for ListBridges {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, Command::ListBridges).await
+    }
+}
+
 /// The way of one packet through the tables; nothing is sent and nothing is counted
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:

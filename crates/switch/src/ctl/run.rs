@@ -40,6 +40,10 @@ pub(super) struct Place {
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "switch")]
     pub(super) control: Option<PathBuf>,
 
+    /// The bridge of our switch that is asked [default: the only one]
+    #[arg(long, value_name = "NAME", global = true, conflicts_with = "switch")]
+    pub(super) bridge: Option<String>,
+
     /// Any OpenFlow switch that listens: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH
     #[arg(long, value_name = "ENDPOINT", global = true)]
     pub(super) switch: Option<Endpoint>,

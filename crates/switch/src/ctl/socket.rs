@@ -42,10 +42,11 @@ pub(super) async fn records(
 ) -> Result<Vec<Line>, Failure> {
     if let Some(endpoint) = &place.switch {
         return Err(Failure::refused(format!(
-            "{endpoint} speaks OpenFlow, which has no message for this: ask our switch, by --control"
+            "{endpoint} speaks OpenFlow, which has no message for this: ask ours, by --control"
         )));
     }
-    let (stream, path) = open(place, &Request { json, command }).await?;
+    let request = Request { json, bridge: place.bridge.clone(), command };
+    let (stream, path) = open(place, &request).await?;
     let mut lines = BufReader::new(stream);
     let mut records = Vec::new();
     loop {
@@ -59,7 +60,8 @@ pub(super) async fn records(
 
 /// A stream that speaks OpenFlow, and the switch's name.
 pub(super) async fn openflow(place: &Place) -> Result<(UnixStream, String), Failure> {
-    let request = Request { json: false, command: Command::Openflow };
+    let bridge = place.bridge.clone();
+    let request = Request { json: false, bridge, command: Command::Openflow };
     let (mut stream, path) = open(place, &request).await?;
     // Byte by byte, since what stands behind the line is the switch's hello.
     let mut text = Vec::new();

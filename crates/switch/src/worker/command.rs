@@ -7,7 +7,7 @@ use netdev::PortInfo;
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo, Version, Xid};
 
-use super::Worker;
+use super::Branch;
 
 /// One of the connections that there are and were; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +64,7 @@ impl Quote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Mark(pub(crate) u64);
 
-/// A command to a worker.
+/// A command to a bridge's branch on a worker.
 pub(crate) enum Command {
     /// A change of the forwarder's replica.
     Op(Op),
@@ -75,8 +75,8 @@ pub(crate) enum Command {
     /// Tell when the folds that were asked for before are done.
     Fold(Mark),
     /// A question, which answers by a channel of its own.
-    Ask(Box<dyn FnOnce(&mut Worker) + Send>),
-    /// Close the ports and end.
+    Ask(Box<dyn FnOnce(&mut Branch) + Send>),
+    /// Close the ports of all bridges and end.
     Stop,
 }
 
@@ -102,8 +102,6 @@ pub(crate) enum Upcall {
     Reached(Mark),
     /// A port's device has changed: the facts as they are now.
     Port(PortNo, Box<PortInfo>),
-    /// A worker has ended.
-    Stopped,
 }
 
 /// Packet-ins and upcalls on their way.

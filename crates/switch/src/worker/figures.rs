@@ -10,6 +10,8 @@ use std::time::Instant;
 use datapath::fast::{Caches, ForwarderFigures};
 use openflow::PortNo;
 
+use crate::config::Poll;
+
 /// One round of so many is timed by stages.
 pub(crate) const SAMPLE: u64 = 32;
 
@@ -91,18 +93,33 @@ impl Figure {
     }
 }
 
-/// A worker as people see it.
+/// Who a worker is.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Which, from 0.
+    pub(crate) index: usize,
+    /// The CPU that it is bound to.
+    pub(crate) cpu: Option<usize>,
+    /// How it waits.
+    pub(crate) poll: Poll,
+    /// What it says of itself.
+    pub(crate) figures: Figures,
+}
+
+/// A worker as people see it who ask for one bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerState {
     /// Which, from 0.
     pub(crate) index: usize,
     /// The CPU that it is bound to.
     pub(crate) cpu: Option<usize>,
-    /// The ports that it receives from.
+    /// How it waits.
+    pub(crate) poll: Poll,
+    /// The bridge's ports that it receives from.
     pub(crate) ports: Vec<PortPlace>,
-    /// Its figures.
+    /// Its figures, for all bridges.
     pub(crate) figures: Reading,
-    /// Those of its forwarder, and the caches that this uses; none on a wire.
+    /// Those of the bridge's forwarder, and the caches that this uses; none on a wire.
     pub(crate) forwarder: Option<(Caches, ForwarderFigures)>,
 }
 

@@ -1,4 +1,4 @@
-//! Frames that one worker received and another one's port is to send.
+//! Frames of a bridge that one worker received and another one's port is to send.
 //!
 //! Every pair of workers has a lane of its own, so that frames of a flow, which all come by one
 //! port, stay in order. A lane is locked once for a whole batch, on each side; buffers go back the
@@ -21,7 +21,7 @@ const BACK_MAX: usize = 1_024;
 /// queue that it is for.
 pub(super) type Handed = ((usize, Option<QueueId>), PacketBuf);
 
-/// The lanes to one worker.
+/// The lanes to a bridge's branch on one worker.
 #[derive(Debug)]
 pub(crate) struct Handoff {
     lanes: Box<[Mutex<Lane>]>,
@@ -51,18 +51,13 @@ impl Handoff {
             pool.give(buffer);
         }
         drop(lane);
-        // Before the knock at the worker's inbox, whose order makes it seen by who goes to sleep.
+        // Before the knock at the branch's inbox, whose order makes it seen by who goes to sleep.
         self.any.fetch_or(1 << from, Ordering::SeqCst);
         let refused = frames.len();
         for (_, buffer) in frames.drain(..) {
             pool.give(buffer);
         }
         refused
-    }
-
-    /// Whether there is anything to take.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.any.load(Ordering::SeqCst) != 0
     }
 
     /// Takes the frames of every lane into `into`, and gives buffers of `pool` back for them.
@@ -101,11 +96,11 @@ mod tests {
         let mut frames: Vec<_> =
             (0..LANE_MAX + 5).map(|n| ((n, None), PacketBuf::from_slice(&[7]))).collect();
         assert_eq!(handoff.send(1, &mut frames, &mut pool), 5);
-        assert!(frames.is_empty() && handoff.is_waiting() && pool.len() == 5);
+        assert!(frames.is_empty() && pool.len() == 5);
         let mut got = Vec::new();
         handoff.take(&mut got, &mut pool);
         assert!(got.iter().map(|((place, _), _)| *place).eq(0..LANE_MAX));
-        assert!(!handoff.is_waiting() && pool.is_empty());
+        assert!(pool.is_empty());
         // The buffers of the first batch come back with the second.
         assert_eq!(handoff.send(1, &mut vec![((0, None), PacketBuf::default())], &mut pool), 0);
         assert_eq!(pool.len(), 5);

@@ -1,5 +1,5 @@
-//! The way from the agent to a worker: commands in order, and a ring of the worker's bell only when
-//! it sleeps.
+//! The way from the agent to one bridge's branch on a worker: commands in order, and a call of the
+//! worker's bell when there are any.
 //!
 //! The worker never waits for the agent: it takes what is there under a lock that is held for a
 //! swap of two queues, and the agent appends under it for a move of a batch. How many commands wait
@@ -7,32 +7,33 @@
 //! commands can be carried out.
 
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use netdev::sys::event::Event;
+use super::Bell;
 
-/// Commands on their way to a worker.
+/// Commands on their way to a branch.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     waiting: Mutex<VecDeque<T>>,
-    any: AtomicBool,
     pending: AtomicUsize,
-    asleep: AtomicBool,
-    bell: Event,
+    /// Whether the worker has been called and has not looked yet.
+    is_called: AtomicBool,
+    bell: Arc<Bell>,
+    /// The branch's place on its worker.
+    place: usize,
 }
 
 impl<T> Inbox<T> {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            waiting: Mutex::new(VecDeque::new()),
-            any: AtomicBool::new(false),
+    /// The way to the branch at this place of the worker with this bell.
+    pub(crate) fn new(bell: Arc<Bell>, place: usize) -> Self {
+        Self {
+            waiting: Mutex::default(),
             pending: AtomicUsize::new(0),
-            asleep: AtomicBool::new(false),
-            bell: Event::new()?,
-        })
+            is_called: AtomicBool::new(false),
+            bell,
+            place,
+        }
     }
 
     /// Appends `batch`, which is left empty, and wakes the worker if it sleeps.
@@ -45,54 +46,34 @@ impl<T> Inbox<T> {
         self.knock();
     }
 
-    /// Something has come, here or on another way to the worker: wakes it if it sleeps.
+    /// Something has come, here or on another way to the branch: calls the worker.
     pub(crate) fn knock(&self) {
-        // Sequentially consistent on both sides, as in `may_sleep`: either the worker sees `any`
-        // before it sleeps, or we see that it sleeps.
-        self.any.store(true, Ordering::SeqCst);
-        if self.asleep.swap(false, Ordering::SeqCst) {
-            self.bell.ring();
+        // Sequentially consistent, as in `answer`: a worker that has not looked yet will find what
+        // was put in its place before.
+        if !self.is_called.swap(true, Ordering::SeqCst) {
+            self.bell.call(self.place);
         }
+    }
+
+    /// The worker has heard the call, and looks after this at what is there.
+    pub(super) fn answer(&self) {
+        self.is_called.store(false, Ordering::SeqCst);
     }
 
     /// Swaps what waits into `into`, which must be empty.
-    pub(crate) fn take(&self, into: &mut VecDeque<T>) {
+    pub(super) fn take(&self, into: &mut VecDeque<T>) {
         debug_assert!(into.is_empty(), "commands that were taken are to be carried out first");
-        // Mostly nothing has come, and to look is cheaper than to swap.
-        if self.any.load(Ordering::SeqCst) && self.any.swap(false, Ordering::SeqCst) {
-            std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
-        }
+        std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
     }
 
     /// The worker has carried out so many commands.
-    pub(crate) fn done(&self, count: usize) {
+    pub(super) fn done(&self, count: usize) {
         self.pending.fetch_sub(count, Ordering::Relaxed);
     }
 
     /// How many commands have been sent and not been carried out.
     pub(crate) fn pending(&self) -> usize {
         self.pending.load(Ordering::Relaxed)
-    }
-
-    /// The worker wants to sleep on [`Inbox::fd`]: false when something has come meanwhile.
-    pub(crate) fn may_sleep(&self) -> bool {
-        self.asleep.store(true, Ordering::SeqCst);
-        let may = !self.any.load(Ordering::SeqCst);
-        if !may {
-            self.awake();
-        }
-        may
-    }
-
-    /// The worker has woken up.
-    pub(crate) fn awake(&self) {
-        self.asleep.store(false, Ordering::SeqCst);
-        self.bell.drain();
-    }
-
-    /// What becomes readable when the bell rings.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.fd()
     }
 }
 
@@ -105,33 +86,45 @@ mod tests {
 
     use netdev::sys::event::wait;
 
+    use super::super::Bell;
     use super::Inbox;
 
     #[test]
     fn no_command_is_missed_by_a_worker_that_sleeps_whenever_it_may() {
         const COUNT: u32 = 20_000;
-        let inbox = Arc::new(Inbox::new().unwrap());
-        let sender = Arc::clone(&inbox);
-        let thread = thread::spawn(move || {
-            for number in 0..COUNT {
-                sender.send(&mut vec![number]);
-                if number % 97 == 0 {
-                    thread::yield_now();
+        let bell = Arc::new(Bell::new().unwrap());
+        let inboxes = [0, 1, 2].map(|place| Arc::new(Inbox::new(Arc::clone(&bell), place)));
+        let threads = inboxes.clone().map(|sender| {
+            thread::spawn(move || {
+                for number in 0..COUNT {
+                    sender.send(&mut vec![number]);
+                    if number % 97 == 0 {
+                        thread::yield_now();
+                    }
                 }
-            }
+            })
         });
-        let (mut got, mut batch) = (Vec::new(), VecDeque::new());
-        while got.len() < COUNT as usize {
-            inbox.take(&mut batch);
-            inbox.done(batch.len());
-            got.extend(batch.drain(..));
-            if got.len() < COUNT as usize && inbox.may_sleep() {
-                assert!(wait(&[inbox.fd()], Some(Duration::from_secs(20))).unwrap(), "woken");
-                inbox.awake();
+        let mut got = [const { Vec::new() }; 3];
+        let (mut called, mut batch) = (Vec::new(), VecDeque::new());
+        while got.iter().any(|got| got.len() < COUNT as usize) {
+            bell.take(&mut called);
+            for place in called.drain(..) {
+                inboxes[place].answer();
+                inboxes[place].take(&mut batch);
+                inboxes[place].done(batch.len());
+                got[place].extend(batch.drain(..));
+            }
+            let is_all = got.iter().all(|got| got.len() == COUNT as usize);
+            if !is_all && bell.may_sleep() {
+                assert!(wait(&[bell.fd()], Some(Duration::from_secs(20))).unwrap(), "woken");
+                bell.awake();
+                bell.heard();
             }
         }
-        thread.join().unwrap();
-        assert!(got.iter().copied().eq(0..COUNT));
-        assert_eq!(inbox.pending(), 0);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(got.iter().all(|got| got.iter().copied().eq(0..COUNT)));
+        assert!(inboxes.iter().all(|inbox| inbox.pending() == 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The ports of one worker, and the way of frames to all ports of the switch.
+//! The ports of a bridge on one worker, and the way of frames to all ports of the bridge.
 //!
 //! A port belongs to one worker, which alone touches its device. What a worker has for a port of
 //! its own waits in that port's queue until the end of the batch; what it has for another worker's
@@ -14,8 +14,8 @@ use openflow::{PortNo, QueueId};
 use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::{Batch, PacketBuf};
 
+use super::branch::RX_BATCH;
 use super::handoff::{Handed, Handoff};
-use super::run::RX_BATCH;
 use super::wire::{partner, readdress};
 use super::{Inbox, Slot, Waiting};
 use crate::config::Wire;
@@ -33,7 +33,7 @@ struct Place {
     index: usize,
 }
 
-/// Where every port of the switch is served.
+/// Where every port of the bridge is served.
 #[derive(Debug, Default)]
 struct PortMap {
     dense: Vec<Option<Place>>,
@@ -86,7 +86,7 @@ struct Ways {
     handoff: Handoff,
 }
 
-/// The ports of a switch, spread over its workers.
+/// The ports of a bridge, spread over the workers.
 pub(crate) struct Spread(Vec<Ports>);
 
 impl Spread {
@@ -116,7 +116,7 @@ impl Spread {
     }
 }
 
-/// The ports of one worker, in the order of their numbers.
+/// The ports of a bridge on one worker, in the order of their numbers.
 pub(crate) struct Ports {
     slots: Vec<Slot>,
     map: Arc<PortMap>,
@@ -124,6 +124,10 @@ pub(crate) struct Ports {
     ways: Arc<[Ways]>,
     /// Ports that have frames to send.
     waiting: Vec<usize>,
+    /// Ports whose queues hold frames for later.
+    holding: Vec<usize>,
+    /// Ports that need more than to be asked for frames.
+    troubled: Vec<usize>,
     /// Frames for the ports of other workers, by worker.
     handed: Vec<Vec<Handed>>,
     arrived: Vec<Handed>,
@@ -142,6 +146,8 @@ impl Ports {
             me,
             ways: Arc::clone(ways),
             waiting: Vec::new(),
+            holding: Vec::new(),
+            troubled: Vec::new(),
             handed: ways.iter().map(|_| Vec::new()).collect(),
             arrived: Vec::new(),
             time: Nanos(0),
@@ -160,11 +166,10 @@ impl Ports {
         &mut self.slots
     }
 
-    /// Whether every port that may receive has a descriptor that wakes a sleeper.
-    pub(super) fn all_wake(&self) -> bool {
-        self.slots.iter().all(|slot| {
-            slot.quiet_until.is_some() || slot.port.as_ref().is_none_or(|port| port.fd().is_some())
-        })
+    /// Exchanges the buffers for those of the worker, whose branches use the same in turns: the
+    /// memory of a worker does not grow with the number of its bridges.
+    pub(super) fn lend(&mut self, buffers: &mut Batch) {
+        std::mem::swap(&mut self.batch, buffers);
     }
 
     /// Whether receiving from a port is no system call: it has nothing to wait for.
@@ -174,9 +179,28 @@ impl Ports {
         port.is_some_and(|port| port.fd().is_none())
     }
 
-    /// Whether other workers have handed over frames.
-    pub(super) fn is_handed(&self) -> bool {
-        self.ways.get(self.me).is_some_and(|own| own.handoff.is_waiting())
+    /// The ports that need more than to be asked for frames; taken until they are given back.
+    pub(super) fn take_troubled(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.troubled)
+    }
+
+    /// Whether a port needs more than to be asked for frames.
+    pub(super) fn is_troubled(&self) -> bool {
+        !self.troubled.is_empty()
+    }
+
+    /// Notes a port that needs more than to be asked for frames.
+    pub(super) fn note_trouble(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.is_in_trouble() && !slot.is_troubled {
+            slot.is_troubled = true;
+            self.troubled.push(index);
+        }
+    }
+
+    /// Whether queues of ports hold frames.
+    pub(super) fn is_holding(&self) -> bool {
+        !self.holding.is_empty()
     }
 
     /// Takes a batch from a port: its number, and the frames if there are any.
@@ -187,6 +211,7 @@ impl Ports {
     ) -> Option<(PortNo, Vec<PacketBuf>)> {
         let slot = self.slots.get_mut(index)?;
         if slot.receive(&mut self.batch, now, &self.counters) == 0 {
+            self.note_trouble(index);
             return None;
         }
         Some((slot.number, std::mem::take(self.batch.parts_mut().0)))
@@ -231,19 +256,21 @@ impl Ports {
         self.queue_all(other, None, frames);
     }
 
-    /// Sends what the queues of ports let go by now; whether there was anything. `time` holds until
-    /// the next call.
-    pub(super) fn release(&mut self, time: Nanos) -> usize {
+    /// Tells the time, for queues; it holds until the next call.
+    pub(super) fn set_time(&mut self, time: Nanos) {
         self.time = time;
-        let waits = |slot: &Slot| slot.shaper.as_ref().is_some_and(|shaper| !shaper.is_empty());
-        let waiting = self.slots.iter().enumerate().filter(|(_, slot)| waits(slot));
-        self.waiting.extend(waiting.map(|(index, _)| index));
+    }
+
+    /// Sends what the queues of ports let go by now; how many frames ports took.
+    pub(super) fn release(&mut self) -> usize {
+        self.waiting.append(&mut self.holding);
         if self.waiting.is_empty() { 0 } else { self.flush() }
     }
 
     /// When a queue lets the next frame go, if one waits.
     pub(super) fn next_release(&self) -> Option<Nanos> {
-        self.slots.iter().filter_map(|slot| slot.shaper.as_ref()?.next_at()).min()
+        let held = self.holding.iter().filter_map(|index| self.slots.get(*index));
+        held.filter_map(|slot| slot.shaper.as_ref()?.next_at()).min()
     }
 
     fn queue(&mut self, index: usize, queue: Option<QueueId>, frame: PacketBuf) {
@@ -292,9 +319,15 @@ impl Ports {
             let mut frames = std::mem::take(&mut slot.tx);
             if let Some(shaper) = &mut slot.shaper {
                 shaper.release(self.time, &mut frames);
+                if !shaper.is_empty() && !self.holding.contains(&index) {
+                    self.holding.push(index);
+                }
             }
             sent += slot.transmit(&mut frames, self.batch.parts_mut().1, &self.counters);
             slot.tx = frames;
+            if slot.changed {
+                self.note_trouble(index);
+            }
         }
         for (frames, ways) in self.handed.iter_mut().zip(&*self.ways) {
             if !frames.is_empty() {

@@ -1,348 +1,340 @@
 //! The worker's loop.
+//!
+//! A round serves what there is to do and nothing else: branches that somebody has called, ports
+//! that had frames lately, queues that hold frames. When there is nothing to do the worker sleeps
+//! on one watch over all its ports, whatever their number.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datapath::Nanos;
-use datapath::fast::{Caches, Forwarder};
-use netdev::PortCounters;
-use netdev::sys::event::wait;
-use openflow::PortNo;
+use netdev::LinkMonitor;
+use netdev::sys::watch::Watch;
+use packet::Batch;
+use tokio::sync::Notify;
 
-use super::figures::{Figures, PortPlace, Timer, WorkerState};
-use super::ports::Exit;
+use super::awake::{Awake, Roster};
+use super::branch::COMMAND_BATCH;
+use super::figures::Seat;
 use super::rest::{Rest, Sleep};
 use super::upkeep::Upkeep;
-use super::wire::partner;
-use super::{Clock, Command, Inbox, Mark, Outbox, Ports, Slot, Upcall, Waiting};
-use crate::config::{Poll, Wire};
-use crate::counters::{Counter, Counters};
+use super::{Bell, Branch, BranchParts, Clock};
 
-/// Frames taken from one port before the next has its turn: long enough to share the cost of a
-/// system call, short enough that a busy port delays the others by microseconds.
-pub(super) const RX_BATCH: usize = 64;
+/// How often a worker that is busy asks which of the sleeping ports have frames. Asking costs a
+/// system call, some two hundred nanoseconds; a frame that wakes a port waits no longer than this.
+const LOOK_EVERY: Duration = Duration::from_micros(20);
 
-/// Full batches taken from one port without a system call before the next has its turn. The clock
-/// and the look at commands and other ports took 1 ns a frame when they came with every batch.
-const FULL_BATCHES: usize = 4;
+/// How often it does so when no port sleeps: only the kernel's news of devices are missed then.
+const LOOK_SELDOM: Duration = Duration::from_millis(100);
 
-/// Commands carried out before the ports have their turn. A change of the tables takes less than a
-/// microsecond, so that packets wait for some ten, for which the smallest of rings has room.
-const COMMAND_BATCH: usize = 32;
+/// The names of what is watched beside ports, whose names are made of their places.
+const BELL: u64 = u64::MAX;
+const MONITOR: u64 = u64::MAX - 1;
 
-/// Counts moved to the shared counters before the ports have their turn.
-const FOLD_BATCH: usize = 256;
-
-/// What forwards.
-pub(crate) enum Forwarding {
-    /// Flow tables.
-    Tables(Box<Forwarder>),
-    /// Pairs of ports.
-    Wire(Wire),
+/// The name of a port on the watch.
+pub(super) fn name_of(place: usize, index: usize) -> u64 {
+    (place as u64) << 32 | index as u64
 }
 
 /// What a worker is made of.
 pub(crate) struct Parts {
-    /// Which, from 0.
-    pub(crate) index: usize,
-    /// The CPU that it is bound to.
-    pub(crate) cpu: Option<usize>,
-    /// How it waits.
-    pub(crate) poll: Poll,
+    /// Who it is.
+    pub(crate) seat: Seat,
     /// The time of the whole switch.
     pub(crate) clock: Clock,
-    /// What forwards.
-    pub(crate) forwarding: Forwarding,
-    /// Its ports.
-    pub(crate) ports: Ports,
-    /// The way to it.
-    pub(crate) inbox: Arc<Inbox>,
-    /// The way from it.
-    pub(crate) outbox: Arc<Outbox>,
-    /// The switch's counters.
-    pub(crate) counters: Arc<Counters>,
+    /// By which it is called.
+    pub(crate) bell: Arc<Bell>,
+    /// What it does for each bridge, in the order of the places that their inboxes name.
+    pub(crate) branches: Vec<BranchParts>,
+    /// Tells of the devices of the namespace in which the ports were opened.
+    pub(crate) monitor: Option<LinkMonitor>,
+    /// Rung when it has ended, however it ended.
+    pub(crate) ended: Arc<Notify>,
 }
 
 /// A forwarding thread: see the module.
 pub(crate) struct Worker {
-    index: usize,
-    cpu: Option<usize>,
+    seat: Arc<Seat>,
     clock: Clock,
-    forwarding: Forwarding,
-    pub(crate) ports: Ports,
-    pub(super) counters: Arc<Counters>,
-    inbox: Arc<Inbox>,
-    outbox: Arc<Outbox>,
-    pub(super) up: Waiting,
+    bell: Arc<Bell>,
+    pub(super) branches: Vec<Branch>,
+    pub(super) watch: Watch,
+    pub(super) roster: Roster,
     pub(super) upkeep: Upkeep,
+    /// Branches with commands to carry out or a fold to go on with.
+    attended: VecDeque<usize>,
+    /// Branches of which queues hold frames.
+    held: Vec<usize>,
+    /// Branches with a port that needs more than to be asked for frames.
+    pub(super) troubled: Vec<usize>,
+    /// Those who have called, while they are looked at.
+    called: Vec<usize>,
+    /// What is ready, while it is looked at.
+    ready: Vec<u64>,
+    /// When it was last asked what is ready.
+    looked_at: Instant,
     rest: Rest,
-    figures: Figures,
-    commands: VecDeque<Command>,
-    /// Who waits for the fold that is being done.
-    folding: Vec<Mark>,
-    stopped: bool,
+    /// Buffers, lent to the branches in turns.
+    buffers: Batch,
+    ended: Arc<Notify>,
 }
 
 impl Worker {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self {
-            index: parts.index,
-            cpu: parts.cpu,
+    /// # Errors
+    /// When no descriptor is left to sleep on.
+    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+        let seat = Arc::new(parts.seat);
+        let branch = |parts| Branch::new(parts, Arc::clone(&seat));
+        let branches: Vec<Branch> = parts.branches.into_iter().map(branch).collect();
+        let watch = Watch::new()?;
+        watch.add(parts.bell.fd(), BELL)?;
+        if let Some(monitor) = &parts.monitor {
+            watch.add(monitor.fd(), MONITOR)?;
+        }
+        let ports = branches.iter().map(|branch| branch.ports.slots().len()).sum();
+        let now = Instant::now();
+        let mut worker = Self {
+            rest: Rest::new(seat.poll),
+            seat,
             clock: parts.clock,
-            forwarding: parts.forwarding,
-            ports: parts.ports,
-            counters: parts.counters,
-            inbox: parts.inbox,
-            outbox: parts.outbox,
-            up: Waiting::default(),
-            upkeep: Upkeep::new(Instant::now()),
-            rest: Rest::new(parts.poll),
-            figures: Figures::default(),
-            commands: VecDeque::new(),
-            folding: Vec::new(),
-            stopped: false,
-        }
-    }
-
-    /// How it is doing.
-    pub(crate) fn state(&self) -> WorkerState {
-        let slots = self.ports.slots();
-        let is_wire = matches!(self.forwarding, Forwarding::Wire(_));
-        let place = |(index, slot): (usize, &Slot)| PortPlace {
-            number: slot.number,
-            spec: slot.spec.to_string(),
-            leaves_by: slots
-                .get(partner(index, slots.len()))
-                .filter(|_| is_wire)
-                .map(|other| other.number),
+            bell: parts.bell,
+            upkeep: Upkeep::new(&branches, parts.monitor, now),
+            branches,
+            watch,
+            roster: Roster::new(ports),
+            attended: VecDeque::new(),
+            held: Vec::new(),
+            troubled: Vec::new(),
+            called: Vec::new(),
+            ready: Vec::new(),
+            looked_at: now,
+            buffers: Batch::default(),
+            ended: parts.ended,
         };
-        WorkerState {
-            index: self.index,
-            cpu: self.cpu,
-            ports: slots.iter().enumerate().map(place).collect(),
-            figures: self.figures.read(),
-            forwarder: match &self.forwarding {
-                Forwarding::Tables(forwarder) => Some((forwarder.caches(), forwarder.figures())),
-                Forwarding::Wire(_) => None,
-            },
+        for place in 0..worker.branches.len() {
+            for index in 0..worker.branches.get(place).map_or(0, |b| b.ports.slots().len()) {
+                worker.wake(place, index);
+            }
         }
+        Ok(worker)
     }
 
-    /// Says which caches are to be used from now on.
-    pub(crate) fn set_caches(&mut self, caches: Caches) {
-        match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => forwarder.set_caches(caches),
-            Forwarding::Wire(_) => {}
+    /// A port is asked for frames from now on, and watched.
+    pub(super) fn wake(&mut self, place: usize, index: usize) {
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        let Some(slot) = branch.ports.slots_mut().get_mut(index) else { return };
+        slot.watch(&self.watch, name_of(place, index));
+        if !slot.is_awake {
+            slot.is_awake = true;
+            self.roster.add(place, index);
         }
-    }
-
-    /// What its ports' devices have counted, and the frames that found no room at them.
-    pub(crate) fn port_counters(&mut self) -> Vec<(PortNo, PortCounters, u64)> {
-        let slots = self.ports.slots_mut().iter_mut();
-        slots.map(|slot| (slot.number, slot.counters(), slot.tx_refused)).collect()
     }
 
     /// Forwards until it is told to stop, then closes the ports.
     pub(crate) fn run(mut self) {
-        let _ended = Ended(Arc::clone(&self.outbox));
+        let _ended = Ended(Arc::clone(&self.ended));
         let begun = Instant::now();
         let mut before = begun;
-        while !self.stopped {
+        while !self.branches.iter().any(|branch| branch.stops) {
             let now = Instant::now();
             let time = self.clock.at(now);
-            let released = self.ports.release(time);
-            self.figures.sent.add(released as u64);
-            let mut worked = released > 0;
-            worked |= self.carry_out(time);
+            let mut worked = self.answer(time);
+            worked |= self.attend(time);
             worked |= self.forward(now, time);
-            worked |= self.fold();
-            worked |= self.upkeep(now);
-            self.hand_up();
-            self.figures.rounds.add(1);
+            worked |= self.tend(now);
+            self.seat.figures.rounds.add(1);
             if worked {
                 self.rest.worked();
+                let often = if self.roster.lets_sleep() { LOOK_EVERY } else { LOOK_SELDOM };
+                if now.duration_since(self.looked_at) >= often {
+                    self.look(now, Some(Duration::ZERO));
+                }
             } else {
-                self.figures.idle_ns.add(nanos(now.duration_since(before)));
-                match self.rest.idle(self.ports.all_wake()) {
-                    Sleep::No => {}
-                    Sleep::UntilWoken => self.sleep(now, Duration::MAX),
-                    Sleep::Nap(nap) => self.sleep(now, nap),
+                self.seat.figures.idle_ns.add(nanos(now.duration_since(before)));
+                let all_wake = self.all_wake();
+                match self.rest.idle(all_wake) {
+                    Sleep::No => self.look_while_idle(now),
+                    Sleep::UntilWoken => self.sleep(now, None),
+                    Sleep::Nap(nap) => self.sleep(now, Some(nap)),
                 }
             }
             before = now;
-            self.figures.lived_ns.set(nanos(now.duration_since(begun)));
+            self.seat.figures.lived_ns.set(nanos(now.duration_since(begun)));
         }
     }
 
-    /// Carries out a batch of the commands that wait; whether there were any.
-    fn carry_out(&mut self, time: Nanos) -> bool {
-        if self.commands.is_empty() {
-            self.inbox.take(&mut self.commands);
-        }
-        let count = self.commands.len().min(COMMAND_BATCH);
-        if count == 0 {
-            return false;
-        }
-        let mut is_to_send = false;
-        for _ in 0..count {
-            let Some(command) = self.commands.pop_front() else { break };
-            is_to_send |= matches!(command, Command::PacketOut(_));
-            self.carry_out_one(command, time);
-        }
-        if is_to_send {
-            self.figures.sent.add(self.ports.flush() as u64);
-        }
-        self.inbox.done(count);
-        self.figures.commands.add(count as u64);
-        true
-    }
-
-    fn carry_out_one(&mut self, command: Command, time: Nanos) {
-        match (command, &mut self.forwarding) {
-            (Command::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op, time),
-            (Command::PacketOut(packet), Forwarding::Tables(forwarder)) => {
-                let (request, packet_out) = *packet;
-                let mut exit = Exit { ports: &mut self.ports, up: &mut self.up };
-                if let Err(error) = forwarder.packet_out(&packet_out, time, &mut exit) {
-                    self.up.upcalls.push(Upcall::Refused(request, error));
-                }
+    /// Looks who has called; whether another worker has handed over frames.
+    fn answer(&mut self, time: Nanos) -> bool {
+        self.bell.take(&mut self.called);
+        let mut called = std::mem::take(&mut self.called);
+        let mut worked = false;
+        for place in called.drain(..) {
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            worked |= branch.called(&mut self.buffers, time);
+            if !branch.is_attended {
+                branch.is_attended = true;
+                self.attended.push_back(place);
             }
-            (Command::Fold(mark), _) => self.folding.push(mark),
-            (Command::Reach(mark), _) => {
-                self.figures.sent.add(self.ports.flush() as u64);
-                self.up.upcalls.push(Upcall::Reached(mark));
-            }
-            (Command::Ask(question), _) => question(self),
-            (Command::Stop, _) => self.stopped = true,
-            // The agent of a wire has no tables and sends no such commands.
-            (Command::Op(_) | Command::PacketOut(_), Forwarding::Wire(_)) => {}
+            self.note(place);
         }
-    }
-
-    /// Takes a batch from every port and forwards it; whether there was any frame.
-    fn forward(&mut self, now: Instant, time: Nanos) -> bool {
-        let mut worked = self.ports.accept();
-        if worked {
-            self.figures.sent.add(self.ports.flush() as u64);
-        }
-        // What waits for a fold or for commands waits for no more than a batch: a fold ends only
-        // where it takes more counts than packets bring.
-        let is_asked = !self.folding.is_empty() || !self.commands.is_empty();
-        for index in 0..self.ports.slots().len() {
-            let is_alone = !is_asked && self.ports.is_polled(index);
-            let batches = if is_alone { FULL_BATCHES } else { 1 };
-            for _ in 0..batches {
-                let count = self.forward_batch(index, now, time);
-                worked |= count > 0;
-                if count < RX_BATCH {
-                    break;
-                }
-            }
-        }
+        self.called = called;
         worked
     }
 
-    /// Takes a batch from a port and forwards it; how many frames.
-    #[inline]
-    fn forward_batch(&mut self, index: usize, now: Instant, time: Nanos) -> usize {
-        let timer = Timer::begin(&self.figures);
-        if let Forwarding::Wire(Wire::Io) = self.forwarding
-            && let Some(count) = self.ports.relay(index)
+    /// Has branches carry out commands, up to a batch in all, and queues let frames go; whether
+    /// there were any.
+    fn attend(&mut self, time: Nanos) -> bool {
+        let mut worked = false;
+        let mut held = std::mem::take(&mut self.held);
+        for place in held.drain(..) {
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            branch.is_held = false;
+            worked |= branch.release(&mut self.buffers, time);
+            self.note(place);
+        }
+        if self.held.is_empty() {
+            // Keeps the memory.
+            self.held = held;
+        }
+        let mut done = 0;
+        for _ in 0..self.attended.len() {
+            if done >= COMMAND_BATCH {
+                break;
+            }
+            let Some(place) = self.attended.pop_front() else { break };
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            done += branch.attend(&mut self.buffers, time);
+            branch.hand_up();
+            branch.is_attended = branch.waits();
+            if branch.is_attended {
+                self.attended.push_back(place);
+            }
+            self.note(place);
+        }
+        worked || done > 0
+    }
+
+    /// Takes a batch from every port that is asked, and forwards it; whether there was any frame.
+    fn forward(&mut self, now: Instant, time: Nanos) -> bool {
+        let mut frames = 0;
+        for at in 0..self.roster.ports().len() {
+            let Some(&Awake { place, index, .. }) = self.roster.ports().get(at) else { break };
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            let count = branch.forward(index, &mut self.buffers, (now, time));
+            self.roster.gave(at, count);
+            frames += count;
+            self.note(place);
+        }
+        // Packet-ins of all ports of a bridge go up together.
+        for Awake { place, .. } in self.roster.ports() {
+            if let Some(branch) = self.branches.get_mut(*place) {
+                branch.hand_up();
+            }
+        }
+        self.lay_down(false);
+        frames > 0
+    }
+
+    /// Puts a branch that was served on the lists that it belongs to now.
+    fn note(&mut self, place: usize) {
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        if branch.ports.is_holding() && !branch.is_held {
+            branch.is_held = true;
+            self.held.push(place);
+        }
+        if branch.ports.is_troubled() && !branch.is_troubled {
+            branch.is_troubled = true;
+            self.troubled.push(place);
+        }
+    }
+
+    /// Lets ports sleep that have been silent for long; or all of them, before the worker does.
+    fn lay_down(&mut self, all: bool) {
+        let (branches, watch) = (&mut self.branches, &self.watch);
+        self.roster.lay_down(all, |place, index| {
+            let slots = branches.get_mut(place).map(|branch| branch.ports.slots_mut());
+            let Some(slot) = slots.and_then(|slots| slots.get_mut(index)) else { return true };
+            let may = slot.watch(watch, name_of(place, index));
+            slot.is_awake = !may;
+            may
+        });
+    }
+
+    /// Whether no port needs to be asked again and again.
+    fn all_wake(&mut self) -> bool {
+        let (branches, watch) = (&mut self.branches, &self.watch);
+        self.roster.ports().iter().all(|port| {
+            let slots = branches.get_mut(port.place).map(|branch| branch.ports.slots_mut());
+            let slot = slots.and_then(|slots| slots.get_mut(port.index));
+            slot.is_none_or(|slot| {
+                slot.is_watched || slot.watch(watch, name_of(port.place, port.index))
+            })
+        })
+    }
+
+    /// A worker that never sleeps looks at what is ready all the same.
+    fn look_while_idle(&mut self, now: Instant) {
+        if now.duration_since(self.looked_at) >= LOOK_SELDOM
+            || (self.roster.lets_sleep() && now.duration_since(self.looked_at) >= LOOK_EVERY)
         {
-            self.figures.passed(count, &timer);
-            return count;
-        }
-        let Some((in_port, mut frames)) = self.ports.receive(index, now) else { return 0 };
-        let count = frames.len();
-        let received = timer.lap();
-        match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => {
-                let mut exit = Exit { ports: &mut self.ports, up: &mut self.up };
-                forwarder.process_batch(&mut frames, in_port, time, &mut exit);
-            }
-            Forwarding::Wire(wire) => self.ports.carry(index, *wire, &mut frames),
-        }
-        self.ports.take_back(frames);
-        let decided = timer.lap();
-        self.figures.sent.add(self.ports.flush() as u64);
-        timer.end(count, received, decided);
-        self.figures.batches.add(1);
-        self.figures.packets.add(count as u64);
-        count
-    }
-
-    /// Goes on with a fold; whether there is one.
-    fn fold(&mut self) -> bool {
-        if self.folding.is_empty() {
-            return false;
-        }
-        let is_done = match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => !forwarder.fold_some(FOLD_BATCH),
-            Forwarding::Wire(_) => true,
-        };
-        if is_done {
-            self.up.upcalls.extend(self.folding.drain(..).map(Upcall::Reached));
-        }
-        true
-    }
-
-    /// Hands packet-ins and upcalls to the agent; what finds no room is dropped and counted.
-    fn hand_up(&mut self) {
-        if self.up.is_empty() {
-            return;
-        }
-        self.outbox.send(&mut self.up);
-        let dropped = self.up.packets.len() as u64;
-        if dropped > 0 {
-            self.counters.add(Counter::PacketInQueueFull, dropped);
-            self.up.packets.clear();
+            self.look(now, Some(Duration::ZERO));
         }
     }
 
-    /// Sleeps until a port has something, a command or another worker's frames come, or something
-    /// is due, and no longer than `most`.
-    fn sleep(&mut self, now: Instant, most: Duration) {
-        let release = self.ports.next_release().map(|at| self.clock.moment(at));
-        let due = self.next_due();
-        let due = release.map_or(due, |release| release.min(due));
-        let timeout = due.saturating_duration_since(now).min(most);
-        if timeout.is_zero() || !self.inbox.may_sleep() {
+    /// Sleeps until a port has something, somebody calls, or something is due, and no longer than
+    /// `most`.
+    fn sleep(&mut self, now: Instant, most: Option<Duration>) {
+        if !self.attended.is_empty() {
             return;
         }
-        if self.ports.is_handed() {
-            self.inbox.awake();
+        let held = self.held.iter().filter_map(|place| self.branches.get(*place));
+        let release = held.filter_map(|branch| branch.ports.next_release()).min();
+        let release = release.map(|at| self.clock.moment(at));
+        let due = self.upkeep.next_due().into_iter().chain(release).min();
+        let due = due.map(|due| due.saturating_duration_since(now));
+        let timeout = due.into_iter().chain(most).min();
+        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.bell.may_sleep() {
             return;
         }
-        let mut fds = Vec::with_capacity(self.ports.slots().len() + 1);
-        fds.push(self.inbox.fd());
-        for slot in self.ports.slots() {
-            if let (Some(port), None) = (&slot.port, slot.quiet_until) {
-                fds.extend(port.fd());
-            }
-        }
+        self.lay_down(true);
         let begun = Instant::now();
-        if let Err(error) = wait(&fds, Some(timeout)) {
+        self.look(begun, timeout);
+        self.bell.awake();
+        self.seat.figures.sleeps.add(1);
+        self.seat.figures.asleep_ns.add(nanos(begun.elapsed()));
+    }
+
+    /// Waits so long for what is ready, and notes it.
+    fn look(&mut self, now: Instant, timeout: Option<Duration>) {
+        self.looked_at = now;
+        let mut ready = std::mem::take(&mut self.ready);
+        if let Err(error) = self.watch.wait(timeout, &mut ready) {
             tracing::warn!(%error, "sleeping on the ports failed");
-            self.counters.bump(Counter::PortError);
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.inbox.awake();
-        self.figures.sleeps.add(1);
-        self.figures.asleep_ns.add(nanos(begun.elapsed()));
+        for name in ready.drain(..) {
+            match name {
+                BELL => self.bell.heard(),
+                MONITOR => self.upkeep.has_news = true,
+                // Both halves were places.
+                port => self.wake((port >> 32) as usize, port as u32 as usize),
+            }
+        }
+        self.ready = ready;
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Tells the agent that the worker has ended, however it ended.
-struct Ended(Arc<Outbox>);
+struct Ended(Arc<Notify>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let upcalls = vec![Upcall::Stopped];
-        self.0.send(&mut Waiting { packets: Vec::new(), upcalls });
+        self.0.notify_one();
     }
 }

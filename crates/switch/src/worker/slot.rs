@@ -6,12 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
+use netdev::sys::watch::Watch;
+use netdev::{News, Port, PortCounters, PortError, PortInfo, PortSpec};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::Shaper;
-use super::run::RX_BATCH;
+use super::branch::RX_BATCH;
 use crate::counters::{Counter, Counters};
 
 /// First and longest wait between attempts to open a lost device.
@@ -41,6 +42,16 @@ pub(crate) struct Slot {
     pub(crate) changed: bool,
     /// The port is left alone until then, after a call failed.
     pub(crate) quiet_until: Option<Instant>,
+    /// Who tells of changes.
+    pub(super) news: News,
+    /// Whether the worker is woken by the port's descriptor.
+    pub(super) is_watched: bool,
+    /// Whether the worker asks the port in every round.
+    pub(super) is_awake: bool,
+    /// Whether the port stands on its branch's list of those to be cared for.
+    pub(super) is_troubled: bool,
+    /// A device that is lost and may still be watched.
+    gone: Option<Box<dyn Port>>,
     earlier: PortCounters,
     reopen_at: Instant,
     reopen_wait: Duration,
@@ -54,23 +65,34 @@ impl Slot {
         Ok(Self {
             number,
             spec,
-            port: Some(port),
             info,
             tx: Vec::new(),
             shaper: None,
             tx_refused: 0,
             changed: false,
             quiet_until: None,
+            news: port.news(),
+            is_watched: false,
+            is_awake: false,
+            is_troubled: false,
+            gone: None,
+            port: Some(port),
             earlier: PortCounters::default(),
             reopen_at: Instant::now(),
             reopen_wait: REOPEN_FIRST,
         })
     }
 
+    /// Who tells of changes.
+    pub(crate) fn news(&self) -> News {
+        self.news
+    }
+
     /// The device has disappeared.
     pub(crate) fn lose(&mut self, now: Instant) {
         if let Some(mut port) = self.port.take() {
             self.earlier = sum(self.earlier, port.counters());
+            self.gone = Some(port);
         }
         self.info.link_up = false;
         self.info.exists = false;
@@ -92,14 +114,63 @@ impl Slot {
         false
     }
 
+    /// Whether the port needs more than to be asked for frames.
+    pub(super) fn is_in_trouble(&self) -> bool {
+        self.changed || self.quiet_until.is_some() || self.port.is_none()
+    }
+
+    /// When a port in trouble is to be cared for next.
+    pub(super) fn care_at(&self) -> Option<Instant> {
+        if self.port.is_none() { Some(self.reopen_at) } else { self.quiet_until }
+    }
+
+    /// A lost device of this name is there: tries to open it at once.
+    pub(super) fn is_back(&mut self, name: &str, now: Instant) {
+        if self.port.is_none() && self.spec.name() == name {
+            self.reopen_at = now;
+        }
+    }
+
+    /// Has the worker woken by the port's descriptor, under this name, unless there is none or the
+    /// port is to be left alone; whether nobody needs to ask the port again and again.
+    pub(super) fn watch(&mut self, watch: &Watch, name: u64) -> bool {
+        if let Some(gone) = self.gone.take() {
+            self.unwatch(watch, &*gone);
+        }
+        let Some(port) = self.port.take() else { return true };
+        let is_quiet = self.quiet_until.is_some();
+        if is_quiet {
+            self.unwatch(watch, &*port);
+        } else if let Some(fd) = port.fd().filter(|_| !self.is_watched) {
+            match watch.add(fd, name) {
+                Ok(()) => self.is_watched = true,
+                Err(error) => {
+                    tracing::debug!(port = %self.number, %error, "the port wakes nobody");
+                }
+            }
+        }
+        self.port = Some(port);
+        is_quiet || self.is_watched
+    }
+
+    fn unwatch(&mut self, watch: &Watch, port: &dyn Port) {
+        if let Some(fd) = port.fd().filter(|_| self.is_watched)
+            && let Err(error) = watch.remove(fd)
+        {
+            tracing::debug!(port = %self.number, %error, "the port was not watched");
+        }
+        self.is_watched = false;
+    }
+
     /// Tries to open a lost device, when it is time to; true when it is back.
-    fn reopen(&mut self, now: Instant) -> bool {
+    pub(super) fn reopen(&mut self, now: Instant) -> bool {
         if self.port.is_some() || now < self.reopen_at {
             return false;
         }
         match netdev::open(&self.spec) {
             Ok(mut port) => {
                 self.info = port.info();
+                self.news = port.news();
                 self.port = Some(port);
                 self.quiet_until = None;
                 self.changed = true;

@@ -1,61 +1,204 @@
-//! What a worker does by the clock: it asks its ports how they are, and opens again what is back.
+//! What a worker does beside forwarding: it learns how its ports are, and opens again what is back.
+//!
+//! The kernel tells when a device changes; only ports of which nobody tells are asked by the clock.
+//! So a worker over a thousand bridges whose devices rest has nothing to do at all.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{Upcall, Worker};
+use netdev::{LinkChange, LinkMonitor, News};
+
+use super::{Branch, Slot, Upcall, Worker};
 use crate::counters::Counter;
 
-/// How often the state of the ports is asked for: a link that goes down is known within this time.
-/// It costs some ten microseconds a port.
-const PORTS_EVERY: Duration = Duration::from_millis(100);
+/// How often ports are asked for their state of which nobody tells: a link that goes down is known
+/// within this time.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// When what is due.
+/// Where a port is: its branch, and its place there.
+type Place = (usize, usize);
+
+/// When what is due, and whom it concerns.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    ports_at: Instant,
+    monitor: Option<LinkMonitor>,
+    /// The monitor has something to tell.
+    pub(super) has_news: bool,
+    /// The ports of each device.
+    devices: BTreeMap<u32, Vec<Place>>,
+    /// Ports that must be asked.
+    asked: Vec<Place>,
+    ask_at: Instant,
+    /// When a port in trouble is due.
+    care_at: Option<Instant>,
 }
 
 impl Upkeep {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { ports_at: now + PORTS_EVERY }
+    pub(super) fn new(branches: &[Branch], monitor: Option<LinkMonitor>, now: Instant) -> Self {
+        // Something may have changed since the ports were opened.
+        let has_news = true;
+        let mut upkeep = Self {
+            monitor,
+            has_news,
+            devices: BTreeMap::new(),
+            asked: Vec::new(),
+            ask_at: now + ASK_EVERY,
+            care_at: None,
+        };
+        for (place, branch) in branches.iter().enumerate() {
+            for (index, slot) in branch.ports.slots().iter().enumerate() {
+                upkeep.enrol((place, index), slot.news);
+            }
+        }
+        upkeep
+    }
+
+    /// Notes who tells of a port.
+    fn enrol(&mut self, place: Place, news: News) {
+        match news {
+            News::Never => {}
+            News::Device(index) if self.monitor.is_some() => {
+                self.devices.entry(index).or_default().push(place);
+            }
+            News::Device(_) | News::Asked => {
+                if !self.asked.contains(&place) {
+                    self.asked.push(place);
+                }
+            }
+        }
+    }
+
+    /// When the next thing is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let ask_at = (!self.asked.is_empty()).then_some(self.ask_at);
+        ask_at.into_iter().chain(self.care_at).min()
     }
 }
 
 impl Worker {
     /// Does what is due; whether anything was.
-    pub(super) fn upkeep(&mut self, now: Instant) -> bool {
-        let is_due = now >= self.upkeep.ports_at;
-        if is_due {
-            self.upkeep.ports_at = now + PORTS_EVERY;
-            for slot in self.ports.slots_mut() {
-                if slot.look(now) {
-                    self.counters.bump(Counter::PortReopened);
-                    tracing::info!(port = %slot.number, name = slot.info.name, "the port is back");
-                }
+    pub(super) fn tend(&mut self, now: Instant) -> bool {
+        let mut worked = std::mem::take(&mut self.upkeep.has_news);
+        if worked {
+            self.hear(now);
+        }
+        if !self.upkeep.asked.is_empty() && now >= self.upkeep.ask_at {
+            worked = true;
+            self.upkeep.ask_at = now + ASK_EVERY;
+            let asked = std::mem::take(&mut self.upkeep.asked);
+            for place in &asked {
+                self.look_at(*place, now);
             }
+            self.upkeep.asked = asked;
         }
-        if self.ports.slots().iter().any(|slot| slot.changed) {
-            self.tell_ports();
+        if !self.troubled.is_empty() {
+            self.care_for_all(now);
         }
-        is_due
+        worked
     }
 
-    /// When the next thing is due.
-    pub(super) fn next_due(&self) -> Instant {
-        let quiet = self.ports.slots().iter().filter_map(|slot| slot.quiet_until);
-        quiet.fold(self.upkeep.ports_at, Instant::min)
-    }
-
-    /// Tells the agent of the ports that have changed.
-    fn tell_ports(&mut self) {
-        for slot in self.ports.slots_mut().iter_mut().filter(|slot| slot.changed) {
-            slot.changed = false;
-            if slot.port.is_none() {
-                self.counters.bump(Counter::PortGone);
-                tracing::warn!(port = %slot.number, name = slot.info.name, "the port is gone");
+    /// Looks at the ports whose devices the kernel tells of.
+    fn hear(&mut self, now: Instant) {
+        let Some(monitor) = &mut self.upkeep.monitor else { return };
+        let changes = monitor.changes().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the kernel does not tell how devices are");
+            Vec::new()
+        });
+        for LinkChange { index, name, exists, .. } in changes {
+            for place in self.upkeep.devices.get(&index).cloned().unwrap_or_default() {
+                self.look_at(place, now);
             }
-            let facts = Box::new(slot.info.clone());
-            self.up.upcalls.push(Upcall::Port(slot.number, facts));
+            if exists {
+                self.is_back(&name, now);
+            } else {
+                self.upkeep.devices.remove(&index);
+            }
         }
     }
+
+    /// A device of this name is there, perhaps anew.
+    fn is_back(&mut self, name: &str, now: Instant) {
+        for place in &self.troubled {
+            let Some(branch) = self.branches.get_mut(*place) else { continue };
+            branch.ports.slots_mut().iter_mut().for_each(|slot| slot.is_back(name, now));
+        }
+    }
+
+    /// Asks a port how it is.
+    fn look_at(&mut self, (place, index): Place, now: Instant) {
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        if let Some(slot) = branch.ports.slots_mut().get_mut(index) {
+            slot.look(now);
+        }
+        branch.ports.note_trouble(index);
+        if branch.ports.is_troubled() && !branch.is_troubled {
+            branch.is_troubled = true;
+            self.troubled.push(place);
+        }
+    }
+
+    /// Cares for the ports in trouble, where it is time to.
+    fn care_for_all(&mut self, now: Instant) {
+        self.upkeep.care_at = None;
+        for place in std::mem::take(&mut self.troubled) {
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            for index in branch.ports.take_troubled() {
+                self.care_for((place, index), now);
+            }
+            let Some(branch) = self.branches.get_mut(place) else { continue };
+            branch.hand_up();
+            branch.is_troubled = branch.ports.is_troubled();
+            if branch.is_troubled {
+                self.troubled.push(place);
+            }
+        }
+    }
+
+    fn care_for(&mut self, (place, index): Place, now: Instant) {
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        let Some(slot) = branch.ports.slots_mut().get_mut(index) else { return };
+        slot.is_troubled = false;
+        let was_there = slot.port.is_some();
+        let is_back = !was_there && slot.reopen(now);
+        // Ends the silence when its time is over.
+        let is_quiet = slot.is_quiet(now);
+        slot.watch(&self.watch, super::run::name_of(place, index));
+        let (news, changed) = (slot.news, std::mem::take(&mut slot.changed));
+        if is_back {
+            branch.counters.bump(Counter::PortReopened);
+            let (bridge, port, name) = told(branch, index);
+            tracing::info!(bridge, port, name, "the port is back");
+            self.upkeep.enrol((place, index), news);
+        }
+        if changed {
+            self.tell((place, index));
+        }
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        branch.ports.note_trouble(index);
+        let due = branch.ports.slots().get(index).and_then(Slot::care_at);
+        self.upkeep.care_at = self.upkeep.care_at.into_iter().chain(due).min();
+        if due.is_none() && !is_quiet {
+            self.wake(place, index);
+        }
+    }
+
+    /// Tells the agent of a port that has changed.
+    fn tell(&mut self, (place, index): Place) {
+        let Some(branch) = self.branches.get_mut(place) else { return };
+        let Some(slot) = branch.ports.slots().get(index) else { return };
+        let (number, facts) = (slot.number, Box::new(slot.info.clone()));
+        if slot.port.is_none() {
+            branch.counters.bump(Counter::PortGone);
+            let (bridge, port, name) = told(branch, index);
+            tracing::warn!(bridge, port, name, "the port is gone");
+        }
+        branch.up.upcalls.push(Upcall::Port(number, facts));
+    }
+}
+
+/// Whose port it is, its number and its name, for the log.
+fn told(branch: &Branch, index: usize) -> (Option<&str>, String, &str) {
+    let slot = branch.ports.slots().get(index);
+    let number = slot.map_or_else(String::new, |slot| slot.number.to_string());
+    (branch.bridge.as_deref(), number, slot.map_or("", |slot| slot.info.name.as_str()))
 }

@@ -117,7 +117,8 @@ impl Forwarder {
         let mut number = 0_u8;
         loop {
             let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
-            if let Some(table) = replica.tables().get(usize::from(number)).filter(|_| among != 0) {
+            if among != 0 {
+                let table = replica.entries_of(TableId(number));
                 table.lookup_among(pass.keys, among, found);
                 let lookups = &mut self.figures.lookups[table.template() as usize];
                 *lookups += u64::from(among.count_ones());

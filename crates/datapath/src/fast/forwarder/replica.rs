@@ -159,10 +159,16 @@ pub(super) struct Exit {
 #[derive(Debug)]
 pub(super) struct Replica {
     number: usize,
+    seed: u64,
     shared: Arc<Shared>,
     pub(super) config: Config,
     pub(super) settings: Settings,
+    /// As far as there ever were entries: most datapaths use few of their tables.
     tables: Vec<Classifier>,
+    /// What stands for the others.
+    no_entries: Classifier,
+    forced: Option<Template>,
+    is_plain: bool,
     entries: Vec<Option<Entry>>,
     /// For each entry, what a [`Brief`] says.
     briefs: Vec<u32>,
@@ -186,13 +192,16 @@ pub(super) struct Replica {
 
 impl Replica {
     pub(super) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
-        let tables = (0..config.n_tables.max(1)).map(|table| mix(seed ^ u64::from(table)));
         Self {
             number,
+            seed,
             shared,
             config: config.clone(),
             settings: config.settings,
-            tables: tables.map(Classifier::new).collect(),
+            tables: Vec::new(),
+            no_entries: Classifier::new(mix(seed)),
+            forced: None,
+            is_plain: false,
             entries: Vec::new(),
             briefs: Vec::new(),
             kinds: Vec::new(),
@@ -277,6 +286,12 @@ impl Replica {
 
     /// Changes a table, and notes whether its entries look at other bits then.
     fn table<T>(&mut self, id: TableId, change: impl FnOnce(&mut Classifier) -> T) {
+        for table in self.tables.len()..=usize::from(id.0) {
+            let mut made = Classifier::new(mix(self.seed ^ table as u64));
+            made.force(self.forced);
+            made.set_plain(self.is_plain);
+            self.tables.push(made);
+        }
         if let Some(table) = self.tables.get_mut(usize::from(id.0)) {
             let before = table.live_version();
             change(table);
@@ -332,17 +347,20 @@ impl Replica {
 
     /// Forces a template upon all tables, from the next entry on.
     pub(super) fn force(&mut self, template: Option<Template>) {
+        self.forced = template;
         self.tables.iter_mut().for_each(|table| table.force(template));
     }
 
     /// Says whether plain code is to do what the processor has wide instructions for.
     pub(super) fn set_plain(&mut self, is_plain: bool) {
+        self.is_plain = is_plain;
         self.tables.iter_mut().for_each(|table| table.set_plain(is_plain));
     }
 
-    /// The flow tables, by number.
-    pub(super) fn tables(&self) -> &[Classifier] {
-        &self.tables
+    /// A flow table.
+    #[inline]
+    pub(super) fn entries_of(&self, table: TableId) -> &Classifier {
+        self.tables.get(usize::from(table.0)).unwrap_or(&self.no_entries)
     }
 
     /// An entry, also a removed one whose place was not given away.
@@ -391,7 +409,7 @@ impl Replica {
         key: &FlowKey,
         now: Nanos,
     ) -> Option<(EntryId, &Entry)> {
-        let found = self.tables.get(usize::from(table.0))?.lookup(key)?;
+        let found = self.entries_of(table).lookup(key)?;
         self.alive(table, key, found, now)
     }
 
@@ -414,7 +432,7 @@ impl Replica {
     #[cold]
     fn next_alive(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<(EntryId, &Entry)> {
         let counts = |id| self.entry(id).is_some_and(|entry| !self.is_over(id, entry.life, now));
-        let found = self.tables.get(usize::from(table.0))?.lookup_if(key, counts)?;
+        let found = self.entries_of(table).lookup_if(key, counts)?;
         Some((found, self.entry(found)?))
     }
 

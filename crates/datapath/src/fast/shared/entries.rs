@@ -20,11 +20,17 @@ const CHUNK: usize = 4_096;
 #[cfg(not(loom))]
 const CHUNKS: usize = 8_192;
 
+/// Chunks on a shelf: 3 KiB of places for them.
+#[cfg(not(loom))]
+const SHELF: usize = 128;
+
 /// A model checker looks at every one of them.
 #[cfg(loom)]
 const CHUNK: usize = 1;
 #[cfg(loom)]
 const CHUNKS: usize = 2;
+#[cfg(loom)]
+const SHELF: usize = 1;
 
 /// Entries of one datapath at most.
 pub(crate) const MAX_ENTRIES: usize = CHUNK * CHUNKS;
@@ -66,26 +72,50 @@ struct Slot {
 /// entries' counts lie on one line, and none on two.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    chunks: Box<[OnceLock<Box<[Slot]>>]>,
-    last_used: Box<[OnceLock<Box<[Cell]>>]>,
+    chunks: Chunks<Slot>,
+    last_used: Chunks<Cell>,
+}
+
+/// Chunks of [`CHUNK`] items on shelves of [`SHELF`] chunks, each made when it is needed: a
+/// datapath of few entries pays for few, and there may be a thousand of them.
+#[derive(Debug)]
+struct Chunks<T>(Box<[OnceLock<Shelf<T>>]>);
+
+type Shelf<T> = Box<[OnceLock<Box<[T]>>]>;
+
+impl<T: Default> Chunks<T> {
+    fn new() -> Self {
+        Self((0..CHUNKS / SHELF).map(|_| OnceLock::new()).collect())
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&T> {
+        let shelf = self.0.get(index / CHUNK / SHELF)?.get()?;
+        shelf.get(index / CHUNK % SHELF)?.get()?.get(index % CHUNK)
+    }
+
+    /// The item, which is made with its chunk where it is missing; `None` beyond the last one.
+    fn make(&self, index: usize) -> Option<&T> {
+        let shelf = self.0.get(index / CHUNK / SHELF)?;
+        let shelf = shelf.get_or_init(|| (0..SHELF).map(|_| OnceLock::new()).collect());
+        let chunk = shelf.get(index / CHUNK % SHELF)?;
+        chunk.get_or_init(|| (0..CHUNK).map(|_| T::default()).collect()).get(index % CHUNK)
+    }
 }
 
 impl Entries {
     pub(crate) fn new() -> Self {
-        Self {
-            chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
-            last_used: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
-        }
+        Self { chunks: Chunks::new(), last_used: Chunks::new() }
     }
 
     #[inline]
     fn slot(&self, id: EntryId) -> Option<&Slot> {
-        self.chunks.get(id.index() / CHUNK)?.get()?.get(id.index() % CHUNK)
+        self.chunks.get(id.index())
     }
 
     #[inline]
     fn last_used_cell(&self, id: EntryId) -> Option<&Cell> {
-        self.last_used.get(id.index() / CHUNK)?.get()?.get(id.index() % CHUNK)
+        self.last_used.get(id.index())
     }
 
     /// Adds packets and bytes. For the one forwarder whose counters these are.
@@ -130,13 +160,8 @@ impl Entries {
 
     /// Begins at zero. For control, while no forwarder knows the entry.
     pub(super) fn clear(&self, id: EntryId, last_used: Nanos) {
-        let (chunk, place) = (id.index() / CHUNK, id.index() % CHUNK);
-        let (Some(slots), Some(used)) = (self.chunks.get(chunk), self.last_used.get(chunk)) else {
-            return;
-        };
-        let slots = slots.get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
-        let used = used.get_or_init(|| (0..CHUNK).map(|_| Cell::default()).collect());
-        if let (Some(slot), Some(used)) = (slots.get(place), used.get(place)) {
+        let made = (self.chunks.make(id.index()), self.last_used.make(id.index()));
+        if let (Some(slot), Some(used)) = made {
             slot.packets.set(0);
             slot.bytes.set(0);
             used.set(last_used.0);

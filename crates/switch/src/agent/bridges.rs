@@ -1,0 +1,63 @@
+//! All bridges of the process, by name.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::Agent;
+
+/// Names that an error lists.
+const NAMES_MAX: usize = 16;
+
+/// The agents of all bridges, in the order of the configuration; at least one.
+pub(crate) struct Bridges {
+    first: Rc<Agent>,
+    all: Vec<Rc<Agent>>,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl Bridges {
+    /// Of these agents; `None` when there are none.
+    pub(crate) fn new(all: Vec<Rc<Agent>>) -> Option<Self> {
+        let by_name = all.iter().zip(0..).map(|(agent, index)| (agent.config.name.clone(), index));
+        let by_name = by_name.collect();
+        Some(Self { first: Rc::clone(all.first()?), all, by_name })
+    }
+
+    /// The first one: the one that stands for the process.
+    pub(crate) fn first(&self) -> &Rc<Agent> {
+        &self.first
+    }
+
+    /// All.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<Agent>> {
+        self.all.iter()
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The one of this name, or the only one.
+    ///
+    /// # Errors
+    /// There is none of that name, or several and none is named: with the names that there are.
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<&Rc<Agent>, String> {
+        let why = match name {
+            None if self.all.len() == 1 => return Ok(&self.first),
+            None => {
+                format!("the switch has {} bridges; name one by --bridge", self.all.len())
+            }
+            Some(name) => match self.by_name.get(name).and_then(|index| self.all.get(*index)) {
+                Some(agent) => return Ok(agent),
+                None => format!("there is no bridge {name:?}"),
+            },
+        };
+        let mut names: Vec<&str> =
+            self.all.iter().take(NAMES_MAX).map(|agent| agent.config.name.as_str()).collect();
+        if self.all.len() > NAMES_MAX {
+            names.push("and so on, see weir ctl list-bridges");
+        }
+        Err(format!("{why}: {}", names.join(", ")))
+    }
+}

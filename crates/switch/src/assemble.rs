@@ -1,0 +1,275 @@
+//! From a configuration to bridges and workers, of which none runs yet.
+//!
+//! All ports are opened here, in the order of the bridges. The workers are few and serve all
+//! bridges: a bridge takes as many of them as it has pairs of ports, and bridges take them in
+//! turns.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use channel::{Tls, TlsFiles};
+use datapath::fast::{Control, Tell};
+use netdev::{LinkMonitor, News};
+use openflow::{DatapathId, MacAddr};
+use tokio::sync::Notify;
+
+use crate::agent::{Agent, Bridges, Police};
+use crate::bridge::{Bridge, Identity, PortFacts, QueueFacts};
+use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
+use crate::counters::Counters;
+use crate::error::{SwitchError, failed};
+use crate::worker::{
+    Bell, BranchParts, Clock, Figures, Forwarding, Inbox, Outbox, Parts, Seat, Shaper, Slot,
+    Spread, Worker,
+};
+
+/// What is to run.
+pub(crate) struct Assembled {
+    /// All bridges.
+    pub(crate) bridges: Rc<Bridges>,
+    /// Who forwards.
+    pub(crate) workers: Vec<Worker>,
+    /// Rung when a worker has ended.
+    pub(crate) ended: Arc<Notify>,
+}
+
+/// Opens the ports of all bridges and makes what serves them.
+pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
+    let mut making = Making::new(config)?;
+    let mut agents = Vec::new();
+    let mut dpids = BTreeMap::new();
+    for bridge in &config.bridges {
+        let agent = making.bridge(bridge).map_err(|error| making.told_as(bridge, error))?;
+        let dpid = agent.bridge.identity.dpid;
+        if let Some(other) = dpids.insert(dpid, bridge.name.clone()) {
+            return Err(making.told_as(bridge, SwitchError::SameDpid { dpid, other }));
+        }
+        agents.push(Rc::new(agent));
+    }
+    let (workers, ended) = making.workers(config)?;
+    // There is one at least: the configuration saw to it.
+    let bridges = Bridges::new(agents).ok_or(SwitchError::WorkerEnded)?;
+    Ok(Assembled { bridges: Rc::new(bridges), workers, ended })
+}
+
+/// What has been made so far.
+struct Making {
+    are_several: bool,
+    clock: Clock,
+    /// The bell of each worker, and what it is to do.
+    workers: Vec<(Arc<Bell>, Vec<BranchParts>)>,
+    /// The worker that the next bridge begins with.
+    next_worker: usize,
+    /// Lines of each forwarder's cache at first.
+    lines: Option<usize>,
+    has_devices: bool,
+    /// Keys and certificates that have been read.
+    tls: Vec<(TlsFiles, bool, Tls)>,
+}
+
+impl Making {
+    fn new(config: &Config) -> Result<Self, SwitchError> {
+        let bells = (0..config.workers).map(|_| Ok((Arc::new(Bell::new()?), Vec::new())));
+        let workers: io::Result<Vec<_>> = bells.collect();
+        Ok(Self {
+            are_several: config.bridges.len() > 1,
+            clock: Clock::begin(),
+            workers: workers.map_err(failed("making an eventfd"))?,
+            next_worker: 0,
+            lines: lines(config.bridges.len()),
+            has_devices: false,
+            tls: Vec::new(),
+        })
+    }
+
+    /// The error as one of this bridge, where there are several.
+    fn told_as(&self, bridge: &BridgeConfig, error: SwitchError) -> SwitchError {
+        if !self.are_several {
+            return error;
+        }
+        SwitchError::Bridge { name: bridge.name.clone(), source: Box::new(error) }
+    }
+
+    /// Makes a bridge, and its branches on workers.
+    fn bridge(&mut self, config: &BridgeConfig) -> Result<Agent, SwitchError> {
+        let tls = self.tls(config)?;
+        let mut slots = open_ports(&config.ports)?;
+        self.has_devices |= slots.iter().any(|slot| matches!(slot.news(), News::Device(_)));
+        let queues = shape(&config.queues, &mut slots)?;
+        let identity = Identity {
+            dpid: config.dpid.unwrap_or_else(|| made_dpid(&slots)),
+            desc: config.desc.clone(),
+        };
+        let ports = slots.iter().map(|slot| PortFacts {
+            number: slot.number,
+            info: slot.info.clone(),
+            settings: openflow::port::PortConfig::empty(),
+        });
+        let ports: Vec<PortFacts> = ports.collect();
+        let counters = Arc::new(Counters::default());
+        let police =
+            Police::new(config.packet_in_rate, config.packet_in_burst, Arc::clone(&counters));
+        let outbox = Arc::new(Outbox::new(config.packet_in_queue, police));
+        let workers = self.workers_for(slots.len());
+        let control = control_of(config, workers.len());
+        let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
+        let inboxes: Vec<Arc<Inbox>> = workers
+            .iter()
+            .filter_map(|worker| self.workers.get(*worker))
+            .map(|(bell, branches)| Arc::new(Inbox::new(Arc::clone(bell), branches.len())))
+            .collect();
+        let spread = Spread::new(slots, &inboxes, &counters);
+        for (index, (worker, ports)) in workers.iter().zip(spread.into_workers()).enumerate() {
+            let Some((_, branches)) = self.workers.get_mut(*worker) else { continue };
+            let Some(inbox) = inboxes.get(index) else { continue };
+            branches.push(BranchParts {
+                bridge: log_name.clone(),
+                forwarding: forwarding(config, control.as_ref(), index, self.lines),
+                ports,
+                inbox: Arc::clone(inbox),
+                outbox: Arc::clone(&outbox),
+                counters: Arc::clone(&counters),
+            });
+        }
+        let bridge =
+            Bridge::new(identity, self.clock, control, inboxes, ports, Arc::clone(&counters));
+        let bridge = bridge.with_queues(queues);
+        Ok(Agent::new(config.clone(), log_name, tls, counters, outbox, bridge))
+    }
+
+    /// The workers of a bridge with so many ports: all of them for one that is alone, and else one
+    /// for each pair of ports.
+    fn workers_for(&mut self, ports: usize) -> Vec<usize> {
+        let all = self.workers.len();
+        let count = if self.are_several { ports.div_ceil(2).clamp(1, all) } else { all };
+        let chosen = (0..count).map(|nth| (self.next_worker + nth) % all).collect();
+        self.next_worker = (self.next_worker + count) % all;
+        chosen
+    }
+
+    /// Key and certificates of a bridge; read once for all bridges that have the same.
+    fn tls(&mut self, config: &BridgeConfig) -> Result<Option<Tls>, SwitchError> {
+        let Some(files) = &config.tls else { return Ok(None) };
+        let checks = config.check_peer_name;
+        let mut known = self.tls.iter();
+        if let Some((.., tls)) = known.find(|(known, name, _)| known == files && *name == checks) {
+            return Ok(Some(tls.clone()));
+        }
+        let tls = Tls::load(files.clone(), checks)?;
+        self.tls.push((files.clone(), checks, tls.clone()));
+        Ok(Some(tls))
+    }
+
+    /// The workers, and what is rung when one has ended.
+    fn workers(self, config: &Config) -> Result<(Vec<Worker>, Arc<Notify>), SwitchError> {
+        let ended = Arc::new(Notify::new());
+        let mut workers = Vec::new();
+        for (index, (bell, branches)) in self.workers.into_iter().enumerate() {
+            let cpu = config.worker_cores.get(index).copied();
+            let worker = Worker::new(Parts {
+                seat: Seat { index, cpu, poll: config.poll, figures: Figures::default() },
+                clock: self.clock,
+                bell,
+                branches,
+                monitor: if self.has_devices { monitor() } else { None },
+                ended: Arc::clone(&ended),
+            });
+            workers.push(worker.map_err(failed("making what a worker sleeps on"))?);
+        }
+        Ok((workers, ended))
+    }
+}
+
+/// What tells of devices; without it ports are asked again and again.
+fn monitor() -> Option<LinkMonitor> {
+    LinkMonitor::open()
+        .inspect_err(|error| {
+            tracing::warn!(%error, "the kernel does not tell of devices; ports are asked instead");
+        })
+        .ok()
+}
+
+/// Lines of a forwarder's cache at first, with so many bridges; `None` for the usual. Caches grow
+/// with the flows that they hold; what they begin with would be gigabytes for a thousand bridges.
+fn lines(bridges: usize) -> Option<usize> {
+    const ALL: usize = 1 << 16;
+    const LEAST: usize = 1 << 8;
+    (bridges > 1).then(|| (ALL / bridges.next_power_of_two()).max(LEAST))
+}
+
+fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
+    let mut slots = Vec::new();
+    for PortConfig { number, spec } in ports {
+        let slot = Slot::open(*number, spec.clone())
+            .map_err(|source| SwitchError::Port { number: *number, source })?;
+        for note in &slot.info.notes {
+            tracing::info!(port = %number, name = slot.info.name, note, "port opened");
+        }
+        slots.push(slot);
+    }
+    Ok(slots)
+}
+
+/// Gives ports their queues; what the agent knows of these.
+fn shape(wanted: &[PortQueues], slots: &mut [Slot]) -> Result<Vec<QueueFacts>, SwitchError> {
+    let mut facts = Vec::new();
+    for PortQueues { number, rate_bps, queues } in wanted {
+        let Some(slot) = slots.iter_mut().find(|slot| slot.number == *number) else { continue };
+        let rate_bps = rate_bps.unwrap_or(slot.info.speed_bps);
+        // Everything else was found when the configuration was checked.
+        let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(*number))?;
+        facts.push(QueueFacts::new(*number, queues.clone(), Arc::clone(shaper.cells())));
+        slot.shaper = Some(shaper);
+    }
+    Ok(facts)
+}
+
+/// The tables of a bridge with so many forwarders; none on a wire.
+fn control_of(config: &BridgeConfig, forwarders: usize) -> Option<Control> {
+    match config.forward {
+        Forward::Openflow => {
+            let sizes = datapath::Config {
+                n_tables: config.tables,
+                max_entries: config.max_entries,
+                ..datapath::Config::default()
+            };
+            let mut control = Control::new(sizes, forwarders, Tell::Asked);
+            for (port, vlans) in &config.vlans {
+                control.port_vlans(*port, vlans.clone());
+            }
+            Some(control)
+        }
+        Forward::Wire(_) => None,
+    }
+}
+
+fn forwarding(
+    config: &BridgeConfig,
+    control: Option<&Control>,
+    index: usize,
+    lines: Option<usize>,
+) -> Forwarding {
+    match (config.forward, control) {
+        (Forward::Wire(wire), _) => Forwarding::Wire(wire),
+        (Forward::Openflow, Some(control)) => {
+            // Nobody outside knows the seed, which keeps packets from being chosen to collide.
+            let seed = RandomState::new().hash_one(index);
+            let mut forwarder = match lines {
+                Some(lines) => control.small_forwarder(index, seed, lines),
+                None => control.forwarder(index, seed),
+            };
+            forwarder.set_caches(config.caches.0);
+            Forwarding::Tables(Box::new(forwarder))
+        }
+        (Forward::Openflow, None) => Forwarding::Wire(Wire::Io),
+    }
+}
+
+/// A datapath id from the first port's address; 1 for a switch without ports.
+fn made_dpid(slots: &[Slot]) -> DatapathId {
+    let mac = slots.first().map(|slot| MacAddr(slot.info.mac).to_u64());
+    DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
+}

@@ -1,0 +1,209 @@
+//! Several bridges in one file: which keys belong to one bridge, which to the process, and what no
+//! two bridges may have in common.
+//!
+//! What holds for a bridge is what its table says and else what stands outside of the tables. The
+//! keys themselves are the flags'; nothing is listed here a second time but to whom they belong.
+
+use std::collections::HashMap;
+
+use channel::Endpoint;
+
+use super::SwitchArgs;
+use super::resolve::Problem;
+
+impl SwitchArgs {
+    /// What holds for each bridge: this one itself where there are no tables.
+    pub(super) fn bridges(&self) -> Vec<Self> {
+        if self.bridge.is_empty() {
+            return vec![self.clone()];
+        }
+        let shared = Self { bridge: Vec::new(), ..self.clone() };
+        let tables = self.bridge.iter().zip(0..);
+        let whole = tables.map(|(table, index)| {
+            let mut bridge = table.clone().over(shared.clone());
+            bridge.name.get_or_insert_with(|| format!("br{index}"));
+            bridge
+        });
+        whole.collect()
+    }
+
+    /// A key that is given here and makes sense for one bridge only.
+    pub(super) fn key_of_one_bridge(&self) -> Option<&'static str> {
+        let given = [
+            ("dpid", self.dpid.is_some()),
+            ("name", self.name.is_some()),
+            ("port", !self.port.is_empty()),
+            ("local", self.local.is_some()),
+            ("vlan", !self.vlan.is_empty()),
+            ("queue", !self.queue.is_empty()),
+            ("rate", !self.rate.is_empty()),
+            ("listen", !self.listen.is_empty()),
+        ];
+        given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+    }
+
+    /// A key that is given here and is the whole process's.
+    pub(super) fn key_of_the_process(&self) -> Option<&'static str> {
+        let given = [
+            ("control", self.control.is_some()),
+            ("workers", self.workers.is_some()),
+            ("worker-cores", !self.worker_cores.is_empty()),
+            ("poll", self.poll.is_some()),
+        ];
+        given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+    }
+
+    /// Checks every bridge, and the bridges against each other.
+    pub(super) fn check(&self, bridges: &[Self]) -> Result<(), Problem> {
+        if self.bridge.is_empty() {
+            return self.check_one();
+        }
+        if let Some(key) = self.key_of_one_bridge() {
+            let told = "is one bridge's: where there are tables [[bridge]] it stands in them";
+            return Err(Problem::new(key, told));
+        }
+        for (index, bridge) in bridges.iter().enumerate() {
+            let of_bridge = |problem| Problem { bridge: Some(index), ..problem };
+            bridge.check_one().map_err(of_bridge)?;
+        }
+        check_apart(bridges)
+    }
+}
+
+/// No two bridges may have a name, a datapath id, a port or a listener in common.
+fn check_apart(bridges: &[SwitchArgs]) -> Result<(), Problem> {
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    let name_of = |index: usize| bridges.get(index).and_then(|bridge| bridge.name.as_deref());
+    for (bridge, index) in bridges.iter().zip(0..) {
+        for (thing, key, place) in claims(bridge) {
+            let earlier = *taken.entry(format!("{key}={thing}")).or_insert(index);
+            // What one bridge has twice is not about bridges.
+            if earlier == index {
+                continue;
+            }
+            let whose = name_of(earlier).unwrap_or_default();
+            let message = match key {
+                "name" => format!("{thing} is another bridge's name too; choose another"),
+                _ => format!("{thing} is bridge {whose}'s too; every bridge needs its own"),
+            };
+            let key = if key == "port" && place.is_none() { "local" } else { key };
+            return Err(Problem { bridge: Some(index), key, index: place, message });
+        }
+    }
+    Ok(())
+}
+
+/// What a bridge has alone: the thing, its key, and its place in the key's list.
+fn claims(bridge: &SwitchArgs) -> Vec<(String, &'static str, Option<usize>)> {
+    let mut claims = Vec::new();
+    if let Some(name) = &bridge.name {
+        claims.push((name.clone(), "name", None));
+    }
+    if let Some(dpid) = bridge.dpid {
+        claims.push((dpid.0.to_string(), "dpid", None));
+    }
+    let ports = bridge.port.iter().zip(0..).map(|(port, place)| (&port.spec, Some(place)));
+    for (spec, place) in ports.chain(bridge.local.iter().map(|spec| (spec, None))) {
+        // Any number may read a file, and any number be nothing.
+        let device = match spec.kind().row().word {
+            "null" | "pcap" => continue,
+            "memory" => format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a")),
+            _ => spec.name().to_owned(),
+        };
+        claims.push((device, "port", place));
+    }
+    for (listen, place) in bridge.listen.iter().zip(0..) {
+        let endpoint = listen.0.clone().into_passive();
+        // Where the kernel chooses, it chooses a free one for each.
+        let is_chosen = matches!(
+            endpoint,
+            Endpoint::PassiveTcp { port: 0, .. } | Endpoint::PassiveSsl { port: 0, .. }
+        );
+        if !is_chosen {
+            claims.push((endpoint.to_string(), "listen", Some(place)));
+        }
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse_config;
+
+    #[test]
+    fn a_table_wins_over_what_stands_outside_and_names_are_made() {
+        let text = r#"
+            tables = 9
+            controller = ["tcp:192.0.2.1"]
+            workers = 2
+            [[bridge]]
+            dpid = "a1"
+            port = ["null:a"]
+            [[bridge]]
+            name = "right"
+            tables = 3
+            controller = ["tcp:192.0.2.2", "tcp:192.0.2.3"]
+            fail-mode = "standalone"
+        "#;
+        let config = parse_config(text).unwrap().resolve().unwrap();
+        let told: Vec<_> = config
+            .bridges
+            .iter()
+            .map(|b| (b.name.as_str(), b.tables, b.controllers.len(), b.ports.len()))
+            .collect();
+        assert_eq!(told, [("br0", 9, 1, 1), ("right", 3, 2, 0)]);
+        assert_eq!((config.workers, config.bridges[1].fail_mode.name()), (2, "standalone"));
+    }
+
+    #[test]
+    fn faults_name_line_bridge_and_key() {
+        let two = |first: &str, second: &str| {
+            format!("[[bridge]]\n{first}\n[[bridge]]\nname = \"x\"\n{second}\n")
+        };
+        let cases = [
+            (two("", "tabels = 3"), "5:1: bridge x: tabels: unknown key; did you mean tables?"),
+            (two("", "tables = 0"), "5:10: bridge x: tables: must be 1 to 254"),
+            (two("", "tables = \"a\""), "5:10: bridge x: tables: invalid type"),
+            (two("", "port = [\n\"null:a\",\n\"nul:b\"\n]"), "7:1: bridge x: port: unknown port"),
+            (two("name = \"x\"", ""), "4:8: bridge x: name: x is another bridge's name too"),
+            (two("dpid = \"5\"", "dpid = \"0x05\""), "5:8: bridge x: dpid: 0000000000000005 is "),
+            (
+                two("port = [\"tap:t\"]", "port = [\"null:a\", \"tap:t\"]"),
+                "5:19: bridge x: port: t is bridge br0's too; every bridge needs its own",
+            ),
+            (two("port = [\"tap:t\"]", "local = \"tap:t\""), "5:9: bridge x: local: t is bridge"),
+            (
+                two("listen = [\"ptcp:6633\"]", "listen = [\"ptcp:6633\"]"),
+                "5:11: bridge x: listen: ptcp:6633",
+            ),
+            (two("", "workers = 2"), "5:11: bridge x: workers: is the whole process's"),
+            (two("", "controller = [\"ssl:h\"]"), "5:15: bridge x: controller: TLS needs "),
+            (
+                format!("controller = [\"ssl:h\"]\n{}", two("", "")),
+                "1:15: bridge br0: controller: TLS needs private-key",
+            ),
+            (format!("dpid = \"1\"\n{}", two("", "")), "1:8: dpid: is one bridge's"),
+            (two("", "[[bridge.bridge]]"), "5:10: bridge x: bridge: unknown key"),
+            ("bridge = 3".to_owned(), "1:10: bridge: "),
+            ("bridge = [3]".to_owned(), "1:11: bridge: "),
+            ("[bridge]\nname = \"a\"".to_owned(), "1:1: bridge: is a list of tables"),
+        ];
+        for (text, expected) in cases {
+            let error = parse_config(&text).map(|_| ()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text} gives {error:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_common_is_taken() {
+        let text = r#"
+            [[bridge]]
+            port = ["null:a", "memory:w?end=a"]
+            listen = ["ptcp:0:127.0.0.1"]
+            [[bridge]]
+            port = ["null:a", "memory:w?end=b"]
+            listen = ["ptcp:0:127.0.0.1"]
+        "#;
+        assert_eq!(parse_config(text).unwrap().resolve().unwrap().bridges.len(), 2);
+    }
+}
