@@ -95,7 +95,8 @@ async fn serve<S: Future<Output = ()>>(
         begin(agent, listeners);
     }
     let outcome = run_on(stop, &ended).await;
-    bridges.first().bridge.stop();
+    // Each is with some of the workers.
+    bridges.iter().for_each(|agent| agent.bridge.stop());
     let joined = tokio::task::spawn_blocking(|| {
         threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())
     });

@@ -79,7 +79,27 @@ impl Switch {
             "dpid = \"a1\"\nport = [{specs}]\nlisten = [{listen}]\n\
              control = \"{path}/ctl\"\n{toml}"
         );
-        let config: Config = switch::parse_config(&text).unwrap().resolve().unwrap();
+        Self::run(dir, &text, hosts)
+    }
+
+    /// A switch of several bridges with that many memory ports, whose hosts are returned: options
+    /// for all, and the tables that are made of a folder and the ports' specs.
+    pub(crate) fn of_tables(
+        ports: usize,
+        options: &str,
+        tables: impl FnOnce(&str, &[String]) -> String,
+    ) -> (Self, Vec<Host>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        let (specs, hosts) = memory_ports(ports);
+        let specs: Vec<String> =
+            specs.split(',').map(|spec| spec.trim_matches('"').to_owned()).collect();
+        let text = format!("control = \"{path}/ctl\"\n{options}\n{}", tables(&path, &specs));
+        (Self::run(dir, &text, Vec::new()), hosts.into_iter().flatten().collect())
+    }
+
+    fn run(dir: tempfile::TempDir, text: &str, hosts: Vec<Option<Host>>) -> Self {
+        let config: Config = switch::parse_config(text).unwrap().resolve().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             run_until(config, || {
@@ -95,7 +115,7 @@ impl Switch {
             let ended = switch.thread.as_ref().is_some_and(JoinHandle::is_finished);
             assert!(!ended, "the switch has ended");
             // Answered once everything listens.
-            switch.ctl(&["show"]).0.then_some(())
+            switch.ctl(&["list-bridges"]).0.then_some(())
         });
         switch
     }
@@ -111,7 +131,13 @@ impl Switch {
 
     /// A controller that has said hello in `version`.
     pub(crate) fn controller(&self, version: Version) -> Controller {
-        let stream = until("the switch accepts", || UnixStream::connect(self.socket("of")).ok());
+        self.controller_at("of", version)
+    }
+
+    /// A controller of the bridge that listens at the socket of this name.
+    pub(crate) fn controller_at(&self, socket: &str, version: Version) -> Controller {
+        let path = self.socket(socket);
+        let stream = until("the switch accepts", || UnixStream::connect(&path).ok());
         Controller::greet(stream, version)
     }
 
@@ -147,7 +173,16 @@ impl Switch {
 
     /// A counter by name.
     pub(crate) fn counter(&self, name: &str) -> u64 {
-        let (success, out, err) = self.ctl(&["counters"]);
+        self.counter_by(&["counters"], name)
+    }
+
+    /// A counter of a bridge by name.
+    pub(crate) fn counter_of(&self, bridge: &str, name: &str) -> u64 {
+        self.counter_by(&["--bridge", bridge, "counters"], name)
+    }
+
+    fn counter_by(&self, command: &[&str], name: &str) -> u64 {
+        let (success, out, err) = self.ctl(command);
         assert!(success, "{err}");
         let line = out.lines().find(|line| line.split(' ').next() == Some(name));
         line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()

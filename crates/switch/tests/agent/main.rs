@@ -4,6 +4,7 @@
 
 mod auxiliary;
 mod bad_input;
+mod bridges;
 mod cases;
 mod connections;
 mod control;

@@ -1,0 +1,215 @@
+//! Many bridges in one switch: each forwards by its own tables, whatever the others do.
+
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use channel::{Event, Link, Listener, Role, Settings, Tls, TlsFiles, pki};
+use openflow::{Action, Field, Match, Message, PortNo, Version};
+
+use crate::harness::{Host, Switch, add_flow, frame, until};
+
+/// Bridges, each with two ports.
+const COUNT: usize = 20;
+
+/// Bridges whose controller is a listener of the switch's.
+const LISTENING: std::ops::Range<usize> = 0..COUNT - 4;
+/// Bridges that connect by TLS.
+const TLS: std::ops::Range<usize> = COUNT - 4..COUNT - 2;
+/// The one whose controller is dead, and the one that has none.
+const DEAD: usize = COUNT - 2;
+
+fn join_ports() -> [Message; 2] {
+    [(1_u32, 2), (2, 1)].map(|(from, to)| {
+        let matching = Match::any().with(Field::InPort, from.into());
+        add_flow(5, matching, vec![Action::output(PortNo(to))])
+    })
+}
+
+/// The tables `[[bridge]]`, for a folder and a controller with TLS.
+fn tables(folder: &str, specs: &[String], tls: &str) -> String {
+    let table = |(number, specs): (usize, &[String])| {
+        let ports = format!("[\"{}\", \"{}\"]", specs[0], specs[1]);
+        let controller = match number {
+            number if LISTENING.contains(&number) => {
+                format!("listen = [\"punix:{folder}/of{number}\"]")
+            }
+            number if TLS.contains(&number) => format!("controller = [\"{tls}\"]"),
+            DEAD => "controller = [\"tcp:127.0.0.1:1\"]".to_owned(),
+            _ => String::new(),
+        };
+        format!(
+            "[[bridge]]\nname = \"b{number}\"\ndpid = \"{:x}\"\nport = {ports}\n{controller}\n",
+            0x100 + number
+        )
+    };
+    specs.chunks(2).enumerate().map(table).collect()
+}
+
+/// A controller with TLS in a thread of its own: joins the ports of every bridge that comes.
+fn tls_controller(folder: &std::path::Path) -> String {
+    let now = SystemTime::now();
+    pki::init(folder, now).unwrap();
+    for name in ["controller", "switch"] {
+        let request = pki::Request { name: name.into(), hosts: Vec::new(), days: 30 };
+        pki::issue(folder, &request, now).unwrap();
+    }
+    let files = TlsFiles {
+        private_key: folder.join("controller-privkey.pem"),
+        certificate: folder.join("controller-cert.pem"),
+        ca_cert: folder.join("cacert.pem"),
+    };
+    let (told, endpoint) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let local = Rc::new(tokio::task::LocalSet::new());
+        local.block_on(&runtime, async move {
+            let tls = Tls::load(files, false).unwrap();
+            let place = "pssl:0:127.0.0.1".parse().unwrap();
+            let listener = Listener::bind(&place, Some(&tls)).await.unwrap();
+            told.send(listener.endpoint().clone().into_active().to_string()).unwrap();
+            loop {
+                let incoming = listener.accept().await.unwrap();
+                tokio::task::spawn_local(async move {
+                    let Ok(stream) = incoming.open(|| ()).await else { return };
+                    let mut link = Link::new(stream, Settings::new(Role::Controller));
+                    loop {
+                        link.turn().await;
+                        match link.connection().poll_event() {
+                            Some(Event::Up { .. }) => {
+                                for message in join_ports() {
+                                    link.connection().send(&message).unwrap();
+                                }
+                            }
+                            Some(Event::Down(_)) => return,
+                            Some(Event::Message { .. } | Event::Refused { .. }) | None => {}
+                        }
+                    }
+                });
+            }
+        });
+    });
+    endpoint.recv().unwrap()
+}
+
+fn start(workers: u32) -> (Switch, Vec<[Host; 2]>) {
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = tls_controller(folder.path());
+    let path = folder.path().display().to_string();
+    let options = format!(
+        "workers = {workers}\nprivate-key = \"{path}/switch-privkey.pem\"\n\
+         certificate = \"{path}/switch-cert.pem\"\nca-cert = \"{path}/cacert.pem\"\n"
+    );
+    let (switch, hosts) =
+        Switch::of_tables(2 * COUNT, &options, |folder, specs| tables(folder, specs, &endpoint));
+    let mut pairs = Vec::new();
+    let mut hosts = hosts.into_iter();
+    while let (Some(a), Some(b)) = (hosts.next(), hosts.next()) {
+        pairs.push([a, b]);
+    }
+    (switch, pairs)
+}
+
+/// Sends a frame each way and takes it at the other side.
+fn assert_forwards(pair: &mut [Host; 2], number: u8) {
+    let [a, b] = pair;
+    a.send(&frame(number));
+    assert_eq!(b.receive(), frame(number));
+    b.send(&frame(number + 100));
+    assert_eq!(a.receive(), frame(number + 100));
+}
+
+#[test]
+fn each_bridge_forwards_by_its_own_tables() {
+    for workers in [1, 2] {
+        let (switch, mut pairs) = start(workers);
+        let mut controllers: Vec<_> = LISTENING
+            .map(|number| switch.controller_at(&format!("of{number}"), Version::V1_3))
+            .collect();
+        for (number, controller) in controllers.iter_mut().enumerate() {
+            let Message::FeaturesReply(features) = controller.request(&Message::FeaturesRequest)
+            else {
+                panic!("no features")
+            };
+            assert_eq!(features.datapath_id.0, 0x100 + number as u64);
+            // The odd ones stay without entries: what the others do must not concern them.
+            if number % 2 == 0 {
+                for message in join_ports() {
+                    controller.send(&message);
+                }
+            }
+            controller.barrier();
+        }
+        until("the bridges with TLS have their entries", || {
+            TLS.clone().all(|number| flows(&switch, number) == 2).then_some(())
+        });
+        for (number, pair) in pairs.iter_mut().enumerate() {
+            let is_joined =
+                TLS.contains(&number) || (LISTENING.contains(&number) && number % 2 == 0);
+            if is_joined {
+                assert_forwards(pair, number as u8);
+            } else {
+                pair[0].send(&frame(number as u8));
+            }
+        }
+        for (number, pair) in pairs.iter_mut().enumerate() {
+            let [a, b] = pair;
+            assert_eq!((a.received(), b.received()), (0, 0), "bridge {number}");
+        }
+        for (number, expected) in [(0, 2), (1, 0), (DEAD, 0)] {
+            let bridge = format!("b{number}");
+            assert_eq!(switch.counter_of(&bridge, "datapath_outputs"), expected);
+        }
+        switch.stop();
+    }
+}
+
+fn flows(switch: &Switch, number: usize) -> usize {
+    let (done, out, _) = switch.ctl(&["--bridge", &format!("b{number}"), "dump-flows"]);
+    if done { out.matches("actions=").count() } else { 0 }
+}
+
+#[test]
+fn a_bridge_is_named_and_all_are_listed() {
+    let (switch, _pairs) = start(1);
+    let (done, _, err) = switch.ctl(&["show"]);
+    assert!(!done && err.contains("has 20 bridges; name one by --bridge: b0, b1,"), "{err}");
+    let (done, _, err) = switch.ctl(&["--bridge", "x", "dump-flows"]);
+    assert!(!done && err.contains("there is no bridge \"x\": b0"), "{err}");
+    let (done, out, err) = switch.ctl(&["--bridge", "b3", "add-flow", "actions=drop"]);
+    assert!(done, "{out}{err}");
+    assert_eq!((flows(&switch, 3), flows(&switch, 2)), (1, 0));
+    until("the bridges with TLS are connected", || {
+        let (done, out, _) = switch.ctl(&["list-bridges"]);
+        assert!(done && out.lines().count() == COUNT, "{out}");
+        let line = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(line("b3: ").contains("dpid 0000000000000103, ports 1="), "{out}");
+        assert!(line("b18: ").contains("controllers tcp:127.0.0.1:1 (not connected)"), "{out}");
+        assert!(line("b19: ").ends_with("controllers none"), "{out}");
+        TLS.clone()
+            .all(|number| line(&format!("b{number}: ")).contains("(OpenFlow13, equal)"))
+            .then_some(())
+    });
+    let (done, out, _) = switch.ctl(&["--json", "list-bridges"]);
+    let values: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(done && values.len() == COUNT);
+    assert_eq!(values[18]["configured_controllers"][0]["connected"], false);
+    assert_eq!(values[16]["configured_controllers"][0]["connected"], true);
+    assert_eq!(values[3]["listening"].as_array().unwrap().len(), 1);
+    switch.stop();
+}
+
+#[test]
+fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
+    let text = "control = \"none\"\n[[bridge]]\nname = \"good\"\ndpid = \"1\"\nport = [\"null:a\"]\n\
+                [[bridge]]\nname = \"bad\"\ndpid = \"2\"\nport = [\"null:a\", \"pcap:/none.pcap\"]\n";
+    let config = switch::parse_config(text).unwrap().resolve().unwrap();
+    let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
+    assert!(told.starts_with("bridge bad: port 2: "), "{told}");
+    let text =
+        "control = \"none\"\n[[bridge]]\nport = [\"null:a\"]\n[[bridge]]\nport = [\"null:a\"]\n";
+    let config = switch::parse_config(text).unwrap().resolve().unwrap();
+    let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
+    assert!(told.starts_with("bridge br1: the datapath id 0000"), "{told}");
+    assert!(told.ends_with("is bridge br0's too: give a dpid"), "{told}");
+}
