@@ -54,8 +54,8 @@ fn main() -> Result<()> {
     netdev::sys::limits::raise_open_files()?;
     let wishes = Wishes::read()?;
     println!(
-        "| bridges | connection | ready, s | all connected, s | CPU of {} silent s, % | memory, MiB \
-         | delay p50, us | p99, us | p50 to that of {} |",
+        "| bridges | connection | ready, s | all connected, s | CPU of {} silent s, % | memory, \
+         MiB | delay p50, us | p99, us | p50 to that of {} |",
         SILENCE.as_secs(),
         wishes.counts.first().copied().unwrap_or(1),
     );

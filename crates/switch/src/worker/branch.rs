@@ -234,7 +234,8 @@ impl Branch {
         }
     }
 
-    /// Takes a batch from a port and forwards it, or some of a port that is polled; how many frames.
+    /// Takes a batch from a port and forwards it, or some of a port that is polled; how many
+    /// frames.
     pub(super) fn forward(
         &mut self,
         index: usize,

@@ -78,6 +78,8 @@ pub(crate) struct Worker {
     rest: Rest,
     /// Buffers, lent to the branches in turns.
     buffers: Batch,
+    /// A branch was told to end.
+    stops: bool,
     ended: Arc<Notify>,
 }
 
@@ -111,6 +113,7 @@ impl Worker {
             ready: Vec::new(),
             looked_at: now,
             buffers: Batch::default(),
+            stops: false,
             ended: parts.ended,
         };
         for place in 0..worker.branches.len() {
@@ -137,7 +140,7 @@ impl Worker {
         let _ended = Ended(Arc::clone(&self.ended));
         let begun = Instant::now();
         let mut before = begun;
-        while !self.branches.iter().any(|branch| branch.stops) {
+        while !self.stops {
             let now = Instant::now();
             let time = self.clock.at(now);
             let mut worked = self.answer(time);
@@ -208,6 +211,7 @@ impl Worker {
             done += branch.attend(&mut self.buffers, time);
             branch.hand_up();
             branch.is_attended = branch.waits();
+            self.stops |= branch.stops;
             if branch.is_attended {
                 self.attended.push_back(place);
             }

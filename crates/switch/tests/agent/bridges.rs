@@ -201,13 +201,27 @@ fn a_bridge_is_named_and_all_are_listed() {
 
 #[test]
 fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
-    let text = "control = \"none\"\n[[bridge]]\nname = \"good\"\ndpid = \"1\"\nport = [\"null:a\"]\n\
-                [[bridge]]\nname = \"bad\"\ndpid = \"2\"\nport = [\"null:a\", \"pcap:/none.pcap\"]\n";
+    let text = r#"
+        control = "none"
+        [[bridge]]
+        name = "good"
+        dpid = "1"
+        port = ["null:a"]
+        [[bridge]]
+        name = "bad"
+        dpid = "2"
+        port = ["null:a", "pcap:/none.pcap"]
+    "#;
     let config = switch::parse_config(text).unwrap().resolve().unwrap();
     let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
     assert!(told.starts_with("bridge bad: port 2: "), "{told}");
-    let text =
-        "control = \"none\"\n[[bridge]]\nport = [\"null:a\"]\n[[bridge]]\nport = [\"null:a\"]\n";
+    let text = r#"
+        control = "none"
+        [[bridge]]
+        port = ["null:a"]
+        [[bridge]]
+        port = ["null:a"]
+    "#;
     let config = switch::parse_config(text).unwrap().resolve().unwrap();
     let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
     assert!(told.starts_with("bridge br1: the datapath id 0000"), "{told}");
