@@ -83,6 +83,17 @@ fn fast_is_reference() {
     println!("{} packets in seeds {first} to {}: the same", sum.into_inner(), end - 1);
 }
 
+/// Scenarios that differed once, long after those that every run has.
+#[test]
+fn what_differed_once_is_the_same() {
+    for seed in [6340] {
+        let scenario = Scenario::new(seed);
+        if let Err(failure) = one(&scenario, &How::new(seed)) {
+            panic!("{failure}");
+        }
+    }
+}
+
 /// The lookups of the scenarios that forced each template and kept to it, by the template at work.
 #[derive(Default)]
 struct Forced(BTreeMap<Template, Lookups>);

@@ -301,17 +301,20 @@ impl Open {
         let mut copy = self.changed.take().unwrap_or_else(|| PacketBuf::from_slice(frame.bytes()));
         for action in &kind.changes {
             self.is_single |= hides_what_it_shows(action, shape);
-            if let Some(Changed::TtlInvalid) = change(&mut copy, &mut self.meta, action) {
-                self.is_single = true;
-            }
+            let len = copy.len();
+            let fits = match change(&mut copy, &mut self.meta, action) {
+                Some(Changed::TtlInvalid) => {
+                    self.is_single = true;
+                    true
+                }
+                Some(Changed::No) => false,
+                Some(Changed::Yes) | None => true,
+            };
+            // Whether an action fits a rare frame, and so makes it longer, is not in its key.
+            self.is_single |= shape.is_rare() && (!fits || copy.len() != len);
         }
         let length = |frame: &PacketBuf| i32::try_from(frame.len()).unwrap_or(i32::MAX);
-        let longer = length(&copy).saturating_sub(length(frame));
-        if longer != self.longer {
-            self.longer = longer;
-            // Whether such an action fits a rare frame is not in its key.
-            self.is_single |= shape.is_rare();
-        }
+        self.longer = length(&copy).saturating_sub(length(frame));
         *key = extract(copy.bytes(), &self.meta);
         self.changed = Some(copy);
     }
