@@ -4,6 +4,7 @@
 //! specification, before anything is changed (clause 5.9). What is let through must run; the match
 //! arms in `reference::actions` are the other half of this promise.
 
+use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModFlags};
 use openflow::message::PacketOut;
 use openflow::{
@@ -284,8 +285,11 @@ fn check_queue(queue: QueueId) -> Result<(), Error> {
     require(queue != QueueId::ALL, Error::BadActionBadQueue)
 }
 
+/// The id of no tag cannot be set, and neither can an id of a tag that is not there.
 fn check_set_field(field: Field, value: u128) -> Result<(), Error> {
     require(field.row().settable, Error::BadActionBadSetType)?;
+    let is_present = field != Field::VlanVid || value & VID_PRESENT != 0;
+    require(is_present, Error::BadActionBadSetArgument)?;
     require(value & !field.full_mask() == 0, Error::BadActionBadSetArgument)
 }
 
@@ -342,6 +346,10 @@ mod tests {
         assert_eq!(check(Action::Group(GroupId(2))), Err(Error::BadActionBadOutGroup));
         let wide = Action::set_field(Field::VlanPcp, 8);
         assert_eq!(check(wide), Err(Error::BadActionBadSetArgument));
+        for vid in [0, 5] {
+            let absent = Action::set_field(Field::VlanVid, vid);
+            assert_eq!(check(absent), Err(Error::BadActionBadSetArgument));
+        }
         assert_eq!(check(Action::SetQueue(QueueId::ALL)), Err(Error::BadActionBadQueue));
         let foreign = Action::Experimenter { experimenter: 1, data: Vec::new() };
         assert_eq!(check(foreign), Err(Error::BadActionBadExperimenter));
@@ -350,7 +358,8 @@ mod tests {
     #[test]
     fn what_the_row_says_may_be_set_and_nothing_else() {
         for row in FIELDS {
-            let checked = action(Action::set_field(row.field, 0), Place::Flow);
+            let value = if row.field == Field::VlanVid { super::VID_PRESENT } else { 0 };
+            let checked = action(Action::set_field(row.field, value), Place::Flow);
             let expected = if row.settable { Ok(()) } else { Err(Error::BadActionBadSetType) };
             assert_eq!(checked, expected, "{}", row.name);
         }
