@@ -13,6 +13,7 @@ mod meter;
 mod notice;
 mod reply;
 mod spoken;
+mod table;
 mod value;
 
 pub use action::{format_actions, format_instructions, parse_actions, parse_instructions};

@@ -67,7 +67,7 @@ fn a_dumped_line_is_the_one_of_ovs_ofctl_and_can_be_fed_back() {
         matching: flow.matching.clone(),
         instructions: flow.instructions,
     };
-    let line = format_flow_stats(&stats);
+    let line = format_flow_stats(openflow::Version::V1_3, &stats);
     assert_eq!(
         line,
         "cookie=0x5, duration=0.0189s, table=0, n_packets=0, n_bytes=0, idle_timeout=30, \

@@ -131,6 +131,14 @@ fn format_rule(priority: u16, matching: &Match) -> String {
     }
 }
 
+/// 1.0 has no tag without its priority: of a packet without a tag all bits of both are known.
+fn in_words_of(version: Version, rule: String) -> String {
+    match version {
+        Version::V1_0 => rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000"),
+        Version::V1_3 => rule,
+    }
+}
+
 fn format_flags(flags: FlowModFlags) -> String {
     let words = FLAGS.iter().filter(|(_, flag)| flags.contains(*flag));
     words.fold(String::new(), |text, (word, _)| text + word + " ")
@@ -138,7 +146,7 @@ fn format_flags(flags: FlowModFlags) -> String {
 
 /// A flow entry as `dump-flows` prints it, without the leading blank.
 #[must_use]
-pub fn format_flow_stats(flow: &FlowStats) -> String {
+pub fn format_flow_stats(version: Version, flow: &FlowStats) -> String {
     let mut out = format!(
         "cookie={:#x}, duration={}s, table={}, n_packets={}, n_bytes={}, ",
         flow.cookie.0,
@@ -149,7 +157,7 @@ pub fn format_flow_stats(flow: &FlowStats) -> String {
     );
     format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
     out += &format_flags(flow.flags);
-    let rule = format_rule(flow.priority, &flow.matching);
+    let rule = in_words_of(version, format_rule(flow.priority, &flow.matching));
     if !rule.is_empty() {
         out += &rule;
         out.push(' ');
@@ -229,7 +237,7 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
 /// A flow-removed message as `ovs-ofctl monitor` prints it.
 #[must_use]
 pub fn format_flow_removed(version: Version, gone: &FlowRemoved) -> String {
-    let rule = format_rule(gone.priority, &gone.matching);
+    let rule = in_words_of(version, format_rule(gone.priority, &gone.matching));
     let mut out = format!("{rule} reason={}", gone.reason.text());
     if version != Version::V1_0 && gone.table_id != TableId::ALL {
         out += &format!(" table_id={}", gone.table_id.0);

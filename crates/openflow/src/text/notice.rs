@@ -77,6 +77,7 @@ pub(super) fn format_queues(config: &QueueConfig) -> String {
     let mut queues: Vec<&PacketQueue> = config.queues.iter().collect();
     queues.sort_by_key(|queue| queue.queue_id);
     let mut out = match config.port {
+        _ if queues.is_empty() => String::new(),
         PortNo::ANY => " port=ANY".to_owned(),
         port => format!(" port={port}"),
     };

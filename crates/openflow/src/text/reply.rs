@@ -4,6 +4,7 @@ use super::flow::{format_count, format_duration, format_flow_removed, format_flo
 use super::group::format_group;
 use super::meter::format_meter;
 use super::notice::{format_async, format_port_status, format_queues};
+use super::table::format_tables;
 use crate::action::ActionKind;
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, Xid};
@@ -12,7 +13,7 @@ use crate::message::{
 };
 use crate::meter::{MeterFeatures, MeterFlags, MeterStats};
 use crate::port::{PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueStats};
-use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
+use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
 use crate::version::Version;
 
 /// A reply of a switch as `ovs-ofctl` prints it, without a line end. `None` for messages that are
@@ -81,7 +82,7 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
             desc.mfr_desc, desc.hw_desc, desc.sw_desc, desc.serial_num, desc.dp_desc
         ),
         MultipartReplyBody::Flow(flows) => {
-            lines(flows, |flow| format!(" {}", format_flow_stats(flow)))
+            lines(flows, |flow| format!(" {}", format_flow_stats(version, flow)))
         }
         MultipartReplyBody::Aggregate(sums) => format!(
             " packet_count={} byte_count={} flow_count={}",
@@ -89,7 +90,7 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
             format_count(sums.byte_count),
             sums.flow_count
         ),
-        MultipartReplyBody::Table(tables) => lines(tables, |table| format_table(version, table)),
+        MultipartReplyBody::Table(tables) => format_tables(version, tables).trim_end().to_owned(),
         MultipartReplyBody::PortStats(ports) => {
             format!(" {} ports", ports.len())
                 + &lines(ports, |port| format_port_stats(version, port))
@@ -362,21 +363,6 @@ fn format_queue(version: Version, queue: &QueueStats) -> String {
         Version::V1_3 => format_duration(queue.duration_s, queue.duration_ns) + "s",
     };
     format!("{out}, duration={duration}")
-}
-
-fn format_table(version: Version, table: &TableStats) -> String {
-    let name = if table.name.is_empty() { String::new() } else { format!(" ({:?})", table.name) };
-    let mut out = format!(
-        "  table {}{name}:\n    active={}, lookup={}, matched={}",
-        table.table_id.0,
-        table.active_count,
-        format_count(table.lookup_count),
-        format_count(table.matched_count)
-    );
-    if version == Version::V1_0 {
-        out += &format!("\n    max_entries={}", table.max_entries);
-    }
-    out
 }
 
 fn format_group_stats(group: &GroupStats) -> String {
