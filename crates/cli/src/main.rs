@@ -29,7 +29,7 @@ enum Program {
     /// Run an OpenFlow switch
     #[command(after_help = format!("{SWITCH_EXAMPLES}\n\n{}", switch::config::help()))]
     Switch(Box<switch::SwitchArgs>),
-    /// Ask a running switch, or change its flow entries
+    /// Ask a running switch, or change its flow entries: the commands of ovs-ofctl and some more
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(switch::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
@@ -65,6 +65,7 @@ Examples:
   weir ctl show
   weir ctl add-flow priority=10,in_port=1,actions=output:2
   weir ctl dump-flows table=0,ip
+  weir ctl --switch tcp:192.0.2.1:6634 dump-ports
   weir ctl --json counters";
 
 fn main() -> ExitCode {

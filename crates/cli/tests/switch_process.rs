@@ -126,3 +126,49 @@ fn a_controller_without_a_common_version_is_told_of_in_the_log() {
     assert_eq!(lines.filter(|line| line.contains("no common version")).count(), 0, "told once");
     child.wait().unwrap();
 }
+
+#[test]
+fn ctl_reads_standard_input_and_a_monitor_ends_well_by_ctrl_c() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut switch = started(dir.path());
+    let piped = |arguments: &[&str]| {
+        let mut command = weir(&["ctl", "--control"]);
+        command.arg(dir.path().join("ctl")).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    for command in ["add-flow", "add-flows", "mod-flows", "replace-flows"] {
+        let mut child = piped(&[command, "-"]);
+        let text = b"priority=1,actions=output:1\n# and\npriority=2,actions=drop\n";
+        child.stdin.take().unwrap().write_all(text).unwrap();
+        assert!(child.wait().unwrap().success(), "{command}");
+        let out = ctl(dir.path(), &["--json", "dump-flows"]).stdout;
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 2, "{command}");
+    }
+    let mut child = piped(&["add-flow", "-"]);
+    child.stdin.take().unwrap().write_all(b"actions=drop\nactions=fly\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("standard input:2: column 9"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+
+    let mut monitor = piped(&["monitor"]);
+    let out = monitor.stdout.take().unwrap();
+    let first = std::thread::spawn(move || {
+        let (mut lines, mut line) = (BufReader::new(out), String::new());
+        lines.read_line(&mut line).unwrap();
+        // What comes later needs somebody who reads, too.
+        (lines, line)
+    });
+    // What is told again and again is seen once the monitor has begun.
+    while !first.is_finished() {
+        let frame = "ffffffffffff02000000001188b50001";
+        assert!(ctl(dir.path(), &["packet-out", "1", "controller", frame]).status.success());
+    }
+    let (_lines, line) = first.join().unwrap();
+    assert!(line.starts_with("OFPT_"), "{line}");
+    signal(&monitor, "INT");
+    assert_eq!(monitor.wait().unwrap().code(), Some(0));
+    signal(&switch, "TERM");
+    assert_eq!(switch.wait().unwrap().code(), Some(0));
+}

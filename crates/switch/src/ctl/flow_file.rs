@@ -43,18 +43,18 @@ pub(super) fn say_in(version: Version, line: &Line, flow: &mut FlowMod) -> Resul
 #[derive(Args, Clone, Debug)]
 pub(super) struct Order {
     /// Sort upwards by a field of the match, or by priority, table, cookie, duration, n_packets or
-    /// n_bytes
+    /// n_bytes; may be given again, for entries that are alike so far
     #[arg(
         long, value_name = "FIELD", num_args = 0..=1, require_equals = true,
         default_missing_value = "priority"
     )]
-    sort: Option<String>,
-    /// Sort downwards
+    sort: Vec<String>,
+    /// Sort downwards; behind what --sort sorts by
     #[arg(
         long, value_name = "FIELD", num_args = 0..=1, require_equals = true,
-        default_missing_value = "priority", conflicts_with = "sort"
+        default_missing_value = "priority"
     )]
-    rsort: Option<String>,
+    rsort: Vec<String>,
 }
 
 /// What flow entries are sorted by.
@@ -69,55 +69,68 @@ enum Key {
     Match(Field),
 }
 
-/// An order.
+/// One of the things that flow entries are sorted by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sorting {
+struct By {
     key: Key,
     is_down: bool,
 }
 
+/// An order: what decides first stands first.
+#[derive(Clone, Debug)]
+pub(super) struct Sorting(Vec<By>);
+
 impl Order {
     /// The order that was asked for, if any.
     pub(super) fn parsed(&self) -> Result<Option<Sorting>, Failure> {
-        let (name, is_down) = match (&self.sort, &self.rsort) {
-            (Some(name), _) => (name, false),
-            (None, Some(name)) => (name, true),
-            (None, None) => return Ok(None),
-        };
-        let key = match name.as_str() {
-            "priority" => Key::Priority,
-            "table" => Key::Table,
-            "cookie" => Key::Cookie,
-            "duration" => Key::Duration,
-            "n_packets" => Key::Packets,
-            "n_bytes" => Key::Bytes,
-            other => match Field::from_name(other) {
-                Some(field) => Key::Match(field),
-                None => {
-                    return Err(Failure::refused(format!(
-                        "cannot sort by {other:?}: use priority, table, cookie, duration, \
-                         n_packets, n_bytes or a field of the match, such as in_port"
-                    )));
-                }
-            },
-        };
-        Ok(Some(Sorting { key, is_down }))
+        let up = self.sort.iter().map(|name| (name, false));
+        let names = up.chain(self.rsort.iter().map(|name| (name, true)));
+        let by = |(name, is_down): (&String, bool)| Ok(By { key: Key::named(name)?, is_down });
+        let sorting = names.map(by).collect::<Result<Vec<_>, Failure>>()?;
+        Ok((!sorting.is_empty()).then_some(Sorting(sorting)))
+    }
+}
+
+impl Key {
+    fn named(name: &str) -> Result<Self, Failure> {
+        Ok(match name {
+            "priority" => Self::Priority,
+            "table" => Self::Table,
+            "cookie" => Self::Cookie,
+            "duration" => Self::Duration,
+            "n_packets" => Self::Packets,
+            "n_bytes" => Self::Bytes,
+            other => Self::Match(Field::from_name(other).ok_or_else(|| {
+                Failure::refused(format!(
+                    "cannot sort by {other:?}: use priority, table, cookie, duration, n_packets, \
+                     n_bytes or a field of the match, such as in_port"
+                ))
+            })?),
+        })
     }
 }
 
 impl Sorting {
-    /// Sorts; entries without the field come last in either order.
-    pub(super) fn sort(self, flows: &mut [FlowStats]) {
-        flows.sort_by(|one, other| {
-            let (one, other) = (self.value(one), self.value(other));
-            match (one, other) {
-                (Some(one), Some(other)) if self.is_down => other.cmp(&one),
-                (Some(one), Some(other)) => one.cmp(&other),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => Ordering::Equal,
-            }
-        });
+    /// Sorts.
+    pub(super) fn sort(&self, flows: &mut [FlowStats]) {
+        let compare = |one: &FlowStats, other: &FlowStats| {
+            let by = self.0.iter().map(|by| by.compare(one, other));
+            by.fold(Ordering::Equal, Ordering::then)
+        };
+        flows.sort_by(compare);
+    }
+}
+
+impl By {
+    /// Entries without the field come last in either order.
+    fn compare(self, one: &FlowStats, other: &FlowStats) -> Ordering {
+        match (self.value(one), self.value(other)) {
+            (Some(one), Some(other)) if self.is_down => other.cmp(&one),
+            (Some(one), Some(other)) => one.cmp(&other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        }
     }
 
     fn value(self, flow: &FlowStats) -> Option<u128> {

@@ -34,9 +34,10 @@ impl Run for DumpFlows {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         order.sort(&mut flows);
+        let (session, out) = asking.connected().await?;
         for flow in &flows {
-            let text = format!(" {}", format_flow_stats(flow));
-            asking.out.record(text, || value::flow(flow))?;
+            let text = format!(" {}", format_flow_stats(session.version, flow));
+            out.record(text, || value::flow(flow))?;
         }
         Ok(())
     }
@@ -57,7 +58,8 @@ async fn list(asking: &mut Asking<'_>, body: MultipartRequestBody) -> Result<(),
             }
         };
         for flow in flows {
-            out.record(format!(" {}", format_flow_stats(flow)), || value::flow(flow))?;
+            let text = format!(" {}", format_flow_stats(version, flow));
+            out.record(text, || value::flow(flow))?;
         }
         Ok(())
     };

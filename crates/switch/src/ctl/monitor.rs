@@ -117,6 +117,11 @@ async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
     session.change(messages).await
 }
 
+/// A message that is one value.
+fn one(message: &Message) -> serde_json::Value {
+    value::of_message(message).pop().unwrap_or_default()
+}
+
 /// Prints what the switch tells; whether it was something to print.
 fn print(
     version: Version,
@@ -128,11 +133,11 @@ fn print(
         Message::PacketIn(packet) => {
             let text = format_packet_in(version, xid, packet);
             let text = format!("{text}\n{}", describe(&packet.data));
-            out.record(text, || value::of_message(message).into())?;
+            out.record(text, || one(message))?;
         }
         Message::FlowRemoved(_) | Message::PortStatus(_) => out.reply(version, xid, message)?,
         Message::Error(error) => {
-            out.record(refusal(version, error), || value::of_message(message).into())?;
+            out.record(refusal(version, error), || one(message))?;
         }
         // Answers to nothing that was asked.
         _ => return Ok(false),

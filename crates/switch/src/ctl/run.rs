@@ -24,8 +24,11 @@ pub struct CtlArgs {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Give up after SECS seconds; 0 waits for ever [default: 60 without an answer]
-    #[arg(long, short = 't', value_name = "SECS", global = true)]
+    /// Give up after SECS seconds [default: as long as the switch lives]
+    #[arg(
+        long, short = 't', value_name = "SECS", global = true,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     timeout: Option<u64>,
 
     #[command(subcommand)]
@@ -93,7 +96,7 @@ async fn limited(args: &CtlArgs, out: &mut dyn Write) -> Result<(), Failure> {
     let mut asking = Asking::new(&args.place, Out::new(out, args.json));
     let command = args.command.clone().run(&mut asking);
     let outcome = match args.timeout {
-        None | Some(0) => command.await,
+        None => command.await,
         Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), command)
             .await
             .unwrap_or(Err(Failure::TimedOut)),

@@ -42,7 +42,8 @@ pub(super) async fn records(
 ) -> Result<Vec<Line>, Failure> {
     if let Some(endpoint) = &place.switch {
         return Err(Failure::refused(format!(
-            "{endpoint} speaks OpenFlow, which has no message for this: ask ours, by --control"
+            "{endpoint} speaks OpenFlow, which has no message for this: ask our switch, by \
+             --control"
         )));
     }
     let request = Request { json, bridge: place.bridge.clone(), command };

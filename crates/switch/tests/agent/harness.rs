@@ -157,18 +157,17 @@ impl Switch {
 
     /// `weir ctl`: success, and what it printed on output and errors.
     pub(crate) fn ctl(&self, arguments: &[&str]) -> (bool, String, String) {
-        #[derive(clap::Parser)]
-        struct Parsed {
-            #[command(flatten)]
-            ctl: CtlArgs,
-        }
         let path = self.socket("ctl").display().to_string();
-        let words = ["ctl", "--control", &path].into_iter().chain(arguments.iter().copied());
-        let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = switch::ctl(&parsed.ctl, &mut out, &mut err);
-        let success = format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS);
-        (success, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+        let (code, out, err) = ctl(&[&["--control", &path], arguments].concat());
+        (code == ended_with(0), out, err)
+    }
+
+    /// `weir ctl` that must end with this exit code: what it printed on output and errors.
+    pub(crate) fn ctl_ends(&self, exit_code: u8, arguments: &[&str]) -> (String, String) {
+        let path = self.socket("ctl").display().to_string();
+        let (code, out, err) = ctl(&[&["--control", &path], arguments].concat());
+        assert_eq!(code, ended_with(exit_code), "{arguments:?}: {out} {err}");
+        (out, err)
     }
 
     /// A counter by name.
@@ -194,6 +193,25 @@ impl Switch {
         self.thread.take().unwrap().join().unwrap().unwrap();
         assert!(!self.socket("ctl").exists() && !self.socket("of").exists(), "sockets are left");
     }
+}
+
+/// `weir ctl`: the exit code as [`ended_with`] writes it, and what it printed on output and errors.
+pub(crate) fn ctl(arguments: &[&str]) -> (String, String, String) {
+    #[derive(clap::Parser)]
+    struct Parsed {
+        #[command(flatten)]
+        ctl: CtlArgs,
+    }
+    let words = std::iter::once("ctl").chain(arguments.iter().copied());
+    let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = switch::ctl(&parsed.ctl, &mut out, &mut err);
+    (format!("{code:?}"), String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+/// An exit code as a text; there is no other way to look into one.
+pub(crate) fn ended_with(exit_code: u8) -> String {
+    format!("{:?}", std::process::ExitCode::from(exit_code))
 }
 
 impl Drop for Switch {

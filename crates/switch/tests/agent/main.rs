@@ -8,6 +8,7 @@ mod bridges;
 mod cases;
 mod connections;
 mod control;
+mod ctl;
 mod errors;
 mod every_error;
 mod forward;

@@ -1,0 +1,317 @@
+//! The commands of `weir ctl` that speak OpenFlow: each against a running switch, with bad input.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use crate::harness::{Switch, ctl, ended_with, frame, until};
+
+/// A file in the folder of the test.
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The lines of an answer, each a JSON value.
+fn values(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_file_of_flows_is_added_and_its_faults_are_told_by_line() {
+    let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
+    let good = file(
+        folder.path(),
+        "good",
+        "# two, and one that goes again\n\npriority=7,in_port=1,actions=output:2 # to the left\n\
+         add priority=8,in_port=2,actions=output:1\nadd priority=9,ip,actions=drop\n\
+         modify_strict priority=8,in_port=2,actions=drop\ndelete ip\n",
+    );
+    switch.ctl_ends(0, &["add-flows", &good]);
+    let (out, _) = switch.ctl_ends(0, &["--json", "dump-flows", "--sort"]);
+    let flows = values(&out);
+    assert_eq!(flows.len(), 2, "{out}");
+    assert_eq!((&flows[0]["priority"], &flows[1]["actions"]), (&7.into(), &"drop".into()));
+
+    // What is not understood: nothing is sent.
+    let bad = file(folder.path(), "bad", "actions=drop\npriority=1,colour=red,actions=drop\n");
+    let (_, err) = switch.ctl_ends(1, &["add-flows", &bad]);
+    let told = format!(
+        "weir ctl: {bad}:2: column 12: unknown word `colour`\n  \
+         priority=1,colour=red,actions=drop\n             ^\n"
+    );
+    assert_eq!(err, told);
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 2);
+
+    // What the switch refuses: the others are carried out.
+    let odd = file(
+        folder.path(),
+        "odd",
+        "priority=1,actions=output:1\npriority=2,actions=group:9\npriority=3,actions=drop\n\
+         table=255,actions=drop\n",
+    );
+    let (_, err) = switch.ctl_ends(1, &["add-flows", &odd]);
+    assert!(
+        err.contains(&format!("{odd}:2: the switch refuses it: OFPBAC_BAD_OUT_GROUP")),
+        "{err}"
+    );
+    assert!(
+        err.contains(&format!("{odd}:4: the switch refuses it: OFPFMFC_BAD_TABLE_ID")),
+        "{err}"
+    );
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 4);
+    let (_, err) = switch.ctl_ends(1, &["add-flows", "/nonexistent"]);
+    assert!(err.contains("/nonexistent: cannot be read"), "{err}");
+    switch.stop();
+}
+
+#[test]
+fn sets_of_flows_are_compared_and_replaced() {
+    let (switch, other) = (Switch::start(2, ""), Switch::start(2, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = file(
+        folder.path(),
+        "wanted",
+        "priority=7,in_port=1,actions=output:2\ntcp,cookie=5,actions=mod_tp_dst:80,output:1\n",
+    );
+    switch.ctl_ends(0, &["add-flow", "priority=7,in_port=1,actions=output:1"]);
+    switch.ctl_ends(0, &["add-flow", "table=3,arp,actions=drop"]);
+    let (out, _) = switch.ctl_ends(2, &["diff-flows", &wanted]);
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "+priority=7,in_port=1 actions=output:2",
+            "+tcp cookie=0x5 actions=set_field:80->tcp_dst,output:1",
+            "-priority=7,in_port=1 actions=output:1",
+            "-table=3 arp actions=drop",
+        ]
+    );
+    switch.ctl_ends(0, &["replace-flows", &wanted]);
+    assert_eq!(switch.ctl_ends(0, &["diff-flows", &wanted]).0, "");
+
+    // Two files, two switches, and a switch that is not there.
+    let empty = file(folder.path(), "empty", "");
+    assert_eq!(switch.ctl_ends(2, &["diff-flows", &wanted, &empty]).0.lines().count(), 2);
+    let place = |switch: &Switch| format!("unix:{}", switch.socket("of").display());
+    let (one, two) = (place(&switch), place(&other));
+    assert_eq!(switch.ctl_ends(2, &["diff-flows", &one, &two]).0.lines().count(), 2);
+    other.ctl_ends(0, &["replace-flows", &wanted]);
+    assert_eq!(switch.ctl_ends(0, &["diff-flows", &one, &two]).0, "");
+    let (_, err) = switch.ctl_ends(3, &["diff-flows", &one, "unix:/nonexistent"]);
+    assert!(err.contains("cannot connect to unix:/nonexistent"), "{err}");
+    let (_, err) = switch.ctl_ends(1, &["diff-flows", &wanted, "/nonexistent"]);
+    assert!(err.contains("cannot be read"), "{err}");
+    let (_, err) = switch.ctl_ends(1, &["diff-flows", &one, "zzz:1"]);
+    assert!(err.contains("is no endpoint"), "{err}");
+
+    // What is alike keeps its counters, unless all is added again.
+    let deletes = file(folder.path(), "deletes", "delete ip\n");
+    let (_, err) = switch.ctl_ends(1, &["replace-flows", &deletes]);
+    assert!(err.contains("nothing but add"), "{err}");
+    switch.ctl_ends(0, &["replace-flows", "--readd", &wanted]);
+    switch.ctl_ends(0, &["replace-flows", &empty]);
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0, "");
+    other.stop();
+    switch.stop();
+}
+
+#[test]
+fn any_switch_is_asked_over_its_own_endpoint() {
+    let switch = Switch::start(2, "");
+    let place = format!("unix:{}", switch.socket("of").display());
+    let there = |arguments: &[&str]| ctl(&[&["--switch", &place], arguments].concat());
+    for version in ["OpenFlow10", "OpenFlow13"] {
+        for arguments in [
+            &["add-flow", "in_port=1,actions=mod_dl_src:02:00:00:00:00:09,output:2"][..],
+            &["dump-flows"],
+            &["show"],
+            &["probe"],
+            &["dump-desc"],
+            &["dump-tables"],
+        ] {
+            let (code, _, err) = there(&[&["-O", version], arguments].concat());
+            assert_eq!(code, ended_with(0), "{version} {arguments:?}: {err}");
+        }
+    }
+    let (_, out, _) = there(&["-O", "OpenFlow10", "dump-flows"]);
+    assert!(out.starts_with("OFPST_FLOW reply (xid=0x2):\n"), "{out}");
+    assert!(out.contains("in_port=1 actions=mod_dl_src:02:00:00:00:00:09,output:2"), "{out}");
+    let (code, _, err) = there(&["workers"]);
+    assert!(code == ended_with(1) && err.contains("ask our switch, by --control"), "{err}");
+    let (code, _, err) = there(&["-O", "OpenFlow10", "dump-groups"]);
+    assert!(code == ended_with(1) && err.contains("OpenFlow10 cannot say"), "{err}");
+    let (code, _, err) = ctl(&["--switch", "tcp:127.0.0.1:1", "probe"]);
+    assert!(code == ended_with(3) && err.contains("cannot connect to tcp:127.0.0.1:1"), "{err}");
+    switch.stop();
+}
+
+#[test]
+fn the_control_socket_brings_no_controller() {
+    let switch = Switch::start(1, "protocols = [\"OpenFlow10\"]");
+    let up = switch.counter("channel_up");
+    // Whatever controllers may speak.
+    switch.ctl_ends(0, &["add-group", "group_id=1,type=all,bucket=output:1"]);
+    assert!(switch.ctl_ends(0, &["dump-groups"]).0.contains("(OF1.3)"));
+    assert_eq!(switch.counter("channel_up"), up);
+    let (out, _) = switch.ctl_ends(0, &["show"]);
+    assert!(!out.contains("controller"), "{out}");
+    let (out, _) = switch.ctl_ends(0, &["--json", "get-async"]);
+    assert_eq!(values(&out)[0]["packet_in"], serde_json::json!([0, 0]));
+    switch.stop();
+}
+
+#[test]
+fn what_comes_by_itself_is_printed() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(1);
+    switch.ctl_ends(0, &["add-flow", "actions=controller:20"]);
+    let path = switch.socket("ctl").display().to_string();
+    let monitor = |arguments: &'static [&'static str]| {
+        let path = path.clone();
+        thread::spawn(move || ctl(&[&["--control", &path], arguments].concat()))
+    };
+    let text = monitor(&["monitor", "--count", "1"]);
+    let json = monitor(&["monitor", "--count", "1", "--json", "1000", "invalid_ttl"]);
+    until("packet-ins are seen", || {
+        host.send(&frame(1));
+        (text.is_finished() && json.is_finished()).then_some(())
+    });
+    let (code, out, err) = text.join().unwrap();
+    assert_eq!(code, ended_with(0), "{err}");
+    let mut lines = out.lines();
+    let head = "OFPT_PACKET_IN (OF1.3) (xid=0x0): cookie=0x0 total_len=60 in_port=1 (via action)";
+    assert!(lines.next().unwrap().starts_with(head), "{out}");
+    assert!(lines.next().unwrap().starts_with("vlan_tci=0x0000,dl_src=02:"), "{out}");
+    let value = values(&json.join().unwrap().1).remove(0);
+    assert_eq!((&value["type"], &value["in_port"]), (&"packet_in".into(), &1.into()), "{value}");
+    // The number of bytes is the switch's from now on.
+    assert!(switch.ctl_ends(0, &["get-config"]).0.contains("miss_send_len=1000"));
+
+    // A port's change and a removed entry, told to this connection alone.
+    let news = monitor(&["monitor", "--count", "2"]);
+    until("news are seen", || {
+        switch.ctl_ends(0, &["mod-port", "2", "no-flood"]);
+        switch.ctl_ends(0, &["add-flow", "arp,send_flow_rem,actions=drop"]);
+        switch.ctl_ends(0, &["del-flows", "arp"]);
+        news.is_finished().then_some(())
+    });
+    let (_, out, err) = news.join().unwrap();
+    let known =
+        |line: &str| line.starts_with("OFPT_PORT_STATUS") || line.starts_with("OFPT_FLOW_REM");
+    assert_eq!(out.lines().filter(|line| known(line)).count(), 2, "{out} {err}");
+    for (arguments, why) in [
+        (&["monitor", "watch:"][..], "OpenFlow 1.4"),
+        (&["monitor", "sideways"], "unknown word `sideways`"),
+    ] {
+        assert!(switch.ctl_ends(1, arguments).1.contains(why));
+    }
+    let (_, err) = switch.ctl_ends(4, &["--timeout", "1", "monitor"]);
+    assert!(err.contains("the time is over"), "{err}");
+    switch.stop();
+}
+
+#[test]
+fn tables_are_shown_and_set() {
+    let switch = Switch::start(1, "tables = 5");
+    switch.ctl_ends(0, &["mod-table", "ALL", "controller"]);
+    switch.ctl_ends(0, &["mod-table-features", "1", "--name", "acl", "--max-entries", "1"]);
+    let (out, _) = switch.ctl_ends(0, &["--json", "dump-table-features"]);
+    let tables = values(&out);
+    assert_eq!((tables.len(), &tables[1]["name"]), (5, &"acl".into()));
+    assert_eq!(tables[1]["max_entries"], 1);
+    switch.ctl_ends(0, &["add-flow", "table=1,actions=drop"]);
+    let (_, err) = switch.ctl_ends(1, &["add-flow", "table=1,ip,actions=drop"]);
+    assert!(err.contains("OFPFMFC_TABLE_FULL"), "{err}");
+    let (out, _) = switch.ctl_ends(0, &["dump-tables", "--used"]);
+    assert!(out.contains("table 1:\n    active=1") && !out.contains("table 0"), "{out}");
+    switch.ctl_ends(0, &["mod-table-features", "2", "--last"]);
+    let (out, _) = switch.ctl_ends(0, &["--json", "dump-table-features"]);
+    let tables = values(&out);
+    let next = &tables[1]["properties"]["next tables (hit)"];
+    assert_eq!((tables.len(), next), (3, &serde_json::json!(["2"])));
+    for (arguments, why) in [
+        (&["dump-table-features", "7"][..], "there is no table 7"),
+        (&["mod-table-features", "7", "--name", "x"], "no table 7"),
+        (&["mod-table-features", "0", "--max-entries", "4000000000"], "OFPTFFC_BAD_ARGUMENT"),
+        (&["mod-table", "9", "drop"], "OFPTMFC_BAD_TABLE"),
+        (&["mod-table", "x", "drop"], "is no table"),
+        (&["dump-flows", "--sort=colour"], "cannot sort by"),
+    ] {
+        assert!(switch.ctl_ends(1, arguments).1.contains(why), "{arguments:?}");
+    }
+    switch.stop();
+}
+
+#[test]
+fn groups_and_meters_are_shown_one_by_one() {
+    let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
+    let groups = file(
+        folder.path(),
+        "groups",
+        "group_id=1,type=all,bucket=output:1\n# and\ngroup_id=2,type=indirect,bucket=output:2\n",
+    );
+    switch.ctl_ends(0, &["add-groups", &groups]);
+    switch.ctl_ends(0, &["mod-group", "--may-create", "group_id=3,type=all,bucket=output:2"]);
+    switch.ctl_ends(0, &["mod-group", "--may-create", "group_id=3,type=all,bucket=output:1"]);
+    let (out, _) = switch.ctl_ends(0, &["dump-groups", "group_id=3"]);
+    assert_eq!(out.lines().nth(1), Some(" group_id=3,type=all,bucket=actions=output:1"));
+    assert_eq!(switch.ctl_ends(0, &["dump-groups"]).0.lines().count(), 4);
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-group-stats", "2"]).0.lines().count(), 1);
+    for meter in ["meter=1,kbps,band=type=drop,rate=1000", "meter=2,pktps,band=type=drop,rate=5"] {
+        switch.ctl_ends(0, &["add-meter", meter]);
+    }
+    assert!(switch.ctl_ends(0, &["dump-meters", "2"]).0.contains("meter=2 pktps"));
+    assert_eq!(switch.ctl_ends(0, &["--json", "meter-stats"]).0.lines().count(), 2);
+    assert_eq!(switch.ctl_ends(0, &["--json", "meter-stats", "meter=1"]).0.lines().count(), 1);
+    switch.ctl_ends(0, &["del-meter", "meter=1"]);
+    let bad = file(folder.path(), "bad", "group_id=9,type=all\ngroup_id=8,type=round\n");
+    for (arguments, why) in [
+        (&["add-groups", &bad][..], "bad:2: column 17"),
+        (&["add-groups", &groups], "groups:1: the switch refuses it: OFPGMFC_GROUP_EXISTS"),
+        (&["dump-groups", "x"], "group: column 10"),
+        (&["dump-meters", "1"], "OFPMMFC_UNKNOWN_METER"),
+        (&["del-meters", "meter=x"], "meter: column 7"),
+        (&["add-group", "group_id=4,type=all,bucket=mod_tp_dst:80"], "match tcp, udp or sctp"),
+    ] {
+        let (_, err) = switch.ctl_ends(1, arguments);
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+    switch.stop();
+}
+
+#[test]
+fn settings_queues_and_echoes() {
+    let queue = "queue = [\"1:5,min=30%,max=50%\"]\nrate = [\"1=100M\"]";
+    let switch = Switch::start(2, queue);
+    switch.ctl_ends(0, &["set-config", "--frags", "drop", "--miss-send-len", "99"]);
+    let (out, _) = switch.ctl_ends(0, &["get-config"]);
+    assert!(out.contains("frags=drop miss_send_len=99"), "{out}");
+    switch.ctl_ends(0, &["set-frags", "reassemble"]);
+    assert_eq!(switch.ctl_ends(0, &["get-frags"]).0, "reassemble\n");
+    let (out, _) = switch.ctl_ends(0, &["queue-get-config", "1"]);
+    assert!(out.contains("queue 5: min_rate:30.0% max_rate:50.0%"), "{out}");
+    let (out, _) = switch.ctl_ends(0, &["--json", "queue-stats", "1", "5"]);
+    assert_eq!(values(&out)[0]["queue_id"], 5);
+    let (out, _) = switch.ctl_ends(0, &["-O", "OpenFlow10", "queue-get-config"]);
+    assert_eq!(out.matches("OFPT_QUEUE_GET_CONFIG_REPLY").count(), 2, "{out}");
+    switch.ctl_ends(0, &["probe"]);
+    assert_eq!(switch.ctl_ends(0, &["ping", "1000", "--count", "3"]).0.lines().count(), 3);
+    assert!(switch.ctl_ends(0, &["benchmark", "10", "20"]).0.contains("packets/s"));
+    let (out, _) = switch.ctl_ends(0, &["dump-ports-desc", "2"]);
+    assert!(out.contains("\n 2(") && !out.contains("\n 1("), "{out}");
+    for (arguments, why) in [
+        (&["set-config", "--frags", "glue"][..], "unknown mode"),
+        (&["dump-ports-desc", "9"], "there is no port 9"),
+        (&["dump-ports", "9"], "the switch refuses it"),
+        (&["queue-stats", "1", "x"], "queue: column 1"),
+        (&["ping", "70000"], "at most 65527 bytes"),
+        (&["packet-out", "in_port=1,packet=00"], "actions= is missing"),
+    ] {
+        let (_, err) = switch.ctl_ends(1, arguments);
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+    switch.stop();
+}
