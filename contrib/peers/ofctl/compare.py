@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs every command of commands.tsv with ovs-ofctl, and compares what two switches answer.
+"""Runs every command of commands.tsv, and compares what two switches or two clients answer.
 
-usage: compare.py run OUT.jsonl SWITCH VERSION
-       compare.py table ONE.jsonl OTHER.jsonl EXPLAINED.tsv [--markdown]
+usage: compare.py run OUT.jsonl SWITCH VERSION [WEIR]
+       compare.py table ONE.jsonl OTHER.jsonl EXPLAINED.tsv [--clients] [--markdown]
 
-`run` appends one JSON line a command: id, exit code, output.  `table` compares two of these without
-what no two switches can have alike (transaction numbers, durations, the order of entries), and says
-of each command whether it is the same, differs as EXPLAINED.tsv says, or differs.  It ends with 1
-when a difference is not explained, or when an explanation is no longer needed.
+`run` runs the commands with ovs-ofctl, or with `WEIR ctl`, and appends one JSON line a command: id,
+exit code, output.  `table` compares two of these without what no two switches can have alike
+(transaction numbers, durations, the order of entries), and says of each command whether it is the
+same, differs as EXPLAINED.tsv says, or differs.  With --clients the two are of two clients, whose
+words for what is refused are their own.  It ends with 1 when a difference is not explained, or when
+an explanation is no longer needed.
 """
 import difflib
 import json
@@ -56,6 +58,15 @@ LEFT_OUT = [
     (r"^  tables? .*: ditto\n", ""),
 ]
 
+# What two clients say in their own words: that something was refused by the switch, and why; and
+# that a text was not understood, where ours says where.
+CLIENTS = [
+    (r"^OFPT_ERROR \(.*\): (\w+)$", r"REFUSED \1"),
+    (r"^(?:weir ctl: |\S+:\d+: )?the switch refuses it: (\w+).*$", r"REFUSED \1"),
+    (r"^(?:ovs-ofctl|weir ctl): .*\n(?:  .*\n +\^\n)?", "NOT DONE\n"),
+    (r"xid=[0-9a-f]{8}", "xid"),
+]
+
 
 def commands(version):
     """Yields (id, words) of the commands for a version."""
@@ -77,6 +88,14 @@ def write_files(folder):
         f.write("priority=7,in_port=1,actions=output:3\n")
         f.write("priority=8,in_port=2,actions=output:1\n")
         f.write("priority=11,arp,actions=flood\n")
+    with open(folder + "/commands.txt", "w") as f:
+        f.write("# by their names\n\nadd priority=60,dl_type=0x88d0,actions=output:1\n")
+        f.write("add priority=60,dl_type=0x88d1,actions=output:1  # and a comment\n")
+        f.write("modify_strict priority=60,dl_type=0x88d0,actions=output:2\n")
+        f.write("delete dl_type=0x88d1\n")
+    with open(folder + "/bad.txt", "w") as f:
+        f.write("priority=61,dl_type=0x88d2,actions=output:1\n")
+        f.write("priority=61,colour=red,actions=output:1\n")
     with open(folder + "/groups.txt", "w") as f:
         f.write("group_id=20,type=all,bucket=actions=output:1\n")
         f.write("group_id=21,type=indirect,bucket=actions=output:2\n")
@@ -90,9 +109,22 @@ def send(port, frame):
         wire.send(frame + bytes(max(0, 60 - len(frame))))
 
 
-def run_one(words, version):
+def in_ctl(words):
+    """A command of ovs-ofctl as one of `weir ctl`: options stand behind the command, and the switch
+    is an option."""
+    options = [w for w in words if w.startswith("-")]
+    words = [w for w in words if not w.startswith("-")]
+    switch = []
+    if words[1:] and words[1].startswith("tcp:"):
+        switch = ["--switch", words.pop(1)]
+    return switch + words + options
+
+
+def run_one(words, version, weir):
     arguments = ["ovs-ofctl", "-O", "OpenFlow" + version]
-    if version == "10":
+    if weir:
+        arguments = [weir, "ctl", "-O", "OpenFlow" + version]
+    elif version == "10":
         # Else ovs-ofctl asks for Nicira's formats where it finds them.
         arguments += ["-F", "OpenFlow10"]
     seconds, port, frame = LIMIT_S, None, None
@@ -103,6 +135,8 @@ def run_one(words, version):
         words = words[3:]
     elif words[0] == "@monitor":
         seconds, port, frame, words = float(words[1]), words[2], words[3], words[4:]
+    if weir:
+        words = in_ctl(words)
     process = subprocess.Popen(arguments + words, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if port is not None:
@@ -117,22 +151,22 @@ def run_one(words, version):
     return process.returncode, text
 
 
-def run(out, switch, version):
+def run(out, switch, version, weir=None):
     with tempfile.TemporaryDirectory() as folder, open(out, "a") as results:
         os.environ["OVS_RUNDIR"] = folder
         write_files(folder)
         for name, words in commands(version):
             words = [w.replace("$S", switch).replace("$T", folder) for w in words]
-            code, text = run_one(words, version)
+            code, text = run_one(words, version, weir)
             text = text.replace(folder, "$T")
             results.write(json.dumps({
                 "id": f"OF{version}/{name}", "code": code, "text": text,
                 "command": " ".join(words).replace(folder, "$T")}) + "\n")
 
 
-def normal(record):
+def normal(record, clients):
     text = record["text"]
-    for expression, instead in NORMAL + LEFT_OUT:
+    for expression, instead in NORMAL + LEFT_OUT + (CLIENTS if clients else []):
         text = re.sub(expression, instead, text, flags=re.M)
     lines = [re.sub(" +", " ", line) for line in text.split("\n") if line.strip()]
     if re.search("dump-(flows|groups|group-stats|meters)|meter-stats|diff-flows", record["id"]):
@@ -156,13 +190,14 @@ def explanations(path):
     return found
 
 
-def table(one, other, explained, markdown):
+def table(one, other, explained, markdown, clients):
     ours, theirs, why = read(one), read(other), explanations(explained)
     needed, counts, failed = set(), {"same": 0, "explained": 0, "DIFFERENT": 0}, False
     rows = []
     for name in ours:
         missing = {"id": name, "text": "", "code": 1}
-        mine, yours = normal(ours[name]), normal(theirs.get(name, missing))
+        mine, yours = normal(ours[name], clients), normal(
+            theirs.get(name, missing), clients)
         if mine == yours:
             counts["same"] += 1
             continue
@@ -193,10 +228,10 @@ def table(one, other, explained, markdown):
 
 def main():
     if sys.argv[1] == "run":
-        run(*sys.argv[2:5])
+        run(*sys.argv[2:])
         return 0
-    markdown = "--markdown" in sys.argv
-    return table(*[a for a in sys.argv[2:] if a != "--markdown"], markdown)
+    paths = [a for a in sys.argv[2:] if not a.startswith("--")]
+    return table(*paths, "--markdown" in sys.argv, "--clients" in sys.argv)
 
 
 sys.exit(main())
