@@ -43,6 +43,8 @@ pub(super) struct Scratch {
     /// The packets that no cache decided about.
     pub(super) open: Vec<Open>,
     pub(super) keys: Vec<FlowKey>,
+    /// The places in the burst of the packets that the keys are of, until they are opened.
+    pub(super) asked: [u8; BURST],
     pub(super) found: [Option<EntryId>; BURST],
     /// Open packets that wait for each table.
     pub(super) waiting: Vec<u64>,
@@ -60,6 +62,7 @@ impl Scratch {
             digests: [0; BURST],
             open: Vec::new(),
             keys: Vec::new(),
+            asked: [0; BURST],
             found: [None; BURST],
             waiting: vec![0; 256],
             met: Met::default(),
@@ -233,30 +236,34 @@ impl Forwarder {
         until
     }
 
-    /// What the second cache has for a key. The digest is kept for an insertion.
-    pub(super) fn hit_key(
-        &mut self,
-        at: usize,
-        frame: &PacketBuf,
-        key: &FlowKey,
-        in_port: PortNo,
-        now: Nanos,
-    ) -> Option<Decided> {
-        if !self.caches.flow {
-            return None;
-        }
+    /// Finds the digest out that the second cache has for a packet, and asks for its line; its key
+    /// is the one of this number. The digest is kept, for an insertion too.
+    pub(super) fn ask_key(&mut self, at: usize, frame: &PacketBuf, key: usize, in_port: PortNo) {
         let shape = self.scratch.shapes[at];
         let fragment = self.replica.is_select_live
             && Layout::of(frame.bytes()).is_some_and(|layout| layout.fragment);
         let mut words = [0; WORDS + 1];
-        let live = self.lives.of_key(key, &mut words);
+        let live = self.lives.of_key(&self.scratch.keys[key], &mut words);
         let apart = u64::from(in_port.0) << 16 | u64::from(fragment) << 8 | shape.index() as u64;
         let digest = digest_words(self.level, live, &self.keys)
             ^ (u128::from(!apart) << 64 | u128::from(mix(apart)));
         self.scratch.digests[at] = digest;
-        let found = self.cache.find(digest);
+        self.cache.prefetch(digest as u64);
+    }
+
+    /// What the second cache has for a packet that was asked for; its key is the one of this number.
+    pub(super) fn hit_key(
+        &mut self,
+        at: usize,
+        frame: &PacketBuf,
+        key: usize,
+        now: Nanos,
+    ) -> Option<Decided> {
+        let found = self.cache.find(self.scratch.digests[at]);
+        let keys = std::mem::take(&mut self.scratch.keys);
         let decided =
-            found.and_then(|it| self.hit(it, frame, now, |versions| versions.of_key(key)));
+            found.and_then(|it| self.hit(it, frame, now, |versions| versions.of_key(&keys[key])));
+        self.scratch.keys = keys;
         self.figures.flow(decided.is_some());
         decided
     }

@@ -51,22 +51,20 @@ impl Forwarder {
         now: Nanos,
         out: &mut [Decided],
     ) {
+        let asked = self.ask_by_key(frames, missed, in_port);
         let mut opened = 0;
-        for (at, frame) in frames.iter().enumerate().filter(|(at, _)| missed >> at & 1 != 0) {
-            let shape = self.scratch.shapes[at];
-            if shape.is_rare() && refusal(self.replica.settings.fragments, frame.bytes()).is_some()
-            {
-                continue;
-            }
-            let key = extract(frame.bytes(), &Meta::port(in_port));
-            if (shape.is_rare() || !self.caches.exact)
-                && let Some(decided) = self.hit_key(at, frame, &key, in_port, now)
+        for index in 0..asked {
+            let at = usize::from(self.scratch.asked[index]);
+            let frame = &frames[at];
+            if self.goes_by_key(at)
+                && let Some(decided) = self.hit_key(at, frame, index, now)
             {
                 out[at] = decided;
                 continue;
             }
             let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-            self.open(opened, (at, len), key, in_port);
+            self.scratch.keys.swap(opened, index);
+            self.open(opened, (at, len), in_port);
             opened += 1;
         }
         self.look_up(frames, opened, now);
@@ -82,11 +80,38 @@ impl Forwarder {
         }
     }
 
-    fn open(&mut self, index: usize, (at, len): (usize, u32), key: FlowKey, in_port: PortNo) {
+    /// Whether the second cache may know what to do with a packet.
+    fn goes_by_key(&self, at: usize) -> bool {
+        self.caches.flow && (self.scratch.shapes[at].is_rare() || !self.caches.exact)
+    }
+
+    /// Finds the keys of packets out, and asks for the lines where those that the second cache may
+    /// know should lie; how many packets there are. What the settings refuse goes step by step.
+    fn ask_by_key(&mut self, frames: &[PacketBuf], missed: u64, in_port: PortNo) -> usize {
+        let fragments = self.replica.settings.fragments;
+        let mut asked = 0;
+        for at in bits(missed) {
+            let Some(frame) = frames.get(at) else { break };
+            if self.scratch.shapes[at].is_rare() && refusal(fragments, frame.bytes()).is_some() {
+                continue;
+            }
+            if self.scratch.keys.len() <= asked {
+                self.scratch.keys.push(FlowKey::default());
+            }
+            self.scratch.keys[asked] = extract(frame.bytes(), &Meta::port(in_port));
+            if self.goes_by_key(at) {
+                self.ask_key(at, frame, asked, in_port);
+            }
+            self.scratch.asked[asked] = at as u8;
+            asked += 1;
+        }
+        asked
+    }
+
+    fn open(&mut self, index: usize, (at, len): (usize, u32), in_port: PortNo) {
         let scratch = &mut self.scratch;
         if scratch.open.len() <= index {
             scratch.open.push(Open::default());
-            scratch.keys.push(FlowKey::default());
         }
         let open = &mut scratch.open[index];
         open.at = at;
@@ -99,7 +124,6 @@ impl Forwarder {
         open.facts.begin(in_port, scratch.shapes[at]);
         open.is_timed = false;
         open.until = u64::MAX;
-        scratch.keys[index] = key;
     }
 
     /// Takes the open packets through the tables, all of them through one table before the next.
