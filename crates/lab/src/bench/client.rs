@@ -18,6 +18,7 @@ use openflow::message::{
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
 use openflow::{PortNo, Version, Xid};
 
+use super::ctl;
 use crate::cancel::Cancel;
 
 /// How long one answer may take: a barrier behind a million flow entries is the longest.
@@ -132,6 +133,18 @@ impl Client {
     pub(super) fn connect(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let stream = UnixStream::connect(path)
             .with_context(|| format!("cannot connect to {}", path.display()))?;
+        Self::speak(stream, version, cancel)
+    }
+
+    /// The same over the control socket, which speaks OpenFlow from the end of a line on.
+    ///
+    /// # Errors
+    /// Nobody listens, or it does not speak the version.
+    pub(super) fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
+        Self::speak(ctl::openflow(path)?, version, cancel)
+    }
+
+    fn speak(stream: UnixStream, version: Version, cancel: &Cancel) -> Result<Self> {
         stream.set_read_timeout(Some(STEP)).context("setting a timeout")?;
         let cancel = cancel.clone();
         let mut client =

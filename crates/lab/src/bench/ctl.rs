@@ -4,7 +4,7 @@
 //! A question takes some tens of microseconds, so that a time series can be made of it. Nothing may
 //! be changed this way; changes go over OpenFlow.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +38,28 @@ pub(super) fn ask(socket: &Path, question: &str) -> Result<Vec<Value>> {
         values.extend(line.get_mut("value").map(Value::take));
     }
     bail!("the switch did not end its answer to {question:?}")
+}
+
+/// A stream to the switch at `socket` that speaks OpenFlow.
+///
+/// # Errors
+/// Nobody answers, or the switch refuses.
+pub(super) fn openflow(socket: &Path) -> Result<UnixStream> {
+    let place = || format!("the control socket {}", socket.display());
+    let mut stream = UnixStream::connect(socket).with_context(place)?;
+    stream.set_read_timeout(Some(SILENCE_MAX)).with_context(place)?;
+    stream.write_all(b"{\"command\":\"openflow\"}\n").with_context(place)?;
+    // Byte by byte, since what stands behind the line is the switch's hello.
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).with_context(place)?;
+        line.extend(byte);
+    }
+    if serde_json::from_slice::<Value>(&line).ok() != Some("done".into()) {
+        bail!("{} does not speak OpenFlow: {}", place(), String::from_utf8_lossy(&line));
+    }
+    Ok(stream)
 }
 
 #[cfg(test)]

@@ -31,12 +31,10 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(super) struct Weir {
     process: Process,
-    /// `None` until it is needed; in a wire mode no controller can ask.
+    /// `None` until it is needed.
     client: Option<Client>,
     folder: PathBuf,
     cancel: Cancel,
-    /// From when the switch's own clock is counted.
-    start: Instant,
     /// Pairs of ports.
     pairs: usize,
     /// How the flow entries were loaded; `None` in a wire mode.
@@ -66,10 +64,12 @@ impl Weir {
             wire,
             ..Launch::new(&settings.weir, settings.core)
         };
-        if wire.is_some() {
-            return Self::launch(&launch, folder, cancel);
-        }
         let mut weir = Self::launch(&launch, folder, cancel)?;
+        if wire.is_some() {
+            let control = folder.join(CONTROL);
+            weir.client = Some(Client::over_control(&control, Version::V1_3, cancel)?);
+            return Ok(weir);
+        }
         let version = workload.version()?;
         weir.load(version, workload.flow_mods(settings.workers)?)?;
         Ok(weir)
@@ -89,7 +89,6 @@ impl Weir {
         Ok(Self {
             process,
             client: None,
-            start: Instant::now(),
             pairs: launch.workers,
             folder: folder.to_owned(),
             cancel: cancel.clone(),
@@ -133,7 +132,7 @@ impl Weir {
     /// What `weir ctl` answers to `question`.
     fn ask(&self, question: &str) -> Result<Option<Value>> {
         self.cancel.check()?;
-        let mut values = ctl::ask(&self.folder.join("ctl.sock"), question)?;
+        let mut values = ctl::ask(&self.folder.join(CONTROL), question)?;
         Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
     }
 
@@ -142,7 +141,7 @@ impl Weir {
     /// # Errors
     /// The switch does not answer.
     pub(super) fn point(&self) -> Result<Point> {
-        Point::of_workers(&ctl::ask(&self.folder.join("ctl.sock"), "workers")?)
+        Point::of_workers(&ctl::ask(&self.folder.join(CONTROL), "workers")?)
     }
 
     /// Bytes of memory that the switch holds.
@@ -160,24 +159,6 @@ impl Weir {
     /// The switch does not answer, or the run was interrupted.
     pub(super) fn workers(&self) -> Result<Option<Value>> {
         self.ask("workers")
-    }
-
-    /// The counters in a wire mode. The switch tells the moment too, so that the time that the
-    /// question takes does not matter.
-    fn wire_counts(&self) -> Result<Counts> {
-        let ports = self.ask("dump-ports")?.unwrap_or_default();
-        let field = |number: usize, key: &str| -> Result<f64> {
-            let value = ports.get(number - 1).and_then(|port| port.get(key)?.as_f64());
-            value.with_context(|| format!("weir ctl dump-ports tells no {key} of port {number}"))
-        };
-        let seconds = field(1, "duration_s")?;
-        let mut counts =
-            Counts { at: self.start + Duration::try_from_secs_f64(seconds)?, received: 0, sent: 0 };
-        for pair in 0..self.pairs {
-            counts.received += field(2 * pair + 1, "rx_packets")? as u64;
-            counts.sent += field(2 * pair + 2, "tx_packets")? as u64;
-        }
-        Ok(counts)
     }
 }
 
@@ -232,7 +213,7 @@ impl<'a> Launch<'a> {
         for (number, spec) in self.ports.iter().enumerate() {
             command.arg("--port").arg(format!("{}={spec}", number + 1));
         }
-        command.arg("--control").arg(folder.join("ctl.sock")).args(["--poll", self.poll]);
+        command.arg("--control").arg(folder.join(CONTROL)).args(["--poll", self.poll]);
         command.arg("--workers").arg(self.workers.to_string());
         let cores: Vec<String> =
             (self.core..).take(self.workers).map(|core| core.to_string()).collect();
@@ -249,7 +230,10 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Where the switch takes OpenFlow connections, in its folder.
+/// The switch's control socket, in its folder.
+const CONTROL: &str = "ctl.sock";
+
+/// Where the switch takes OpenFlow connections, in its folder; in a wire mode it takes none.
 const SOCKET: &str = "openflow.sock";
 
 /// More flow entries than any workload has.
@@ -266,7 +250,7 @@ impl Subject for Weir {
 
     fn counts(&mut self) -> Result<Counts> {
         self.process.check()?;
-        let Some(client) = &mut self.client else { return self.wire_counts() };
+        let client = self.client(Version::V1_3)?;
         let before = Instant::now();
         let stats = client.port_stats()?;
         let at = before + before.elapsed() / 2;
