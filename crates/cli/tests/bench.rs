@@ -70,6 +70,8 @@ fn workloads_are_measured_in_every_way() {
     let dir = folder.path().to_str().unwrap();
     workload(folder.path(), "one", 20);
     workload(folder.path(), "two", 9);
+    let rows = bench(&short(&["datapath", dir, "one", "two"]));
+    assert!(rows.iter().all(|row| row["limit"]["mpps"].as_f64() > Some(0.0)), "{rows:?}");
     let rows = bench(&short(&["new-flows", dir, "one"]));
     assert_eq!((rows.len(), rows[0]["lost"].as_i64()), (1, Some(0)));
     assert!(rows[0]["new"].as_f64() > Some(0.99), "{rows:?}");

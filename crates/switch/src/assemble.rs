@@ -64,7 +64,7 @@ struct Making {
     /// The worker that the next bridge begins with.
     next_worker: usize,
     /// Lines of each forwarder's cache at first.
-    lines: Option<usize>,
+    lines: Option<(usize, usize)>,
     has_devices: bool,
     /// Keys and certificates that have been read.
     tls: Vec<(TlsFiles, bool, Tls)>,
@@ -192,12 +192,15 @@ fn monitor() -> Option<LinkMonitor> {
         .ok()
 }
 
-/// Lines of a forwarder's cache at first, with so many bridges; `None` for the usual. Caches grow
-/// with the flows that they hold; what they begin with would be gigabytes for a thousand bridges.
-fn lines(bridges: usize) -> Option<usize> {
-    const ALL: usize = 1 << 16;
-    const LEAST: usize = 1 << 8;
-    (bridges > 1).then(|| (ALL / bridges.next_power_of_two()).max(LEAST))
+/// Lines of a forwarder's cache at first and at most, with so many bridges; `None` for the usual.
+/// Caches grow with the flows that they hold; what they begin with would be gigabytes for a thousand
+/// bridges, and what one alone may have would be hundreds. A line has 64 bytes.
+fn lines(bridges: usize) -> Option<(usize, usize)> {
+    const FIRST: usize = 1 << 16;
+    const MOST: usize = 1 << 24;
+    let bridges = (bridges > 1).then(|| bridges.next_power_of_two())?;
+    let most = (MOST / bridges).clamp(1 << 12, 1 << 22);
+    Some(((FIRST / bridges).max(1 << 8), most))
 }
 
 fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
@@ -250,17 +253,17 @@ fn forwarding(
     config: &BridgeConfig,
     control: Option<&Control>,
     index: usize,
-    lines: Option<usize>,
+    lines: Option<(usize, usize)>,
 ) -> Forwarding {
     match (config.forward, control) {
         (Forward::Wire(wire), _) => Forwarding::Wire(wire),
         (Forward::Openflow, Some(control)) => {
             // Nobody outside knows the seed, which keeps packets from being chosen to collide.
             let seed = RandomState::new().hash_one(index);
-            let mut forwarder = match lines {
-                Some(lines) => control.small_forwarder(index, seed, lines),
-                None => control.forwarder(index, seed),
-            };
+            let mut forwarder = control.forwarder(index, seed);
+            if let Some((first, most)) = lines {
+                forwarder.set_lines(first, most);
+            }
             forwarder.set_caches(config.caches.0);
             Forwarding::Tables(Box::new(forwarder))
         }

@@ -35,7 +35,7 @@ pub use self::removals::Done;
 use self::removals::Removals;
 use self::store::Store;
 pub use self::sweep::{Begun, Sweep};
-use super::forwarder::{Forwarder, LINES};
+use super::forwarder::Forwarder;
 use super::op::{Change, Op, Ticket};
 use super::pattern::Masks;
 use super::shared::{GroupCounters, PortCounters, Shared};
@@ -120,18 +120,8 @@ impl Control {
     /// When there are not so many forwarders.
     #[must_use]
     pub fn forwarder(&self, number: usize, seed: u64) -> Forwarder {
-        self.small_forwarder(number, seed, LINES)
-    }
-
-    /// The forwarder of this number, whose cache begins with so many lines, a power of two above
-    /// 15: where there are many datapaths, what a cache usually begins with is much.
-    ///
-    /// # Panics
-    /// When there are not so many forwarders.
-    #[must_use]
-    pub fn small_forwarder(&self, number: usize, seed: u64, lines: usize) -> Forwarder {
         assert!(number < self.shared.forwarders(), "forwarder {number} was not asked for");
-        Forwarder::new(&self.config, Arc::clone(&self.shared), (number, lines), seed)
+        Forwarder::new(&self.config, Arc::clone(&self.shared), number, seed)
     }
 
     /// Sizes, and the treatments to begin with.

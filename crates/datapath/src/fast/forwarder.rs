@@ -119,7 +119,7 @@ enum Level {
 }
 
 /// Lines of the cache at first, and at most.
-pub(super) const LINES: usize = 1 << 16;
+const LINES: usize = 1 << 16;
 const LINES_MAX: usize = 1 << 22;
 
 /// Programs and memos at most; beyond, all are forgotten and recorded again as they are needed.
@@ -156,15 +156,10 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// The forwarder of this number, with the counters that it shares. It knows nothing until ops
-    /// tell it. Its cache begins with so many lines. The seed keeps peers from choosing packets
+    /// tell it. The seed keeps peers from choosing packets
     /// that collide; it changes no verdict.
     #[must_use]
-    pub(crate) fn new(
-        config: &Config,
-        shared: Arc<Shared>,
-        (number, lines): (usize, usize),
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
         Self {
             replica: Replica::new(config, shared, number, seed),
             applied: Ticket(0),
@@ -174,7 +169,7 @@ impl Forwarder {
             keys: Keys::new(seed),
             level: sys::Level::best(),
             caches: Caches::default(),
-            cache: Cache::new(lines, LINES_MAX),
+            cache: Cache::new(LINES, LINES_MAX),
             paths: Paths::default(),
             programs: Programs::new(),
             memo: Memo::default(),
