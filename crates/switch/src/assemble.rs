@@ -193,8 +193,8 @@ fn monitor() -> Option<LinkMonitor> {
 }
 
 /// Lines of a forwarder's cache at first and at most, with so many bridges; `None` for the usual.
-/// Caches grow with the flows that they hold; what they begin with would be gigabytes for a thousand
-/// bridges, and what one alone may have would be hundreds. A line has 64 bytes.
+/// Caches grow with the flows that they hold. For a thousand bridges the usual would be gigabytes at
+/// first and hundreds of them at most. A line has 64 bytes.
 fn lines(bridges: usize) -> Option<(usize, usize)> {
     const FIRST: usize = 1 << 16;
     const MOST: usize = 1 << 24;

@@ -251,7 +251,7 @@ impl Forwarder {
         self.cache.prefetch(digest as u64);
     }
 
-    /// What the second cache has for a packet that was asked for; its key is the one of this number.
+    /// What the second cache has for a packet that was asked for; its key has this number.
     pub(super) fn hit_key(
         &mut self,
         at: usize,
