@@ -433,7 +433,7 @@ fn what_is_announced_is_accepted() {
             } else {
                 matching
             };
-            accept(matching, vec![Action::set_field(row.field, 1)]);
+            accept(matching, vec![Action::set_field(row.field, value)]);
         }
     }
     let features = dp.table_features();

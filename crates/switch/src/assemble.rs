@@ -193,9 +193,8 @@ fn monitor() -> Option<LinkMonitor> {
 }
 
 /// Lines of a forwarder's cache at first and at most, with so many bridges; `None` for the usual.
-/// Lines of a forwarder's cache at first and at most, with so many bridges; `None` for the usual. Each
-/// has 64 bytes.
-/// first and hundreds of them at most.
+/// Caches grow with the flows that they hold. For a thousand bridges the usual would be gigabytes
+/// at first and hundreds of them at most. A line has 64 bytes.
 fn lines(bridges: usize) -> Option<(usize, usize)> {
     const FIRST: usize = 1 << 16;
     const MOST: usize = 1 << 24;
