@@ -24,7 +24,7 @@ pub struct CtlArgs {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Give up after SECS seconds [default: as long as the switch lives]
+    /// Give up after SECS seconds; an answer that does not come is given up after 60 in any case
     #[arg(
         long, short = 't', value_name = "SECS", global = true,
         value_parser = clap::value_parser!(u64).range(1..)

@@ -1,8 +1,9 @@
 //! A connection to a switch, as its controller: requests with their answers, changes with a barrier
 //! behind them.
 //!
-//! It waits as long as the switch lives: the connection itself asks whether it does. Nothing that
-//! the switch sends makes it grow without bound.
+//! The connection itself asks whether the switch lives; an answer that a living switch does not
+//! give is waited for as long as the control socket is. Nothing that the switch sends makes it
+//! grow without bound.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,10 @@ use channel::Unanswered;
 use channel::{DownReason, Event, Link, Paired, Pending, Role, SendError, Settings, Stream};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, Message, Version, Xid};
+use tokio::time::{Instant, timeout_at};
 
 use super::failure::Failure;
+use super::socket::SILENCE_MAX;
 
 /// Entries that an answer may have.
 const ENTRIES_MAX: usize = 4_000_000;
@@ -30,7 +33,12 @@ pub(super) struct Session {
     /// The switch, for people.
     pub(super) name: String,
     next_xid: u32,
+    /// How long an answer, or its next part, may take.
+    silence_max: Duration,
 }
+
+/// What has come: a message, or one that could not be read.
+type Came = Result<Message, Error>;
 
 /// What the switch refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +64,8 @@ impl Session {
             while let Some(event) = link.connection().poll_event() {
                 match event {
                     Event::Up { version } => {
-                        return Ok(Self { link, version, name: name.to_owned(), next_xid: 2 });
+                        let (name, silence_max) = (name.to_owned(), SILENCE_MAX);
+                        return Ok(Self { link, version, name, next_xid: 2, silence_max });
                     }
                     Event::Down(reason) => return Err(ended(name, &reason)),
                     Event::Message { .. } | Event::Refused { .. } => {}
@@ -90,20 +99,57 @@ impl Session {
         Failure::Unreached(format!("{}: the connection has ended", self.name))
     }
 
-    /// The next message.
+    /// The next message, without a deadline: for what the switch tells by itself.
     pub(super) async fn next(&mut self) -> Result<(Xid, Message), Failure> {
         loop {
+            if let (xid, Ok(message)) = self.come().await? {
+                return Ok((xid, message));
+            }
+        }
+    }
+
+    /// What comes next.
+    async fn come(&mut self) -> Result<(Xid, Came), Failure> {
+        loop {
             match self.link.connection().poll_event() {
-                Some(Event::Message { xid, message }) => return Ok((xid, message)),
+                Some(Event::Message { xid, message }) => return Ok((xid, Ok(message))),
                 Some(Event::Down(reason)) => return Err(ended(&self.name, &reason)),
                 Some(Event::Refused { xid, error }) => {
-                    let (name, error) = (&self.name, error.name());
-                    tracing::warn!(switch = name, xid = xid.0, error, "a message was not read");
+                    let (name, told) = (&self.name, error.name());
+                    tracing::warn!(switch = name, xid = xid.0, error = told, "not read");
+                    return Ok((xid, Err(error)));
                 }
                 Some(Event::Up { .. }) => {}
                 None => self.link.turn().await,
             }
         }
+    }
+
+    /// What comes next of the answers that are waited for, within the time of silence. What else
+    /// comes meanwhile gives the answers no further time.
+    async fn answer(
+        &mut self,
+        is_awaited: impl Fn(Xid) -> bool,
+    ) -> Result<(Xid, Message), Failure> {
+        let until = Instant::now() + self.silence_max;
+        while Instant::now() < until {
+            match timeout_at(until, self.come()).await {
+                Ok(came) => match came? {
+                    (xid, Ok(message)) if is_awaited(xid) => return Ok((xid, message)),
+                    (xid, Err(error)) if is_awaited(xid) => {
+                        return Err(Failure::Refused(unread(error)));
+                    }
+                    _ => {}
+                },
+                Err(_) => break,
+            }
+        }
+        Err(self.silent())
+    }
+
+    fn silent(&self) -> Failure {
+        let seconds = self.silence_max.as_secs();
+        Failure::Unreached(format!("{}: no answer within {seconds} seconds", self.name))
     }
 
     /// Asks, and waits for the whole answer.
@@ -127,7 +173,7 @@ impl Session {
             expected.map_err(|error| Failure::refused(format!("asking: {error}")))?;
         }
         loop {
-            let (got, message) = self.next().await?;
+            let (got, message) = self.answer(|got| got == xid).await?;
             match pending.pair(got, message) {
                 Paired::Done { answer: Ok(reply), .. } => return Ok((xid, reply)),
                 Paired::Done { answer: Err(Unanswered::Error(error)), .. } => {
@@ -161,14 +207,14 @@ impl Session {
     ) -> Result<(), Failure> {
         let xid = self.send(&Message::MultipartRequest(MultipartRequest { more: false, body }))?;
         loop {
-            match self.next().await? {
-                (got, Message::MultipartReply(part)) if got == xid => {
+            match self.answer(|got| got == xid).await? {
+                (_, Message::MultipartReply(part)) => {
                     take(xid, part.body)?;
                     if !part.more {
                         return Ok(());
                     }
                 }
-                (got, Message::Error(error)) if got == xid => {
+                (_, Message::Error(error)) => {
                     return Err(Failure::Refused(refusal(self.version, &error)));
                 }
                 _ => {}
@@ -194,14 +240,16 @@ impl Session {
                 }
                 Err(other) => return Err(other),
             }
+            let until = Instant::now() + self.silence_max;
             while self.link.connection().is_full() {
-                self.link.turn().await;
+                timeout_at(until, self.link.turn()).await.map_err(|_| self.silent())?;
                 self.take_refusals(&sent, &mut refused)?;
             }
         }
         let barrier = self.send(&Message::BarrierRequest)?;
         loop {
-            let (xid, message) = self.next().await?;
+            let is_awaited = |xid: Xid| xid == barrier || sent.contains_key(&xid.0);
+            let (xid, message) = self.answer(is_awaited).await?;
             match message {
                 Message::BarrierReply if xid == barrier => break,
                 message => note_refusal(self.version, xid, &message, &sent, &mut refused),
@@ -223,6 +271,9 @@ impl Session {
                     note_refusal(self.version, xid, &message, sent, refused);
                 }
                 Event::Down(reason) => return Err(ended(&self.name, &reason)),
+                Event::Refused { xid, error } if sent.contains_key(&xid.0) => {
+                    return Err(Failure::Refused(unread(error)));
+                }
                 Event::Refused { .. } | Event::Up { .. } => {}
             }
         }
@@ -274,6 +325,11 @@ pub(super) fn refusal(version: Version, error: &ErrorMessage) -> String {
     }
 }
 
+/// An answer that cannot be read, for people.
+fn unread(error: Error) -> String {
+    format!("the switch gave an answer that cannot be read: {}", error.name())
+}
+
 fn ended(name: &str, reason: &DownReason) -> Failure {
     Failure::Unreached(format!("{name}: {reason}"))
 }
@@ -282,4 +338,69 @@ fn ended(name: &str, reason: &DownReason) -> Failure {
 pub(super) fn odd(message: &Message) -> Failure {
     let name = message.kind().row().name;
     Failure::refused(format!("the switch gave another answer than asked: {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use channel::Stream;
+    use openflow::message::MultipartRequestBody;
+    use openflow::{Message, Version};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+
+    use super::Session;
+    use crate::ctl::failure::Failure;
+
+    /// A switch that greets, and sends this for every further message, with its xid.
+    async fn answering(mut stream: UnixStream, answer: &[u8]) -> std::io::Result<()> {
+        stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).await?;
+        loop {
+            let mut header = [0; 8];
+            stream.read_exact(&mut header).await?;
+            let rest = u16::from_be_bytes([header[2], header[3]]).saturating_sub(8);
+            stream.read_exact(&mut vec![0; rest.into()]).await?;
+            if header[1] != 0 && !answer.is_empty() {
+                stream.write_all(&answer[..4]).await?;
+                stream.write_all(&header[4..]).await?;
+                stream.write_all(&answer[8..]).await?;
+            }
+        }
+    }
+
+    /// What asking in each way ends with.
+    fn failures(answer: &'static [u8], silence_max: Duration) -> Vec<Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let switch = tokio::spawn(answering(theirs, answer));
+            let greeted = Session::greet(Stream::Unix(ours), "switch", &[Version::V1_3]).await;
+            let mut session = greeted.map_err(|failure| format!("{failure:?}")).unwrap();
+            session.silence_max = silence_max;
+            let failures = vec![
+                session.ask(&Message::FeaturesRequest).await.unwrap_err(),
+                session.each_part(MultipartRequestBody::PortDesc, |_, _| Ok(())).await.unwrap_err(),
+                session.change(vec![]).await.unwrap_err(),
+            ];
+            session.end().await;
+            switch.abort();
+            failures
+        })
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_a_failure() {
+        // A message of type 200, which there is not.
+        let failures = failures(&[4, 200, 0, 8, 0, 0, 0, 0], Duration::from_secs(60));
+        let why = "the switch gave an answer that cannot be read: OFPBRC_BAD_TYPE";
+        assert_eq!(failures, vec![Failure::refused(why); 3]);
+    }
+
+    #[test]
+    fn silence_is_a_failure_whatever_else_comes() {
+        let silent = failures(&[], Duration::from_millis(10));
+        let told = Failure::Unreached("switch: no answer within 0 seconds".into());
+        assert_eq!(silent, vec![told; 3]);
+    }
 }

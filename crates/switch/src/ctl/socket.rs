@@ -15,7 +15,7 @@ use crate::config::default_control;
 use crate::control::{Command, Line, Request};
 
 /// How long a switch may be silent before it is given up.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Asks the control socket something of Weir's own, and prints the answer.
 pub(super) async fn ask(asking: &mut Asking<'_>, command: Command) -> Result<(), Failure> {
