@@ -151,6 +151,23 @@ fn ctl_reads_standard_input_and_a_monitor_ends_well_by_ctrl_c() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("standard input:2: column 9"), "{told}");
     assert_eq!(output.status.code(), Some(1));
+    let groups: [(&[u8], &str, usize); 2] = [
+        (b"group_id=1,type=all\ngroup_id=2,type=round\n", "standard input:2: column 17", 0),
+        (
+            b"group_id=1,type=all,bucket=group:9\n\ngroup_id=2,type=all\n",
+            "standard input:1: the switch refuses it",
+            1,
+        ),
+    ];
+    for (text, why, count) in groups {
+        let mut child = piped(&["mod-group", "--may-create", "-"]);
+        child.stdin.take().unwrap().write_all(text).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(why) && output.status.code() == Some(1), "{told}");
+        let out = ctl(dir.path(), &["--json", "dump-groups"]).stdout;
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), count, "{why}");
+    }
 
     let mut monitor = piped(&["monitor"]);
     let out = monitor.stdout.take().unwrap();

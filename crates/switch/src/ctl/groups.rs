@@ -120,18 +120,31 @@ impl Run for ModGroup {
         if !self.may_create {
             return send(asking, &lines, GroupModCommand::Modify).await;
         }
-        // OpenFlow 1.3 has no command that does both, so each is tried.
-        for line in &lines {
-            let line = std::slice::from_ref(line);
-            match send(asking, line, GroupModCommand::Modify).await {
-                Err(Failure::Refused(why)) if why.contains("UNKNOWN_GROUP") => {
-                    send(asking, line, GroupModCommand::Add).await?;
-                }
-                other => other?,
-            }
-        }
-        Ok(())
+        add_or_modify(asking, &lines).await
     }
+}
+
+/// Reads all lines, then has the switch carry them out, each by the command that fits. OpenFlow
+/// 1.3 has no command that does both, so each is tried.
+async fn add_or_modify(asking: &mut Asking<'_>, lines: &[Line]) -> Result<(), Failure> {
+    let groups = read(asking, lines, GroupModCommand::Modify).await?;
+    let mut refused = Vec::new();
+    for (line, group) in lines.iter().zip(groups) {
+        let add = GroupMod { command: GroupModCommand::Add, ..group.clone() };
+        let outcome = match asking.change(Message::GroupMod(group)).await {
+            Err(Failure::Refused(why)) if why.contains("UNKNOWN_GROUP") => {
+                asking.change(Message::GroupMod(add)).await
+            }
+            other => other,
+        };
+        match outcome {
+            Err(Failure::Refused(why)) if lines.len() > 1 => {
+                refused.push(format!("{}: {why}", line.place));
+            }
+            other => other?,
+        }
+    }
+    if refused.is_empty() { Ok(()) } else { Err(Failure::Refused(refused.join("\n"))) }
 }
 
 /// Delete groups, all or one; flow entries that use them go along
@@ -155,13 +168,23 @@ async fn send(
     lines: &[Line],
     command: GroupModCommand,
 ) -> Result<(), Failure> {
+    let groups = read(asking, lines, command).await?;
+    carry_out(asking, lines, groups.into_iter().map(Message::GroupMod).collect()).await
+}
+
+/// The groups of these lines, in the words of the switch's version. Nothing is sent of them.
+async fn read(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    command: GroupModCommand,
+) -> Result<Vec<GroupMod>, Failure> {
     let read = lines.iter().map(|line| line.read(|text| parse_group_mod(text, command)));
     let mut groups = read.collect::<Result<Vec<_>, _>>()?;
     let version = asking.session().await?.version;
     for (line, group) in lines.iter().zip(&mut groups) {
         say_in(version, line, group)?;
     }
-    carry_out(asking, lines, groups.into_iter().map(Message::GroupMod).collect()).await
+    Ok(groups)
 }
 
 /// A group has no match, so that words which depend on it cannot be said.
