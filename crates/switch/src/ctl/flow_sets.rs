@@ -22,7 +22,7 @@ use super::{flow_file, switch};
 /// What identifies a flow entry: table, match as text (which orders them), priority.
 type Key = (u8, String, u16);
 
-/// A flow entry as far as entries are compared.
+/// A flow entry of a set.
 #[derive(Clone, Debug)]
 struct Entry {
     flow: FlowMod,
@@ -49,7 +49,8 @@ impl Entry {
         (self.flow.table_id.0, format_match(&self.flow.matching), self.flow.priority)
     }
 
-    /// Whether the switch would do the same by both.
+    /// Whether the switch does the same to packets by both, for as long, under the same cookie.
+    /// Flags are not compared, as by `ovs-ofctl`: an entry that differs by them alone is equal.
     fn is_like(&self, other: &Self) -> bool {
         let of = |entry: &Self| {
             let flow = &entry.flow;

@@ -91,6 +91,10 @@ fn sets_of_flows_are_compared_and_replaced() {
     );
     switch.ctl_ends(0, &["replace-flows", &wanted]);
     assert_eq!(switch.ctl_ends(0, &["diff-flows", &wanted]).0, "");
+    // Flags are not compared, as by ovs-ofctl.
+    let flagged = file(folder.path(), "flagged", "send_flow_rem,actions=drop\n");
+    let plain = file(folder.path(), "plain", "actions=drop\n");
+    assert_eq!(switch.ctl_ends(0, &["diff-flows", &flagged, &plain]).0, "");
 
     // Two files, two switches, and a switch that is not there.
     let empty = file(folder.path(), "empty", "");
