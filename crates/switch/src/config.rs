@@ -63,7 +63,7 @@ pub struct SwitchArgs {
 
     /// A controller to connect to, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
-    pub controller: Vec<Endpoint>,
+    pub controller: Option<Vec<Endpoint>>,
 
     /// Where controllers may connect to, `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]` or
     /// `punix:PATH`. Repeatable
@@ -83,8 +83,8 @@ pub struct SwitchArgs {
     pub ca_cert: Option<PathBuf>,
 
     /// TLS: a controller that is connected to must also have a certificate for its HOST
-    #[arg(long)]
-    pub check_peer_name: bool,
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub check_peer_name: Option<bool>,
 
     /// Auxiliary connections to each controller that is connected to and speaks OpenFlow13, 0 to 8;
     /// packet-ins are spread over them by flow [default: 0]
@@ -94,7 +94,7 @@ pub struct SwitchArgs {
     /// OpenFlow versions to speak [default: OpenFlow10,OpenFlow13]
     #[arg(long, value_name = "VERSION,..", value_delimiter = ',', value_parser = values::version)]
     #[serde(deserialize_with = "values::versions")]
-    pub protocols: Vec<Version>,
+    pub protocols: Option<Vec<Version>>,
 
     /// What happens without a controller: secure (flow entries stay and expire) or standalone (a
     /// learning switch, as soon as three times the inactivity probe have passed) [default: secure]
@@ -259,14 +259,14 @@ impl SwitchArgs {
             vlan: either(self.vlan, file.vlan),
             queue: either(self.queue, file.queue),
             rate: either(self.rate, file.rate),
-            controller: either(self.controller, file.controller),
+            controller: self.controller.or(file.controller),
             listen: either(self.listen, file.listen),
             private_key: self.private_key.or(file.private_key),
             certificate: self.certificate.or(file.certificate),
             ca_cert: self.ca_cert.or(file.ca_cert),
-            check_peer_name: self.check_peer_name || file.check_peer_name,
+            check_peer_name: self.check_peer_name.or(file.check_peer_name),
             auxiliary: self.auxiliary.or(file.auxiliary),
-            protocols: either(self.protocols, file.protocols),
+            protocols: self.protocols.or(file.protocols),
             fail_mode: self.fail_mode.or(file.fail_mode),
             control: self.control.or(file.control),
             tables: self.tables.or(file.tables),
@@ -292,6 +292,7 @@ impl SwitchArgs {
     }
 }
 
+/// For lists that one table alone may have: what is empty is not given.
 fn either<T>(flags: Vec<T>, file: Vec<T>) -> Vec<T> {
     if flags.is_empty() { file } else { flags }
 }

@@ -128,6 +128,8 @@ fn claims(bridge: &SwitchArgs) -> Vec<(String, &'static str, Option<usize>)> {
 
 #[cfg(test)]
 mod tests {
+    use openflow::Version;
+
     use crate::config::parse_config;
 
     #[test]
@@ -153,6 +155,24 @@ mod tests {
             .collect();
         assert_eq!(told, [("br0", 9, 1, 1), ("right", 3, 2, 0)]);
         assert_eq!((config.workers, config.bridges[1].fail_mode.name()), (2, "standalone"));
+    }
+
+    #[test]
+    fn what_a_table_says_is_empty_or_false_wins_too() {
+        let text = r#"
+            controller = ["tcp:192.0.2.1"]
+            protocols = ["OpenFlow13"]
+            check-peer-name = true
+            [[bridge]]
+            [[bridge]]
+            controller = []
+            protocols = []
+            check-peer-name = false
+        "#;
+        let config = parse_config(text).unwrap().resolve().unwrap();
+        let told = config.bridges.iter();
+        let told = told.map(|b| (b.controllers.len(), b.versions.len(), b.check_peer_name));
+        assert_eq!(told.collect::<Vec<_>>(), [(1, 1, true), (0, Version::ALL.len(), false)]);
     }
 
     #[test]

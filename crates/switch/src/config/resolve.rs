@@ -159,7 +159,7 @@ impl SwitchArgs {
             let told = format!("names {cores} CPUs for {workers} workers; name one for each");
             return Err(Problem::new("worker-cores", told));
         }
-        let by_controller = !self.controller.is_empty() || !self.listen.is_empty();
+        let by_controller = !self.controllers().is_empty() || !self.listen.is_empty();
         if by_controller && matches!(self.forward, Some(Forward::Wire(_))) {
             let told = "is without flow tables, so that no controller can be had: leave out \
                         controller and listen";
@@ -169,7 +169,7 @@ impl SwitchArgs {
     }
 
     fn check_endpoints(&self) -> Result<(), Problem> {
-        let passive = self.controller.iter().position(|endpoint| endpoint.0.is_passive());
+        let passive = self.controllers().iter().position(|endpoint| endpoint.0.is_passive());
         if let Some(index) = passive {
             let message = "a controller is connected to: tcp:HOST[:PORT], ssl:HOST[:PORT] or \
                            unix:PATH; where controllers may come to is for listen"
@@ -191,7 +191,7 @@ impl SwitchArgs {
         let missing: Vec<&str> =
             files.iter().filter(|(_, path)| path.is_none()).map(|(key, _)| *key).collect();
         let wants = |endpoints: &[super::Endpoint]| endpoints.iter().position(|e| e.0.is_tls());
-        for (key, endpoints) in [("controller", &self.controller), ("listen", &self.listen)] {
+        for (key, endpoints) in [("controller", self.controllers()), ("listen", &self.listen)] {
             let Some(index) = wants(endpoints).filter(|_| !missing.is_empty()) else { continue };
             let message = format!("TLS needs {} too; weir pki makes them", missing.join(" and "));
             return Err(Problem::at(key, index, message));
@@ -287,7 +287,12 @@ impl SwitchArgs {
     }
 
     fn versions(&self) -> Vec<Version> {
-        if self.protocols.is_empty() { Version::ALL.to_vec() } else { self.protocols.clone() }
+        let given = self.protocols.clone().filter(|versions| !versions.is_empty());
+        given.unwrap_or_else(|| Version::ALL.to_vec())
+    }
+
+    fn controllers(&self) -> &[super::Endpoint] {
+        self.controller.as_deref().unwrap_or_default()
     }
 
     /// Fills in the defaults and numbers the ports.
@@ -321,10 +326,10 @@ impl SwitchArgs {
             ports: self.numbered_ports(),
             queues: self.port_queues(),
             vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
-            controllers: self.controller.iter().map(|endpoint| endpoint.0.clone()).collect(),
+            controllers: self.controllers().iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
             tls: self.tls_files(),
-            check_peer_name: self.check_peer_name,
+            check_peer_name: self.check_peer_name.unwrap_or(false),
             auxiliary: self.auxiliary.unwrap_or(0),
             versions: self.versions(),
             fail_mode: self.fail_mode.unwrap_or_default(),

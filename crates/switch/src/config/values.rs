@@ -124,9 +124,10 @@ pub(super) fn version(text: &str) -> Result<Version, String> {
 
 pub(super) fn versions<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Vec<Version>, D::Error> {
+) -> Result<Option<Vec<Version>>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    names.iter().map(|name| version(name).map_err(D::Error::custom)).collect()
+    let read = names.iter().map(|name| version(name).map_err(D::Error::custom));
+    read.collect::<Result<_, _>>().map(Some)
 }
 
 /// A controller to connect to, or a place where controllers may connect.
