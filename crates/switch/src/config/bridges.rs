@@ -11,6 +11,13 @@ use channel::Endpoint;
 use super::SwitchArgs;
 use super::resolve::Problem;
 
+/// To whom a key belongs that may not stand both outside of the tables and in them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    OneBridge,
+    Process,
+}
+
 impl SwitchArgs {
     /// What holds for each bridge: this one itself where there are no tables.
     pub(super) fn bridges(&self) -> Vec<Self> {
@@ -29,28 +36,51 @@ impl SwitchArgs {
 
     /// A key that is given here and makes sense for one bridge only.
     pub(super) fn key_of_one_bridge(&self) -> Option<&'static str> {
-        let given = [
-            ("dpid", self.dpid.is_some()),
-            ("name", self.name.is_some()),
-            ("port", !self.port.is_empty()),
-            ("local", self.local.is_some()),
-            ("vlan", !self.vlan.is_empty()),
-            ("queue", !self.queue.is_empty()),
-            ("rate", !self.rate.is_empty()),
-            ("listen", !self.listen.is_empty()),
-        ];
-        given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+        self.given(Owner::OneBridge)
     }
 
     /// A key that is given here and is the whole process's.
     pub(super) fn key_of_the_process(&self) -> Option<&'static str> {
-        let given = [
-            ("control", self.control.is_some()),
-            ("workers", self.workers.is_some()),
-            ("worker-cores", !self.worker_cores.is_empty()),
-            ("poll", self.poll.is_some()),
-        ];
-        given.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+        self.given(Owner::Process)
+    }
+
+    /// A key of this owner that is given here.
+    fn given(&self, of: Owner) -> Option<&'static str> {
+        let mut given = self.owned().into_iter();
+        given.find_map(|(key, owner, is_given)| (owner == of && is_given).then_some(key))
+    }
+
+    /// The keys that are not any bridge's, and whether they are given here. Every field is named,
+    /// so that a new one is not forgotten here.
+    fn owned(&self) -> [(&'static str, Owner, bool); 12] {
+        use Owner::{OneBridge, Process};
+        // One bridge's; the whole process's; what may stand outside of the tables and in them;
+        // what is no key.
+        #[rustfmt::skip]
+        let Self {
+            dpid, name, port, local, vlan, queue, rate, listen,
+            control, workers, worker_cores, poll,
+            controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
+            auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
+            inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _,
+            packet_in_burst: _, forward: _, caches: _, mfr_desc: _, hw_desc: _, sw_desc: _,
+            serial_num: _, dp_desc: _,
+            bridge: _, config: _, check_config: _,
+        } = self;
+        [
+            ("dpid", OneBridge, dpid.is_some()),
+            ("name", OneBridge, name.is_some()),
+            ("port", OneBridge, !port.is_empty()),
+            ("local", OneBridge, local.is_some()),
+            ("vlan", OneBridge, !vlan.is_empty()),
+            ("queue", OneBridge, !queue.is_empty()),
+            ("rate", OneBridge, !rate.is_empty()),
+            ("listen", OneBridge, !listen.is_empty()),
+            ("control", Process, control.is_some()),
+            ("workers", Process, workers.is_some()),
+            ("worker-cores", Process, !worker_cores.is_empty()),
+            ("poll", Process, poll.is_some()),
+        ]
     }
 
     /// Checks every bridge, and the bridges against each other.
