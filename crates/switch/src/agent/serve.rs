@@ -440,8 +440,9 @@ impl Service {
     }
 }
 
-/// Carries out a command of many entries, and posts that it is done.
-async fn post_sweep(agent: Rc<Agent>, request: Request, mut sweep: Box<Sweep>) {
+/// Carries out a command of many entries in pieces, between which others have their turn. When it
+/// is dropped, the entries stay that it has not come to.
+pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<(), Error> {
     let done = loop {
         if let Some(done) = agent.bridge.sweep(&mut sweep) {
             break done;
@@ -453,6 +454,12 @@ async fn post_sweep(agent: Rc<Agent>, request: Request, mut sweep: Box<Sweep>) {
         }
     };
     agent.flush();
+    done
+}
+
+/// Carries out a command of many entries, and posts that it is done.
+async fn post_sweep(agent: Rc<Agent>, request: Request, sweep: Box<Sweep>) {
+    let done = sweep_all(&agent, sweep).await;
     let Some(peer) = agent.peer(request.from) else { return };
     peer.post(match done {
         Ok(()) => Letter::Done(request),

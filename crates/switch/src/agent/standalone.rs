@@ -4,7 +4,8 @@
 //! inactivity probe, the flow tables are the switch's own: it deletes what is in them and adds one
 //! entry that sends everything to `NORMAL`. When a controller is back, that entry goes. Controllers
 //! that come by themselves do not end it, so that a look by `ovs-ofctl` does not. It must never
-//! touch the tables while a controller is connected.
+//! touch the tables while a controller is connected: one that comes while they are being emptied
+//! finds what is left of them. Nor may it keep the agent from the other bridges.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Cookie, Instruction, Message, PortNo, TableId, Version, Xid};
 
 use super::Agent;
+use super::serve::sweep_all;
 use crate::bridge::Answer;
 use crate::worker::{ConnectionId, Quote, Request, Turn};
 
@@ -40,10 +42,13 @@ pub(crate) async fn stand_alone(agent: Rc<Agent>) {
             continue;
         }
         tracing::warn!(bridge = agent.told(), "no controller: forwarding as a learning switch");
-        send(&agent, [delete_all(), normal(FlowModCommand::Add)]);
-        contact(&agent).await;
+        tokio::select! {
+            biased;
+            () = contact(&agent) => {}
+            () = take_over(&agent) => contact(&agent).await,
+        }
         tracing::info!(bridge = agent.told(), "a controller is back: no longer a learning switch");
-        send(&agent, [normal(FlowModCommand::DeleteStrict)]);
+        send(&agent, normal(FlowModCommand::DeleteStrict)).await;
     }
 }
 
@@ -53,30 +58,29 @@ async fn contact(agent: &Agent) {
     }
 }
 
-fn send<const N: usize>(agent: &Agent, flow_mods: [FlowMod; N]) {
-    for flow_mod in flow_mods {
-        let request = || Request {
-            from: NOBODY,
-            version: Version::V1_3,
-            xid: Xid(0),
-            turn: Turn::Before(0),
-            quote: Quote::new(&[]),
-        };
-        let applied = agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request);
-        let done = match applied {
-            Ok(Answer::Sweep(mut sweep)) => loop {
-                if let Some(done) = agent.bridge.sweep(&mut sweep) {
-                    break done;
-                }
-            },
-            Ok(Answer::Reply(_) | Answer::Nothing | Answer::News(_) | Answer::Later) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = done {
-            tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
-        }
-    }
+/// Makes the tables the switch's own.
+async fn take_over(agent: &Agent) {
+    send(agent, delete_all()).await;
+    send(agent, normal(FlowModCommand::Add)).await;
+}
+
+async fn send(agent: &Agent, flow_mod: FlowMod) {
+    let request = || Request {
+        from: NOBODY,
+        version: Version::V1_3,
+        xid: Xid(0),
+        turn: Turn::Before(0),
+        quote: Quote::new(&[]),
+    };
+    let done = match agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request) {
+        Ok(Answer::Sweep(sweep)) => sweep_all(agent, sweep).await,
+        Ok(Answer::Reply(_) | Answer::Nothing | Answer::News(_) | Answer::Later) => Ok(()),
+        Err(error) => Err(error),
+    };
     agent.flush();
+    if let Err(error) = done {
+        tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
+    }
 }
 
 fn delete_all() -> FlowMod {

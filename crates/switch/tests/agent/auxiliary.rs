@@ -4,7 +4,7 @@
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use openflow::message::{ControllerRole, MultipartRequestBody, Role};
-use openflow::{Action, Error, Match, Message, PortNo, Version};
+use openflow::{Action, Error, Field, Match, Message, PortNo, Version};
 
 use crate::harness::{Controller, Host, Switch, add_flow, frame, packet_out, until};
 
@@ -162,6 +162,12 @@ fn a_standalone_switch_forwards_until_its_controller_comes_and_again_when_it_has
     while b.receive() != frame(7) {}
     a.send(&frame(2));
     assert_eq!(a.receive(), frame(2), "the controller's entry holds");
+    // So many that they are deleted in pieces.
+    for number in 0..5_000 {
+        let matching = Match::any().with(Field::EthDst, (0xfe_0000_0000_u64 + number).into());
+        controller.send(&add_flow(3, matching, Vec::new()));
+    }
+    controller.barrier();
     drop(controller);
     drop(waiting);
     until("it forwards by itself again", || forwards(&mut a, &mut b, 3).then_some(()));
