@@ -128,6 +128,8 @@ pub(crate) struct Ports {
     holding: Vec<usize>,
     /// Ports that need more than to be asked for frames.
     troubled: Vec<usize>,
+    /// Something has come to be the matter with one of them, for which nobody has cared yet.
+    is_alarmed: bool,
     /// Frames for the ports of other workers, by worker.
     handed: Vec<Vec<Handed>>,
     arrived: Vec<Handed>,
@@ -148,6 +150,7 @@ impl Ports {
             waiting: Vec::new(),
             holding: Vec::new(),
             troubled: Vec::new(),
+            is_alarmed: false,
             handed: ways.iter().map(|_| Vec::new()).collect(),
             arrived: Vec::new(),
             time: Nanos(0),
@@ -179,23 +182,40 @@ impl Ports {
         port.is_some_and(|port| port.fd().is_none())
     }
 
-    /// The ports that need more than to be asked for frames; taken until they are given back.
-    pub(super) fn take_troubled(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.troubled)
+    /// The ports that need more than to be asked for frames.
+    pub(super) fn troubled(&self) -> &[usize] {
+        &self.troubled
     }
 
-    /// Whether a port needs more than to be asked for frames.
-    pub(super) fn is_troubled(&self) -> bool {
-        !self.troubled.is_empty()
+    /// Whether something new is the matter with a port since [`Ports::settle`].
+    #[inline]
+    pub(super) fn is_alarmed(&self) -> bool {
+        self.is_alarmed
     }
 
     /// Notes a port that needs more than to be asked for frames.
     pub(super) fn note_trouble(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.is_in_trouble() && !slot.is_troubled {
+        if !slot.is_in_trouble() {
+            return;
+        }
+        self.is_alarmed |= slot.changed || !slot.is_troubled;
+        if !slot.is_troubled {
             slot.is_troubled = true;
             self.troubled.push(index);
         }
+    }
+
+    /// All ports in trouble have been cared for: forgets those that are well; whether any is not.
+    pub(super) fn settle(&mut self) -> bool {
+        let slots = &mut self.slots;
+        self.troubled.retain(|index| {
+            let Some(slot) = slots.get_mut(*index) else { return false };
+            slot.is_troubled = slot.is_in_trouble();
+            slot.is_troubled
+        });
+        self.is_alarmed = false;
+        !self.troubled.is_empty()
     }
 
     /// Whether queues of ports hold frames.

@@ -242,15 +242,18 @@ impl Worker {
     }
 
     /// Puts a branch that was served on the lists that it belongs to now.
-    fn note(&mut self, place: usize) {
+    pub(super) fn note(&mut self, place: usize) {
         let Some(branch) = self.branches.get_mut(place) else { return };
         if branch.ports.is_holding() && !branch.is_held {
             branch.is_held = true;
             self.held.push(place);
         }
-        if branch.ports.is_troubled() && !branch.is_troubled {
-            branch.is_troubled = true;
-            self.troubled.push(place);
+        if branch.ports.is_alarmed() {
+            self.upkeep.is_alarmed = true;
+            if !branch.is_troubled {
+                branch.is_troubled = true;
+                self.troubled.push(place);
+            }
         }
     }
 

@@ -124,11 +124,14 @@ impl Slot {
         if self.port.is_none() { Some(self.reopen_at) } else { self.quiet_until }
     }
 
-    /// A lost device of this name is there: tries to open it at once.
-    pub(super) fn is_back(&mut self, name: &str, now: Instant) {
-        if self.port.is_none() && self.spec.name() == name {
+    /// A device of this name is there: whether it is the one that is lost, which may then be
+    /// opened at once.
+    pub(super) fn is_back(&mut self, name: &str, now: Instant) -> bool {
+        let is_it = self.port.is_none() && self.spec.name() == name;
+        if is_it {
             self.reopen_at = now;
         }
+        is_it
     }
 
     /// Has the worker woken by the port's descriptor, under this name, unless there is none or the

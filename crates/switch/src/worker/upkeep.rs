@@ -31,6 +31,8 @@ pub(super) struct Upkeep {
     ask_at: Instant,
     /// When a port in trouble is due.
     care_at: Option<Instant>,
+    /// Ports in trouble are due at once: something new is the matter with one of them.
+    pub(super) is_alarmed: bool,
 }
 
 impl Upkeep {
@@ -44,6 +46,7 @@ impl Upkeep {
             asked: Vec::new(),
             ask_at: now + ASK_EVERY,
             care_at: None,
+            is_alarmed: false,
         };
         for (place, branch) in branches.iter().enumerate() {
             for (index, slot) in branch.ports.slots().iter().enumerate() {
@@ -91,7 +94,8 @@ impl Worker {
             }
             self.upkeep.asked = asked;
         }
-        if !self.troubled.is_empty() {
+        let is_due = self.upkeep.care_at.is_some_and(|due| now >= due);
+        if std::mem::take(&mut self.upkeep.is_alarmed) || is_due {
             self.care_for_all(now);
         }
         worked
@@ -120,7 +124,9 @@ impl Worker {
     fn is_back(&mut self, name: &str, now: Instant) {
         for place in &self.troubled {
             let Some(branch) = self.branches.get_mut(*place) else { continue };
-            branch.ports.slots_mut().iter_mut().for_each(|slot| slot.is_back(name, now));
+            for slot in branch.ports.slots_mut() {
+                self.upkeep.is_alarmed |= slot.is_back(name, now);
+            }
         }
     }
 
@@ -131,33 +137,38 @@ impl Worker {
             slot.look(now);
         }
         branch.ports.note_trouble(index);
-        if branch.ports.is_troubled() && !branch.is_troubled {
-            branch.is_troubled = true;
-            self.troubled.push(place);
-        }
+        self.note(place);
     }
 
     /// Cares for the ports in trouble, where it is time to.
     fn care_for_all(&mut self, now: Instant) {
         self.upkeep.care_at = None;
-        for place in std::mem::take(&mut self.troubled) {
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            for index in branch.ports.take_troubled() {
-                self.care_for((place, index), now);
-            }
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            branch.hand_up();
-            branch.is_troubled = branch.ports.is_troubled();
-            if branch.is_troubled {
-                self.troubled.push(place);
-            }
+        let mut troubled = std::mem::take(&mut self.troubled);
+        troubled.retain(|place| self.care_for_branch(*place, now));
+        // Care makes no trouble, so that nothing has been noted meanwhile.
+        self.troubled = troubled;
+    }
+
+    /// Cares for the ports of a branch; whether any is still in trouble.
+    fn care_for_branch(&mut self, place: usize, now: Instant) -> bool {
+        let mut at = 0;
+        while let Some(index) = self.troubled_at(place, at) {
+            self.care_for((place, index), now);
+            at += 1;
         }
+        let Some(branch) = self.branches.get_mut(place) else { return false };
+        branch.hand_up();
+        branch.is_troubled = branch.ports.settle();
+        branch.is_troubled
+    }
+
+    fn troubled_at(&self, place: usize, at: usize) -> Option<usize> {
+        self.branches.get(place)?.ports.troubled().get(at).copied()
     }
 
     fn care_for(&mut self, (place, index): Place, now: Instant) {
         let Some(branch) = self.branches.get_mut(place) else { return };
         let Some(slot) = branch.ports.slots_mut().get_mut(index) else { return };
-        slot.is_troubled = false;
         let was_there = slot.port.is_some();
         let is_back = !was_there && slot.reopen(now);
         // Ends the silence when its time is over.
@@ -173,8 +184,7 @@ impl Worker {
         if changed {
             self.tell((place, index));
         }
-        let Some(branch) = self.branches.get_mut(place) else { return };
-        branch.ports.note_trouble(index);
+        let Some(branch) = self.branches.get(place) else { return };
         let due = branch.ports.slots().get(index).and_then(Slot::care_at);
         self.upkeep.care_at = self.upkeep.care_at.into_iter().chain(due).min();
         if due.is_none() && !is_quiet {
