@@ -117,14 +117,24 @@ impl Control {
     /// Does a piece of a command, looking at so many entries or changing half as many at most; what
     /// it did altogether when it is done.
     ///
+    /// A modify is checked anew for each piece, as a command of others may have taken away a group
+    /// or a meter that it names; what it has changed until then stays.
+    ///
     /// # Errors
-    /// Those of an add, which a modify of 1.0 becomes when it means nothing.
+    /// Those of [`Self::flow_mod`] that a modify has come to have, and those of an add, which a
+    /// modify of 1.0 becomes when it means nothing.
     pub fn sweep(
         &mut self,
         sweep: &mut Sweep,
         entries_max: usize,
         now: Nanos,
     ) -> Option<Result<Done, Error>> {
+        if sweep.flow_mod.command == FlowModCommand::Modify
+            && let Err(error) = self.check_flow_mod(&sweep.flow_mod, sweep.version)
+        {
+            self.counters.add(Counter::FlowModErrors, 1);
+            return Some(Err(error));
+        }
         let entries_max = entries_max.max(2);
         if sweep.looked_at < sweep.end {
             self.look_through(sweep, entries_max);
@@ -201,10 +211,12 @@ impl Control {
 mod tests {
     use super::{Begun, Control, Sweep};
     use crate::config::Config;
+    use crate::counter::Counter;
     use crate::fast::control::Tell;
     use crate::time::Nanos;
     use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
-    use openflow::{Action, Cookie, Field, Instruction, Match, PortNo, TableId, Version};
+    use openflow::group::{GroupMod, GroupModCommand, GroupType};
+    use openflow::{Action, Cookie, Field, GroupId, Instruction, Match, PortNo, TableId, Version};
 
     /// 5,000 entries in four tables and of two masks, with priorities in disorder.
     fn control() -> Control {
@@ -289,6 +301,31 @@ mod tests {
         while control.sweep(&mut sweep, 200, Nanos(7)).is_none() {}
         let left = control.flow_stats(&FlowStatsRequest::all(), Nanos(8)).unwrap();
         assert!(gone <= 1 && left.len() <= 1, "{gone} {left:?}");
+    }
+
+    #[test]
+    fn a_modify_ends_when_the_group_that_it_names_goes() {
+        let mut control = control();
+        let to_group = |command| GroupMod {
+            command,
+            group_type: GroupType::All,
+            group_id: GroupId(9),
+            buckets: Vec::new(),
+        };
+        control.group_mod(&to_group(GroupModCommand::Add), Nanos(1)).unwrap();
+        let group = Instruction::ApplyActions(vec![Action::Group(GroupId(9))]);
+        let modify = FlowMod { instructions: vec![group], ..command(FlowModCommand::Modify, None) };
+        let mut sweep = begin(&mut control, &modify);
+        while sweep.done.modified == 0 {
+            assert!(control.sweep(&mut sweep, 200, Nanos(5)).is_none());
+        }
+        let gone = control.group_mod(&to_group(GroupModCommand::Delete), Nanos(6)).unwrap();
+        assert_eq!(gone.removed, sweep.done.modified);
+        let ended = control.sweep(&mut sweep, 200, Nanos(7));
+        let at_once = control.flow_mod(&modify, Version::V1_3, Nanos(7));
+        assert_eq!(ended, Some(at_once));
+        assert!(matches!(ended, Some(Err(_))), "{ended:?}");
+        assert_eq!(control.counters().get(Counter::FlowModErrors), 2);
     }
 
     #[test]
