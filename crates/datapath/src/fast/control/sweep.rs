@@ -140,19 +140,28 @@ impl Control {
             self.look_through(sweep, entries_max);
             return None;
         }
-        for _ in 0..entries_max / 2 {
-            let Some(number) = self.next_meant(sweep, now) else {
+        let mut left = entries_max;
+        while left > 0 {
+            let Some(place) = sweep.next_place() else {
                 return Some(self.end_sweep(sweep, now));
             };
-            if sweep.flow_mod.command == FlowModCommand::Delete {
-                self.remove(number, FlowRemovedReason::Delete, now);
-                sweep.done.removed += 1;
-            } else {
-                self.modify_one(number, &sweep.flow_mod, sweep.version);
-                sweep.done.modified += 1;
+            left -= 1;
+            if self.is_still_meant(sweep, place, now) {
+                self.change(sweep, place, now);
+                left = left.saturating_sub(1);
             }
         }
         None
+    }
+
+    fn change(&mut self, sweep: &mut Sweep, (.., number): Place, now: Nanos) {
+        if sweep.flow_mod.command == FlowModCommand::Delete {
+            self.remove(number, FlowRemovedReason::Delete, now);
+            sweep.done.removed += 1;
+        } else {
+            self.modify_one(number, &sweep.flow_mod, sweep.version);
+            sweep.done.modified += 1;
+        }
     }
 
     fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<Done, Error> {
@@ -188,28 +197,29 @@ impl Control {
         is_meant.then_some((table.0, !entry.priority, entry.seq, number))
     }
 
-    /// The next entry to change: one that is still what it was when it was looked at.
-    fn next_meant(&self, sweep: &mut Sweep, now: Nanos) -> Option<u32> {
-        loop {
-            let Reverse((place, run)) = sweep.first.pop()?;
-            if let Some(next) = sweep.runs.get_mut(run).and_then(Iterator::next) {
-                sweep.first.push(Reverse((next, run)));
-            }
-            let (.., number) = place;
-            let is_over = || {
-                sweep.flow_mod.command == FlowModCommand::Modify
-                    && self.expired(number, now).is_some()
-            };
-            if self.meant(sweep, number) == Some(place) && !is_over() {
-                return Some(number);
-            }
+    /// Whether an entry is still what it was when it was looked at.
+    fn is_still_meant(&self, sweep: &Sweep, place: Place, now: Nanos) -> bool {
+        let (.., number) = place;
+        let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
+        self.meant(sweep, number) == Some(place)
+            && !(is_modify && self.expired(number, now).is_some())
+    }
+}
+
+impl Sweep {
+    /// The next place in order, whose entry may have gone or changed since.
+    fn next_place(&mut self) -> Option<Place> {
+        let Reverse((place, run)) = self.first.pop()?;
+        if let Some(next) = self.runs.get_mut(run).and_then(Iterator::next) {
+            self.first.push(Reverse((next, run)));
         }
+        Some(place)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Begun, Control, Sweep};
+    use super::{Begun, Control, Done, Sweep};
     use crate::config::Config;
     use crate::counter::Counter;
     use crate::fast::control::Tell;
@@ -301,6 +311,21 @@ mod tests {
         while control.sweep(&mut sweep, 200, Nanos(7)).is_none() {}
         let left = control.flow_stats(&FlowStatsRequest::all(), Nanos(8)).unwrap();
         assert!(gone <= 1 && left.len() <= 1, "{gone} {left:?}");
+    }
+
+    #[test]
+    fn a_piece_is_bounded_also_where_all_that_was_meant_has_gone() {
+        let mut control = control();
+        let delete = command(FlowModCommand::Delete, None);
+        let mut sweep = begin(&mut control, &delete);
+        while sweep.looked_at < sweep.end {
+            assert!(control.sweep(&mut sweep, 200, Nanos(5)).is_none());
+        }
+        control.flow_mod(&delete, Version::V1_3, Nanos(6)).unwrap();
+        for _ in 0..5_000 / 200 {
+            assert!(control.sweep(&mut sweep, 200, Nanos(7)).is_none());
+        }
+        assert_eq!(control.sweep(&mut sweep, 200, Nanos(7)), Some(Ok(Done::default())));
     }
 
     #[test]
