@@ -34,6 +34,7 @@ pub use self::dump::Dump;
 pub use self::removals::Done;
 use self::removals::Removals;
 use self::store::Store;
+use self::sweep::Sweeps;
 pub use self::sweep::{Begun, Sweep};
 use super::forwarder::Forwarder;
 use super::op::{Change, Op, Ticket};
@@ -75,6 +76,7 @@ pub struct Control {
     ops: Vec<Op>,
     ticket: Ticket,
     removals: Removals,
+    sweeps: Sweeps,
     told: Tell,
     /// Entries so far; the age of the next one.
     seq: u64,
@@ -101,6 +103,7 @@ impl Control {
             ops: Vec::new(),
             ticket: Ticket::default(),
             removals: Removals::default(),
+            sweeps: Sweeps::default(),
             told,
             seq: 0,
             config,

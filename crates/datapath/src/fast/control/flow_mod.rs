@@ -182,6 +182,7 @@ impl Control {
         let instructions = &flow_mod.instructions;
         let id = self.store.insert(gone.table, &gone.pattern, head, instructions, last_used);
         self.shared.clear_entry(id, last_used);
+        self.sweeps.tell_moved(id.0);
         let new = self.insert_op(id, gone.pattern);
         self.tell(Change::Exchange { old: gone.id, new });
         self.retire(gone.id);

@@ -4,11 +4,13 @@
 //! of bounded work, so that whoever runs control can answer others between two of them: first the
 //! entries are looked through and those that are meant are kept, sorted, in runs; then they are
 //! changed in the order in which a command at once would change them. Commands of others may come
-//! in between: an entry that came later is not meant, and one that was changed is asked again.
+//! in between: an entry that came later is not meant, and one that was changed is asked again, also
+//! when a command that begins its counts anew has given it another number.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason};
 use openflow::{Error, TableId, Version};
@@ -35,6 +37,45 @@ pub enum Begun {
 /// Where an entry stands in the order of a command: table, falling priority, age; and its number.
 type Place = (u8, u16, u64, u32);
 
+/// Where an entry stands in that order; no other has the same, whatever its number.
+fn rank((table, priority, seq, _): Place) -> (u8, u16, u64) {
+    (table, priority, seq)
+}
+
+/// Numbers that entries which there were already have got since they were last asked for.
+#[derive(Debug, Default)]
+struct Moved(Mutex<Vec<u32>>);
+
+impl Moved {
+    fn with<R>(&self, work: impl FnOnce(&mut Vec<u32>) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The flow-mods that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Sweeps(Vec<Weak<Moved>>);
+
+impl Sweeps {
+    fn open(&mut self) -> Arc<Moved> {
+        let moved = Arc::default();
+        self.0.retain(|moved| moved.strong_count() > 0);
+        self.0.push(Arc::downgrade(&moved));
+        moved
+    }
+
+    /// Tells all of them that an entry has got another number.
+    pub(super) fn tell_moved(&mut self, number: u32) {
+        self.0.retain(|moved| {
+            let moved = moved.upgrade();
+            if let Some(moved) = &moved {
+                moved.with(|numbers| numbers.push(number));
+            }
+            moved.is_some()
+        });
+    }
+}
+
 /// A flow-mod that is under way.
 #[derive(Debug)]
 pub struct Sweep {
@@ -50,6 +91,10 @@ pub struct Sweep {
     /// The entries that are meant, in sorted runs, and the first of each run.
     runs: Vec<std::vec::IntoIter<Place>>,
     first: BinaryHeap<Reverse<(Place, usize)>>,
+    /// Entries that other commands have given other numbers, which may have been looked at before.
+    moved: Arc<Moved>,
+    /// The place that was changed last: nothing before it is left to do.
+    last: Option<Place>,
     done: Done,
 }
 
@@ -110,6 +155,8 @@ impl Control {
             end: self.store.slab.end() as u32,
             runs: Vec::new(),
             first: BinaryHeap::new(),
+            moved: self.sweeps.open(),
+            last: None,
             done: Done::default(),
         })
     }
@@ -140,13 +187,16 @@ impl Control {
             self.look_through(sweep, entries_max);
             return None;
         }
-        let mut left = entries_max;
+        let mut left = entries_max - self.look_at_moved(sweep, entries_max);
         while left > 0 {
             let Some(place) = sweep.next_place() else {
                 return Some(self.end_sweep(sweep, now));
             };
             left -= 1;
-            if self.is_still_meant(sweep, place, now) {
+            // An entry that was moved may stand in two runs.
+            let is_new = sweep.last.is_none_or(|last| rank(last) < rank(place));
+            if is_new && self.is_still_meant(sweep, place, now) {
+                sweep.last = Some(place);
                 self.change(sweep, place, now);
                 left = left.saturating_sub(1);
             }
@@ -159,7 +209,9 @@ impl Control {
             self.remove(number, FlowRemovedReason::Delete, now);
             sweep.done.removed += 1;
         } else {
+            let moved = sweep.moved.with(|numbers| numbers.len());
             self.modify_one(number, &sweep.flow_mod, sweep.version);
+            sweep.moved.with(|numbers| numbers.truncate(moved));
             sweep.done.modified += 1;
         }
     }
@@ -179,14 +231,21 @@ impl Control {
         let piece = u32::try_from(entries_max).unwrap_or(u32::MAX);
         let end = sweep.end.min(sweep.looked_at.saturating_add(piece));
         let places = (sweep.looked_at..end).filter_map(|number| self.meant(sweep, number));
-        let mut run: Vec<Place> = places.collect();
-        run.sort_unstable();
-        let mut run = run.into_iter();
-        if let Some(first) = run.next() {
-            sweep.first.push(Reverse((first, sweep.runs.len())));
-            sweep.runs.push(run);
-        }
+        let run = places.collect();
+        sweep.add_run(run);
         sweep.looked_at = end;
+    }
+
+    /// Looks at entries that others have moved meanwhile; at how many.
+    fn look_at_moved(&mut self, sweep: &mut Sweep, entries_max: usize) -> usize {
+        let numbers = sweep.moved.with(|numbers| {
+            let kept = numbers.len().saturating_sub(entries_max);
+            numbers.split_off(kept)
+        });
+        let places = numbers.iter().filter_map(|number| self.meant(sweep, *number));
+        let run = places.collect();
+        sweep.add_run(run);
+        numbers.len()
     }
 
     /// The place of an entry, if it is meant.
@@ -207,6 +266,15 @@ impl Control {
 }
 
 impl Sweep {
+    fn add_run(&mut self, mut run: Vec<Place>) {
+        run.sort_unstable();
+        let mut run = run.into_iter();
+        if let Some(first) = run.next() {
+            self.first.push(Reverse((first, self.runs.len())));
+            self.runs.push(run);
+        }
+    }
+
     /// The next place in order, whose entry may have gone or changed since.
     fn next_place(&mut self) -> Option<Place> {
         let Reverse((place, run)) = self.first.pop()?;
@@ -311,6 +379,53 @@ mod tests {
         while control.sweep(&mut sweep, 200, Nanos(7)).is_none() {}
         let left = control.flow_stats(&FlowStatsRequest::all(), Nanos(8)).unwrap();
         assert!(gone <= 1 && left.len() <= 1, "{gone} {left:?}");
+    }
+
+    /// Gives all entries of an odd cookie other numbers, as another controller may.
+    fn move_half(control: &mut Control, now: Nanos) {
+        let modify = FlowMod {
+            table_id: TableId(1),
+            flags: FlowModFlags::RESET_COUNTS,
+            ..command(FlowModCommand::Modify, Some(1))
+        };
+        let done = control.flow_mod(&modify, Version::V1_3, now).unwrap();
+        assert!(done.modified > 0, "{done:?}");
+    }
+
+    #[test]
+    fn an_entry_that_gets_another_number_meanwhile_is_still_meant() {
+        for pieces in [3, 20, 30] {
+            let mut control = control();
+            let delete = command(FlowModCommand::Delete, None);
+            let mut sweep = begin(&mut control, &delete);
+            for piece in 0..pieces {
+                assert!(control.sweep(&mut sweep, 200, Nanos(5)).is_none(), "{piece}");
+            }
+            move_half(&mut control, Nanos(6));
+            let done = loop {
+                if let Some(done) = control.sweep(&mut sweep, 200, Nanos(7)) {
+                    break done.unwrap();
+                }
+            };
+            let left = control.flow_stats(&FlowStatsRequest::all(), Nanos(8)).unwrap();
+            assert_eq!((done.removed, left.len()), (5_000, 0), "after {pieces}");
+        }
+    }
+
+    #[test]
+    fn modifies_that_move_what_the_other_means_come_to_an_end() {
+        let mut control = control();
+        let reset =
+            FlowMod { flags: FlowModFlags::RESET_COUNTS, ..command(FlowModCommand::Modify, None) };
+        let mut sweeps = [begin(&mut control, &reset), begin(&mut control, &reset)];
+        let (mut ended, mut pieces) = (Vec::new(), 0);
+        while ended.len() < sweeps.len() {
+            pieces += 1;
+            assert!(pieces < 1_000, "{ended:?}");
+            let sweep = &mut sweeps[pieces % 2];
+            ended.extend(control.sweep(sweep, 200, Nanos(5)).map(Result::unwrap));
+        }
+        assert!(ended.iter().all(|done| done.modified == 1_250), "{ended:?}");
     }
 
     #[test]
