@@ -9,7 +9,7 @@ use openflow::PortNo;
 use packet::{FlowKey, Layout, Meta, PacketBuf, Shape, WORDS, extract};
 
 use super::cache::{Evicted, tick};
-use super::met::Met;
+use super::met::{Met, bits};
 use super::missed::{Open, ends};
 use super::path::{PathId, Step, Steps};
 use super::program::{Guard, Program, ProgramId};
@@ -383,15 +383,6 @@ impl Forwarder {
         }
         Some(index)
     }
-}
-
-/// The numbers of the bits that are set, the lowest first.
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
-        set &= set - 1;
-        Some(lowest)
-    })
 }
 
 /// What the place of a decision about all packets of a port is called.
