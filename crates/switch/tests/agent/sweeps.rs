@@ -1,4 +1,6 @@
-//! Commands that mean many entries: cut into pieces, and whole for whoever looks.
+//! Commands that mean many entries: cut into pieces, and over before what their sender asks next.
+//!
+//! Other controllers are answered between two pieces, and may see such a command half done.
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
@@ -49,6 +51,7 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
             message => panic!("{message:?}"),
         }
     }
+    // An echo is answered at once, also while a command is under way: it may overtake the barrier.
     answers.sort_unstable();
     assert_eq!(answers, [barrier, echo]);
     let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
