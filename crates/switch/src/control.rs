@@ -1,7 +1,7 @@
 //! The control socket: how people and scripts ask a running switch.
 //!
 //! JSON lines over a Unix socket that only its owner may open, for what OpenFlow has no message
-//! for; and on request OpenFlow itself, from then on. `weir ctl` is in [`crate::ctl`].
+//! for; and on request OpenFlow itself, from then on. `weir ctl` is in the module `ctl`.
 
 mod answer;
 mod bridges;

@@ -47,7 +47,8 @@ pub(super) struct Place {
     #[arg(long, value_name = "NAME", global = true, conflicts_with = "switch")]
     pub(super) bridge: Option<String>,
 
-    /// Any OpenFlow switch that listens: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH
+    /// Any OpenFlow switch that listens: tcp:HOST:PORT, ssl:HOST:PORT (PORT is 6653 where left
+    /// out) or unix:PATH
     #[arg(long, value_name = "ENDPOINT", global = true)]
     pub(super) switch: Option<Endpoint>,
 

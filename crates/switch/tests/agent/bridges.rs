@@ -143,7 +143,7 @@ fn each_bridge_forwards_by_its_own_tables() {
             TLS.clone().all(|number| flows(&switch, number) == 2).then_some(())
         });
         let is_joined = |number: usize| {
-            TLS.contains(&number) || (LISTENING.contains(&number) && number % 2 == 0)
+            TLS.contains(&number) || (LISTENING.contains(&number) && number.is_multiple_of(2))
         };
         for (number, pair) in pairs.iter_mut().enumerate() {
             if is_joined(number) {
