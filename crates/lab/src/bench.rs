@@ -159,8 +159,7 @@ impl DatapathArgs {
     fn run(self) -> Result<ExitCode> {
         let settings = self.settings()?;
         settings.check()?;
-        let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
-        let workloads = found.collect::<Result<Vec<Workload>>>()?;
+        let workloads = Workload::find_all(&self.dir, &self.name)?;
         workloads
             .iter()
             .try_for_each(|workload| settings.ports.check(workload, settings.workers))?;

@@ -63,7 +63,7 @@ struct Making {
     workers: Vec<(Arc<Bell>, Vec<BranchParts>)>,
     /// The worker that the next bridge begins with.
     next_worker: usize,
-    /// Lines of each forwarder's cache at first.
+    /// Lines of each forwarder's cache at first and at most.
     lines: Option<(usize, usize)>,
     has_devices: bool,
     /// Keys and certificates that have been read.
@@ -127,7 +127,12 @@ impl Making {
             let Some(inbox) = inboxes.get(index) else { continue };
             branches.push(BranchParts {
                 bridge: log_name.clone(),
-                forwarding: forwarding(config, control.as_ref(), index, self.lines),
+                forwarding: forwarding(
+                    config,
+                    control.as_ref().map_err(|wire| *wire),
+                    index,
+                    self.lines,
+                ),
                 ports,
                 inbox: Arc::clone(inbox),
                 outbox: Arc::clone(&outbox),
@@ -135,7 +140,7 @@ impl Making {
             });
         }
         let bridge =
-            Bridge::new(identity, self.clock, control, inboxes, ports, Arc::clone(&counters));
+            Bridge::new(identity, self.clock, control.ok(), inboxes, ports, Arc::clone(&counters));
         let bridge = bridge.with_queues(queues);
         Ok(Agent::new(config.clone(), log_name, tls, counters, outbox, bridge))
     }
@@ -230,8 +235,8 @@ fn shape(wanted: &[PortQueues], slots: &mut [Slot]) -> Result<Vec<QueueFacts>, S
     Ok(facts)
 }
 
-/// The tables of a bridge with so many forwarders; none on a wire.
-fn control_of(config: &BridgeConfig, forwarders: usize) -> Option<Control> {
+/// The tables of a bridge with so many forwarders; the mode of one that has none.
+fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire> {
     match config.forward {
         Forward::Openflow => {
             let sizes = datapath::Config {
@@ -243,21 +248,20 @@ fn control_of(config: &BridgeConfig, forwarders: usize) -> Option<Control> {
             for (port, vlans) in &config.vlans {
                 control.port_vlans(*port, vlans.clone());
             }
-            Some(control)
+            Ok(control)
         }
-        Forward::Wire(_) => None,
+        Forward::Wire(wire) => Err(wire),
     }
 }
 
 fn forwarding(
     config: &BridgeConfig,
-    control: Option<&Control>,
+    control: Result<&Control, Wire>,
     index: usize,
     lines: Option<(usize, usize)>,
 ) -> Forwarding {
-    match (config.forward, control) {
-        (Forward::Wire(wire), _) => Forwarding::Wire(wire),
-        (Forward::Openflow, Some(control)) => {
+    match control {
+        Ok(control) => {
             // Nobody outside knows the seed, which keeps packets from being chosen to collide.
             let seed = RandomState::new().hash_one(index);
             let mut forwarder = control.forwarder(index, seed);
@@ -267,7 +271,7 @@ fn forwarding(
             forwarder.set_caches(config.caches.0);
             Forwarding::Tables(Box::new(forwarder))
         }
-        (Forward::Openflow, None) => Forwarding::Wire(Wire::Io),
+        Err(wire) => Forwarding::Wire(wire),
     }
 }
 

@@ -129,8 +129,7 @@ fn judge(windows: &[Span], zero_s: f64) -> Option<Start> {
 
 impl ColdStartArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
-        let workloads = found.collect::<Result<Vec<Workload>>>()?;
+        let workloads = Workload::find_all(&self.dir, &self.name)?;
         let steps = workloads.len() * usize::from(self.common.repeats);
         self.common.run(steps, |run| {
             for workload in &workloads {

@@ -136,8 +136,7 @@ impl Row for NewFlows {
 
 impl NewFlowsArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
-        let workloads = found.collect::<Result<Vec<Workload>>>()?;
+        let workloads = Workload::find_all(&self.dir, &self.name)?;
         self.common.run(workloads.len(), |run| {
             for workload in &workloads {
                 run.progress.begin(&workload.name);

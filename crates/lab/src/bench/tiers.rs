@@ -80,8 +80,7 @@ impl Row for Tier {
 
 impl TiersArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let found = self.name.iter().map(|name| Workload::find(&self.dir, name));
-        let workloads = found.collect::<Result<Vec<Workload>>>()?;
+        let workloads = Workload::find_all(&self.dir, &self.name)?;
         self.common.run(workloads.len(), |run| {
             for workload in &workloads {
                 run.progress.begin(&workload.name);

@@ -53,6 +53,14 @@ impl Workload {
         Ok(Self { name: name.to_owned(), trace, flows, frames: capture.len() })
     }
 
+    /// The workloads of these names.
+    ///
+    /// # Errors
+    /// As [`Workload::find`], for the first that is wrong.
+    pub(super) fn find_all(folder: &Path, names: &[String]) -> Result<Vec<Self>> {
+        names.iter().map(|name| Self::find(folder, name)).collect()
+    }
+
     /// The version that can say every flow entry: 1.3, or 1.0 where an action of 1.0 has no equal
     /// in 1.3, such as `mod_tp_src` without a transport protocol in the match.
     ///
