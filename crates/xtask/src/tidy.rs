@@ -7,6 +7,7 @@
 mod crates;
 mod files;
 mod manifests;
+mod names;
 mod prose;
 mod syntax;
 mod tree;
@@ -95,6 +96,7 @@ fn check(
     problems.extend(crates::check(files));
     problems.extend(manifests::check(metadata, files)?);
     problems.extend(tree::check(metadata, files)?);
+    problems.extend(names::check(files));
     problems.extend(drawing(graph, files));
     for file in files {
         problems.extend(prose::check(file));
