@@ -8,7 +8,7 @@ use std::io;
 use crate::error::PortError;
 use crate::port::PortInfo;
 use crate::sys::ethtool::link_settings;
-use crate::sys::ifreq::ControlSocket;
+use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::Rtnl;
 
 const ARPHRD_ETHER: u16 = libc::ARPHRD_ETHER;
@@ -16,21 +16,21 @@ const ARPHRD_LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
 
 /// The device of a port.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(crate) struct KernelDevice {
     kind: &'static str,
     name: String,
     index: u32,
-    control: ControlSocket,
+    control: IoctlSocket,
     mac: [u8; 6],
     mtu: u32,
     gone: bool,
 }
 
-impl Device {
+impl KernelDevice {
     /// Finds the device `name` in the calling thread's namespace.
     pub(crate) fn find(kind: &'static str, name: &str) -> Result<Self, PortError> {
         let failed = |source| PortError::Io { what: format!("{kind}:{name}"), source };
-        let control = ControlSocket::open().map_err(failed)?;
+        let control = IoctlSocket::open().map_err(failed)?;
         let index = match control.index(name) {
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
                 return Err(PortError::NoSuchDevice { name: name.to_owned(), present: present() });

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! Nothing in [`Port`] blocks. A worker that has found nothing on any of its ports sleeps in
-//! [`sys::event::wait`] on their descriptors, and on an [`sys::event::Event`] of its own by which
+//! [`sys::event::wait`] on their descriptors, and on an [`sys::event::WakeEvent`] of its own by which
 //! others wake it. A device that disappears shows as [`PortError::Gone`]; one that goes down and up
 //! again is told by a [`LinkMonitor`].
 //!
@@ -52,18 +52,18 @@
 mod checksum;
 mod device;
 pub mod error;
-mod intake;
 pub mod kind;
 pub mod kinds;
 mod offload;
 pub mod pcap;
 pub mod port;
 pub mod ring;
+mod soft_offload;
 pub mod spec;
 pub mod sys;
 
 pub use error::PortError;
 pub use kind::{KINDS, PortKind, open, open_text};
-pub use port::{Driven, News, Port, PortCounters, PortInfo};
+pub use port::{DriverPort, LinkNotification, Port, PortCounters, PortInfo};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};

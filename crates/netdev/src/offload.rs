@@ -57,20 +57,20 @@ impl VnetHeader {
 
 /// The frame cannot be made right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unfinishable;
+pub(crate) struct UnsupportedOffload;
 
 /// Completes the checksum of a frame that is not GSO. The field holds the sum of the pseudo header
 /// already, so that this works for any protocol above any number of tags.
-pub(crate) fn complete(frame: &mut [u8], header: &VnetHeader) -> Result<(), Unfinishable> {
+pub(crate) fn complete(frame: &mut [u8], header: &VnetHeader) -> Result<(), UnsupportedOffload> {
     if header.flags & F_NEEDS_CSUM == 0 {
         return Ok(());
     }
     let start = usize::from(header.csum_start);
     let offset = usize::from(header.csum_offset);
     let protocol = locate(frame).filter(|ip| ip.l4 == start).map(|ip| ip.protocol);
-    let covered = frame.get_mut(start..).ok_or(Unfinishable)?;
+    let covered = frame.get_mut(start..).ok_or(UnsupportedOffload)?;
     if protocol == Some(IPPROTO_SCTP) && offset == 8 {
-        covered.get_mut(8..12).ok_or(Unfinishable)?.fill(0);
+        covered.get_mut(8..12).ok_or(UnsupportedOffload)?.fill(0);
         let crc = crc32c(covered).to_le_bytes();
         covered[8..12].copy_from_slice(&crc);
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn complete(frame: &mut [u8], header: &VnetHeader) -> Result<(), Unfi
     let sum = add(0, covered);
     // Of all protocols only UDP has its checksum at 6, also inside a tunnel.
     let sum = if offset == 6 { finish_udp(sum) } else { finish(sum) };
-    covered.get_mut(offset..offset + 2).ok_or(Unfinishable)?.copy_from_slice(&sum);
+    covered.get_mut(offset..offset + 2).ok_or(UnsupportedOffload)?.copy_from_slice(&sum);
     Ok(())
 }
 
@@ -141,21 +141,21 @@ pub(crate) struct Segmenter {
 
 impl Segmenter {
     /// Prepares to cut `frame`, which must be of TCP or UDP over IPv4 or IPv6 without a tunnel.
-    pub(crate) fn new(frame: &[u8], header: &VnetHeader) -> Result<Self, Unfinishable> {
-        let ip = locate(frame).ok_or(Unfinishable)?;
+    pub(crate) fn new(frame: &[u8], header: &VnetHeader) -> Result<Self, UnsupportedOffload> {
+        let ip = locate(frame).ok_or(UnsupportedOffload)?;
         let (protocol, v4) = match header.gso_type & !GSO_ECN {
             GSO_TCPV4 => (IPPROTO_TCP, true),
             GSO_TCPV6 => (IPPROTO_TCP, false),
             GSO_UDP_L4 => (IPPROTO_UDP, ip.v4),
-            _ => return Err(Unfinishable),
+            _ => return Err(UnsupportedOffload),
         };
         // Inside a tunnel the checksum starts further back than the outer headers end.
         let plain = header.flags & F_NEEDS_CSUM == 0 || usize::from(header.csum_start) == ip.l4;
         if ip.protocol != protocol || ip.v4 != v4 || !plain || header.gso_size == 0 {
-            return Err(Unfinishable);
+            return Err(UnsupportedOffload);
         }
         let l4_len = if protocol == IPPROTO_TCP {
-            let offset = frame.get(ip.l4 + 12).ok_or(Unfinishable)?;
+            let offset = frame.get(ip.l4 + 12).ok_or(UnsupportedOffload)?;
             usize::from(offset >> 4) * 4
         } else {
             8
@@ -166,7 +166,7 @@ impl Segmenter {
         let size = usize::from(header.gso_size);
         let too_long = payload - ip.l3 + size > usize::from(u16::MAX);
         if l4_len < least || payload > frame.len() || too_long {
-            return Err(Unfinishable);
+            return Err(UnsupportedOffload);
         }
         Ok(Self { ip, payload, size, next: 0 })
     }

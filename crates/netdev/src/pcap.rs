@@ -16,7 +16,7 @@ const SNAPLEN: u32 = 262_144;
 
 /// One captured frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct CaptureRecord<'a> {
     /// When, since the epoch.
     pub time: Duration,
     /// The frame's length on the wire; more than `frame.len()` when it was cut.
@@ -129,7 +129,7 @@ impl Capture {
 
     /// The record of that number, from 0.
     #[must_use]
-    pub fn record(&self, number: usize) -> Option<Record<'_>> {
+    pub fn record(&self, number: usize) -> Option<CaptureRecord<'_>> {
         let offset = *self.records.get(number)?;
         let number = |at: usize| self.form.number(&self.bytes, offset + at);
         let fraction = number(4)?;
@@ -139,7 +139,7 @@ impl Capture {
             Duration::from_micros(fraction.into())
         };
         let start = offset + RECORD_HEADER_LEN;
-        Some(Record {
+        Some(CaptureRecord {
             time: Duration::from_secs(number(0)?.into()) + fraction,
             wire_len: number(12)?,
             frame: self.bytes.get(start..start + number(8)? as usize)?,

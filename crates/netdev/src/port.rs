@@ -61,7 +61,7 @@ pub trait Port: Send {
     }
 
     /// The driver's device behind the port, for [`Port::relay`].
-    fn driven(&mut self) -> Option<Driven<'_>> {
+    fn driver_port(&mut self) -> Option<DriverPort<'_>> {
         None
     }
 
@@ -72,29 +72,30 @@ pub trait Port: Send {
     /// The facts of the port as they are now. Costs system calls on kernel ports.
     fn info(&mut self) -> PortInfo;
 
-    /// Who tells that [`Port::info`] would say something else than before.
-    fn news(&self) -> News {
-        News::Asked
+    /// Source of change notifications for [`Port::info`].
+    fn link_notification(&self) -> LinkNotification {
+        LinkNotification::Polled
     }
 
     /// What the port has counted since it was opened. Costs a system call on kernel ports.
     fn counters(&mut self) -> PortCounters;
 }
 
-/// Who tells that the facts of a port have changed.
+/// How a change of [`PortInfo`] becomes known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
-    /// They never change.
+pub enum LinkNotification {
+    /// It never changes.
     Never,
-    /// The kernel, in what it tells of the device of this number: see [`crate::LinkMonitor`].
-    Device(u32),
-    /// Nobody: they must be asked for from time to time.
-    Asked,
+    /// By netlink messages about the device with this interface index: see
+    /// [`crate::LinkMonitor`].
+    Netlink(u32),
+    /// Only by polling [`Port::info`].
+    Polled,
 }
 
 /// A device of a driver that passes frames on by itself: DPDK's.
 #[derive(Debug)]
-pub struct Driven<'a> {
+pub struct DriverPort<'a> {
     /// The driver's number of it.
     pub number: u16,
     /// What the port has counted.

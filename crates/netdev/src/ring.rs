@@ -1,15 +1,15 @@
 //! Two rings of frames in shared memory, one per direction, each with one producer and one
 //! consumer: the wire of `memory` ports.
 //!
-//! Each side keeps its own index to itself and believes nothing that the other side wrote: an index
-//! that is impossible is an error, a length that is impossible costs that frame. Whatever stands in
-//! the shared bytes, nothing outside them is touched.
+//! Each side keeps a private copy of its own index and trusts nothing that the other side wrote: an
+//! impossible index is an error, an impossible length costs that frame. Whatever the shared bytes
+//! hold, no access leaves them.
 //!
-//! Sleeping: a consumer that found nothing sets the bell's state to `WANTED` and looks once more. A
-//! producer that finds it so after it has published sets `RUNG` and then rings. Only when the
-//! consumer has taken the ring back does it set `WANTED` anew; until then the ring is under way and
-//! will end any sleep, also if the producer is held up between the two. A busy ring thus costs no
-//! system call on either side, and neither side ever waits for the other.
+//! Sleeping: a consumer that found nothing sets the doorbell's state to `WANTED` and polls once
+//! more. A producer that reads `WANTED` after it has published sets `RUNG` and then rings. The
+//! consumer sets `WANTED` anew only after it has drained that ring; until then the ring is under
+//! way and ends any sleep, also if the producer is preempted between the two steps. A busy ring
+//! thus costs no system call on either side, and neither side ever waits for the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -25,13 +25,13 @@ const FRAME_MAX_AT: usize = 16;
 const HEADER_LEN: usize = 4_096;
 const HEAD_AT: usize = 0;
 const TAIL_AT: usize = 128;
-const BELL_AT: usize = 256;
+const DOORBELL_AT: usize = 256;
 const SLOT_AREA_AT: usize = 384;
-/// States of the bell besides 0, which is at rest.
+/// States of the doorbell; 0 is idle.
 const WANTED: u64 = 1;
 const RUNG: u64 = 2;
-/// After so many empty calls a ring is looked for although none is due: one that was meant for a
-/// consumer before this one would else make each sleep end at once.
+/// Empty calls after which the doorbell is drained although no ring is due: a ring meant for an
+/// earlier consumer would otherwise end every sleep at once.
 const EMPTY_CALLS: u32 = 32;
 /// In front of a frame stands its length.
 const LENGTH_LEN: usize = 8;
@@ -76,7 +76,7 @@ impl Geometry {
         mapping.number(0).store(MAGIC, Ordering::Release);
     }
 
-    /// The geometry that the first 24 bytes of a file tell, if they are ours and possible.
+    /// The geometry in the first 24 bytes of a file, if they are ours and possible.
     pub(crate) fn read(header: &[u8; 24]) -> Option<Self> {
         let number = |at: usize| {
             let bytes = header.get(at..at + 8)?;
@@ -96,14 +96,14 @@ impl Default for Geometry {
     }
 }
 
-/// The other side wrote an index that cannot be.
+/// The other side wrote an impossible index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Corrupt {
+pub(crate) struct CorruptIndex {
     /// Where, in bytes from the start of the mapping.
     pub(crate) offset: usize,
 }
 
-/// What both ends of a direction know.
+/// The state that both ends of a direction share.
 #[derive(Debug, Clone)]
 struct Direction {
     mapping: Arc<Mapping>,
@@ -123,11 +123,11 @@ impl Direction {
         self.base + SLOT_AREA_AT + n * self.geometry.stride()
     }
 
-    /// How many frames stand between `tail` and `head`; one of the two came from the other side.
-    fn used(&self, head: u64, tail: u64, at: usize) -> Result<u64, Corrupt> {
+    /// Frames between `tail` and `head`, one of which the other side wrote.
+    fn used(&self, head: u64, tail: u64, at: usize) -> Result<u64, CorruptIndex> {
         let used = head.wrapping_sub(tail);
         let possible = used <= u64::from(self.geometry.slots);
-        if possible { Ok(used) } else { Err(Corrupt { offset: self.base + at }) }
+        if possible { Ok(used) } else { Err(CorruptIndex { offset: self.base + at }) }
     }
 
     fn load(&self, at: usize) -> u64 {
@@ -147,25 +147,24 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    /// Goes on where the index in the mapping stands.
+    /// Continues at the index in the mapping.
     pub(crate) fn new(
         mapping: Arc<Mapping>,
         geometry: Geometry,
         number: usize,
-    ) -> Result<Self, Corrupt> {
+    ) -> Result<Self, CorruptIndex> {
         let ring = Direction::new(mapping, geometry, number);
         let head = ring.load(HEAD_AT);
         ring.used(head, ring.load(TAIL_AT), HEAD_AT)?;
         Ok(Self { ring, head })
     }
 
-    /// Sends a prefix of `frames`; returns how many were taken, and whether the bell must now be
-    /// rung.
+    /// Sends a prefix of `frames`; returns how many were taken, and whether to ring the doorbell.
     pub(crate) fn send(
         &mut self,
         frames: &[PacketBuf],
         counters: &mut PortCounters,
-    ) -> Result<(usize, bool), Corrupt> {
+    ) -> Result<(usize, bool), CorruptIndex> {
         let used = self.ring.used(self.head, self.ring.load(TAIL_AT), TAIL_AT)?;
         let mut free = u64::from(self.ring.geometry.slots) - used;
         let mut taken = 0;
@@ -189,9 +188,9 @@ impl Producer {
         }
         self.ring.store(HEAD_AT, self.head);
         fence(Ordering::SeqCst);
-        let wanted = self.ring.load(BELL_AT) == WANTED;
+        let wanted = self.ring.load(DOORBELL_AT) == WANTED;
         if wanted {
-            self.ring.store(BELL_AT, RUNG);
+            self.ring.store(DOORBELL_AT, RUNG);
         }
         Ok((taken, wanted))
     }
@@ -206,22 +205,22 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// Goes on where the index in the mapping stands.
+    /// Continues at the index in the mapping.
     pub(crate) fn new(
         mapping: Arc<Mapping>,
         geometry: Geometry,
         number: usize,
-    ) -> Result<Self, Corrupt> {
+    ) -> Result<Self, CorruptIndex> {
         let ring = Direction::new(mapping, geometry, number);
         let tail = ring.load(TAIL_AT);
         ring.used(ring.load(HEAD_AT), tail, TAIL_AT)?;
-        // Of the sleep of one that was here before, nothing is known.
-        ring.store(BELL_AT, 0);
+        // Nothing is known about an earlier consumer's sleep.
+        ring.store(DOORBELL_AT, 0);
         Ok(Self { ring, tail, empty_calls: 0 })
     }
 
     /// How many frames wait.
-    pub(crate) fn waiting(&self) -> Result<u64, Corrupt> {
+    pub(crate) fn waiting(&self) -> Result<u64, CorruptIndex> {
         self.ring.used(self.ring.load(HEAD_AT), self.tail, HEAD_AT)
     }
 
@@ -231,7 +230,7 @@ impl Consumer {
         batch: &mut Batch,
         max: usize,
         counters: &mut PortCounters,
-    ) -> Result<usize, Corrupt> {
+    ) -> Result<usize, CorruptIndex> {
         let mut waiting = self.waiting()?;
         let mut received = 0;
         while waiting > 0 && received < max {
@@ -257,20 +256,23 @@ impl Consumer {
         Ok(received)
     }
 
-    /// Makes known that the bell should be rung for the next frame, unless it is known already.
-    /// `drain` takes back a ring and tells whether there was one. True when frames have come
-    /// meanwhile, and there is no cause to sleep.
-    pub(crate) fn want(&mut self, drain: impl FnOnce() -> bool) -> Result<bool, Corrupt> {
-        let state = self.ring.load(BELL_AT);
+    /// Asks the producer to ring the doorbell for the next frame, unless that is asked already.
+    /// `drain` drains the doorbell and returns whether it was rung. True when frames have arrived
+    /// meanwhile: then do not sleep.
+    pub(crate) fn request_doorbell(
+        &mut self,
+        drain: impl FnOnce() -> bool,
+    ) -> Result<bool, CorruptIndex> {
+        let state = self.ring.load(DOORBELL_AT);
         self.empty_calls = self.empty_calls.wrapping_add(1);
         if state == WANTED && !self.empty_calls.is_multiple_of(EMPTY_CALLS) {
             return Ok(false);
         }
-        // Of a ring that has been announced and not yet come, the coming is the end of the sleep.
+        // A ring that is announced and not yet here will end the sleep.
         if !drain() && (state == WANTED || state == RUNG) {
             return Ok(false);
         }
-        self.ring.store(BELL_AT, WANTED);
+        self.ring.store(DOORBELL_AT, WANTED);
         fence(Ordering::SeqCst);
         Ok(self.waiting()? > 0)
     }
@@ -297,17 +299,17 @@ mod tests {
         let mut counters = PortCounters::default();
         let frame = [PacketBuf::from_slice(&[1; 20])];
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
-        assert_eq!(consumer.want(|| false), Ok(true));
+        assert_eq!(consumer.request_doorbell(|| false), Ok(true));
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, true)));
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
         assert_eq!(consumer.receive(&mut Batch::default(), 9, &mut counters), Ok(3));
         // The producer was held up before it rang: nothing to be done but to sleep.
-        assert_eq!(consumer.want(|| false), Ok(false));
+        assert_eq!(consumer.request_doorbell(|| false), Ok(false));
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
         // Now it has rung.
-        assert_eq!(consumer.want(|| true), Ok(true));
+        assert_eq!(consumer.request_doorbell(|| true), Ok(true));
         assert_eq!(consumer.receive(&mut Batch::default(), 9, &mut counters), Ok(1));
-        assert_eq!(consumer.want(|| panic!("no ring is due")), Ok(false));
+        assert_eq!(consumer.request_doorbell(|| panic!("no ring is due")), Ok(false));
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, true)));
     }
 
@@ -315,7 +317,7 @@ mod tests {
     fn an_impossible_index_is_an_error_for_both_sides() {
         let (mapping, mut producer, consumer) = ends(SMALL);
         mapping.number(HEADER_LEN + HEAD_AT).store(5, Ordering::Relaxed);
-        assert_eq!(consumer.waiting(), Err(Corrupt { offset: HEADER_LEN + HEAD_AT }));
+        assert_eq!(consumer.waiting(), Err(CorruptIndex { offset: HEADER_LEN + HEAD_AT }));
         mapping.number(HEADER_LEN + TAIL_AT).store(u64::MAX - 9, Ordering::Relaxed);
         assert!(producer.send(&[], &mut PortCounters::default()).is_err());
         assert!(Producer::new(mapping.clone(), SMALL, 0).is_err());
@@ -338,7 +340,7 @@ mod tests {
                 mapping.number(HEADER_LEN + place * 16).store(value, Ordering::Relaxed);
                 let _ = producer.send(&frame, &mut counters);
                 let _ = consumer.receive(&mut batch, 8, &mut counters);
-                let _ = consumer.want(|| value & 2 == 0);
+                let _ = consumer.request_doorbell(|| value & 2 == 0);
                 for received in batch.frames() {
                     prop_assert!(received.len() <= SMALL.frame_max as usize);
                 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
 use datapath::fast::{Control, Tell};
-use netdev::{LinkMonitor, News};
+use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr};
 use tokio::sync::Notify;
 
@@ -97,7 +97,9 @@ impl Making {
     fn bridge(&mut self, config: &BridgeConfig) -> Result<Agent, SwitchError> {
         let tls = self.tls(config)?;
         let mut slots = open_ports(&config.ports)?;
-        self.has_devices |= slots.iter().any(|slot| matches!(slot.news(), News::Device(_)));
+        self.has_devices |= slots
+            .iter()
+            .any(|slot| matches!(slot.link_notification(), LinkNotification::Netlink(_)));
         let queues = shape(&config.queues, &mut slots)?;
         let identity = Identity {
             dpid: config.dpid.unwrap_or_else(|| made_dpid(&slots)),

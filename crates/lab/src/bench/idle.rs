@@ -250,7 +250,7 @@ fn used_s(pid: u32) -> Result<f64> {
 /// How long the kernel takes to wake a thread on `core` that sleeps in `poll(2)`, from before the
 /// call that wakes it until it has looked at the clock.
 fn woken(core: usize, probes: u32, silence: Duration, cancel: &Cancel) -> Result<Vec<Duration>> {
-    let bell = Arc::new(event::Event::new().context("making a descriptor")?);
+    let bell = Arc::new(event::WakeEvent::new().context("making a descriptor")?);
     let (zero, stop) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let at_ns = Arc::new(AtomicU64::new(0));
     let sleeper = {

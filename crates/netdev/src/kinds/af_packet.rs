@@ -10,14 +10,14 @@ use std::os::fd::BorrowedFd;
 
 use packet::{Batch, PacketBuf};
 
-use crate::device::{Device, is_gone};
+use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
-use crate::intake::{Intake, deliver};
 use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{News, Port, PortCounters, PortInfo};
+use crate::port::{LinkNotification, Port, PortCounters, PortInfo};
+use crate::soft_offload::{SoftOffload, complete_into};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
-use crate::sys::packet_socket::{Receiver, Sender, Slot};
+use crate::sys::packet_socket::{RingSlot, RxRing, TxSocket};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -27,11 +27,11 @@ const EMPTY_CALLS: u32 = 32;
 
 /// A Linux network device.
 #[derive(Debug)]
-pub struct AfPacket {
-    device: Device,
-    receiver: Receiver,
-    sender: Sender,
-    intake: Intake,
+pub struct AfPacketPort {
+    device: KernelDevice,
+    rx_ring: RxRing,
+    tx_socket: TxSocket,
+    soft_offload: SoftOffload,
     counters: PortCounters,
     empty_calls: u32,
     notes: Vec<String>,
@@ -41,17 +41,17 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
     let bypass = spec.flag("qdisc_bypass", false)?;
     let name = spec.name();
-    let device = Device::find("af_packet", name)?;
+    let device = KernelDevice::find("af_packet", name)?;
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let frame_len = device.mtu() as usize + 18;
-    let receiver = Receiver::open(device.index(), frame_len, slots as usize).map_err(failed)?;
-    let sender = Sender::open(device.index(), bypass).map_err(failed)?;
-    Ok(Box::new(AfPacket {
+    let rx_ring = RxRing::open(device.index(), frame_len, slots as usize).map_err(failed)?;
+    let tx_socket = TxSocket::open(device.index(), bypass).map_err(failed)?;
+    Ok(Box::new(AfPacketPort {
         notes: switch_off_lro(name),
         device,
-        receiver,
-        sender,
-        intake: Intake::new(),
+        rx_ring,
+        tx_socket,
+        soft_offload: SoftOffload::new(),
         counters: PortCounters::default(),
         empty_calls: 0,
     }))
@@ -72,9 +72,9 @@ fn switch_off_lro(name: &str) -> Vec<String> {
     vec![note]
 }
 
-impl AfPacket {
-    /// Takes the frame of `slot` out of the ring: into the batch, or into the intake to be cut.
-    fn take(&mut self, slot: &Slot, batch: &mut Batch) {
+impl AfPacketPort {
+    /// Takes the frame of `slot` out of the ring: into the batch, or to be segmented.
+    fn take(&mut self, slot: &RingSlot, batch: &mut Batch) {
         if slot.copied {
             self.take_whole(slot, batch);
             return;
@@ -84,33 +84,33 @@ impl AfPacket {
             self.counters.rx_drops += 1;
             return;
         }
-        let header = self.receiver.read_vnet(slot);
+        let header = self.rx_ring.read_vnet(slot);
         let vnet = VnetHeader::read(&header);
         if vnet.is_gso() {
             let end = VNET_LEN + slot.held;
-            let Some(buffer) = self.intake.buffer().get_mut(..end) else {
+            let Some(buffer) = self.soft_offload.buffer().get_mut(..end) else {
                 self.counters.rx_errors += 1;
                 return;
             };
             buffer[..VNET_LEN].copy_from_slice(&header);
-            self.receiver.read(slot, &mut buffer[VNET_LEN..]);
-            self.intake.accept(end, slot.vlan, batch, &mut self.counters);
+            self.rx_ring.read(slot, &mut buffer[VNET_LEN..]);
+            self.soft_offload.process(end, slot.vlan, batch, &mut self.counters);
         } else {
             let mut frame = batch.take_spare();
-            self.receiver.read(slot, frame.prepare(slot.held));
-            deliver(frame, &vnet, slot.vlan, batch, &mut self.counters);
+            self.rx_ring.read(slot, frame.prepare(slot.held));
+            complete_into(frame, &vnet, slot.vlan, batch, &mut self.counters);
         }
     }
 
-    fn take_whole(&mut self, slot: &Slot, batch: &mut Batch) {
-        let mut read = self.receiver.read_whole(self.intake.buffer());
+    fn take_whole(&mut self, slot: &RingSlot, batch: &mut Batch) {
+        let mut read = self.rx_ring.read_whole(self.soft_offload.buffer());
         if read.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
             // An error of the device stands before the frame; it is told once.
             self.empty_calls = EMPTY_CALLS;
-            read = self.receiver.read_whole(self.intake.buffer());
+            read = self.rx_ring.read_whole(self.soft_offload.buffer());
         }
         match read {
-            Ok(end) => self.intake.accept(end, slot.vlan, batch, &mut self.counters),
+            Ok(end) => self.soft_offload.process(end, slot.vlan, batch, &mut self.counters),
             Err(_) => self.counters.rx_drops += 1,
         }
     }
@@ -122,7 +122,7 @@ impl AfPacket {
             return Ok(());
         }
         self.empty_calls = 0;
-        match rustix::net::sockopt::socket_error(self.receiver.fd()) {
+        match rustix::net::sockopt::socket_error(self.rx_ring.fd()) {
             Ok(Ok(())) => Ok(()),
             // "Network is down" comes for both a device set down and one that has gone.
             Ok(Err(_)) | Err(_) => self.device.ask(),
@@ -152,17 +152,17 @@ impl AfPacket {
     }
 }
 
-impl Port for AfPacket {
+impl Port for AfPacketPort {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         self.device.check()?;
         let before = batch.len();
         while batch.len() - before < max {
-            if self.intake.cut(batch, &mut self.counters) {
+            if self.soft_offload.next_segment(batch, &mut self.counters) {
                 continue;
             }
-            let Some(slot) = self.receiver.peek() else { break };
+            let Some(slot) = self.rx_ring.peek() else { break };
             self.take(&slot, batch);
-            self.receiver.release();
+            self.rx_ring.release();
         }
         let received = batch.len() - before;
         if received == 0 {
@@ -175,7 +175,7 @@ impl Port for AfPacket {
         self.device.check()?;
         let mut taken = 0;
         while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
-            match self.sender.send(rest) {
+            match self.tx_socket.send(rest) {
                 Ok(0) => break,
                 Ok(sent) => {
                     rest.iter().take(sent).for_each(|f| self.counters.count_tx(f.len()));
@@ -189,19 +189,19 @@ impl Port for AfPacket {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.receiver.fd())
+        Some(self.rx_ring.fd())
     }
 
     fn info(&mut self) -> PortInfo {
         self.device.info(&self.notes)
     }
 
-    fn news(&self) -> News {
-        News::Device(self.device.index())
+    fn link_notification(&self) -> LinkNotification {
+        LinkNotification::Netlink(self.device.index())
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters.rx_drops += self.receiver.take_drops().unwrap_or_default();
+        self.counters.rx_drops += self.rx_ring.take_drops().unwrap_or_default();
         self.counters
     }
 }

@@ -1,9 +1,9 @@
 //! `memory`: two rings in shared memory, one per direction, as a wire between two ends `a` and `b`.
 //!
 //! `memory:NAME` joins two ports of this process; `memory:/a/path` joins two processes by a file
-//! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) that wakes a sleeper. The
-//! end that comes first makes these files, the end that goes last removes them; a lock on the FIFO
-//! tells whether an end lives, so what a killed process has left is taken over, not stumbled over.
+//! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The first
+//! end creates these files and the last one removes them. Each end holds a lock on its FIFO while
+//! it exists, so files that a killed process left behind are taken over.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -18,9 +18,9 @@ use packet::{Batch, PacketBuf};
 
 use crate::error::PortError;
 use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
-use crate::ring::{Consumer, Corrupt, Geometry, Producer};
+use crate::ring::{Consumer, CorruptIndex, Geometry, Producer};
 use crate::spec::PortSpec;
-use crate::sys::event::Event;
+use crate::sys::event::WakeEvent;
 use crate::sys::shm::Mapping;
 
 /// Bytes that a frame has besides its payload: an Ethernet header and one VLAN tag.
@@ -28,16 +28,16 @@ const FRAME_OVERHEAD: u32 = 18;
 
 /// One end of a wire in memory.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryPort {
     name: String,
     end: End,
     geometry: Geometry,
     producer: Producer,
     consumer: Consumer,
-    own_bell: Event,
-    peer_bell: Event,
+    own_doorbell: WakeEvent,
+    peer_doorbell: WakeEvent,
     counters: PortCounters,
-    seat: Seat,
+    attachment: Attachment,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +73,9 @@ impl End {
 ///
 /// # Errors
 /// [`PortError::Io`] when memory or descriptors run out.
-pub fn pair(name: &str, geometry: Geometry) -> Result<(Memory, Memory), PortError> {
+pub fn pair(name: &str, geometry: Geometry) -> Result<(MemoryPort, MemoryPort), PortError> {
     let wire = Arc::new(Wire::new(geometry).map_err(failed(name))?);
-    Ok((wire.sit(name, End::A)?, wire.sit(name, End::B)?))
+    Ok((wire.attach(name, End::A)?, wire.attach(name, End::B)?))
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
@@ -84,27 +84,26 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         Some("b") => End::B,
         Some(_) => return Err(spec.bad_value("end", "a or b").into()),
     };
-    let wish = Wish {
+    let requested = RequestedGeometry {
         slots: spec.number("slots", 1..=Geometry::SLOTS_MAX)?,
         frame_max: spec.number("frame_max", 14..=Geometry::FRAME_MAX)?,
     };
     let port = if spec.name().contains('/') {
-        open_file(spec.name(), end, wish)?
+        open_file(spec.name(), end, requested)?
     } else {
-        open_named(spec.name(), end, wish)?
+        open_named(spec.name(), end, requested)?
     };
     Ok(Box::new(port))
 }
 
-/// The geometry as far as the options tell it: who comes first decides, who comes second must
-/// agree where it has a wish.
+/// The geometry as far as the options give it: the first end decides, the second must agree where its options say anything.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct RequestedGeometry {
     slots: Option<u32>,
     frame_max: Option<u32>,
 }
 
-impl Wish {
+impl RequestedGeometry {
     fn geometry(self) -> Geometry {
         let default = Geometry::default();
         Geometry {
@@ -131,7 +130,7 @@ impl Wish {
 struct Wire {
     geometry: Geometry,
     mapping: Arc<Mapping>,
-    bells: [Event; 2],
+    doorbells: [WakeEvent; 2],
     taken: [AtomicBool; 2],
 }
 
@@ -141,59 +140,65 @@ impl Wire {
         Ok(Self {
             geometry,
             mapping: Arc::new(mapping),
-            bells: [Event::new()?, Event::new()?],
+            doorbells: [WakeEvent::new()?, WakeEvent::new()?],
             taken: [AtomicBool::new(false), AtomicBool::new(false)],
         })
     }
 
-    fn sit(self: &Arc<Self>, name: &str, end: End) -> Result<Memory, PortError> {
+    fn attach(self: &Arc<Self>, name: &str, end: End) -> Result<MemoryPort, PortError> {
         if self.taken[end.number()].swap(true, Ordering::AcqRel) {
             return Err(PortError::InUse(format!("end {} of memory:{name}", end.word())));
         }
-        // From here on dropping the seat frees it again.
-        let seat = Seat::Wire(WireSeat { wire: self.clone(), end });
-        let bell = |end: End| self.bells[end.number()].try_clone().map_err(failed(name));
-        let bells = (bell(end)?, bell(end.other())?);
-        Memory::join(name, end, (self.geometry, self.mapping.clone()), bells, seat)
+        // From here on dropping the attachment frees it again.
+        let attachment = Attachment::Wire(WireAttachment { wire: self.clone(), end });
+        let doorbell = |end: End| self.doorbells[end.number()].try_clone().map_err(failed(name));
+        let doorbells = (doorbell(end)?, doorbell(end.other())?);
+        MemoryPort::attach_rings(
+            name,
+            end,
+            (self.geometry, self.mapping.clone()),
+            doorbells,
+            attachment,
+        )
     }
 }
 
-/// Where an end sits, and what leaving it means.
+/// What an end holds, and releases when it is dropped.
 #[derive(Debug)]
-enum Seat {
-    Wire(WireSeat),
-    File(FileSeat),
+enum Attachment {
+    Wire(WireAttachment),
+    File(FileAttachment),
 }
 
 #[derive(Debug)]
-struct WireSeat {
+struct WireAttachment {
     wire: Arc<Wire>,
     end: End,
 }
 
-impl Drop for WireSeat {
+impl Drop for WireAttachment {
     fn drop(&mut self) {
         self.wire.taken[self.end.number()].store(false, Ordering::Release);
     }
 }
 
-fn open_named(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
+fn open_named(name: &str, end: End, requested: RequestedGeometry) -> Result<MemoryPort, PortError> {
     static WIRES: Mutex<BTreeMap<String, Weak<Wire>>> = Mutex::new(BTreeMap::new());
     let mut wires = WIRES.lock().unwrap_or_else(PoisonError::into_inner);
     wires.retain(|_, wire| wire.strong_count() > 0);
     if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
-        wish.agree(name, wire.geometry)?;
-        return wire.sit(name, end);
+        requested.agree(name, wire.geometry)?;
+        return wire.attach(name, end);
     }
-    let wire = Arc::new(Wire::new(wish.geometry()).map_err(failed(name))?);
+    let wire = Arc::new(Wire::new(requested.geometry()).map_err(failed(name))?);
     wires.insert(name.to_owned(), Arc::downgrade(&wire));
-    wire.sit(name, end)
+    wire.attach(name, end)
 }
 
-/// An end of a wire between processes. The main file is locked only while somebody comes, goes or
-/// looks; each end holds the lock of its FIFO as long as it lives.
+/// An end of a wire between processes. The main file is locked only while an end attaches, detaches
+/// or asks for its peer; each end holds the lock of its FIFO as long as it exists.
 #[derive(Debug)]
-struct FileSeat {
+struct FileAttachment {
     path: PathBuf,
     main: File,
     /// Held for its lock.
@@ -201,8 +206,8 @@ struct FileSeat {
     peer: File,
 }
 
-impl FileSeat {
-    fn peer_lives(&self) -> io::Result<bool> {
+impl FileAttachment {
+    fn peer_is_attached(&self) -> io::Result<bool> {
         match self.peer.try_lock() {
             Ok(()) => self.peer.unlock().map(|()| false),
             Err(TryLockError::WouldBlock) => Ok(true),
@@ -210,12 +215,12 @@ impl FileSeat {
         }
     }
 
-    fn leave(&mut self) -> io::Result<()> {
+    fn detach(&mut self) -> io::Result<()> {
         self.main.lock()?;
         self.own = None;
-        if !self.peer_lives()? && is_at(&self.main, &self.path)? {
+        if !self.peer_is_attached()? && is_at(&self.main, &self.path)? {
             for end in [End::A, End::B] {
-                std::fs::remove_file(bell_path(&self.path, end))?;
+                std::fs::remove_file(doorbell_path(&self.path, end))?;
             }
             std::fs::remove_file(&self.path)?;
         }
@@ -223,15 +228,15 @@ impl FileSeat {
     }
 }
 
-impl Drop for FileSeat {
+impl Drop for FileAttachment {
     fn drop(&mut self) {
-        if let Err(error) = self.leave() {
+        if let Err(error) = self.detach() {
             tracing::warn!(path = %self.path.display(), %error, "memory port: cannot clean up");
         }
     }
 }
 
-fn bell_path(path: &Path, end: End) -> PathBuf {
+fn doorbell_path(path: &Path, end: End) -> PathBuf {
     let mut text = path.as_os_str().to_owned();
     text.push(".");
     text.push(end.word());
@@ -262,17 +267,17 @@ fn lock_main(path: &Path) -> io::Result<File> {
     }
 }
 
-fn open_file(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
+fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<MemoryPort, PortError> {
     let path = PathBuf::from(name);
     let main = lock_main(&path).map_err(failed(name))?;
-    // Before there is a seat: leaving one removes the file.
+    // Before there is an attachment: detaching removes the file.
     let there = geometry_there(name, &main)?;
-    let bell = |end: End| Event::fifo(&bell_path(&path, end)).map_err(failed(name));
-    let (own_bell, peer_bell) = (bell(end)?, bell(end.other())?);
-    // Locks belong to an open file, so they are opened apart from the bells.
+    let doorbell = |end: End| WakeEvent::fifo(&doorbell_path(&path, end)).map_err(failed(name));
+    let (own_doorbell, peer_doorbell) = (doorbell(end)?, doorbell(end.other())?);
+    // Locks belong to an open file, so they are opened apart from the doorbells.
     let lockable = |end: End| {
-        let bell = OpenOptions::new().read(true).write(true).open(bell_path(&path, end));
-        bell.map_err(failed(name))
+        let doorbell = OpenOptions::new().read(true).write(true).open(doorbell_path(&path, end));
+        doorbell.map_err(failed(name))
     };
     let (own, peer) = (lockable(end)?, lockable(end.other())?);
     match own.try_lock() {
@@ -282,26 +287,32 @@ fn open_file(name: &str, end: End, wish: Wish) -> Result<Memory, PortError> {
         }
         Err(TryLockError::Error(source)) => return Err(failed(name)(source)),
     }
-    let seat = FileSeat { path, main, own: Some(own), peer };
-    let geometry = match there.filter(|_| seat.peer_lives().unwrap_or(true)) {
+    let attachment = FileAttachment { path, main, own: Some(own), peer };
+    let geometry = match there.filter(|_| attachment.peer_is_attached().unwrap_or(true)) {
         Some(there) => {
-            wish.agree(name, there)?;
+            requested.agree(name, there)?;
             there
         }
-        // New, or left by the dead.
+        // New, or left behind by a killed process.
         None => {
-            let geometry = wish.geometry();
+            let geometry = requested.geometry();
             let len = geometry.mapping_len() as u64;
-            let emptied = seat.main.set_len(0).and_then(|()| seat.main.set_len(len));
+            let emptied = attachment.main.set_len(0).and_then(|()| attachment.main.set_len(len));
             emptied.map_err(failed(name))?;
             geometry
         }
     };
-    let mapping = Mapping::file(&seat.main, geometry.mapping_len()).map_err(failed(name))?;
+    let mapping = Mapping::file(&attachment.main, geometry.mapping_len()).map_err(failed(name))?;
     geometry.write(&mapping);
-    seat.main.unlock().map_err(failed(name))?;
-    let bells = (own_bell, peer_bell);
-    Memory::join(name, end, (geometry, Arc::new(mapping)), bells, Seat::File(seat))
+    attachment.main.unlock().map_err(failed(name))?;
+    let doorbells = (own_doorbell, peer_doorbell);
+    MemoryPort::attach_rings(
+        name,
+        end,
+        (geometry, Arc::new(mapping)),
+        doorbells,
+        Attachment::File(attachment),
+    )
 }
 
 /// The geometry of a file that is there already; `None` for an empty file, and an error for one
@@ -331,13 +342,13 @@ fn failed(name: &str) -> impl Fn(io::Error) -> PortError {
     }
 }
 
-impl Memory {
-    fn join(
+impl MemoryPort {
+    fn attach_rings(
         name: &str,
         end: End,
         (geometry, mapping): (Geometry, Arc<Mapping>),
-        (own_bell, peer_bell): (Event, Event),
-        seat: Seat,
+        (own_doorbell, peer_doorbell): (WakeEvent, WakeEvent),
+        attachment: Attachment,
     ) -> Result<Self, PortError> {
         // End a sends in direction 0, end b in direction 1.
         let producer = Producer::new(mapping.clone(), geometry, end.number());
@@ -348,31 +359,33 @@ impl Memory {
             geometry,
             producer: producer.map_err(|c| corrupt(name, c))?,
             consumer: consumer.map_err(|c| corrupt(name, c))?,
-            own_bell,
-            peer_bell,
+            own_doorbell,
+            peer_doorbell,
             counters: PortCounters::default(),
-            seat,
+            attachment,
         })
     }
 
-    /// Whether somebody sits at the other end.
-    fn peer_lives(&self) -> bool {
-        match &self.seat {
-            Seat::Wire(seat) => seat.wire.taken[self.end.other().number()].load(Ordering::Acquire),
-            Seat::File(seat) => match seat.main.try_lock() {
+    /// Whether the other end is attached.
+    fn peer_is_attached(&self) -> bool {
+        match &self.attachment {
+            Attachment::Wire(attachment) => {
+                attachment.wire.taken[self.end.other().number()].load(Ordering::Acquire)
+            }
+            Attachment::File(attachment) => match attachment.main.try_lock() {
                 Ok(()) => {
-                    let lives = seat.peer_lives();
-                    let unlocked = seat.main.unlock();
+                    let lives = attachment.peer_is_attached();
+                    let unlocked = attachment.main.unlock();
                     lives.is_ok_and(|lives| lives && unlocked.is_ok())
                 }
-                // Somebody comes or goes right now: then the answer is as good as either.
+                // An end attaches or detaches right now: either answer is right.
                 Err(_) => true,
             },
         }
     }
 }
 
-fn corrupt(name: &str, corrupt: Corrupt) -> PortError {
+fn corrupt(name: &str, corrupt: CorruptIndex) -> PortError {
     PortError::Format {
         name: format!("memory:{name}"),
         offset: corrupt.offset as u64,
@@ -380,12 +393,12 @@ fn corrupt(name: &str, corrupt: Corrupt) -> PortError {
     }
 }
 
-impl Port for Memory {
+impl Port for MemoryPort {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        let Self { name, consumer, counters, own_bell, .. } = self;
+        let Self { name, consumer, counters, own_doorbell, .. } = self;
         let mut receive = || {
             let received = consumer.receive(batch, max, counters)?;
-            if received > 0 || !consumer.want(|| own_bell.drain())? {
+            if received > 0 || !consumer.request_doorbell(|| own_doorbell.drain())? {
                 return Ok(received);
             }
             consumer.receive(batch, max, counters)
@@ -397,13 +410,13 @@ impl Port for Memory {
         let sent = self.producer.send(frames, &mut self.counters);
         let (taken, wanted) = sent.map_err(|c| corrupt(&self.name, c))?;
         if wanted {
-            self.peer_bell.ring();
+            self.peer_doorbell.ring();
         }
         Ok(taken)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.own_bell.fd())
+        Some(self.own_doorbell.fd())
     }
 
     fn info(&mut self) -> PortInfo {
@@ -412,7 +425,7 @@ impl Port for Memory {
             kind: "memory",
             mac: made_up_mac(&format!("{}?{}", self.name, self.end.word())),
             mtu: self.geometry.frame_max.saturating_sub(FRAME_OVERHEAD),
-            link_up: self.peer_lives(),
+            link_up: self.peer_is_attached(),
             speed_bps: 0,
             full_duplex: Some(true),
             exists: true,

@@ -6,35 +6,35 @@ use std::os::fd::BorrowedFd;
 use packet::{Batch, PacketBuf};
 
 use crate::error::PortError;
-use crate::port::{News, Port, PortCounters, PortInfo, made_up_mac};
+use crate::port::{LinkNotification, Port, PortCounters, PortInfo, made_up_mac};
 use crate::spec::PortSpec;
-use crate::sys::event::Event;
+use crate::sys::event::WakeEvent;
 
 /// The port that receives nothing and takes everything.
 #[derive(Debug)]
-pub struct Null {
+pub struct NullPort {
     name: String,
     counters: PortCounters,
-    never: Event,
+    never: WakeEvent,
 }
 
-impl Null {
+impl NullPort {
     /// A null port; `name` serves only to tell it from others.
     ///
     /// # Errors
     /// [`PortError::Io`] when the process has no descriptor left.
     pub fn new(name: &str) -> Result<Self, PortError> {
-        let never = Event::new()
+        let never = WakeEvent::new()
             .map_err(|source| PortError::Io { what: "creating an eventfd".into(), source })?;
         Ok(Self { name: name.to_owned(), counters: PortCounters::default(), never })
     }
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
-    Ok(Box::new(Null::new(spec.name())?))
+    Ok(Box::new(NullPort::new(spec.name())?))
 }
 
-impl Port for Null {
+impl Port for NullPort {
     fn rx(&mut self, _batch: &mut Batch, _max: usize) -> Result<usize, PortError> {
         Ok(0)
     }
@@ -65,8 +65,8 @@ impl Port for Null {
         }
     }
 
-    fn news(&self) -> News {
-        News::Never
+    fn link_notification(&self) -> LinkNotification {
+        LinkNotification::Never
     }
 
     fn counters(&mut self) -> PortCounters {

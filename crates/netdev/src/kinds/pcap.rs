@@ -4,8 +4,8 @@
 //! nothing. Times in the file are not waited for: frames come as fast as they are asked for, or in
 //! a loop at a rate.
 
+mod paced;
 mod replay;
-mod source;
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -18,9 +18,9 @@ use crate::error::PortError;
 use crate::pcap::{Capture, append_record, file_header};
 use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
 use crate::spec::PortSpec;
-use crate::sys::event::Event;
+use crate::sys::event::WakeEvent;
+use paced::{NUMBER_LEN, PacedReplay, ReplayOptions, ReplayRate};
 use replay::Replay;
-use source::{Manner, NUMBER_LEN, Pace, Source};
 
 /// Frames that wait at a rate, unless told: what network cards have at most.
 const SLOTS: u32 = 4_096;
@@ -33,16 +33,16 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     if write && repeat {
         return Err(spec.bad_value("loop", "loop=true or write=true, not both").into());
     }
-    let manner = manner(spec, repeat)?;
+    let options = options(spec, repeat)?;
     let name = spec.name();
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
-    let quiet = Event::new().map_err(failed)?;
+    let quiet = WakeEvent::new().map_err(failed)?;
     if write {
         let mut file = File::create(name).map_err(failed)?;
         file.write_all(&file_header()).map_err(failed)?;
         let good_len = file_header().len() as u64;
-        let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
-        return Ok(Box::new(PcapWriter { facts, file, good_len, buffer: Vec::new() }));
+        let common = PcapCommon { name: name.to_owned(), quiet, counters: PortCounters::default() };
+        return Ok(Box::new(PcapWriter { common, file, good_len, buffer: Vec::new() }));
     }
     let bytes = std::fs::read(name).map_err(failed)?;
     let capture = Capture::parse(bytes).map_err(|error| PortError::Format {
@@ -50,26 +50,26 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         offset: error.offset as u64,
         reason: error.reason,
     })?;
-    let facts = Facts { name: name.to_owned(), quiet, counters: PortCounters::default() };
+    let common = PcapCommon { name: name.to_owned(), quiet, counters: PortCounters::default() };
     if repeat {
-        let replay = Replay::new(facts, &capture);
-        if let (Some(at), Some(shortest)) = (manner.number_at, replay.shortest())
+        let replay = Replay::new(common, &capture);
+        if let (Some(at), Some(shortest)) = (options.number_at, replay.shortest())
             && shortest < at + NUMBER_LEN
         {
             let allowed = format!("at most {}", shortest.saturating_sub(NUMBER_LEN));
             return Err(spec.bad_value("number", &allowed).into());
         }
-        let is_plain = manner.pace.is_none() && manner.number_at.is_none();
+        let is_plain = options.pace.is_none() && options.number_at.is_none();
         if is_plain {
             return Ok(Box::new(replay));
         }
-        return Ok(Box::new(Source::new(replay, manner)));
+        return Ok(Box::new(PacedReplay::new(replay, options)));
     }
-    Ok(Box::new(PcapReader { facts, capture, next: 0 }))
+    Ok(Box::new(PcapReader { common, capture, next: 0 }))
 }
 
 /// How the frames of a loop come.
-fn manner(spec: &PortSpec, repeat: bool) -> Result<Manner, PortError> {
+fn options(spec: &PortSpec, repeat: bool) -> Result<ReplayOptions, PortError> {
     for option in ["rate", "slots", "number"] {
         let is_alone = option == "slots" && spec.option("rate").is_none();
         if spec.option(option).is_some() && (!repeat || is_alone) {
@@ -80,22 +80,22 @@ fn manner(spec: &PortSpec, repeat: bool) -> Result<Manner, PortError> {
     let rate = spec.number("rate", 1..=1_000_000_000)?;
     let slots = spec.number("slots", 1..=1 << 30)?.unwrap_or(SLOTS);
     let number_at = spec.number("number", 0..=u16::MAX.into())?;
-    Ok(Manner {
-        pace: rate.map(|rate| Pace::new(rate, slots)),
+    Ok(ReplayOptions {
+        pace: rate.map(|rate| ReplayRate::new(rate, slots)),
         number_at: number_at.map(|at| at as usize),
     })
 }
 
 /// What both directions have.
 #[derive(Debug)]
-struct Facts {
+struct PcapCommon {
     name: String,
     /// Never rung: to sleep on when there is nothing to be received any more.
-    quiet: Event,
+    quiet: WakeEvent,
     counters: PortCounters,
 }
 
-impl Facts {
+impl PcapCommon {
     fn info(&self, link_up: bool, notes: Vec<String>) -> PortInfo {
         PortInfo {
             name: self.name.clone(),
@@ -110,7 +110,7 @@ impl Facts {
         }
     }
 
-    /// The facts of a file that is read, with how much of it was not whole.
+    /// [`PortInfo`] of a file that is read, with the number of incomplete records.
     fn reader_info(&self) -> PortInfo {
         let cut = self.counters.rx_errors;
         let note = format!("{cut} records were cut when captured, and skipped");
@@ -121,7 +121,7 @@ impl Facts {
 /// A capture file that is received once.
 #[derive(Debug)]
 struct PcapReader {
-    facts: Facts,
+    common: PcapCommon,
     capture: Capture,
     next: usize,
 }
@@ -140,38 +140,38 @@ impl Port for PcapReader {
             self.next += 1;
             // A frame that was cut when captured is not the frame that was on the wire.
             if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
-                self.facts.counters.rx_errors += 1;
+                self.common.counters.rx_errors += 1;
                 continue;
             }
             batch.push_slice(record.frame);
-            self.facts.counters.count_rx(record.frame.len());
+            self.common.counters.count_rx(record.frame.len());
             received += 1;
         }
         Ok(received)
     }
 
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.facts.counters.tx_drops += frames.len() as u64;
+        self.common.counters.tx_drops += frames.len() as u64;
         Ok(frames.len())
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        if self.is_at_end() { Some(self.facts.quiet.fd()) } else { None }
+        if self.is_at_end() { Some(self.common.quiet.fd()) } else { None }
     }
 
     fn info(&mut self) -> PortInfo {
-        self.facts.reader_info()
+        self.common.reader_info()
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.facts.counters
+        self.common.counters
     }
 }
 
 /// A capture file that is written, whole records at a time.
 #[derive(Debug)]
 struct PcapWriter {
-    facts: Facts,
+    common: PcapCommon,
     file: File,
     /// Bytes of the file up to the end of the last whole record.
     good_len: u64,
@@ -210,9 +210,9 @@ impl Port for PcapWriter {
             }
         }
         self.write().map_err(|source| {
-            PortError::from_io(format!("writing pcap:{}", self.facts.name), FIX, source)
+            PortError::from_io(format!("writing pcap:{}", self.common.name), FIX, source)
         })?;
-        let counters = &mut self.facts.counters;
+        let counters = &mut self.common.counters;
         counters.tx_packets += sent.tx_packets;
         counters.tx_bytes += sent.tx_bytes;
         counters.tx_errors += sent.tx_errors;
@@ -220,14 +220,14 @@ impl Port for PcapWriter {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.facts.quiet.fd())
+        Some(self.common.quiet.fd())
     }
 
     fn info(&mut self) -> PortInfo {
-        self.facts.info(true, Vec::new())
+        self.common.info(true, Vec::new())
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.facts.counters
+        self.common.counters
     }
 }

@@ -6,12 +6,12 @@ use std::os::fd::BorrowedFd;
 
 use packet::{Batch, PacketBuf};
 
-use crate::device::{Device, is_gone};
+use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
-use crate::intake::Intake;
-use crate::port::{News, Port, PortCounters, PortInfo};
+use crate::port::{LinkNotification, Port, PortCounters, PortInfo};
+use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
-use crate::sys::ifreq::ControlSocket;
+use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::Rtnl;
 use crate::sys::tun::Tun;
 
@@ -22,10 +22,10 @@ const HEADER_LEN: usize = 14;
 
 /// A TAP device.
 #[derive(Debug)]
-pub struct Tap {
-    device: Device,
+pub struct TapPort {
+    device: KernelDevice,
     tun: Tun,
-    intake: Intake,
+    soft_offload: SoftOffload,
     rtnl: Rtnl,
     /// What the device had dropped before the port was opened, if it was there before.
     drops_before: u64,
@@ -61,33 +61,40 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         _ => PortError::from_io(what.clone(), FIX, source),
     };
     let (tun, name) = Tun::open(spec.name(), vnet).map_err(failed)?;
-    let control = ControlSocket::open().map_err(failed)?;
+    let control = IoctlSocket::open().map_err(failed)?;
     if let Some(mtu) = mtu {
         control.set_mtu(&name, mtu).map_err(failed)?;
     }
     control.set_up(&name).map_err(failed)?;
-    let device = Device::find("tap", &name)?;
+    let device = KernelDevice::find("tap", &name)?;
     let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
     let drops_before = drops(&rtnl, &device);
     let counters = PortCounters::default();
-    Ok(Box::new(Tap { device, tun, intake: Intake::new(), rtnl, drops_before, counters }))
+    Ok(Box::new(TapPort {
+        device,
+        tun,
+        soft_offload: SoftOffload::new(),
+        rtnl,
+        drops_before,
+        counters,
+    }))
 }
 
 /// What the kernel dropped because nobody read the device fast enough.
-fn drops(rtnl: &Rtnl, device: &Device) -> u64 {
+fn drops(rtnl: &Rtnl, device: &KernelDevice) -> u64 {
     rtnl.link_at(device.index()).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }
 
-impl Port for Tap {
+impl Port for TapPort {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         self.device.check()?;
         let before = batch.len();
         while batch.len() - before < max {
-            if self.intake.cut(batch, &mut self.counters) {
+            if self.soft_offload.next_segment(batch, &mut self.counters) {
                 continue;
             }
-            match self.tun.read(self.intake.buffer()) {
-                Ok(end) => self.intake.accept(end, None, batch, &mut self.counters),
+            match self.tun.read(self.soft_offload.buffer()) {
+                Ok(end) => self.soft_offload.process(end, None, batch, &mut self.counters),
                 Err(error) if is_gone(&error) && batch.len() == before => {
                     self.device.ask()?;
                     break;
@@ -131,8 +138,8 @@ impl Port for Tap {
         self.device.info(&[])
     }
 
-    fn news(&self) -> News {
-        News::Device(self.device.index())
+    fn link_notification(&self) -> LinkNotification {
+        LinkNotification::Netlink(self.device.index())
     }
 
     fn counters(&mut self) -> PortCounters {

@@ -43,7 +43,7 @@ struct Burst {
 /// What a device is: the layout is `struct weir_facts`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct DeviceInfo {
     pub(crate) mac: [u8; 6],
     pub(crate) mtu: u16,
     pub(crate) speed_mbps: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Facts {
     _pad: [u8; 2],
 }
 
-impl Facts {
+impl DeviceInfo {
     pub(crate) fn link_up(self) -> bool {
         self.link_up != 0
     }
@@ -65,7 +65,7 @@ impl Facts {
 /// What a device has lost: the layout is `struct weir_losses`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct LossCounters {
     pub(crate) rx_missed: u64,
     pub(crate) rx_errors: u64,
     pub(crate) tx_errors: u64,
@@ -109,8 +109,8 @@ unsafe extern "C" {
     fn weir_dpdk_room(object: *const c_void) -> u32;
     fn weir_dpdk_len(object: *const c_void) -> u32;
     fn weir_dpdk_copy(object: *const c_void, to: *mut u8);
-    fn weir_dpdk_facts(port: u16, out: *mut Facts) -> c_int;
-    fn weir_dpdk_losses(port: u16, out: *mut Losses) -> c_int;
+    fn weir_dpdk_facts(port: u16, out: *mut DeviceInfo) -> c_int;
+    fn weir_dpdk_losses(port: u16, out: *mut LossCounters) -> c_int;
 }
 
 /// Who mbufs go back to.
@@ -136,8 +136,8 @@ unsafe impl Send for Buffers {}
 unsafe impl Sync for Buffers {}
 
 /// What goes wrong with DPDK.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+#[derive(Debug, thiserror::DpdkError)]
+pub(crate) enum DpdkError {
     /// There are no huge pages.
     #[error(
         "no huge page is free: echo 512 > /proc/sys/vm/nr_hugepages as root, or for a try without \
@@ -150,7 +150,7 @@ pub(crate) enum Error {
         /// The EAL options.
         options: String,
         /// What DPDK said by number.
-        source: io::Error,
+        source: io::DpdkError,
     },
     /// There is no memory for the buffers.
     #[error(
@@ -170,16 +170,16 @@ pub(crate) enum Error {
     },
     /// A device.
     #[error("DPDK cannot {what}: {source}")]
-    Device {
+    EthDevice {
         /// What was tried.
         what: &'static str,
         /// What DPDK said by number.
-        source: io::Error,
+        source: io::DpdkError,
     },
 }
 
-fn device(what: &'static str, negative: c_int) -> Error {
-    Error::Device { what, source: io::Error::from_raw_os_error(-negative) }
+fn device(what: &'static str, negative: c_int) -> DpdkError {
+    DpdkError::EthDevice { what, source: io::DpdkError::from_raw_os_error(-negative) }
 }
 
 /// DPDK's environment of this process.
@@ -193,14 +193,14 @@ fn control() -> MutexGuard<'static, ()> {
 }
 
 /// Starts the environment, if nobody has, and gives the buffers.
-fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, Error> {
+fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, DpdkError> {
     if let Some(buffers) = ENVIRONMENT.get() {
         return Ok(*buffers);
     }
     let options = std::env::var(EAL_VARIABLE).unwrap_or_else(|_| EAL_DEFAULT.to_owned());
     let wish = buffers_wish()?;
     if !options.contains("--no-huge") && !has_huge_pages() {
-        return Err(Error::HugePages);
+        return Err(DpdkError::HugePages);
     }
     let (tell, told) = mpsc::sync_channel(1);
     // DPDK takes the thread that starts it for its main one and pins it: not one of ours.
@@ -213,19 +213,21 @@ fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, Error> {
         }
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned());
-    thread.spawn(start).map_err(|source| Error::Device { what: "start a thread", source })?;
-    told.recv().map_err(|_| Error::Memory)??;
+    thread
+        .spawn(start)
+        .map_err(|source| DpdkError::EthDevice { what: "start a thread", source })?;
+    told.recv().map_err(|_| DpdkError::Memory)??;
     let buffers = make_buffers(wish)?;
     Ok(*ENVIRONMENT.get_or_init(|| buffers))
 }
 
-fn start(options: &str) -> Result<(), Error> {
+fn start(options: &str) -> Result<(), DpdkError> {
     let cpus = crate::sys::affinity::allowed_cpus().unwrap_or_default();
     let cpu = cpus.first().copied().unwrap_or(0).to_string();
     let mut words = vec!["weir", "-l", cpu.as_str()];
     words.extend(options.split_ascii_whitespace());
     let words = words.into_iter().map(CString::new).collect::<Result<Vec<CString>, _>>();
-    let failed = |source| Error::Start { options: options.to_owned(), source };
+    let failed = |source| DpdkError::Start { options: options.to_owned(), source };
     let words = words.map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
     // DPDK keeps the words and may reorder them: they are never freed.
     let words: Vec<*mut c_char> = words.into_iter().map(CString::into_raw).collect();
@@ -233,23 +235,23 @@ fn start(options: &str) -> Result<(), Error> {
     let words = words.into_iter().chain([std::ptr::null_mut()]).collect::<Vec<_>>().leak();
     // SAFETY: `words` are `count` writable strings with a null behind, and live for ever.
     let outcome = unsafe { weir_dpdk_init(count, words.as_mut_ptr()) };
-    if outcome < 0 { Err(failed(io::Error::from_raw_os_error(-outcome))) } else { Ok(()) }
+    if outcome < 0 { Err(failed(io::DpdkError::from_raw_os_error(-outcome))) } else { Ok(()) }
 }
 
 /// The number of buffers that is asked for.
-fn buffers_wish() -> Result<u32, Error> {
+fn buffers_wish() -> Result<u32, DpdkError> {
     let Ok(value) = std::env::var(BUFFERS_VARIABLE) else { return Ok(BUFFERS_DEFAULT) };
     match value.parse() {
         Ok(count) if count >= BUFFERS_MIN => Ok(count),
         _ => {
             let wanted = format!("a number from {BUFFERS_MIN} on");
-            Err(Error::Variable { variable: BUFFERS_VARIABLE, value, wanted })
+            Err(DpdkError::Variable { variable: BUFFERS_VARIABLE, value, wanted })
         }
     }
 }
 
 /// As many buffers as are wished for, or the half, or a quarter: what there is memory for.
-fn make_buffers(wish: u32) -> Result<Buffers, Error> {
+fn make_buffers(wish: u32) -> Result<Buffers, DpdkError> {
     let mut count = wish;
     while count >= BUFFERS_MIN {
         // SAFETY: the name is a string; DPDK copies it.
@@ -262,7 +264,7 @@ fn make_buffers(wish: u32) -> Result<Buffers, Error> {
         }
         count /= 2;
     }
-    Err(Error::Memory)
+    Err(DpdkError::Memory)
 }
 
 /// Whether any size of huge pages has a free one.
@@ -275,14 +277,14 @@ fn has_huge_pages() -> bool {
 }
 
 /// A device that runs. It is stopped and removed when this value goes.
-pub(crate) struct Device {
+pub(crate) struct EthDevice {
     port: u16,
     buffers: Buffers,
 }
 
-impl Device {
+impl EthDevice {
     /// Makes and starts the device that `devargs` name, a NIC's address or a virtual device.
-    pub(crate) fn open(devargs: &str) -> Result<Self, Error> {
+    pub(crate) fn open(devargs: &str) -> Result<Self, DpdkError> {
         let held = control();
         let buffers = environment(&held)?;
         let invalid = |_| device("read the devargs", -(rustix::io::Errno::INVAL.raw_os_error()));
@@ -399,23 +401,23 @@ impl Device {
     }
 
     /// What the device is; `None` once it has disappeared.
-    pub(crate) fn facts(&self) -> Option<Facts> {
-        let mut facts = Facts::default();
-        // SAFETY: `facts` is writable and has the shim's layout.
-        let failed = unsafe { weir_dpdk_facts(self.port, &raw mut facts) };
-        (failed == 0).then_some(facts)
+    pub(crate) fn info(&self) -> Option<DeviceInfo> {
+        let mut info = DeviceInfo::default();
+        // SAFETY: `info` is writable and has the shim's layout.
+        let failed = unsafe { weir_dpdk_facts(self.port, &raw mut info) };
+        (failed == 0).then_some(info)
     }
 
     /// What the device has lost.
-    pub(crate) fn losses(&self) -> Losses {
-        let mut losses = Losses::default();
+    pub(crate) fn losses(&self) -> LossCounters {
+        let mut losses = LossCounters::default();
         // SAFETY: `losses` is writable and has the shim's layout. On a failure it is all zero.
         let _ = unsafe { weir_dpdk_losses(self.port, &raw mut losses) };
         losses
     }
 }
 
-impl Drop for Device {
+impl Drop for EthDevice {
     fn drop(&mut self) {
         let _held = control();
         // SAFETY: the port exists; after this it is not used any more.

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::ifreq::ControlSocket;
+use super::ifreq::IoctlSocket;
 use super::link::LinkError;
 use super::netns::Namespace;
 
@@ -55,7 +55,7 @@ pub struct LinkSettings {
 /// Questions and orders about the devices of one namespace.
 #[derive(Debug)]
 pub struct Ethtool {
-    socket: ControlSocket,
+    socket: IoctlSocket,
 }
 
 impl Ethtool {
@@ -64,7 +64,7 @@ impl Ethtool {
     /// # Errors
     /// When no socket can be had.
     pub fn open() -> Result<Self, LinkError> {
-        let socket = ControlSocket::open()
+        let socket = IoctlSocket::open()
             .map_err(|source| LinkError { what: "opening a control socket".into(), source })?;
         Ok(Self { socket })
     }
@@ -180,7 +180,7 @@ impl Ethtool {
 
 /// `struct ethtool_link_settings` is 12 words, then three masks of a length that the kernel tells
 /// when asked with length 0.
-pub(crate) fn link_settings(socket: &ControlSocket, device: &str) -> io::Result<LinkSettings> {
+pub(crate) fn link_settings(socket: &IoctlSocket, device: &str) -> io::Result<LinkSettings> {
     const WORDS: usize = 12;
     const MASK_WORDS_BYTE: usize = 3;
     let mut command = vec![0; WORDS + 3 * 127];

@@ -1,4 +1,4 @@
-//! `Event`: an eventfd, used to wake a thread that sleeps in `poll(2)`, and the poll itself.
+//! `WakeEvent`: an eventfd, used to wake a thread that sleeps in `poll(2)`, and the poll itself.
 //!
 //! It carries no count: many rings before a drain are one wake-up. Neither call ever blocks except
 //! [`wait`], for which blocking is the purpose.
@@ -14,11 +14,11 @@ use rustix::io::Errno;
 
 /// An event that one thread rings and another sleeps on.
 #[derive(Debug)]
-pub struct Event {
+pub struct WakeEvent {
     fd: OwnedFd,
 }
 
-impl Event {
+impl WakeEvent {
     /// A fresh event, not rung.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Event {
         Ok(Self { fd })
     }
 
-    /// Rings: the descriptor polls readable until [`Event::drain`].
+    /// Rings: the descriptor polls readable until [`WakeEvent::drain`].
     pub fn ring(&self) {
         // The only failure is a counter that is full, and then the event is rung already.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());

@@ -9,11 +9,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// A socket that serves only for ioctls.
 #[derive(Debug)]
-pub(crate) struct ControlSocket {
+pub(crate) struct IoctlSocket {
     fd: OwnedFd,
 }
 
-impl ControlSocket {
+impl IoctlSocket {
     /// A socket in the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
         let open = |family| socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);

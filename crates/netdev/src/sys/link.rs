@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
 use super::netlink::{
-    Attributes, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NetlinkSocket, Reply, Request, read_text,
-    read_u32, read_u64,
+    Attributes, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest,
+    NetlinkSocket, read_text, read_u32, read_u64,
 };
 use super::netns::Namespace;
 
@@ -58,7 +58,7 @@ impl From<LinkError> for io::Error {
 
 /// A device as the kernel describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkInfo {
     /// The kernel's number of the device in its namespace.
     pub index: u32,
     /// Its name.
@@ -162,8 +162,8 @@ impl Rtnl {
     ///
     /// # Errors
     /// What the kernel says; so it is for all orders below.
-    pub fn links(&self) -> Result<Vec<Link>, LinkError> {
-        let request = Request::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
+    pub fn links(&self) -> Result<Vec<LinkInfo>, LinkError> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
         let replies = self.socket.dump(request).map_err(said("listing devices"))?;
         Ok(replies.iter().filter_map(link_of).collect())
     }
@@ -172,8 +172,8 @@ impl Rtnl {
     ///
     /// # Errors
     /// `ENODEV` when there is none.
-    pub fn link(&self, name: &str) -> Result<Link, LinkError> {
-        let mut request = Request::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
+    pub fn link(&self, name: &str) -> Result<LinkInfo, LinkError> {
+        let mut request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
         request.attr_text(IFLA_IFNAME, name);
         self.one_link(request, || format!("device {name}"))
     }
@@ -182,12 +182,16 @@ impl Rtnl {
     ///
     /// # Errors
     /// `ENODEV` when there is none.
-    pub fn link_at(&self, index: u32) -> Result<Link, LinkError> {
-        let request = Request::new(libc::RTM_GETLINK, 0, &ifinfomsg(index, 0, 0));
+    pub fn link_at(&self, index: u32) -> Result<LinkInfo, LinkError> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(index, 0, 0));
         self.one_link(request, || format!("device number {index}"))
     }
 
-    fn one_link(&self, request: Request, what: impl Fn() -> String) -> Result<Link, LinkError> {
+    fn one_link(
+        &self,
+        request: NetlinkRequest,
+        what: impl Fn() -> String,
+    ) -> Result<LinkInfo, LinkError> {
         let found = self.socket.get(request).and_then(|reply| {
             link_of(&reply).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
         });
@@ -200,7 +204,7 @@ impl Rtnl {
     /// `EEXIST` when a name is taken.
     pub fn add_veth(&self, pair: &VethPair<'_>) -> Result<(), LinkError> {
         let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let mut request = Request::new(libc::RTM_NEWLINK, flags, &ifinfomsg(0, 0, 0));
+        let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, flags, &ifinfomsg(0, 0, 0));
         put_end(&mut request, &pair.here);
         request.nested(IFLA_LINKINFO, &[], |info| {
             info.attr_text(IFLA_INFO_KIND, "veth");
@@ -224,7 +228,7 @@ impl Rtnl {
     /// `ENODEV` when there is none.
     pub fn delete(&self, name: &str) -> Result<(), LinkError> {
         let index = self.link(name)?.index;
-        let request = Request::new(libc::RTM_DELLINK, 0, &ifinfomsg(index, 0, 0));
+        let request = NetlinkRequest::new(libc::RTM_DELLINK, 0, &ifinfomsg(index, 0, 0));
         self.socket.act(request).map_err(said(&format!("deleting {name}")))
     }
 
@@ -276,10 +280,10 @@ impl Rtnl {
         flags: u32,
         mask: u32,
         what: &str,
-        fill: impl FnOnce(&mut Request),
+        fill: impl FnOnce(&mut NetlinkRequest),
     ) -> Result<(), LinkError> {
         let index = self.link(name)?.index;
-        let mut request = Request::new(libc::RTM_NEWLINK, 0, &ifinfomsg(index, flags, mask));
+        let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, 0, &ifinfomsg(index, flags, mask));
         fill(&mut request);
         self.socket.act(request).map_err(said(&format!("{what} of {name}")))
     }
@@ -294,7 +298,7 @@ impl Rtnl {
         let [i0, i1, i2, i3] = index.to_ne_bytes();
         let header = [family(address), prefix, 0, 0, i0, i1, i2, i3];
         let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let mut request = Request::new(libc::RTM_NEWADDR, flags, &header);
+        let mut request = NetlinkRequest::new(libc::RTM_NEWADDR, flags, &header);
         let bytes = octets(address);
         request.attr(IFA_LOCAL, &bytes);
         request.attr(IFA_ADDRESS, &bytes);
@@ -326,7 +330,7 @@ impl Rtnl {
         header[6] = scope;
         header[7] = libc::RTN_UNICAST;
         let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let mut request = Request::new(libc::RTM_NEWROUTE, flags, &header);
+        let mut request = NetlinkRequest::new(libc::RTM_NEWROUTE, flags, &header);
         if prefix > 0 {
             request.attr(RTA_DST, &octets(address));
         }
@@ -353,7 +357,7 @@ impl Rtnl {
         header[4..8].copy_from_slice(&index.to_ne_bytes());
         header[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        let mut request = Request::new(libc::RTM_NEWNEIGH, flags, &header);
+        let mut request = NetlinkRequest::new(libc::RTM_NEWNEIGH, flags, &header);
         request.attr(NDA_DST, &octets(address));
         request.attr(NDA_LLADDR, &mac);
         self.socket.act(request).map_err(said(&format!("neighbour {address} on {name}")))
@@ -411,7 +415,7 @@ fn ifinfomsg(index: u32, flags: u32, mask: u32) -> [u8; IFINFOMSG_LEN] {
     header
 }
 
-fn put_end(request: &mut Request, end: &VethEnd<'_>) {
+fn put_end(request: &mut NetlinkRequest, end: &VethEnd<'_>) {
     request.attr_text(IFLA_IFNAME, end.name);
     if let Some(mac) = end.mac {
         request.attr(IFLA_ADDRESS, &mac);
@@ -427,7 +431,7 @@ fn put_end(request: &mut Request, end: &VethEnd<'_>) {
 
 /// Reads a link message; `None` for another message, or one without a name. A bridge tells of its
 /// ports in link messages of its own family, also that one has left it: that is no device's end.
-pub(super) fn link_of(reply: &Reply) -> Option<Link> {
+pub(super) fn link_of(reply: &NetlinkMessage) -> Option<LinkInfo> {
     let of_link = reply.kind == libc::RTM_NEWLINK || reply.kind == libc::RTM_DELLINK;
     if !of_link || reply.family() != Some(0) {
         return None;
@@ -435,7 +439,7 @@ pub(super) fn link_of(reply: &Reply) -> Option<Link> {
     let attributes = reply.attributes(IFINFOMSG_LEN);
     let mac = attributes.find(IFLA_ADDRESS).and_then(|m| m.try_into().ok()).unwrap_or_default();
     let info = Attributes::inside(attributes.find(IFLA_LINKINFO).unwrap_or_default());
-    Some(Link {
+    Some(LinkInfo {
         index: reply.header_u32(4)?,
         name: read_text(attributes.find(IFLA_IFNAME)?),
         mac,
@@ -486,7 +490,7 @@ mod tests {
         let message = |family: u8| {
             let mut header = ifinfomsg(7, IFF_UP, 0);
             header[0] = family;
-            let mut request = Request::new(libc::RTM_DELLINK, 0, &header);
+            let mut request = NetlinkRequest::new(libc::RTM_DELLINK, 0, &header);
             request.attr_text(IFLA_IFNAME, "veth0");
             messages(&request.finish(1, 0)).remove(0)
         };

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
-use super::link::{Link, LinkError, Rtnl, link_of};
+use super::link::{LinkError, LinkInfo, Rtnl, link_of};
 use super::netlink::NetlinkSocket;
 use super::netns::Namespace;
 
@@ -34,8 +34,8 @@ pub struct LinkChange {
 }
 
 impl LinkChange {
-    fn of(link: Link) -> Self {
-        let Link { index, name, up, carrier, mac, mtu, .. } = link;
+    fn of(link: LinkInfo) -> Self {
+        let LinkInfo { index, name, up, carrier, mac, mtu, .. } = link;
         Self { index, name, exists: true, up, carrier, mac, mtu }
     }
 
@@ -65,7 +65,7 @@ impl LinkMonitor {
     /// # Errors
     /// When no socket can be had.
     pub fn open() -> Result<Self, LinkError> {
-        // Listen first, list second: a change between the two is then heard.
+        // Listen first, list second: a change between the two is then received.
         let socket = NetlinkSocket::open(RTMGRP_LINK)
             .map_err(|source| LinkError { what: "opening a netlink socket".into(), source })?;
         let mut monitor = Self { socket, rtnl: Rtnl::open()?, known: BTreeMap::new() };
@@ -100,10 +100,10 @@ impl LinkMonitor {
     pub fn changes(&mut self) -> Result<Vec<LinkChange>, LinkError> {
         let mut changes = Vec::new();
         loop {
-            match self.socket.heard() {
-                Ok(heard) if heard.is_empty() => return Ok(changes),
-                Ok(heard) => {
-                    for message in heard {
+            match self.socket.pending_messages() {
+                Ok(pending_messages) if pending_messages.is_empty() => return Ok(changes),
+                Ok(pending_messages) => {
+                    for message in pending_messages {
                         let Some(link) = link_of(&message) else { continue };
                         let change = LinkChange::of(link);
                         let gone = message.kind == libc::RTM_DELLINK;
@@ -123,8 +123,8 @@ impl LinkMonitor {
 
     fn forget_queued(&self) -> Result<(), LinkError> {
         loop {
-            match self.socket.heard() {
-                Ok(heard) if heard.is_empty() => return Ok(()),
+            match self.socket.pending_messages() {
+                Ok(pending_messages) if pending_messages.is_empty() => return Ok(()),
                 Ok(_) => {}
                 Err(error) if overflowed(&error) => {}
                 Err(source) => return Err(hearing(source)),

@@ -34,11 +34,11 @@ const RECEIVE_LEN: usize = 64 * 1024;
 
 /// A request under construction.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// A message of `kind` whose family header (`ifinfomsg`, `tcmsg`, ...) is `header`.
     pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
@@ -107,14 +107,14 @@ impl Request {
 
 /// One message from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct NetlinkMessage {
     /// `nlmsg_type`.
     pub(crate) kind: u16,
     sequence: u32,
     body: Vec<u8>,
 }
 
-impl Reply {
+impl NetlinkMessage {
     /// The first byte of the family header, which is the address family in all of them.
     pub(crate) fn family(&self) -> Option<u8> {
         self.body.first().copied()
@@ -181,12 +181,12 @@ impl<'a> Iterator for Attributes<'a> {
 }
 
 /// Splits what one receive call brought into messages; stops at a broken length.
-pub(crate) fn messages(mut bytes: &[u8]) -> Vec<Reply> {
+pub(crate) fn messages(mut bytes: &[u8]) -> Vec<NetlinkMessage> {
     let mut found = Vec::new();
     while bytes.len() >= HEADER_LEN {
         let Some(len) = read_u32(bytes, 0).map(|len| len as usize) else { break };
         let Some(body) = bytes.get(HEADER_LEN..len) else { break };
-        found.push(Reply {
+        found.push(NetlinkMessage {
             kind: u16::from_ne_bytes([bytes[4], bytes[5]]),
             sequence: read_u32(bytes, 8).unwrap_or_default(),
             body: body.to_vec(),
@@ -220,22 +220,22 @@ impl NetlinkSocket {
     }
 
     /// Carries out a request.
-    pub(crate) fn act(&self, request: Request) -> io::Result<()> {
+    pub(crate) fn act(&self, request: NetlinkRequest) -> io::Result<()> {
         self.ask(request, NLM_F_ACK).map(drop)
     }
 
     /// Asks for one object.
-    pub(crate) fn get(&self, request: Request) -> io::Result<Reply> {
+    pub(crate) fn get(&self, request: NetlinkRequest) -> io::Result<NetlinkMessage> {
         let replies = self.ask(request, NLM_F_ACK)?;
         replies.into_iter().next().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Asks for all objects of a kind.
-    pub(crate) fn dump(&self, request: Request) -> io::Result<Vec<Reply>> {
+    pub(crate) fn dump(&self, request: NetlinkRequest) -> io::Result<Vec<NetlinkMessage>> {
         self.ask(request, NLM_F_DUMP)
     }
 
-    fn ask(&self, request: Request, flags: u16) -> io::Result<Vec<Reply>> {
+    fn ask(&self, request: NetlinkRequest, flags: u16) -> io::Result<Vec<NetlinkMessage>> {
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
         *sequence = sequence.wrapping_add(1);
         let bytes = request.finish(*sequence, flags);
@@ -254,14 +254,14 @@ impl NetlinkSocket {
     }
 
     /// Messages that wait on a socket with multicast groups; empty when none does.
-    pub(crate) fn heard(&self) -> io::Result<Vec<Reply>> {
+    pub(crate) fn pending_messages(&self) -> io::Result<Vec<NetlinkMessage>> {
         match self.receive(RecvFlags::DONTWAIT) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Vec::new()),
             other => other,
         }
     }
 
-    fn receive(&self, flags: RecvFlags) -> io::Result<Vec<Reply>> {
+    fn receive(&self, flags: RecvFlags) -> io::Result<Vec<NetlinkMessage>> {
         let mut buffer = vec![0; RECEIVE_LEN];
         loop {
             match recv(&self.fd, buffer.as_mut_slice(), flags) {
@@ -273,7 +273,7 @@ impl NetlinkSocket {
     }
 }
 
-fn error_of(reply: &Reply) -> io::Result<()> {
+fn error_of(reply: &NetlinkMessage) -> io::Result<()> {
     match reply.header_u32(0).map(|n| n.cast_signed()) {
         Some(0) => Ok(()),
         Some(errno) => Err(io::Error::from_raw_os_error(errno.wrapping_neg())),
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_is_built_is_read_back() {
-        let mut request = Request::new(16, 0, &[7; 16]);
+        let mut request = NetlinkRequest::new(16, 0, &[7; 16]);
         request.attr_text(3, "veth0");
         request.nested(18, &[], |inner| inner.attr_u32(1, 0x0102_0304));
         let bytes = request.finish(9, NLM_F_ACK);
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn every_prefix_and_broken_length_is_survived() {
-        let mut request = Request::new(16, 0, &[0; 16]);
+        let mut request = NetlinkRequest::new(16, 0, &[0; 16]);
         request.attr_text(3, "a-device-name");
         request.attr_u32(4, 5);
         let bytes = request.finish(1, 0);
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn loopback_is_in_every_namespace() {
         let socket = NetlinkSocket::open(0).unwrap();
-        let links = socket.dump(Request::new(libc::RTM_GETLINK, 0, &[0; 16])).unwrap();
+        let links = socket.dump(NetlinkRequest::new(libc::RTM_GETLINK, 0, &[0; 16])).unwrap();
         assert!(links.iter().any(|l| read_text(l.attributes(16).find(3).unwrap()) == "lo"));
     }
 }

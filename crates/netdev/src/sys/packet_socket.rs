@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering;
 use packet::PacketBuf;
 
 use super::shm::Mapping;
-use crate::intake::VlanTag;
 use crate::offload::VNET_LEN;
+use crate::soft_offload::VlanTag;
 
 const TPACKET_V2: c_int = 1;
 const TP_STATUS_KERNEL: u32 = 0;
@@ -34,7 +34,7 @@ const SOCKET_BUFFER_LEN: c_int = 8 * 1024 * 1024;
 
 /// What stands in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct RingSlot {
     /// The frame's length as the kernel saw it.
     pub(crate) len: usize,
     /// How much of it stands in the slot.
@@ -43,13 +43,13 @@ pub(crate) struct Slot {
     at: usize,
     /// The tag that was taken out.
     pub(crate) vlan: Option<VlanTag>,
-    /// Whether the whole frame waits in the queue (see [`Receiver::read_whole`]).
+    /// Whether the whole frame waits in the queue (see [`RxRing::read_whole`]).
     pub(crate) copied: bool,
 }
 
 /// A socket that receives all that arrives at one device.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub(crate) struct RxRing {
     // The ring is unmapped before the socket is closed.
     ring: Mapping,
     fd: OwnedFd,
@@ -58,7 +58,7 @@ pub(crate) struct Receiver {
     next: usize,
 }
 
-impl Receiver {
+impl RxRing {
     /// Opens the socket on device number `index`; frames of up to `frame_len` bytes stand in the
     /// ring's slots, of which there are at least `slots`.
     pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<Self> {
@@ -91,8 +91,8 @@ impl Receiver {
         self.fd.as_fd()
     }
 
-    /// The frame whose turn it is, if there is one. It stays until [`Receiver::release`].
-    pub(crate) fn peek(&self) -> Option<Slot> {
+    /// The frame whose turn it is, if there is one. It stays until [`RxRing::release`].
+    pub(crate) fn peek(&self) -> Option<RingSlot> {
         let base = self.next * self.slot_len;
         let status = self.ring.status(base).load(Ordering::Acquire);
         if status & TP_STATUS_USER == 0 {
@@ -106,7 +106,7 @@ impl Receiver {
         let mac = usize::from(short(12)).clamp(VNET_LEN, self.slot_len);
         let tpid = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETHERTYPE_VLAN } else { short(26) };
         let vlan = VlanTag { tpid, tci: short(24) };
-        Some(Slot {
+        Some(RingSlot {
             len: long(4),
             held: long(8).min(self.slot_len - mac),
             at: base + mac,
@@ -116,14 +116,14 @@ impl Receiver {
     }
 
     /// The virtio-net header of a slot.
-    pub(crate) fn read_vnet(&self, slot: &Slot) -> [u8; VNET_LEN] {
+    pub(crate) fn read_vnet(&self, slot: &RingSlot) -> [u8; VNET_LEN] {
         let mut header = [0; VNET_LEN];
         self.ring.read(slot.at - VNET_LEN, &mut header);
         header
     }
 
     /// Copies the frame of a slot; `into` must not be longer than `slot.held`.
-    pub(crate) fn read(&self, slot: &Slot, into: &mut [u8]) {
+    pub(crate) fn read(&self, slot: &RingSlot, into: &mut [u8]) {
         assert!(into.len() <= slot.held, "more than the slot holds");
         self.ring.read(slot.at, into);
     }
@@ -163,11 +163,11 @@ impl Receiver {
 
 /// A socket that sends on one device, and receives nothing.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct TxSocket {
     fd: OwnedFd,
 }
 
-impl Sender {
+impl TxSocket {
     /// Opens the socket on device number `index`.
     pub(crate) fn open(index: u32, qdisc_bypass: bool) -> io::Result<Self> {
         let fd = socket()?;

@@ -5,7 +5,8 @@
 
 use super::link::{LinkError, Rtnl, said};
 use super::netlink::{
-    Attributes, NLM_F_CREATE, NLM_F_REPLACE, Reply, Request, read_text, read_u32, read_u64,
+    Attributes, NLM_F_CREATE, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest, read_text, read_u32,
+    read_u64,
 };
 
 const TCA_KIND: u16 = 1;
@@ -109,7 +110,7 @@ impl Rtnl {
         let index = self.link(name)?.index;
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
         let header = tcmsg(index, OUR_HANDLE, TC_H_ROOT);
-        let mut request = Request::new(libc::RTM_NEWQDISC, flags, &header);
+        let mut request = NetlinkRequest::new(libc::RTM_NEWQDISC, flags, &header);
         request.attr_text(TCA_KIND, "tbf");
         request.nested(TCA_OPTIONS, &[], |options| {
             options.attr(TCA_TBF_PARMS, &tbf.parms());
@@ -128,7 +129,7 @@ impl Rtnl {
     /// `ENOENT` when it has no other.
     pub fn reset_qdisc(&self, name: &str) -> Result<(), LinkError> {
         let index = self.link(name)?.index;
-        let request = Request::new(libc::RTM_DELQDISC, 0, &tcmsg(index, 0, TC_H_ROOT));
+        let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &tcmsg(index, 0, TC_H_ROOT));
         self.socket.act(request).map_err(said(&format!("removing the qdisc of {name}")))
     }
 
@@ -139,7 +140,7 @@ impl Rtnl {
     pub fn root_qdisc(&self, name: &str) -> Result<Qdisc, LinkError> {
         let index = self.link(name)?.index;
         let what = format!("qdisc of {name}");
-        let request = Request::new(libc::RTM_GETQDISC, 0, &tcmsg(index, 0, 0));
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, 0, &tcmsg(index, 0, 0));
         let all = self.socket.dump(request).map_err(said(&what))?;
         let mut found = all.iter().filter_map(qdisc_of);
         found
@@ -156,7 +157,7 @@ fn tcmsg(index: u32, handle: u32, parent: u32) -> [u8; TCMSG_LEN] {
     header
 }
 
-fn qdisc_of(reply: &Reply) -> Option<Qdisc> {
+fn qdisc_of(reply: &NetlinkMessage) -> Option<Qdisc> {
     if reply.kind != libc::RTM_NEWQDISC {
         return None;
     }

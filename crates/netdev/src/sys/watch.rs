@@ -92,12 +92,12 @@ mod tests {
     use std::time::Duration;
 
     use super::Watch;
-    use crate::sys::event::Event;
+    use crate::sys::event::WakeEvent;
 
     #[test]
     fn those_that_are_ready_are_named_and_only_those() {
         let watch = Watch::new().unwrap();
-        let events: Vec<Event> = (0..100).map(|_| Event::new().unwrap()).collect();
+        let events: Vec<WakeEvent> = (0..100).map(|_| WakeEvent::new().unwrap()).collect();
         for (event, name) in events.iter().zip(0..) {
             watch.add(event.fd(), name).unwrap();
         }
@@ -115,7 +115,7 @@ mod tests {
         watch.remove(events[7].fd()).unwrap();
         assert!(watch.remove(events[7].fd()).is_err());
         assert_eq!(wait(none), []);
-        events.iter().for_each(Event::ring);
+        events.iter().for_each(WakeEvent::ring);
         let mut named: Vec<u64> = (0..4).flat_map(|_| wait(none)).collect();
         named.sort_unstable();
         named.dedup();

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use netdev::sys::event::Event;
+use netdev::sys::event::WakeEvent;
 
 /// The bell of one worker.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Bell {
     called: Mutex<Vec<usize>>,
     any: AtomicBool,
     asleep: AtomicBool,
-    event: Event,
+    event: WakeEvent,
 }
 
 impl Bell {
@@ -28,7 +28,7 @@ impl Bell {
             called: Mutex::default(),
             any: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
-            event: Event::new()?,
+            event: WakeEvent::new()?,
         })
     }
 

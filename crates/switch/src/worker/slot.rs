@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{News, Port, PortCounters, PortError, PortInfo, PortSpec};
+use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
@@ -43,7 +43,7 @@ pub(crate) struct Slot {
     /// The port is left alone until then, after a call failed.
     pub(crate) quiet_until: Option<Instant>,
     /// Who tells of changes.
-    pub(super) news: News,
+    pub(super) news: LinkNotification,
     /// Whether the worker is woken by the port's descriptor.
     pub(super) is_watched: bool,
     /// Whether the worker asks the port in every round.
@@ -71,7 +71,7 @@ impl Slot {
             tx_refused: 0,
             changed: false,
             quiet_until: None,
-            news: port.news(),
+            news: port.link_notification(),
             is_watched: false,
             is_awake: false,
             is_troubled: false,
@@ -84,7 +84,7 @@ impl Slot {
     }
 
     /// Who tells of changes.
-    pub(crate) fn news(&self) -> News {
+    pub(crate) fn link_notification(&self) -> LinkNotification {
         self.news
     }
 
@@ -173,7 +173,7 @@ impl Slot {
         match netdev::open(&self.spec) {
             Ok(mut port) => {
                 self.info = port.info();
-                self.news = port.news();
+                self.news = port.link_notification();
                 self.port = Some(port);
                 self.quiet_until = None;
                 self.changed = true;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use netdev::{LinkChange, LinkMonitor, News};
+use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::{Branch, Slot, Upcall, Worker};
 use crate::counters::Counter;
@@ -57,13 +57,13 @@ impl Upkeep {
     }
 
     /// Notes who tells of a port.
-    fn enrol(&mut self, place: Place, news: News) {
+    fn enrol(&mut self, place: Place, news: LinkNotification) {
         match news {
-            News::Never => {}
-            News::Device(index) if self.monitor.is_some() => {
+            LinkNotification::Never => {}
+            LinkNotification::Netlink(index) if self.monitor.is_some() => {
                 self.devices.entry(index).or_default().push(place);
             }
-            News::Device(_) | News::Asked => {
+            LinkNotification::Netlink(_) | LinkNotification::Polled => {
                 if !self.asked.contains(&place) {
                     self.asked.push(place);
                 }

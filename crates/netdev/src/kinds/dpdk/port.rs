@@ -5,14 +5,14 @@ use std::os::fd::BorrowedFd;
 use packet::{Batch, PacketBuf, Pool};
 
 use crate::error::PortError;
-use crate::port::{Driven, Port, PortCounters, PortInfo};
+use crate::port::{DriverPort, Port, PortCounters, PortInfo};
 use crate::spec::PortSpec;
-use crate::sys::dpdk::Device;
+use crate::sys::dpdk::EthDevice;
 
 /// A device that DPDK drives.
 pub(super) struct Dpdk {
     name: String,
-    device: Device,
+    device: EthDevice,
     counters: PortCounters,
 }
 
@@ -20,7 +20,7 @@ impl Dpdk {
     /// Makes and starts the device that the name of `spec`, devargs, tells.
     pub(super) fn open(spec: &PortSpec) -> Result<Self, PortError> {
         let name = spec.name().to_owned();
-        let device = Device::open(&name)
+        let device = EthDevice::open(&name)
             .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
         Ok(Self { name, device, counters: PortCounters::default() })
     }
@@ -61,7 +61,7 @@ impl Port for Dpdk {
     }
 
     fn relay(&mut self, to: &mut dyn Port, max: usize) -> Option<usize> {
-        let to = to.driven()?;
+        let to = to.driver_port()?;
         let relayed = self.device.relay(to.number, max);
         self.counters.rx_packets += relayed.received;
         self.counters.rx_bytes += relayed.received_bytes;
@@ -71,8 +71,8 @@ impl Port for Dpdk {
         Some(relayed.received as usize)
     }
 
-    fn driven(&mut self) -> Option<Driven<'_>> {
-        Some(Driven { number: self.device.number(), counters: &mut self.counters })
+    fn driver_port(&mut self) -> Option<DriverPort<'_>> {
+        Some(DriverPort { number: self.device.number(), counters: &mut self.counters })
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -80,8 +80,8 @@ impl Port for Dpdk {
     }
 
     fn info(&mut self) -> PortInfo {
-        let facts = self.device.facts();
-        let known = facts.unwrap_or_default();
+        let info = self.device.info();
+        let known = info.unwrap_or_default();
         PortInfo {
             name: self.name.clone(),
             kind: "dpdk",
@@ -89,8 +89,8 @@ impl Port for Dpdk {
             mtu: known.mtu.into(),
             link_up: known.link_up(),
             speed_bps: u64::from(known.speed_mbps) * 1_000_000,
-            full_duplex: facts.map(|facts| facts.full_duplex()),
-            exists: facts.is_some(),
+            full_duplex: info.map(|info| info.full_duplex()),
+            exists: info.is_some(),
             notes: Vec::new(),
         }
     }

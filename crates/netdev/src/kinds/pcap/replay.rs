@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use packet::{Batch, Block, PacketBuf};
 
-use super::Facts;
+use super::PcapCommon;
 use crate::error::PortError;
 use crate::pcap::Capture;
 use crate::port::{Port, PortCounters, PortInfo};
@@ -18,7 +18,7 @@ const BLOCK_LEN: usize = size_of::<Block>();
 
 /// Where a frame lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FrameSpan {
     /// Its first block.
     first: u32,
     /// Its length in bytes.
@@ -28,52 +28,54 @@ struct Place {
 /// The frames of a file, received for ever.
 #[derive(Debug)]
 pub(super) struct Replay {
-    facts: Facts,
+    common: PcapCommon,
     blocks: Vec<Block>,
-    places: Vec<Place>,
+    spans: Vec<FrameSpan>,
     next: usize,
 }
 
 impl Replay {
     /// Takes the whole frames of `capture` over; records that were cut when captured are counted as
     /// broken, once.
-    pub(super) fn new(mut facts: Facts, capture: &Capture) -> Self {
+    pub(super) fn new(mut common: PcapCommon, capture: &Capture) -> Self {
         let mut replay = (Vec::new(), Vec::new());
         for record in (0..capture.len()).filter_map(|number| capture.record(number)) {
             if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
-                facts.counters.rx_errors += 1;
+                common.counters.rx_errors += 1;
                 continue;
             }
             // The format keeps a record below 256 KiB; a file of 256 GiB would not be in memory.
-            replay.1.push(Place { first: replay.0.len() as u32, len: record.frame.len() as u32 });
+            replay
+                .1
+                .push(FrameSpan { first: replay.0.len() as u32, len: record.frame.len() as u32 });
             for part in record.frame.chunks(BLOCK_LEN) {
                 let mut block = [0; BLOCK_LEN];
                 block[..part.len()].copy_from_slice(part);
                 replay.0.push(block);
             }
         }
-        let (blocks, places) = replay;
-        Self { facts, blocks, places, next: 0 }
+        let (blocks, spans) = replay;
+        Self { common, blocks, spans, next: 0 }
     }
 
     /// Passes over `count` frames, which are counted as dropped.
     pub(super) fn skip(&mut self, count: u64) {
-        if let Some(skipped) = count.checked_rem(self.places.len() as u64) {
+        if let Some(skipped) = count.checked_rem(self.spans.len() as u64) {
             // Less than the number of frames in memory.
-            self.next = (self.next + skipped as usize) % self.places.len();
+            self.next = (self.next + skipped as usize) % self.spans.len();
         }
-        self.facts.counters.rx_drops += count;
+        self.common.counters.rx_drops += count;
     }
 
     /// The length of the shortest frame; `None` for none.
     pub(super) fn shortest(&self) -> Option<usize> {
-        self.places.iter().map(|place| place.len as usize).min()
+        self.spans.iter().map(|span| span.len as usize).min()
     }
 }
 
 impl Port for Replay {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        if self.places.is_empty() {
+        if self.spans.is_empty() {
             return Ok(0);
         }
         let (frames, pool) = batch.parts_mut();
@@ -83,34 +85,34 @@ impl Port for Replay {
         // Buffers are moved by the batch and filled where they stand: receiving takes 2.7 ns a
         // frame of 60 bytes so, and took 5.2 ns when each was moved and checked by itself.
         for buf in frames.iter_mut().skip(start) {
-            let place = self.places[self.next];
-            let (first, len) = (place.first as usize, place.len as usize);
+            let span = self.spans[self.next];
+            let (first, len) = (span.first as usize, span.len as usize);
             buf.assign_blocks(&self.blocks[first..first + len.div_ceil(BLOCK_LEN)], len);
             bytes += len;
             self.next += 1;
-            if self.next == self.places.len() {
+            if self.next == self.spans.len() {
                 self.next = 0;
             }
         }
-        self.facts.counters.rx_packets += max as u64;
-        self.facts.counters.rx_bytes += bytes as u64;
+        self.common.counters.rx_packets += max as u64;
+        self.common.counters.rx_bytes += bytes as u64;
         Ok(max)
     }
 
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.facts.counters.tx_drops += frames.len() as u64;
+        self.common.counters.tx_drops += frames.len() as u64;
         Ok(frames.len())
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        if self.places.is_empty() { Some(self.facts.quiet.fd()) } else { None }
+        if self.spans.is_empty() { Some(self.common.quiet.fd()) } else { None }
     }
 
     fn info(&mut self) -> PortInfo {
-        self.facts.reader_info()
+        self.common.reader_info()
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.facts.counters
+        self.common.counters
     }
 }

@@ -19,16 +19,16 @@ pub(super) const NUMBER_LEN: usize = 4;
 
 /// How frames come.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Manner {
+pub(super) struct ReplayOptions {
     /// Frames a second, and how many of them wait at most; `None` as fast as they are asked for.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<ReplayRate>,
     /// Where in each frame its number is written, in bytes from its begin.
     pub(super) number_at: Option<usize>,
 }
 
 /// Frames that are due by the clock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct ReplayRate {
     per_second: u64,
     slots: u64,
     /// Frames that were handed over or dropped.
@@ -44,7 +44,7 @@ struct Due {
     waiting: u64,
 }
 
-impl Pace {
+impl ReplayRate {
     /// Frames are due from the first call of `due` on.
     pub(super) fn new(per_second: u32, slots: u32) -> Self {
         Self { per_second: per_second.into(), slots: slots.into(), gone: 0 }
@@ -58,24 +58,24 @@ impl Pace {
     }
 }
 
-/// A capture that is replayed in some manner.
+/// A replayed capture with a rate, with numbered frames, or both.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct PacedReplay {
     replay: Replay,
-    manner: Manner,
+    options: ReplayOptions,
     /// When the first frame was asked for.
     begun: Option<Instant>,
     next_number: u32,
 }
 
-impl Source {
-    pub(super) fn new(replay: Replay, manner: Manner) -> Self {
-        Self { replay, manner, begun: None, next_number: 0 }
+impl PacedReplay {
+    pub(super) fn new(replay: Replay, options: ReplayOptions) -> Self {
+        Self { replay, options, begun: None, next_number: 0 }
     }
 
     /// How many of `max` frames may be handed over now.
     fn allowed(&mut self, max: usize) -> usize {
-        let Some(pace) = &mut self.manner.pace else { return max };
+        let Some(pace) = &mut self.options.pace else { return max };
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let due = pace.due(begun.elapsed().as_nanos());
         let count = usize::try_from(due.waiting).unwrap_or(usize::MAX).min(max);
@@ -88,19 +88,19 @@ impl Source {
 
     fn number(&mut self, frames: &mut [PacketBuf], at: usize) {
         for frame in frames {
-            if let Some(place) = frame.bytes_mut().get_mut(at..at + NUMBER_LEN) {
-                place.copy_from_slice(&self.next_number.to_be_bytes());
+            if let Some(span) = frame.bytes_mut().get_mut(at..at + NUMBER_LEN) {
+                span.copy_from_slice(&self.next_number.to_be_bytes());
             }
             self.next_number = self.next_number.wrapping_add(1);
         }
     }
 }
 
-impl Port for Source {
+impl Port for PacedReplay {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let max = self.allowed(max);
         let received = self.replay.rx(batch, max)?;
-        if let Some(at) = self.manner.number_at {
+        if let Some(at) = self.options.number_at {
             let frames = batch.frames_mut();
             let first = frames.len() - received;
             self.number(&mut frames[first..], at);
@@ -127,11 +127,11 @@ impl Port for Source {
 
 #[cfg(test)]
 mod tests {
-    use super::{Due, Pace};
+    use super::{Due, ReplayRate};
 
     #[test]
     fn frames_are_due_by_the_clock_and_wait_in_a_ring() {
-        let mut pace = Pace::new(1_000_000, 100);
+        let mut pace = ReplayRate::new(1_000_000, 100);
         assert_eq!(pace.due(0), Due { dropped: 0, waiting: 0 });
         assert_eq!(pace.due(50_999), Due { dropped: 0, waiting: 50 });
         assert_eq!(pace.due(130_000), Due { dropped: 30, waiting: 100 });

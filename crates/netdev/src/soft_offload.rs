@@ -1,8 +1,8 @@
-//! From what a kernel port received to frames of a wire: the part that `af_packet` and `tap` share.
+//! Offloads in software: the receiving part that `af_packet` and `tap` share.
 //!
-//! A frame comes in with its virtio-net header; out come one frame or, for a GSO frame, its
-//! segments, cut one at a time so that the caller's `max` holds. What cannot be made right is
-//! counted in `rx_errors` and goes no further.
+//! Input is a frame with its virtio-net header; output is one frame as a wire carries it or, for a
+//! GSO frame, its segments, one at a time so that the caller's `max` holds. A frame that cannot be
+//! completed is counted in `rx_errors` and dropped.
 
 use packet::{Batch, PacketBuf};
 
@@ -19,35 +19,37 @@ pub(crate) struct VlanTag {
     pub(crate) tci: u16,
 }
 
-/// The place where received frames are made right.
+/// Completes and segments received frames.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct SoftOffload {
     /// A virtio-net header and a frame.
     scratch: Vec<u8>,
-    cutting: Option<Cutting>,
+    segmenting: Option<Segmenting>,
 }
 
-/// A GSO frame in `scratch` that is being cut.
+/// A GSO frame in `scratch` that is being segmented.
 #[derive(Debug, Clone, Copy)]
-struct Cutting {
+struct Segmenting {
     segmenter: Segmenter,
     end: usize,
     vlan: Option<VlanTag>,
 }
 
-impl Intake {
+impl SoftOffload {
     pub(crate) fn new() -> Self {
-        Self { scratch: vec![0; VNET_LEN + FRAME_MAX], cutting: None }
+        Self { scratch: vec![0; VNET_LEN + FRAME_MAX], segmenting: None }
     }
 
-    /// Where to put a virtio-net header and the frame behind it, before [`Intake::accept`].
+    /// The buffer for a virtio-net header and its frame, to be filled before
+    /// [`SoftOffload::process`].
     pub(crate) fn buffer(&mut self) -> &mut [u8] {
-        debug_assert!(self.cutting.is_none(), "the buffer is in use");
+        debug_assert!(self.segmenting.is_none(), "the buffer is in use");
         &mut self.scratch
     }
 
-    /// Takes header and frame, together `end` bytes, from the buffer: into the batch, or to be cut.
-    pub(crate) fn accept(
+    /// Processes the header and frame in the buffer, together `end` bytes: appends the frame to the
+    /// batch, or begins to segment it.
+    pub(crate) fn process(
         &mut self,
         end: usize,
         vlan: Option<VlanTag>,
@@ -63,32 +65,32 @@ impl Intake {
         if !vnet.is_gso() {
             let mut copy = batch.take_spare();
             copy.assign(frame);
-            deliver(copy, &vnet, vlan, batch, counters);
+            complete_into(copy, &vnet, vlan, batch, counters);
             return;
         }
         match Segmenter::new(frame, &vnet) {
-            Ok(segmenter) => self.cutting = Some(Cutting { segmenter, end, vlan }),
+            Ok(segmenter) => self.segmenting = Some(Segmenting { segmenter, end, vlan }),
             Err(_) => counters.rx_errors += 1,
         }
     }
 
-    /// Hands over the next segment of the frame that is being cut; false when there is none.
-    pub(crate) fn cut(&mut self, batch: &mut Batch, counters: &mut PortCounters) -> bool {
-        let Some(cutting) = &mut self.cutting else { return false };
-        let whole = &self.scratch[VNET_LEN..cutting.end];
+    /// Appends the next segment of the current GSO frame; false when there is none.
+    pub(crate) fn next_segment(&mut self, batch: &mut Batch, counters: &mut PortCounters) -> bool {
+        let Some(segmenting) = &mut self.segmenting else { return false };
+        let whole = &self.scratch[VNET_LEN..segmenting.end];
         let mut frame = batch.take_spare();
-        cutting.segmenter.cut(whole, &mut frame);
-        let vlan = cutting.vlan;
-        if cutting.segmenter.is_done(whole) {
-            self.cutting = None;
+        segmenting.segmenter.cut(whole, &mut frame);
+        let vlan = segmenting.vlan;
+        if segmenting.segmenter.is_done(whole) {
+            self.segmenting = None;
         }
         push(frame, vlan, batch, counters);
         true
     }
 }
 
-/// Completes a frame that is not GSO and hands it over.
-pub(crate) fn deliver(
+/// Completes a frame that is not GSO and appends it to the batch.
+pub(crate) fn complete_into(
     mut frame: PacketBuf,
     vnet: &VnetHeader,
     vlan: Option<VlanTag>,
