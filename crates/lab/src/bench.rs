@@ -82,7 +82,8 @@ const EXAMPLES: &str = "\
 Examples:
   contrib/workloads/workloads.py make l2l3-1k /tmp/w
   weir bench datapath /tmp/w l2l3-1k
-  weir bench datapath /tmp/w l2l3-1k --ports dpdk --vs ovs-dpdk --json";
+  weir bench datapath /tmp/w l2l3-1k --ports dpdk --vs ovs-dpdk --json
+  weir bench datapath /tmp/w l2l3-1k --vs weir=/tmp/old/weir";
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -115,8 +116,9 @@ struct DatapathArgs {
     /// How often each is measured [default: 5, with --vs 12 pairs]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// What is measured in turns with Weir; needs --ports dpdk
-    #[arg(long, value_enum)]
+    /// What is measured in turns with Weir: ovs-dpdk or testpmd (both need --ports dpdk), or
+    /// another build of Weir, weir=PATH
+    #[arg(long, value_name = "SWITCH")]
     vs: Option<Rival>,
     /// The mode of the limit, which forwards without tables
     #[arg(long, value_enum, default_value_t = Wire::Io)]
@@ -197,7 +199,7 @@ impl DatapathArgs {
             core: usize::from(self.core),
             window: Window { seconds: self.seconds, core_time: self.core_time },
             repeats: self.repeats.map_or(usual, usize::from),
-            rival: self.vs,
+            rival: self.vs.clone(),
             wire: self.wire,
             limit: !self.no_limit,
         })
@@ -217,13 +219,13 @@ fn bench(
     cancel: &Cancel,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::new(&workload.name, settings);
-    if settings.limit && settings.rival != Some(Rival::Testpmd) {
+    if settings.limit && settings.rival.as_ref() != Some(&Rival::Testpmd) {
         progress.begin(&format!("{}: the limit", workload.name));
         outcome.limit = Some(limit(settings, workload, cancel)?);
     }
     progress.begin(&format!("{}: loading and warming up", workload.name));
     let folder = scratch()?;
-    let wire = (settings.rival == Some(Rival::Testpmd)).then(|| settings.wire.name());
+    let wire = (settings.rival.as_ref() == Some(&Rival::Testpmd)).then(|| settings.wire.name());
     let mut weir = Weir::start(settings, workload, wire, folder.path(), cancel)?;
     if let Some(loaded) = weir.loaded {
         outcome.flow_entries = loaded.entries;
@@ -231,7 +233,7 @@ fn bench(
     }
     outcome.warm_up_s = rounded(weir.warm_up(cancel)?);
     let (workers, first) = (weir.workers()?.unwrap_or_default(), weir.counts()?);
-    match settings.rival {
+    match &settings.rival {
         None => {
             progress.begin(&format!("{}: measuring", workload.name));
             outcome.set_series(&measure(&mut weir, settings.window, settings.repeats, cancel)?);
@@ -257,7 +259,7 @@ fn limit(settings: &Settings, workload: &Workload, cancel: &Cancel) -> Result<Li
 
 /// Measures Weir and another in turns.
 fn compare(
-    rival: Rival,
+    rival: &Rival,
     settings: &Settings,
     workload: &Workload,
     weir: &mut Weir,
@@ -270,12 +272,20 @@ fn compare(
     let mut other: Box<dyn Subject> = match rival {
         Rival::OvsDpdk => Box::new(OvsDpdk::start(settings, workload, folder.path(), cancel)?),
         Rival::Testpmd => Box::new(Testpmd::start(settings, workload, folder.path(), cancel)?),
+        Rival::Weir(path) => {
+            let theirs = Settings { weir: path.clone(), ..settings.clone() };
+            Box::new(Weir::start(&theirs, workload, None, folder.path(), cancel)?)
+        }
     };
     let warm_up_s = other.warm_up(cancel)?;
     drop(held);
     progress.begin(&format!("{}: measuring in turns with {}", workload.name, other.name()));
     let (window, count) = (settings.window, settings.repeats);
     let pairs = measure_pairs(weir, other.as_mut(), window, count, cancel)?;
-    outcome.set_pairs(other.name(), warm_up_s, &pairs);
+    let name = match rival {
+        Rival::OvsDpdk | Rival::Testpmd => other.name().to_owned(),
+        Rival::Weir(path) => path.display().to_string(),
+    };
+    outcome.set_pairs(name, warm_up_s, &pairs);
     Ok(())
 }

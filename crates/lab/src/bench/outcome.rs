@@ -48,7 +48,7 @@ pub(super) struct Limit {
 /// The comparison.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Versus {
-    pub(super) switch: &'static str,
+    pub(super) switch: String,
     pub(super) mpps: f64,
     pub(super) samples: Vec<f64>,
     pub(super) warm_up_s: f64,
@@ -81,7 +81,7 @@ impl Outcome {
     }
 
     /// Weir's and the other one's measurements.
-    pub(super) fn set_pairs(&mut self, switch: &'static str, warm_up_s: f64, pairs: &Pairs) {
+    pub(super) fn set_pairs(&mut self, switch: String, warm_up_s: f64, pairs: &Pairs) {
         self.again = pairs.again;
         self.set_samples(&pairs.ours);
         let ratio = pairs.ratio();
@@ -155,7 +155,7 @@ mod tests {
     fn the_json_line_has_what_readers_ask_for() {
         let mut outcome = Outcome { switch: "weir", workload: "port".into(), ..Outcome::default() };
         let pairs = Pairs { ours: vec![40.0, 44.0], theirs: vec![20.0, 21.0], again: 1 };
-        outcome.set_pairs("ovs-dpdk", 3.0, &pairs);
+        outcome.set_pairs("ovs-dpdk".to_owned(), 3.0, &pairs);
         outcome.limit = Some(Limit { mode: "io", mpps: 84.0 });
         outcome.stages = vec![Figures { rx_ns: Some(1.5), ..Figures::default() }];
         let line = serde_json::to_value(&outcome).unwrap();

@@ -86,12 +86,27 @@ impl Cache {
 }
 
 /// What Weir is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
     /// Open vSwitch with DPDK, as Debian packages it, with the same flow entries.
     OvsDpdk,
     /// DPDK's testpmd in the mode of --wire; Weir forwards without tables too.
     Testpmd,
+    /// Another build of Weir, with the same flow entries.
+    Weir(PathBuf),
+}
+
+impl std::str::FromStr for Rival {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.strip_prefix("weir=")) {
+            ("ovs-dpdk", _) => Ok(Self::OvsDpdk),
+            ("testpmd", _) => Ok(Self::Testpmd),
+            (_, Some(path)) if !path.is_empty() => Ok(Self::Weir(path.into())),
+            _ => Err("expected ovs-dpdk, testpmd or weir=PATH".to_owned()),
+        }
+    }
 }
 
 /// A forwarding mode without tables.
@@ -162,15 +177,15 @@ impl Settings {
                 cores.join(", ")
             );
         }
-        if self.rival.is_none() && self.ports == PortsKind::Memory {
-            return Ok(());
-        }
-        if self.rival.is_some() {
+        if let Some(rival) = &self.rival {
             ensure!(
-                self.ports == PortsKind::Dpdk,
+                self.ports == PortsKind::Dpdk || matches!(rival, Rival::Weir(_)),
                 "--vs compares on the same devices: add --ports dpdk"
             );
             ensure!(self.workers == 1, "--vs compares one core with one core: leave --workers out");
+        }
+        if self.ports == PortsKind::Memory {
+            return Ok(());
         }
         ensure!(rustix::process::geteuid().is_root(), "--ports dpdk needs root for huge pages");
         check_huge_pages(1 + u64::from(self.rival.is_some()))
@@ -229,8 +244,19 @@ mod tests {
         assert!(told.contains("no core 4000") && told.contains("--core"), "{told}");
         let told = Settings { rival: Some(Rival::OvsDpdk), ..settings() }.check().unwrap_err();
         assert!(told.to_string().contains("--ports dpdk"), "{told}");
+        let other = Rival::Weir("/other/weir".into());
+        Settings { rival: Some(other), ..settings() }.check().unwrap();
         let told = check_huge_pages(1 << 40).unwrap_err().to_string();
         assert!(told.contains("--ports memory"), "{told}");
+    }
+
+    #[test]
+    fn what_weir_is_compared_with_is_read_by_name() {
+        assert_eq!("ovs-dpdk".parse(), Ok(Rival::OvsDpdk));
+        assert_eq!("weir=/old/weir".parse(), Ok(Rival::Weir("/old/weir".into())));
+        for text in ["", "weir", "weir=", "ovs"] {
+            assert!(text.parse::<Rival>().unwrap_err().contains("weir=PATH"), "{text}");
+        }
     }
 
     #[test]

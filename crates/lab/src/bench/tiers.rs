@@ -98,7 +98,7 @@ fn measure(run: &mut Run, workload: &Workload) -> Result<()> {
     let mut switches = Vec::new();
     for (folder, (_, caches)) in folders.iter().zip(TIERS) {
         let plain = run.launch(vec![trace.clone(), "null:out".into()]);
-        let launch = Launch { caches, ..plain };
+        let launch = Launch { caches: Some(caches), ..plain };
         let mut weir = Weir::launch(&launch, folder.path(), &run.cancel)?;
         weir.load(workload.version()?, workload.flow_mods(1)?)?;
         weir.warm_up(&run.cancel)?;

@@ -58,8 +58,8 @@ impl Weir {
             ports: settings.ports.specs(workload, settings.workers),
             workers: settings.workers,
             caches: match settings.cache {
-                Cache::On => "exact,flow",
-                Cache::Off => "off",
+                Cache::On => None,
+                Cache::Off => Some("off"),
             },
             wire,
             ..Launch::new(&settings.weir, settings.core)
@@ -175,8 +175,8 @@ pub(super) struct Launch<'a> {
     pub(super) core: usize,
     /// How they wait.
     pub(super) poll: &'static str,
-    /// Which caches are used.
-    pub(super) caches: &'static str,
+    /// Which caches are used; all when none is named.
+    pub(super) caches: Option<&'static str>,
     /// A mode without any table.
     pub(super) wire: Option<&'static str>,
     /// All cores that there are, where the bench and the threads of the switch that do not forward
@@ -187,7 +187,7 @@ pub(super) struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// One thread that never sleeps, all caches, no port yet.
     pub(super) fn new(weir: &'a Path, core: usize) -> Self {
-        let (ports, cores, poll, caches) = (Vec::new(), Vec::new(), "busy", "exact,flow");
+        let (ports, cores, poll, caches) = (Vec::new(), Vec::new(), "busy", None);
         Self { weir, ports, workers: 1, core, poll, caches, wire: None, cores }
     }
 
@@ -217,7 +217,8 @@ impl<'a> Launch<'a> {
         command.arg("--workers").arg(self.workers.to_string());
         let cores: Vec<String> =
             (self.core..).take(self.workers).map(|core| core.to_string()).collect();
-        command.arg("--worker-cores").arg(cores.join(",")).args(["--caches", self.caches]);
+        command.arg("--worker-cores").arg(cores.join(","));
+        command.args(self.caches.map(|caches| format!("--caches={caches}")));
         match self.wire {
             Some(mode) => command.args(["--forward", mode]),
             None => {
