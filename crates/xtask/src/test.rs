@@ -7,10 +7,12 @@
 mod cargo;
 mod datapath;
 mod demo;
+mod deny;
 mod dpdk;
 mod leftovers;
 mod peers;
 mod suites;
+mod tool;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,6 +115,11 @@ const STEPS: &[Step] = &[
     Step { name: "peers", what: "the programs the tests run beside Weir", run: peers::install },
     Step { name: "fmt", what: "formatting", run: cargo::fmt },
     Step { name: "tidy", what: "house rules and crate graph", run: run_tidy },
+    Step {
+        name: "deny",
+        what: "licences, versions and sources of what we depend on",
+        run: deny::run,
+    },
     Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
     Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
     Step {
