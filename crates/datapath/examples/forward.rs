@@ -30,7 +30,7 @@ use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
 use openflow::{MacAddr, PortNo, QueueId, Version};
 use packet::PacketBuf;
-use packet::build::{Frame, Ipv4};
+use packet::build::{FrameBuilder, Ipv4};
 
 /// Takes everything and gives buffers out again.
 #[derive(Default)]
@@ -119,7 +119,7 @@ fn generated(number: u32) -> Vec<Vec<u8>> {
             let src = 0x0a00_0000 | i & 0xff_ffff;
             let dst = 0x0a80_0000 | i & 0x7f_ffff;
             let ip = Ipv4::new(src.to_be_bytes().into(), dst.to_be_bytes().into());
-            let frame = Frame::ethernet(
+            let frame = FrameBuilder::ethernet(
                 MacAddr::from_u64(0x0200_0000_0002),
                 MacAddr::from_u64(0x0200_0000_0001),
             );

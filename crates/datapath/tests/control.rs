@@ -15,7 +15,7 @@ use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod};
 use openflow::{Cookie, Field, GroupId, MacAddr, Match, PortNo, QueueId, TableId, Version};
 use packet::PacketBuf;
-use packet::build::Frame;
+use packet::build::FrameBuilder;
 
 const NOW: Nanos = Nanos(0);
 
@@ -85,7 +85,7 @@ impl Rig {
 
     fn send(&mut self, number: usize, packets: usize) {
         let (here, there) = (MacAddr::from_u64(2), MacAddr::from_u64(1));
-        let frame = Frame::ethernet(here, there).fill_to(60).build();
+        let frame = FrameBuilder::ethernet(here, there).fill_to(60).build();
         let mut frames = vec![PacketBuf::from_slice(&frame); packets];
         self.forwarders[number].0.process_batch(&mut frames, PortNo(1), NOW, &mut Nowhere);
     }

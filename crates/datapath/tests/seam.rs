@@ -21,7 +21,7 @@ use openflow::{
     PortNo, QueueId, TableId, Version,
 };
 use packet::PacketBuf;
-use packet::build::{Frame, Ipv4};
+use packet::build::{FrameBuilder, Ipv4};
 
 thread_local! {
     /// Whether [`with_ports`] makes fast datapaths.
@@ -58,7 +58,7 @@ fn group(dp: &mut dyn Datapath, text: &str) {
 
 fn udp(src_port: u16) -> Vec<u8> {
     let ip = Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    let frame = Frame::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
+    let frame = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
     frame.ipv4(ip).udp(src_port, 53).fill_to(64).build()
 }
 

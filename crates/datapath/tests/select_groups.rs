@@ -11,7 +11,7 @@ use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::port::{PortDesc, PortState};
 use openflow::{Action, GroupId, Instruction, MacAddr, PortNo, Version};
 use packet::PacketBuf;
-use packet::build::{Frame, Ipv4};
+use packet::build::{FrameBuilder, Ipv4};
 use proptest::prelude::{ProptestConfig, prop, proptest};
 use proptest::test_runner::RngSeed;
 
@@ -51,7 +51,7 @@ fn prepare(dp: &mut dyn Datapath, buckets: &Buckets) {
 fn ports(dp: &mut dyn Datapath) -> Vec<Option<u32>> {
     let of = |flow: u16| {
         let ip = Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let frame = Frame::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
+        let frame = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
         let frame = frame.ipv4(ip).udp(1_000 + flow, 53).fill_to(64).build();
         let mut out = Out::new();
         dp.process(PacketBuf::from_slice(&frame), PortNo(9), Nanos(0), &mut out);

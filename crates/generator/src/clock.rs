@@ -1,4 +1,4 @@
-//! The clock that schedules and measures: nanoseconds since the clock was made.
+//! The clock of a run: nanoseconds since its start.
 //!
 //! Sender and receiver of one measurement share one clock, which is why one-way delays need no
 //! synchronisation here. It must never be the wall clock, which can step.
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 /// A monotonic clock with its zero at creation. Copies share the zero.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct RunClock {
     zero: Instant,
 }
 
-impl Clock {
+impl RunClock {
     /// A clock that starts at zero now.
     #[must_use]
     pub fn start() -> Self {
@@ -37,11 +37,11 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use super::Clock;
+    use super::RunClock;
 
     #[test]
     fn goes_forward_and_sleeps_past_the_given_time() {
-        let clock = Clock::start();
+        let clock = RunClock::start();
         let before = clock.now_ns();
         clock.sleep_until(before + 1_000_000);
         assert!(clock.now_ns() > before + 1_000_000);

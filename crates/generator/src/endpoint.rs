@@ -1,7 +1,8 @@
-//! Where payloads leave and arrive: one trait, and its kind over kernel UDP sockets.
+//! Traffic endpoints: the trait that sends and receives UDP payloads, and its implementation over
+//! kernel sockets.
 //!
-//! Sending never waits: a full socket or port refuses the frame, which is counted, because a
-//! sender that waits would turn the open loop into a closed one. It must never hide a refusal.
+//! Sending never waits, because a sender that waits would close the open loop: a full socket or
+//! port refuses the payload, and the refusal is counted. It must never hide a refusal.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -10,22 +11,22 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, sockopt};
 
-/// Whether a payload went out.
+/// The result of sending one payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// The kernel or the port took it.
     Taken,
     /// The queue below was full.
     Refused,
 }
 
-/// Something that sends and receives UDP payloads. Two endpoints of one host can share a socket.
-pub trait Endpoint: Send {
+/// Sends and receives UDP payloads. Two endpoints of one host can share a socket.
+pub trait TrafficEndpoint: Send {
     /// Sends one payload without waiting.
     ///
     /// # Errors
-    /// Of the socket or port; a full queue is [`Sent::Refused`] and no error.
-    fn send(&mut self, payload: &[u8]) -> io::Result<Sent>;
+    /// Of the socket or port; a full queue is [`SendOutcome::Refused`] and no error.
+    fn send(&mut self, payload: &[u8]) -> io::Result<SendOutcome>;
 
     /// Waits up to the endpoint's own wait (tens of milliseconds) for one payload, writes it to
     /// `buffer` and returns its length; `None` when none came.
@@ -91,15 +92,15 @@ impl UdpEndpoint {
     }
 }
 
-impl Endpoint for UdpEndpoint {
-    fn send(&mut self, payload: &[u8]) -> io::Result<Sent> {
+impl TrafficEndpoint for UdpEndpoint {
+    fn send(&mut self, payload: &[u8]) -> io::Result<SendOutcome> {
         loop {
             match rustix::net::send(&self.socket, payload, SendFlags::DONTWAIT) {
-                Ok(_) => return Ok(Sent::Taken),
+                Ok(_) => return Ok(SendOutcome::Taken),
                 Err(Errno::INTR) => {}
                 // A port unreachable that arrived earlier is reported here as "refused".
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED) => {
-                    return Ok(Sent::Refused);
+                    return Ok(SendOutcome::Refused);
                 }
                 Err(error) => return Err(error.into()),
             }

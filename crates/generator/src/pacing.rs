@@ -1,4 +1,4 @@
-//! When frames are due: a fixed schedule, decided before the first frame leaves.
+//! The schedule of a stream: the due time of each frame, fixed before the first one leaves.
 //!
 //! The n-th frame is due at `start + n / rate`, computed from n and not by adding intervals, so
 //! that rounding never drifts. It must never look at what was sent or received: a schedule that

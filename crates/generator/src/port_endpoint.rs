@@ -1,4 +1,4 @@
-//! An endpoint over a `netdev` port: payloads go out in whole frames and come back out of them.
+//! A traffic endpoint over a `netdev` port: it puts payloads into frames and takes them out again.
 //!
 //! Sender and receiver of one host share the port behind a lock that is held for single calls
 //! only. Frames that are not for this host are passed over: a hub floods.
@@ -12,7 +12,7 @@ use netdev::Port;
 use netdev::sys::event::wait;
 use packet::{Batch, PacketBuf};
 
-use crate::endpoint::{Endpoint, RECEIVE_WAIT, Sent};
+use crate::endpoint::{RECEIVE_WAIT, SendOutcome, TrafficEndpoint};
 use crate::frame;
 use crate::stream::Host;
 
@@ -80,13 +80,13 @@ impl PortEndpoint {
     }
 }
 
-impl Endpoint for PortEndpoint {
-    fn send(&mut self, payload: &[u8]) -> io::Result<Sent> {
+impl TrafficEndpoint for PortEndpoint {
+    fn send(&mut self, payload: &[u8]) -> io::Result<SendOutcome> {
         frame::build(&mut self.bytes, &self.local, &self.remote, payload);
         self.outgoing[0].assign(&self.bytes);
         let mut port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = port.tx(&self.outgoing).map_err(io::Error::other)?;
-        Ok(if taken == 1 { Sent::Taken } else { Sent::Refused })
+        Ok(if taken == 1 { SendOutcome::Taken } else { SendOutcome::Refused })
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
@@ -107,18 +107,21 @@ impl Endpoint for PortEndpoint {
 #[cfg(test)]
 mod tests {
     use super::{PortEndpoint, SharedPort};
-    use crate::clock::Clock;
-    use crate::endpoint::Endpoint;
+    use crate::clock::RunClock;
+    use crate::endpoint::TrafficEndpoint;
     use crate::pacing::Schedule;
     use crate::probe::StreamId;
-    use crate::run::{Patience, trial};
-    use crate::stream::{Host, Stream};
+    use crate::run::{ReceiveLimits, trial};
+    use crate::stream::{Host, TestStream};
     use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
-    const PATIENCE: Patience =
-        Patience { grace_ns: 10_000_000_000, quiet_ns: 5_000_000_000, drain_ns: 10_000_000_000 };
+    const LIMITS: ReceiveLimits = ReceiveLimits {
+        grace_ns: 10_000_000_000,
+        quiet_ns: 5_000_000_000,
+        drain_ns: 10_000_000_000,
+    };
 
     fn host(last: u8) -> Host {
         Host { mac: [2, 0, 0, 0, 0, last], ip: Ipv4Addr::new(10, 0, 0, last), port: 9200 }
@@ -133,13 +136,13 @@ mod tests {
         let (a, b) = (port("memory:generator-a?end=a"), port("memory:generator-a?end=b"));
         let mut tx = PortEndpoint::new(a, host(1), host(2)).unwrap();
         let mut rx = PortEndpoint::new(b, host(2), host(1)).unwrap();
-        let clock = Clock::start();
-        let mut stream = Stream::new(StreamId(9), 64).unwrap();
+        let clock = RunClock::start();
+        let mut stream = TestStream::new(StreamId(9), 64).unwrap();
         let schedule = Schedule::new(clock.now_ns(), 2000.0, 0.05);
         let stop = AtomicBool::new(false);
         let outcome =
-            trial(&mut tx, &mut rx, &mut stream, &schedule, &PATIENCE, &clock, &stop).unwrap();
-        assert_eq!((outcome.sent.sent, outcome.account.received), (100, 100));
+            trial(&mut tx, &mut rx, &mut stream, &schedule, &LIMITS, &clock, &stop).unwrap();
+        assert_eq!((outcome.sent.sent, outcome.report.received), (100, 100));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The probe: what a payload says about itself, so that the receiver needs no other channel.
+//! The probe header: it identifies a payload to the receiver, which needs no other channel.
 //!
 //! Sixteen bytes at the start of the UDP payload: magic, stream, sequence number and the time at
 //! which the frame was *due*. A frame of 64 bytes (FCS counted) has 18 bytes of UDP payload, so
@@ -10,26 +10,26 @@ pub const PROBE_LEN: usize = 16;
 /// The first two bytes of every probe: anything else that arrives is foreign and not counted.
 const MAGIC: [u8; 2] = [0x57, 0xe1];
 
-/// Which run a probe belongs to: late probes of an earlier trial are told apart by it.
+/// Number of a trial's stream; it distinguishes late probes of an earlier trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub u16);
 
-/// A probe's contents.
+/// The header of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// The run that it belongs to.
+pub struct ProbeHeader {
+    /// The stream.
     pub stream: StreamId,
     /// Number of the frame within the run, from 0.
     pub sequence: u32,
-    /// When the schedule wanted it sent, in nanoseconds of the run's clock.
+    /// Due time of the frame by the schedule, in nanoseconds of the run's clock.
     pub due_ns: u64,
 }
 
-impl Probe {
+impl ProbeHeader {
     /// Writes the probe to the start of `payload`.
     ///
     /// # Panics
-    /// When `payload` is shorter than [`PROBE_LEN`]: [`crate::stream::Stream`] never makes one.
+    /// When `payload` is shorter than [`PROBE_LEN`]: [`crate::stream::TestStream`] never makes one.
     pub fn write(&self, payload: &mut [u8]) {
         payload[0..2].copy_from_slice(&MAGIC);
         payload[2..4].copy_from_slice(&self.stream.0.to_be_bytes());
@@ -55,19 +55,19 @@ impl Probe {
 
 #[cfg(test)]
 mod tests {
-    use super::{PROBE_LEN, Probe, StreamId};
+    use super::{PROBE_LEN, ProbeHeader, StreamId};
 
     #[test]
     fn reads_what_it_wrote_and_nothing_else() {
-        let probe = Probe { stream: StreamId(513), sequence: 0xdead_beef, due_ns: 1 << 60 };
+        let probe = ProbeHeader { stream: StreamId(513), sequence: 0xdead_beef, due_ns: 1 << 60 };
         let mut payload = [0xaa; 18];
         probe.write(&mut payload);
-        assert_eq!(Probe::read(&payload), Some(probe));
+        assert_eq!(ProbeHeader::read(&payload), Some(probe));
         assert_eq!(payload[16..], [0xaa, 0xaa]);
         for len in 0..PROBE_LEN {
-            assert_eq!(Probe::read(&payload[..len]), None);
+            assert_eq!(ProbeHeader::read(&payload[..len]), None);
         }
         payload[0] ^= 1;
-        assert_eq!(Probe::read(&payload), None);
+        assert_eq!(ProbeHeader::read(&payload), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What arrived: loss, duplicates, reordering, delay and jitter of one stream.
+//! The receiver of one stream: loss, duplicates, reordering, delay and jitter.
 //!
 //! Delay is counted from the time at which a frame was *due*, not from when it left: a sender or a
 //! switch that stalls shows up in every frame that should have gone in the meantime. Jitter is the
@@ -7,14 +7,14 @@
 
 use hdrhistogram::Histogram;
 
-use crate::probe::{Probe, StreamId};
+use crate::probe::{ProbeHeader, StreamId};
 
 /// The longest delay that the histogram holds; longer ones are recorded as this.
 pub const DELAY_MAX_NS: u64 = 60_000_000_000;
 
-/// Accounts for the probes of one stream.
+/// Counts the probes of one stream.
 #[derive(Clone, Debug)]
-pub struct Receiver {
+pub struct StreamReceiver {
     stream: StreamId,
     seen: Vec<u64>,
     expected: u64,
@@ -31,9 +31,9 @@ pub struct Receiver {
     delays: Histogram<u64>,
 }
 
-/// The account of a finished stream. Counts are frames.
+/// The report of a finished stream. Counts are frames.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct ReceiveReport {
     /// Frames that the schedule held.
     pub expected: u64,
     /// Distinct frames that arrived, in time or late.
@@ -58,7 +58,7 @@ pub struct Account {
     pub delays: Histogram<u64>,
 }
 
-impl Account {
+impl ReceiveReport {
     /// Share of the expected frames that did not arrive by the deadline, 0 to 1.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
@@ -79,7 +79,7 @@ impl Account {
     }
 }
 
-impl Receiver {
+impl StreamReceiver {
     /// Expects `expected` frames of `stream`; those that arrive after `deadline_ns` are late.
     #[must_use]
     pub fn new(stream: StreamId, expected: u64, deadline_ns: u64) -> Self {
@@ -108,7 +108,7 @@ impl Receiver {
 
     /// Takes a payload that arrived at `now_ns`. Returns whether it was a new frame of the stream.
     pub fn take(&mut self, payload: &[u8], now_ns: u64) -> bool {
-        let Some(probe) = Probe::read(payload).filter(|probe| {
+        let Some(probe) = ProbeHeader::read(payload).filter(|probe| {
             probe.stream == self.stream && u64::from(probe.sequence) < self.expected
         }) else {
             self.foreign += 1;
@@ -120,11 +120,11 @@ impl Receiver {
             return false;
         }
         self.seen[word] |= bit;
-        self.account(&probe, now_ns);
+        self.report(&probe, now_ns);
         true
     }
 
-    fn account(&mut self, probe: &Probe, now_ns: u64) {
+    fn report(&mut self, probe: &ProbeHeader, now_ns: u64) {
         if now_ns <= self.deadline_ns {
             self.in_time += 1;
             self.last_ns = now_ns;
@@ -149,11 +149,11 @@ impl Receiver {
         self.in_time + self.late == self.expected
     }
 
-    /// The account so far.
+    /// The report so far.
     #[must_use]
-    pub fn finish(self) -> Account {
+    pub fn finish(self) -> ReceiveReport {
         let received = self.in_time + self.late;
-        Account {
+        ReceiveReport {
             expected: self.expected,
             received,
             in_time: self.in_time,
@@ -171,18 +171,18 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
-    use super::Receiver;
-    use crate::probe::{PROBE_LEN, Probe, StreamId};
+    use super::StreamReceiver;
+    use crate::probe::{PROBE_LEN, ProbeHeader, StreamId};
 
     fn payload(stream: u16, sequence: u32, due_ns: u64) -> [u8; PROBE_LEN] {
         let mut bytes = [0; PROBE_LEN];
-        Probe { stream: StreamId(stream), sequence, due_ns }.write(&mut bytes);
+        ProbeHeader { stream: StreamId(stream), sequence, due_ns }.write(&mut bytes);
         bytes
     }
 
     #[test]
     fn counts_loss_duplicates_reordering_lateness_and_foreign_frames() {
-        let mut receiver = Receiver::new(StreamId(7), 6, 1000);
+        let mut receiver = StreamReceiver::new(StreamId(7), 6, 1000);
         assert!(receiver.take(&payload(7, 0, 0), 100));
         assert!(receiver.take(&payload(7, 2, 200), 300));
         assert!(receiver.take(&payload(7, 1, 100), 310));
@@ -192,20 +192,20 @@ mod tests {
         assert!(!receiver.take(&payload(7, 6, 300), 400), "past the end of the schedule");
         assert!(!receiver.take(b"something else that came", 400));
         assert!(!receiver.is_complete());
-        let account = receiver.finish();
+        let report = receiver.finish();
         assert_eq!(
-            (account.expected, account.received, account.in_time, account.late, account.lost),
+            (report.expected, report.received, report.in_time, report.late, report.lost),
             (6, 4, 3, 1, 2)
         );
-        assert_eq!((account.duplicates, account.reordered, account.foreign), (1, 1, 3));
-        assert_eq!(account.last_ns, 310);
-        assert!((account.loss_ratio() - 0.5).abs() < 1e-9);
+        assert_eq!((report.duplicates, report.reordered, report.foreign), (1, 1, 3));
+        assert_eq!(report.last_ns, 310);
+        assert!((report.loss_ratio() - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn jitter_follows_rfc_3550() {
         // Transit times 100, 116, 100, 100: D = 16, 16, 0.
-        let mut receiver = Receiver::new(StreamId(1), 4, u64::MAX);
+        let mut receiver = StreamReceiver::new(StreamId(1), 4, u64::MAX);
         for (sequence, transit) in [100, 116, 100, 100].into_iter().enumerate() {
             let due = sequence as u64 * 1000;
             receiver.take(&payload(1, sequence as u32, due), due + transit);
@@ -218,15 +218,15 @@ mod tests {
 
     #[test]
     fn delay_counts_from_the_due_time() {
-        let mut receiver = Receiver::new(StreamId(1), 3, u64::MAX);
+        let mut receiver = StreamReceiver::new(StreamId(1), 3, u64::MAX);
         for sequence in 0..3 {
             receiver.take(&payload(1, sequence, u64::from(sequence) * 1_000_000), 5_000_000);
         }
         assert!(receiver.is_complete());
-        let account = receiver.finish();
-        let max = account.delay_us(1.0).unwrap();
+        let report = receiver.finish();
+        let max = report.delay_us(1.0).unwrap();
         assert!((max - 5000.0).abs() < 10.0, "{max}");
-        assert!((account.delay_us_mean().unwrap() - 4000.0).abs() < 10.0);
-        assert_eq!(Receiver::new(StreamId(1), 3, 0).finish().delay_us(0.5), None);
+        assert!((report.delay_us_mean().unwrap() - 4000.0).abs() < 10.0);
+        assert_eq!(StreamReceiver::new(StreamId(1), 3, 0).finish().delay_us(0.5), None);
     }
 }

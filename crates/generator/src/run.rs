@@ -6,11 +6,11 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::Clock;
-use crate::endpoint::{Endpoint, Sent};
+use crate::clock::RunClock;
+use crate::endpoint::{SendOutcome, TrafficEndpoint};
 use crate::pacing::Schedule;
-use crate::receiver::{Account, Receiver};
-use crate::stream::Stream;
+use crate::receiver::{ReceiveReport, StreamReceiver};
+use crate::stream::TestStream;
 
 /// Frames sent between two looks at the clock and the stop flag.
 const BURST: u64 = 64;
@@ -22,7 +22,7 @@ const NAP_NS: u64 = 50_000;
 /// Room for the largest payload.
 const BUFFER: usize = 2048;
 
-/// What the sender did.
+/// The sender's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendReport {
     /// Frames that the kernel or the port took.
@@ -33,9 +33,9 @@ pub struct SendReport {
     pub late_ns_max: u64,
 }
 
-/// When a receiver gives up. All in nanoseconds.
+/// How long a receiver waits after the schedule's end. All in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ReceiveLimits {
     /// Frames that arrive this long after the end of the schedule are still in time.
     pub grace_ns: u64,
     /// After the end, silence of this length ends the run.
@@ -46,13 +46,13 @@ pub struct Patience {
 
 /// The result of one trial.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct TrialResult {
     /// When the first frame was due, nanoseconds of the run's clock.
     pub start_ns: u64,
     /// The sender's side.
     pub sent: SendReport,
     /// The receiver's side.
-    pub account: Account,
+    pub report: ReceiveReport,
 }
 
 /// Sends `stream` as `schedule` says, until its end or until `stop`.
@@ -60,10 +60,10 @@ pub struct Outcome {
 /// # Errors
 /// Of the endpoint.
 pub fn send(
-    endpoint: &mut dyn Endpoint,
-    stream: &mut Stream,
+    endpoint: &mut dyn TrafficEndpoint,
+    stream: &mut TestStream,
     schedule: &Schedule,
-    clock: &Clock,
+    clock: &RunClock,
     stop: &AtomicBool,
 ) -> io::Result<SendReport> {
     let mut report = SendReport::default();
@@ -80,8 +80,8 @@ pub fn send(
         while next < last {
             let payload = stream.payload(next as u32, schedule.due_ns(next));
             match endpoint.send(payload)? {
-                Sent::Taken => report.sent += 1,
-                Sent::Refused => report.refused += 1,
+                SendOutcome::Taken => report.sent += 1,
+                SendOutcome::Refused => report.refused += 1,
             }
             next += 1;
         }
@@ -89,17 +89,17 @@ pub fn send(
     Ok(report)
 }
 
-/// Feeds `receiver` until it is complete, `stop` is set, or `patience` with a schedule that ends
+/// Feeds `receiver` until it is complete, `stop` is set, or `limits` with a schedule that ends
 /// at `end_ns` is over.
 ///
 /// # Errors
 /// Of the endpoint.
 pub fn receive(
-    endpoint: &mut dyn Endpoint,
-    receiver: &mut Receiver,
+    endpoint: &mut dyn TrafficEndpoint,
+    receiver: &mut StreamReceiver,
     end_ns: u64,
-    patience: &Patience,
-    clock: &Clock,
+    limits: &ReceiveLimits,
+    clock: &RunClock,
     stop: &AtomicBool,
 ) -> io::Result<()> {
     let mut buffer = [0; BUFFER];
@@ -112,7 +112,7 @@ pub fn receive(
         {
             last_ns = last_ns.max(now);
         }
-        if now > last_ns + patience.quiet_ns || now > end_ns + patience.drain_ns {
+        if now > last_ns + limits.quiet_ns || now > end_ns + limits.drain_ns {
             break;
         }
     }
@@ -123,12 +123,12 @@ pub fn receive(
 ///
 /// # Errors
 /// Of the endpoint.
-pub fn reflect(endpoint: &mut dyn Endpoint, stop: &AtomicBool) -> io::Result<u64> {
+pub fn reflect(endpoint: &mut dyn TrafficEndpoint, stop: &AtomicBool) -> io::Result<u64> {
     let mut buffer = [0; BUFFER];
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
         if let Some(length) = endpoint.receive(&mut buffer)?
-            && endpoint.send(&buffer[..length.min(BUFFER)])? == Sent::Taken
+            && endpoint.send(&buffer[..length.min(BUFFER)])? == SendOutcome::Taken
         {
             count += 1;
         }
@@ -141,44 +141,47 @@ pub fn reflect(endpoint: &mut dyn Endpoint, stop: &AtomicBool) -> io::Result<u64
 /// # Errors
 /// Of either endpoint.
 pub fn trial(
-    tx: &mut dyn Endpoint,
-    rx: &mut dyn Endpoint,
-    stream: &mut Stream,
+    tx: &mut dyn TrafficEndpoint,
+    rx: &mut dyn TrafficEndpoint,
+    stream: &mut TestStream,
     schedule: &Schedule,
-    patience: &Patience,
-    clock: &Clock,
+    limits: &ReceiveLimits,
+    clock: &RunClock,
     stop: &AtomicBool,
-) -> io::Result<Outcome> {
+) -> io::Result<TrialResult> {
     let end_ns = schedule.end_ns();
-    let deadline_ns = end_ns + patience.grace_ns;
-    let mut receiver = Receiver::new(stream.id(), schedule.count(), deadline_ns);
+    let deadline_ns = end_ns + limits.grace_ns;
+    let mut receiver = StreamReceiver::new(stream.id(), schedule.count(), deadline_ns);
     let sent = std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(rx, &mut receiver, end_ns, patience, clock, stop));
+        let receiving = scope.spawn(|| receive(rx, &mut receiver, end_ns, limits, clock, stop));
         let sent = send(tx, stream, schedule, clock, stop);
         let received = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         received.and(sent)
     })?;
-    Ok(Outcome { start_ns: schedule.start_ns(), sent, account: receiver.finish() })
+    Ok(TrialResult { start_ns: schedule.start_ns(), sent, report: receiver.finish() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Patience, reflect, trial};
-    use crate::clock::Clock;
+    use super::{ReceiveLimits, TrialResult, reflect, trial};
+    use crate::clock::RunClock;
     use crate::endpoint::UdpEndpoint;
     use crate::pacing::Schedule;
     use crate::probe::StreamId;
-    use crate::stream::Stream;
+    use crate::stream::TestStream;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    const PATIENCE: Patience =
-        Patience { grace_ns: 10_000_000_000, quiet_ns: 5_000_000_000, drain_ns: 10_000_000_000 };
+    const LIMITS: ReceiveLimits = ReceiveLimits {
+        grace_ns: 10_000_000_000,
+        quiet_ns: 5_000_000_000,
+        drain_ns: 10_000_000_000,
+    };
 
-    fn run(tx: &mut UdpEndpoint, rx: &mut UdpEndpoint, stop: &AtomicBool) -> Outcome {
-        let clock = Clock::start();
-        let mut stream = Stream::new(StreamId(1), 64).unwrap();
+    fn run(tx: &mut UdpEndpoint, rx: &mut UdpEndpoint, stop: &AtomicBool) -> TrialResult {
+        let clock = RunClock::start();
+        let mut stream = TestStream::new(StreamId(1), 64).unwrap();
         let schedule = Schedule::new(clock.now_ns(), 2000.0, 0.05);
-        trial(tx, rx, &mut stream, &schedule, &PATIENCE, &clock, stop).unwrap()
+        trial(tx, rx, &mut stream, &schedule, &LIMITS, &clock, stop).unwrap()
     }
 
     #[test]
@@ -186,8 +189,8 @@ mod tests {
         let (mut a, mut b) = UdpEndpoint::loopback_pair().unwrap();
         let outcome = run(&mut a, &mut b, &AtomicBool::new(false));
         assert_eq!(outcome.sent.sent + outcome.sent.refused, 100);
-        assert_eq!(outcome.account.received, outcome.sent.sent);
-        assert_eq!(outcome.account.foreign, 0);
+        assert_eq!(outcome.report.received, outcome.sent.sent);
+        assert_eq!(outcome.report.foreign, 0);
     }
 
     #[test]
@@ -199,8 +202,8 @@ mod tests {
             let reflector = scope.spawn(|| reflect(&mut b, &done));
             let outcome = run(&mut a, &mut a_rx, &AtomicBool::new(false));
             done.store(true, Ordering::Relaxed);
-            assert_eq!(outcome.account.received, outcome.sent.sent);
-            assert!(reflector.join().unwrap().unwrap() >= outcome.account.received);
+            assert_eq!(outcome.report.received, outcome.sent.sent);
+            assert!(reflector.join().unwrap().unwrap() >= outcome.report.received);
         });
     }
 
@@ -208,6 +211,6 @@ mod tests {
     fn a_stopped_trial_returns_at_once() {
         let (mut a, mut b) = UdpEndpoint::loopback_pair().unwrap();
         let outcome = run(&mut a, &mut b, &AtomicBool::new(true));
-        assert_eq!(outcome.account.received, 0);
+        assert_eq!(outcome.report.received, 0);
     }
 }

@@ -5,12 +5,12 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use generator::clock::Clock;
-use generator::endpoint::{Endpoint, UdpEndpoint};
+use generator::clock::RunClock;
+use generator::endpoint::{TrafficEndpoint, UdpEndpoint};
 use generator::pacing::Schedule;
 use generator::probe::StreamId;
-use generator::run::{self, Outcome, Patience};
-use generator::stream::Stream;
+use generator::run::{self, ReceiveLimits, TrialResult};
+use generator::stream::TestStream;
 
 use crate::cancel::Cancel;
 use crate::load::LinkSample;
@@ -90,7 +90,7 @@ impl Bed {
     }
 
     /// Two endpoints at one host that share a socket or port: one to send, one to receive.
-    fn pair(&self, host: usize) -> Result<[Box<dyn Endpoint>; 2], Error> {
+    fn pair(&self, host: usize) -> Result<[Box<dyn TrafficEndpoint>; 2], Error> {
         let failed = |source| Error::Io { what: "a socket of the lab's own traffic", source };
         match self {
             Self::Kernel(bed) => {
@@ -103,7 +103,7 @@ impl Bed {
     }
 
     /// An endpoint at host 0 or 1, talking to the other.
-    fn endpoint(&self, host: usize) -> Result<Box<dyn Endpoint>, Error> {
+    fn endpoint(&self, host: usize) -> Result<Box<dyn TrafficEndpoint>, Error> {
         let failed = |source| Error::Io { what: "a socket of the lab's own traffic", source };
         match self {
             Self::Kernel(bed) => {
@@ -118,7 +118,7 @@ impl Bed {
     ///
     /// # Errors
     /// [`Error::Io`] of a socket or port, [`Error::Stopped`].
-    pub fn one_way(&self, traffic: &Traffic, cancel: &Cancel) -> Result<Outcome, Error> {
+    pub fn one_way(&self, traffic: &Traffic, cancel: &Cancel) -> Result<TrialResult, Error> {
         let (mut tx, mut rx) = (self.endpoint(0)?, self.endpoint(1)?);
         carry(&mut *tx, &mut *rx, traffic, cancel)
     }
@@ -127,7 +127,7 @@ impl Bed {
     ///
     /// # Errors
     /// [`Error::Io`] of a socket or port, [`Error::Stopped`].
-    pub fn round_trip(&self, traffic: &Traffic, cancel: &Cancel) -> Result<Outcome, Error> {
+    pub fn round_trip(&self, traffic: &Traffic, cancel: &Cancel) -> Result<TrialResult, Error> {
         let [mut tx, mut rx] = self.pair(0)?;
         let mut far = self.endpoint(1)?;
         let done = AtomicBool::new(false);
@@ -158,22 +158,22 @@ fn next_stream() -> StreamId {
 }
 
 fn carry(
-    tx: &mut dyn Endpoint,
-    rx: &mut dyn Endpoint,
+    tx: &mut dyn TrafficEndpoint,
+    rx: &mut dyn TrafficEndpoint,
     traffic: &Traffic,
     cancel: &Cancel,
-) -> Result<Outcome, Error> {
+) -> Result<TrialResult, Error> {
     let nanos = |seconds: f64| (seconds * 1e9) as u64;
-    let clock = Clock::start();
-    let mut stream = Stream::new(next_stream(), traffic.frame_size)
+    let clock = RunClock::start();
+    let mut stream = TestStream::new(next_stream(), traffic.frame_size)
         .map_err(|error| Error::Output { program: "generator", what: error.to_string() })?;
     let schedule = Schedule::new(clock.now_ns() + LEAD_NS, traffic.rate_pps, traffic.duration_s);
-    let patience = Patience {
+    let limits = ReceiveLimits {
         grace_ns: nanos(traffic.grace_s),
         quiet_ns: nanos(QUIET_S),
         drain_ns: nanos(traffic.drain_s),
     };
-    let outcome = run::trial(tx, rx, &mut stream, &schedule, &patience, &clock, cancel.flag())
+    let outcome = run::trial(tx, rx, &mut stream, &schedule, &limits, &clock, cancel.flag())
         .map_err(|source| Error::Io { what: "the lab's own traffic", source })?;
     cancel.check()?;
     Ok(outcome)

@@ -187,10 +187,10 @@ impl Session {
         let mut last = String::new();
         let reached = cancel.poll(PATH_LIMIT, || {
             match self.bed.round_trip(&traffic, cancel) {
-                Ok(outcome) if outcome.account.lost == 0 => whole += 1,
+                Ok(outcome) if outcome.report.lost == 0 => whole += 1,
                 Ok(outcome) => {
                     whole = 0;
-                    let account = outcome.account;
+                    let account = outcome.report;
                     last = format!("{} of {} probes came back", account.received, account.expected);
                 }
                 Err(error) => {

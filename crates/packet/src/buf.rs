@@ -1,15 +1,15 @@
 //! The buffer a frame lives in, and the batch that carries many of them.
 //!
 //! A `PacketBuf` keeps room in front of the frame, so that pushing a tag or a label moves no
-//! payload. Its memory is its own, or a device driver's that goes back there when the buffer is
-//! dropped; nobody has to ask which. It must never interpret the bytes that it holds: views and
-//! extraction do that.
+//! payload. Its memory is its own, or external memory that is returned to its driver when the
+//! buffer is dropped; users do not see the difference. It must never interpret the bytes that it
+//! holds: views and extraction do that.
 
 mod memory;
 
-pub use memory::{Foreign, Owner};
+pub use memory::{ExternalBuf, ExternalOwner};
 
-use memory::{LINE, Memory};
+use memory::{BufMemory, LINE};
 
 /// Bytes kept free in front of a received frame: room for two VLAN tags, a PBB header and several
 /// MPLS labels before a push has to move the frame.
@@ -25,7 +25,7 @@ pub type Block = [u8; LINE];
 /// the FCS.
 #[repr(transparent)]
 pub struct PacketBuf {
-    memory: Memory,
+    memory: BufMemory,
 }
 
 impl PacketBuf {
@@ -37,20 +37,20 @@ impl PacketBuf {
         buf
     }
 
-    /// The buffer of this owner, who from now on has to see that it is released.
+    /// The external buffer, if it is this owner's, who releases it from now on.
     ///
     /// # Errors
     /// Memory of its own, or another owner's: the buffer as it was.
     #[inline]
-    pub fn into_foreign(self, owner: &'static Owner) -> Result<Foreign, Self> {
-        self.memory.into_foreign(owner).map_err(|memory| Self { memory })
+    pub fn into_external(self, owner: &'static ExternalOwner) -> Result<ExternalBuf, Self> {
+        self.memory.into_external(owner).map_err(|memory| Self { memory })
     }
 
     /// Whether the memory is this owner's.
     #[must_use]
     #[inline]
-    pub fn is_foreign(&self, owner: &'static Owner) -> bool {
-        self.memory.is_foreign(owner)
+    pub fn is_external(&self, owner: &'static ExternalOwner) -> bool {
+        self.memory.is_external(owner)
     }
 
     /// Whether the memory is the buffer's own, so that it is worth keeping for another frame.
@@ -84,7 +84,7 @@ impl PacketBuf {
     #[inline]
     pub fn prepare(&mut self, len: usize) -> &mut [u8] {
         if self.memory.room() < HEADROOM + len {
-            self.memory = Memory::with_room(HEADROOM + len);
+            self.memory = BufMemory::with_room(HEADROOM + len);
         }
         self.memory.place(HEADROOM, len);
         self.memory.bytes_mut()
@@ -116,7 +116,7 @@ impl PacketBuf {
 
     /// Moves the frame into new memory, `headroom` bytes from its front, with room for `len`.
     fn move_to(&mut self, headroom: usize, len: usize) {
-        let mut memory = Memory::with_room(headroom + len);
+        let mut memory = BufMemory::with_room(headroom + len);
         memory.place(headroom, self.len());
         memory.bytes_mut().copy_from_slice(self.bytes());
         self.memory = memory;
@@ -178,7 +178,7 @@ impl Default for PacketBuf {
     /// An empty frame, without memory yet.
     #[inline]
     fn default() -> Self {
-        Self { memory: Memory::empty() }
+        Self { memory: BufMemory::empty() }
     }
 }
 
@@ -207,8 +207,8 @@ impl PartialEq for PacketBuf {
 
 impl Eq for PacketBuf {}
 
-/// Buffers that are free for the next frames, the last used first, since its memory is still in the
-/// cache. Only buffers with memory of their own are kept: a driver needs its own back at once.
+/// Free buffers, last in first out, since the memory used last is still in the CPU's cache. Only
+/// buffers with memory of their own are kept: a driver needs its own back at once.
 #[derive(Debug, Default)]
 pub struct Pool {
     spare: Vec<PacketBuf>,
@@ -265,8 +265,8 @@ impl Pool {
     }
 }
 
-/// Frames on their way, with the buffers that are free for the next ones: after the first few
-/// rounds no frame costs an allocation.
+/// A batch of frames and a pool of free buffers: after the first few rounds no frame costs an
+/// allocation.
 #[derive(Debug, Default)]
 pub struct Batch {
     frames: Vec<PacketBuf>,
@@ -285,8 +285,8 @@ impl Batch {
         &mut self.frames
     }
 
-    /// The frames as they are held, and the free buffers: to take the frames out without touching
-    /// each of them, and to give their buffers back.
+    /// The vector of frames and the pool: to take all frames out by one move, and to give their
+    /// buffers back.
     pub fn parts_mut(&mut self) -> (&mut Vec<PacketBuf>, &mut Pool) {
         (&mut self.frames, &mut self.pool)
     }

@@ -2,12 +2,12 @@
 //! checksums filled in.
 //!
 //! ```
-//! use packet::build::{Frame, Ipv4};
+//! use packet::build::{FrameBuilder, Ipv4};
 //! use openflow::MacAddr;
 //! use std::net::Ipv4Addr;
 //!
 //! let (here, there) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
-//! let frame = Frame::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1))
+//! let frame = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1))
 //!     .vlan(3, 100)
 //!     .ipv4(Ipv4::new(here, there))
 //!     .udp(1234, 53)
@@ -22,20 +22,20 @@
 mod network;
 mod transport;
 
-use crate::covered::fill_checksums;
+use crate::frame_checksums::fill_checksums;
 use crate::header::{ethernet, icmpv4, icmpv6, ipv4, mpls, pbb, vlan};
 pub use network::{Arp, Extension, Ipv4, Ipv6};
 use openflow::MacAddr;
 use std::net::Ipv6Addr;
 pub use transport::Tcp;
-use transport::Transport;
+use transport::TransportHeader;
 
 /// EtherType for local experiments (IEEE 802), of payload that has no other.
 const EXPERIMENT: u16 = 0x88b5;
 
 /// A frame in the making.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct FrameBuilder {
     dst: MacAddr,
     src: MacAddr,
     layers: Vec<Layer>,
@@ -53,10 +53,10 @@ enum Layer {
     Arp(Arp),
     Ipv4(Ipv4),
     Ipv6(Ipv6),
-    Transport(Transport),
+    Transport(TransportHeader),
 }
 
-impl Frame {
+impl FrameBuilder {
     /// An Ethernet II frame. Payload without a header of its own gets EtherType `0x88b5`.
     #[must_use]
     pub fn ethernet(dst: MacAddr, src: MacAddr) -> Self {
@@ -125,25 +125,25 @@ impl Frame {
     /// A UDP header.
     #[must_use]
     pub fn udp(self, src: u16, dst: u16) -> Self {
-        self.with(Layer::Transport(Transport::Udp { src, dst }))
+        self.with(Layer::Transport(TransportHeader::Udp { src, dst }))
     }
 
     /// A TCP header.
     #[must_use]
     pub fn tcp(self, header: Tcp) -> Self {
-        self.with(Layer::Transport(Transport::Tcp(header)))
+        self.with(Layer::Transport(TransportHeader::Tcp(header)))
     }
 
     /// An SCTP common header; the payload is its chunks.
     #[must_use]
     pub fn sctp(self, src: u16, dst: u16, verification_tag: u32) -> Self {
-        self.with(Layer::Transport(Transport::Sctp { src, dst, verification_tag }))
+        self.with(Layer::Transport(TransportHeader::Sctp { src, dst, verification_tag }))
     }
 
     /// An ICMP message; `rest` is the second word of its header.
     #[must_use]
     pub fn icmpv4(self, kind: u8, code: u8, rest: u32) -> Self {
-        self.with(Layer::Transport(Transport::Icmpv4 { kind, code, rest }))
+        self.with(Layer::Transport(TransportHeader::Icmpv4 { kind, code, rest }))
     }
 
     /// An echo request of the ICMP that belongs to the last IP header.
@@ -170,20 +170,20 @@ impl Frame {
     /// An ICMPv6 message; `body` stands between checksum and payload.
     #[must_use]
     pub fn icmpv6(self, kind: u8, code: u8, body: &[u8]) -> Self {
-        self.with(Layer::Transport(Transport::Icmpv6 { kind, code, body: body.to_vec() }))
+        self.with(Layer::Transport(TransportHeader::Icmpv6 { kind, code, body: body.to_vec() }))
     }
 
     /// A neighbour solicitation for `target`, with the source link-layer option if there is one.
     #[must_use]
     pub fn neighbour_solicit(self, target: Ipv6Addr, sll: Option<MacAddr>) -> Self {
-        self.with(Layer::Transport(Transport::solicit(target, sll)))
+        self.with(Layer::Transport(TransportHeader::solicit(target, sll)))
     }
 
     /// A solicited neighbour advertisement of `target`, with the target link-layer option if there
     /// is one.
     #[must_use]
     pub fn neighbour_advert(self, target: Ipv6Addr, tll: Option<MacAddr>) -> Self {
-        self.with(Layer::Transport(Transport::advert(target, tll)))
+        self.with(Layer::Transport(TransportHeader::advert(target, tll)))
     }
 
     /// The bytes behind all headers.

@@ -5,9 +5,9 @@
 
 /// A ones' complement sum in the making. Pieces but the last have an even number of bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sum(u64);
+pub struct InternetChecksum(u64);
 
-impl Sum {
+impl InternetChecksum {
     /// Adds bytes as big-endian 16-bit words; a last odd byte is the higher half of its word.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut pairs = bytes.chunks_exact(2);
@@ -38,7 +38,7 @@ impl Sum {
 /// The ones' complement checksum of `bytes`; zero over data that holds its own right checksum.
 #[must_use]
 pub fn ones_complement(bytes: &[u8]) -> u16 {
-    let mut sum = Sum::default();
+    let mut sum = InternetChecksum::default();
     sum.add(bytes);
     sum.finish()
 }
@@ -47,7 +47,7 @@ pub fn ones_complement(bytes: &[u8]) -> u16 {
 /// and start at an even offset of the data that is summed. A wrong checksum stays wrong.
 #[must_use]
 pub fn update(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
-    let mut sum = Sum(u64::from(!checksum));
+    let mut sum = InternetChecksum(u64::from(!checksum));
     for pair in old.chunks_exact(2) {
         sum.0 += u64::from(!(u16::from(pair[0]) << 8 | u16::from(pair[1])));
     }

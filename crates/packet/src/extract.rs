@@ -11,7 +11,7 @@ use crate::layout::{Layout, Network, Transport};
 use openflow::field::VID_PRESENT;
 use openflow::{Field, PortNo};
 
-/// What the packet's bytes do not say: where it came from and what the pipeline wrote.
+/// Pipeline fields: the match fields that are not in the packet's bytes (clause 7.2.3.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Port that the packet came in by.

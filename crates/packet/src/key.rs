@@ -12,7 +12,7 @@ const COUNT: usize = FIELDS.len();
 
 /// Where a field lies in [`FlowKey::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct KeySlot {
     /// Index of the word; fields wider than 64 bits go on in the next word, higher bits there.
     pub word: usize,
     /// Position of the field's lowest bit in the word.
@@ -21,16 +21,16 @@ pub struct Slot {
     pub bits: u32,
 }
 
-const PLAN: ([Slot; COUNT], usize) = plan();
-const SLOTS: [Slot; COUNT] = PLAN.0;
+const PLAN: ([KeySlot; COUNT], usize) = plan();
+const SLOTS: [KeySlot; COUNT] = PLAN.0;
 
 /// 64-bit words of a key's values.
 pub const WORDS: usize = PLAN.1;
 
 /// First fit in the order of the rows: no field of up to 64 bits lies across two words, wider ones
 /// have two words of their own.
-const fn plan() -> ([Slot; COUNT], usize) {
-    let mut slots = [Slot { word: 0, shift: 0, bits: 0 }; COUNT];
+const fn plan() -> ([KeySlot; COUNT], usize) {
+    let mut slots = [KeySlot { word: 0, shift: 0, bits: 0 }; COUNT];
     let mut used = [0; 2 * COUNT];
     let mut words = 0;
     let mut index = 0;
@@ -47,7 +47,7 @@ const fn plan() -> ([Slot; COUNT], usize) {
             }
         }
         let wide = bits > 64;
-        slots[index] = Slot { word, shift: if wide { 0 } else { used[word] }, bits };
+        slots[index] = KeySlot { word, shift: if wide { 0 } else { used[word] }, bits };
         if !wide {
             used[word] += bits;
         }
@@ -146,7 +146,7 @@ impl FlowKey {
 
     /// Where a field lies in [`FlowKey::words`].
     #[must_use]
-    pub const fn slot(field: Field) -> Slot {
+    pub const fn slot(field: Field) -> KeySlot {
         SLOTS[field as usize]
     }
 }

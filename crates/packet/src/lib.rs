@@ -7,17 +7,19 @@
 mod buf;
 pub mod build;
 pub mod checksum;
-mod covered;
 mod extract;
+mod frame_checksums;
 pub mod header;
 mod key;
 mod layout;
 pub mod rewrite;
 mod shape;
 
-pub use buf::{Batch, Block, FRAME_CAPACITY, Foreign, HEADROOM, Owner, PacketBuf, Pool};
-pub use covered::{ChecksumKind, WrongChecksum, fill_checksums, verify};
+pub use buf::{
+    Batch, Block, ExternalBuf, ExternalOwner, FRAME_CAPACITY, HEADROOM, PacketBuf, Pool,
+};
 pub use extract::{Meta, extract};
-pub use key::{FlowKey, Slot, WORDS};
+pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
+pub use key::{FlowKey, KeySlot, WORDS};
 pub use layout::{Layout, Network, Transport};
 pub use shape::Shape;

@@ -1,5 +1,5 @@
-//! The shapes that most frames have, told from a few bytes: what [`crate::Layout`] finds, where it
-//! finds nothing unusual.
+//! Frame shapes: the header layouts of most frames, found from a few bytes. A shape says what
+//! [`crate::Layout`] finds where nothing is unusual.
 //!
 //! A frame of a shape other than [`Shape::RARE`] has exactly the headers that the shape names, each
 //! at the one place that the shape gives it, so that work which depends on places only (masking,
@@ -14,9 +14,9 @@ use crate::header::{arp, be16, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls
 use crate::header::{number, vlan};
 use crate::layout::{Network, Transport};
 
-/// What stands behind the EtherType, in the order of the numbers of [`Shape`].
-const KINDS: [(Network, Transport); 14] = [
-    // The rare one, of which nothing is known.
+/// Network and transport header of each shape, in the order of [`Shape::index`].
+const HEADERS: [(Network, Transport); 14] = [
+    // `Shape::RARE`, of which nothing is known.
     (Network::Other, Transport::Other),
     // An EtherType that no match field looks behind.
     (Network::Other, Transport::Other),
@@ -45,10 +45,10 @@ const IPV6: u8 = 9;
 pub struct Shape(u8);
 
 impl Shape {
-    /// Whatever the other shapes are not.
+    /// Every frame that has no other shape.
     pub const RARE: Self = Self(0);
-    /// How many there are; [`Shape::index`] is below.
-    pub const COUNT: usize = 2 * KINDS.len();
+    /// Number of shapes; [`Shape::index`] is below.
+    pub const COUNT: usize = 2 * HEADERS.len();
 
     /// The shape's number.
     #[inline]
@@ -95,16 +95,16 @@ impl Shape {
         if self.is_rare() { Self::RARE } else { Self((2 * MPLS) | (self.0 & 1)) }
     }
 
-    /// What stands behind the EtherType.
+    /// The header behind the EtherType.
     #[must_use]
     pub fn network(self) -> Network {
-        KINDS[self.index() / 2].0
+        HEADERS[self.index() / 2].0
     }
 
-    /// What stands behind IP.
+    /// The header behind IP.
     #[must_use]
     pub fn transport(self) -> Transport {
-        KINDS[self.index() / 2].1
+        HEADERS[self.index() / 2].1
     }
 
     /// Where the network header stands.

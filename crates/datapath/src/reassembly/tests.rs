@@ -1,7 +1,7 @@
 //! Tests of the reassembler alone: whole packets in any order, and every way to lose a fragment.
 
 use openflow::{MacAddr, PortNo};
-use packet::build::{Frame, Ipv4};
+use packet::build::{FrameBuilder, Ipv4};
 use packet::header::{ethernet, ipv4, ipv6};
 use packet::{Layout, verify};
 
@@ -11,8 +11,8 @@ use crate::time::Nanos;
 
 const PORT: PortNo = PortNo(1);
 
-fn macs() -> Frame {
-    Frame::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1))
+fn macs() -> FrameBuilder {
+    FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1))
 }
 
 /// A UDP packet with so many bytes of payload, not fragmented.

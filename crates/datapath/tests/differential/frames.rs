@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::MacAddr;
-use packet::build::{Arp, Extension, Frame, Ipv4, Ipv6, Tcp};
+use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
 
 use crate::rng::Rng;
 
@@ -56,7 +56,7 @@ impl Universe {
 
     /// A frame; one of fifteen is damaged.
     pub(crate) fn frame(&self, rng: &mut Rng) -> Vec<u8> {
-        let mut frame = Frame::ethernet(self.mac(rng), self.mac(rng));
+        let mut frame = FrameBuilder::ethernet(self.mac(rng), self.mac(rng));
         for _ in 0..rng.weighted(&[60, 30, 8, 2]) {
             let ether_type = *rng.pick(&[0x8100, 0x8100, 0x8100, 0x88a8]);
             frame = frame.tag(ether_type, rng.below(8) as u8, *rng.pick(&self.vids));
@@ -87,7 +87,7 @@ impl Universe {
         bytes
     }
 
-    fn mpls(&self, frame: Frame, rng: &mut Rng) -> Frame {
+    fn mpls(&self, frame: FrameBuilder, rng: &mut Rng) -> FrameBuilder {
         let mut frame = frame;
         for _ in 0..1 + rng.weighted(&[60, 30, 10]) {
             frame = frame.mpls(rng.below(4) as u32 * 16, rng.below(8) as u8, ttl(rng));
@@ -95,13 +95,13 @@ impl Universe {
         if rng.percent(70) { self.ipv4(frame, rng) } else { frame }
     }
 
-    fn pbb(&self, frame: Frame, rng: &mut Rng) -> Frame {
+    fn pbb(&self, frame: FrameBuilder, rng: &mut Rng) -> FrameBuilder {
         let isid = rng.below(3) as u32 + 100;
         let frame = frame.pbb(rng.below(8) as u8, isid, self.mac(rng), self.mac(rng));
         if rng.percent(60) { self.ipv4(frame, rng) } else { frame }
     }
 
-    fn ipv4(&self, frame: Frame, rng: &mut Rng) -> Frame {
+    fn ipv4(&self, frame: FrameBuilder, rng: &mut Rng) -> FrameBuilder {
         let mut header = Ipv4::new(self.v4(rng), self.v4(rng));
         header.dscp = dscp(rng);
         header.ecn = rng.below(4) as u8;
@@ -132,7 +132,7 @@ impl Universe {
         tcp
     }
 
-    fn ipv6(&self, frame: Frame, rng: &mut Rng) -> Frame {
+    fn ipv6(&self, frame: FrameBuilder, rng: &mut Rng) -> FrameBuilder {
         let mut header = Ipv6::new(self.v6(rng), self.v6(rng));
         header.dscp = dscp(rng);
         header.ecn = rng.below(4) as u8;

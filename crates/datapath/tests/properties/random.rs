@@ -11,7 +11,7 @@ use openflow::{
     Action, Cookie, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId, TableId,
     Version,
 };
-use packet::build::{Frame, Ipv4};
+use packet::build::{FrameBuilder, Ipv4};
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop, prop_oneof};
 
 /// One operation.
@@ -60,7 +60,7 @@ fn mac(number: u64) -> MacAddr {
 pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
     (0_u64..4, 0_u64..4, 0_u32..4, 0_u32..4, 0_u16..3, any::<bool>(), 0_u8..3).prop_map(
         |(dst, src, nw_src, nw_dst, tp_dst, tagged, ttl)| {
-            let frame = Frame::ethernet(mac(dst), mac(src));
+            let frame = FrameBuilder::ethernet(mac(dst), mac(src));
             let frame = if tagged { frame.vlan(3, 5) } else { frame };
             if tp_dst == 2 {
                 return frame.ether_type(0x0806).payload(&[0; 46]).build();

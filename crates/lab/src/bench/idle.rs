@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use generator::exchange::Exchange;
+use generator::one_way::OneWayTimer;
 use netdev::sys::{affinity, cpu, event};
 use netdev::{Port, open_text};
 use openflow::Version;
@@ -199,7 +199,7 @@ fn wires(folder: &Path, end: char) -> [String; 2] {
 
 /// A switch between two wires whose other ends are ours.
 struct Bed {
-    exchange: Exchange,
+    exchange: OneWayTimer,
     weir: Weir,
 }
 
@@ -213,7 +213,7 @@ impl Bed {
         let launch = Launch { poll, ..run.launch(wires(folder, 'b').to_vec()) };
         let mut weir = Weir::launch(&launch, folder, &run.cancel)?;
         weir.load(Version::V1_3, made::entries(2))?;
-        let mut exchange = Exchange::new(from, to, &made::frame(0));
+        let mut exchange = OneWayTimer::new(from, to, &made::frame(0));
         ensure!(exchange.one_way(LOST)?.is_some(), "no frame comes through the switch");
         Ok(Self { exchange, weir })
     }

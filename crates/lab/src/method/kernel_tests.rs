@@ -85,9 +85,9 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
             drain_s: 10.0,
         };
         let there = bench.bed.one_way(&traffic, bench.cancel).unwrap();
-        assert_eq!((there.sent.sent, there.account.received), (30, 30));
+        assert_eq!((there.sent.sent, there.report.received), (30, 30));
         let back = bench.bed.round_trip(&traffic, bench.cancel).unwrap();
-        assert_eq!((back.account.received, back.account.duplicates), (30, 0));
+        assert_eq!((back.report.received, back.report.duplicates), (30, 0));
     });
 }
 

@@ -5,8 +5,8 @@
 
 use generator::pacing::Schedule;
 use generator::probe::StreamId;
-use generator::receiver::{Account, Receiver};
-use generator::stream::Stream;
+use generator::receiver::{ReceiveReport, StreamReceiver};
+use generator::stream::TestStream;
 
 use super::search::{Attempt, Path};
 
@@ -30,11 +30,11 @@ impl MockPath {
     }
 
     /// Carries one schedule through the path.
-    pub(super) fn carry(&self, rate_pps: f64, duration_s: f64, grace_s: f64) -> Account {
+    pub(super) fn carry(&self, rate_pps: f64, duration_s: f64, grace_s: f64) -> ReceiveReport {
         let schedule = Schedule::new(0, rate_pps, duration_s);
-        let mut stream = Stream::new(StreamId(0), 64).unwrap();
+        let mut stream = TestStream::new(StreamId(0), 64).unwrap();
         let deadline = schedule.end_ns() + (grace_s * 1e9) as u64;
-        let mut receiver = Receiver::new(StreamId(0), schedule.count(), deadline);
+        let mut receiver = StreamReceiver::new(StreamId(0), schedule.count(), deadline);
         let service_ns = 1e9 / self.capacity_pps;
         let mut free_at_ns = 0.0_f64;
         for number in 0..schedule.count() {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use generator::receiver::Account;
+use generator::receiver::ReceiveReport;
 
 use super::search::{Attempt, Path, Range, search};
 use super::{Bench, Better, Error, Method, Metric, Timing, Trial};
@@ -115,15 +115,15 @@ fn json(attempt: &Attempt) -> serde_json::Value {
 
 /// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
 /// longer: what a queue delivers after the end of the schedule is no faster for it.
-pub(super) fn received_pps(account: &Account, start_ns: u64, duration_s: f64) -> f64 {
-    let until_last_s = account.last_ns.saturating_sub(start_ns) as f64 / 1e9;
-    account.in_time as f64 / duration_s.max(until_last_s)
+pub(super) fn received_pps(report: &ReceiveReport, start_ns: u64, duration_s: f64) -> f64 {
+    let until_last_s = report.last_ns.saturating_sub(start_ns) as f64 / 1e9;
+    report.in_time as f64 / duration_s.max(until_last_s)
 }
 
 struct RealPath<'a, 'b> {
     bench: &'a Bench<'b>,
     duration_s: f64,
-    last: Option<Account>,
+    last: Option<ReceiveReport>,
 }
 
 impl Path for RealPath<'_, '_> {
@@ -141,10 +141,10 @@ impl Path for RealPath<'_, '_> {
         let outcome = self.bench.bed.one_way(&traffic, self.bench.cancel)?;
         let attempt = Attempt {
             offered_pps,
-            received_pps: received_pps(&outcome.account, outcome.start_ns, self.duration_s),
-            loss: outcome.account.loss_ratio(),
+            received_pps: received_pps(&outcome.report, outcome.start_ns, self.duration_s),
+            loss: outcome.report.loss_ratio(),
         };
-        self.last = Some(outcome.account);
+        self.last = Some(outcome.report);
         Ok(attempt)
     }
 }

@@ -70,7 +70,7 @@ impl Method for Probe {
         };
         let (outcome, load) = bench.observe(|| bench.bed.round_trip(&traffic, bench.cancel));
         let outcome = outcome?;
-        let account = &outcome.account;
+        let account = &outcome.report;
         let at = |quantile: f64| account.delay_us(quantile);
         let (Some(p50), Some(p99), Some(max), Some(mean)) =
             (at(0.5), at(0.99), at(1.0), account.delay_us_mean())

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use generator::run::Outcome;
+use generator::run::TrialResult;
 
 use super::{Bench, Better, Error, Method, Metric, Timing, Trial, iperf2, iperf3};
 use crate::bed::{Bed, Traffic};
@@ -181,42 +181,42 @@ fn own(bench: &Bench<'_>, why: &str, metrics: &'static [Metric]) -> Result<Trial
         tool: format!("Weir's own UDP sender ({why})"),
         commands: Vec::new(),
         load,
-        carried: Some(1.0 - outcome.account.loss_ratio()),
+        carried: Some(1.0 - outcome.report.loss_ratio()),
         raw: serde_json::json!({
             "sent_datagrams": outcome.sent.sent,
             "refused_by_the_port": outcome.sent.refused,
-            "received_datagrams": outcome.account.received,
+            "received_datagrams": outcome.report.received,
         }),
     })
 }
 
 /// Mb/s of payload, loss in percent of what left the host, jitter in ms.
-fn figures(outcome: &Outcome, duration_s: f64) -> [f64; 3] {
-    let account = &outcome.account;
-    let rate = super::pps::received_pps(account, outcome.start_ns, duration_s);
-    let lost = 1.0 - account.in_time as f64 / outcome.sent.sent.max(1) as f64;
-    [rate * (UDP_PAYLOAD * 8) as f64 / 1e6, 100.0 * lost.max(0.0), account.jitter_ns / 1e6]
+fn figures(outcome: &TrialResult, duration_s: f64) -> [f64; 3] {
+    let report = &outcome.report;
+    let rate = super::pps::received_pps(report, outcome.start_ns, duration_s);
+    let lost = 1.0 - report.in_time as f64 / outcome.sent.sent.max(1) as f64;
+    [rate * (UDP_PAYLOAD * 8) as f64 / 1e6, 100.0 * lost.max(0.0), report.jitter_ns / 1e6]
 }
 
 #[cfg(test)]
 mod tests {
     use super::{FRAME, figures};
     use crate::method::mock::MockPath;
-    use generator::run::{Outcome, SendReport};
-    use generator::stream::Stream;
+    use generator::run::{SendReport, TrialResult};
+    use generator::stream::TestStream;
 
     #[test]
     fn a_frame_holds_a_datagram_of_1470_bytes() {
-        let stream = Stream::new(generator::probe::StreamId(1), FRAME).unwrap();
+        let stream = TestStream::new(generator::probe::StreamId(1), FRAME).unwrap();
         assert_eq!(stream.payload_len(), 1470);
     }
 
     #[test]
     fn known_loss_is_found() {
         let path = MockPath { lose_every: 14, ..MockPath::perfect() };
-        let account = path.carry(8_000.0, 1.0, 0.05);
-        let sent = SendReport { sent: account.expected, ..SendReport::default() };
-        let [mbps, loss_pct, jitter_ms] = figures(&Outcome { start_ns: 0, sent, account }, 1.0);
+        let report = path.carry(8_000.0, 1.0, 0.05);
+        let sent = SendReport { sent: report.expected, ..SendReport::default() };
+        let [mbps, loss_pct, jitter_ms] = figures(&TrialResult { start_ns: 0, sent, report }, 1.0);
         assert!((loss_pct - 100.0 / 14.0).abs() < 0.1, "{loss_pct}");
         assert!((mbps - 8_000.0 * 1470.0 * 8.0 / 1e6 * 13.0 / 14.0).abs() < 0.5, "{mbps}");
         assert!(jitter_ms < 0.01);

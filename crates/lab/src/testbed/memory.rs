@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use generator::endpoint::Endpoint;
+use generator::endpoint::TrafficEndpoint;
 use generator::port_endpoint::{PortEndpoint, SharedPort};
 use generator::stream::Host;
 
@@ -69,7 +69,7 @@ impl MemoryBed {
     ///
     /// # Errors
     /// When no file descriptor is left.
-    pub fn endpoint(&self, host: usize) -> io::Result<Box<dyn Endpoint>> {
+    pub fn endpoint(&self, host: usize) -> io::Result<Box<dyn TrafficEndpoint>> {
         let at = |index: usize| Host { mac: HOSTS[index].mac, ip: HOSTS[index].ip, port: PORT };
         let port = Arc::clone(&self.ports[host]);
         Ok(Box::new(PortEndpoint::new(port, at(host), at(1 - host))?))

@@ -3,7 +3,7 @@
 //! The environment (EAL) starts once in a process, with the first device, and lives as long; what
 //! configures devices is serialised here, since DPDK does not do it. By default nothing is left in
 //! the file system: memory is anonymous, and there are no sockets. Buffers (mbufs) are handed out
-//! as frames in foreign memory, so that what comes from a device can leave by one without a copy.
+//! as frames in external memory, so that what comes from a device can leave by one without a copy.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -11,7 +11,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
-use packet::{Foreign, Owner, PacketBuf};
+use packet::{ExternalBuf, ExternalOwner, PacketBuf};
 
 /// The variable with EAL options in place of [`EAL_DEFAULT`].
 pub(crate) const EAL_VARIABLE: &str = "WEIR_DPDK_EAL";
@@ -90,21 +90,25 @@ unsafe extern "C" {
     fn weir_dpdk_rx(
         port: u16,
         queue: u16,
-        out: *mut Foreign,
+        out: *mut ExternalBuf,
         max: u16,
-        owner: *const Owner,
+        owner: *const ExternalOwner,
         burst: *mut Burst,
     ) -> u16;
     fn weir_dpdk_tx(
         port: u16,
         queue: u16,
-        frames: *const Foreign,
+        frames: *const ExternalBuf,
         count: u16,
-        owner: *const Owner,
+        owner: *const ExternalOwner,
         burst: *mut Burst,
     ) -> u16;
     fn weir_dpdk_relay(from: u16, to: u16, queue: u16, max: u16, out: *mut Relayed);
-    fn weir_dpdk_alloc(pool: *mut c_void, out: *mut Foreign, owner: *const Owner) -> c_int;
+    fn weir_dpdk_alloc(
+        pool: *mut c_void,
+        out: *mut ExternalBuf,
+        owner: *const ExternalOwner,
+    ) -> c_int;
     fn weir_dpdk_free(object: *mut c_void);
     fn weir_dpdk_room(object: *const c_void) -> u32;
     fn weir_dpdk_len(object: *const c_void) -> u32;
@@ -114,7 +118,7 @@ unsafe extern "C" {
 }
 
 /// Who mbufs go back to.
-static MBUFS: Owner = Owner { room, release };
+static MBUFS: ExternalOwner = ExternalOwner { room, release };
 
 unsafe extern "C" fn room(object: NonNull<c_void>) -> u32 {
     // SAFETY: the caller promises an mbuf that has not been released.
@@ -312,7 +316,7 @@ impl EthDevice {
             // memory was zero when it was mapped, and any thread may free an mbuf. Those that
             // others hold too are replaced before anyone sees them.
             unsafe {
-                PacketBuf::extend_foreign(frames, wish, |room| {
+                PacketBuf::extend_external(frames, wish, |room| {
                     let told = &raw mut burst;
                     weir_dpdk_rx(self.port, 0, room, wish as u16, &MBUFS, told).into()
                 });
@@ -341,7 +345,7 @@ impl EthDevice {
     ) -> (usize, u64, u64) {
         let (mut sent, mut bytes, mut unfit) = (0, 0, 0);
         while let Some(front) = frames.first_mut() {
-            if !front.is_foreign(&MBUFS) {
+            if !front.is_external(&MBUFS) {
                 match self.copy(front.bytes()) {
                     Copied::Done(copy) => done(std::mem::replace(front, copy)),
                     Copied::Unfit => {
@@ -354,8 +358,8 @@ impl EthDevice {
             }
             let wish = frames.len().min(BURST) as u16;
             let mut burst = Burst::default();
-            let room = frames.as_ptr().cast::<Foreign>();
-            // SAFETY: `wish` buffers in the layout of `Foreign`. What the device takes is taken
+            let room = frames.as_ptr().cast::<ExternalBuf>();
+            // SAFETY: `wish` buffers in the layout of `ExternalBuf`. What the device takes is taken
             // out of `frames` without being released again.
             let count =
                 unsafe { weir_dpdk_tx(self.port, 0, room, wish, &MBUFS, &raw mut burst).into() };
@@ -387,17 +391,17 @@ impl EthDevice {
 
     /// A copy of the frame in a buffer of DPDK's.
     fn copy(&self, bytes: &[u8]) -> Copied {
-        let mut made = std::mem::MaybeUninit::<Foreign>::uninit();
+        let mut made = std::mem::MaybeUninit::<ExternalBuf>::uninit();
         let pool = self.buffers.0.as_ptr();
         // SAFETY: the pool lives for ever and there is room for one.
         if unsafe { weir_dpdk_alloc(pool, made.as_mut_ptr(), &MBUFS) } == 0 {
             return Copied::NoBuffer;
         }
         // SAFETY: the shim has written an mbuf that nobody else has.
-        let mut copy = unsafe { PacketBuf::from_foreign(made.assume_init()) };
+        let mut copy = unsafe { PacketBuf::from_external(made.assume_init()) };
         copy.assign(bytes);
         // A frame that does not fit has gone to memory of its own.
-        if copy.is_foreign(&MBUFS) { Copied::Done(copy) } else { Copied::Unfit }
+        if copy.is_external(&MBUFS) { Copied::Done(copy) } else { Copied::Unfit }
     }
 
     /// What the device is; `None` once it has disappeared.
@@ -446,8 +450,8 @@ fn replace_odd(frames: &mut [PacketBuf], odd: u64) {
             continue;
         }
         let mbuf = std::mem::take(frame);
-        let Ok(foreign) = mbuf.into_foreign(&MBUFS) else { continue };
-        let object = foreign.object.as_ptr();
+        let Ok(external) = mbuf.into_external(&MBUFS) else { continue };
+        let object = external.object.as_ptr();
         // SAFETY: the mbuf is ours until it is freed here, and there is room for its frame.
         unsafe {
             let room = frame.prepare(weir_dpdk_len(object) as usize);

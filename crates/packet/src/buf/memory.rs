@@ -1,8 +1,8 @@
-//! The memory behind a frame: its own, or foreign memory such as a device driver's buffer.
+//! The memory behind a frame: its own, or external memory such as a device driver's buffer.
 //!
-//! A driver that hands over buffers of its own (DPDK's mbufs) must not be copied from, so a frame
-//! may lie in memory that somebody else gets back. Both kinds are the same 32 bytes, and reading or
-//! writing the frame does not ask which kind it is. This file holds all unsafe code of the buffers;
+//! Frames of a driver with buffers of its own (DPDK's mbufs) stay in these buffers, without a copy,
+//! and the driver gets them back. Both kinds have the same 32 bytes; reading and writing a frame
+//! does not depend on the kind. This file holds all unsafe code of the buffers;
 //! it must never hand out a byte outside of the room, or one that was never written.
 //!
 //! Invariants: `base` is valid for `room()` bytes, all of which are initialised and belong to this
@@ -19,54 +19,54 @@ use super::{Block, PacketBuf};
 /// usual headroom does too, and can be copied by whole lines.
 pub(super) const LINE: usize = 64;
 
-/// Who foreign memory goes back to: one constant for each kind of owner.
+/// The functions of an owner of external memory: one constant for each kind of owner.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Owner {
+pub struct ExternalOwner {
     /// The bytes that belong to the buffer of this object, from its base on.
     pub room: unsafe extern "C" fn(object: NonNull<c_void>) -> u32,
     /// Takes the buffer of this object back; called once for each.
     pub release: unsafe extern "C" fn(object: NonNull<c_void>),
 }
 
-/// A buffer of somebody else's, laid out as every [`PacketBuf`] is, so that a driver can write and
-/// read many of them at once.
+/// A buffer in external memory, with the layout of [`PacketBuf`], so that a driver can write and
+/// read arrays of them.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Foreign {
+pub struct ExternalBuf {
     /// Where its memory begins.
     pub base: NonNull<u8>,
     /// Where the frame begins, in bytes from `base`.
     pub start: u32,
     /// The frame's length in bytes.
     pub len: u32,
-    /// What the owner knows the buffer by.
+    /// The owner's handle of the buffer (DPDK: the mbuf).
     pub object: NonNull<c_void>,
-    /// Who it goes back to; `None` in a `PacketBuf` with memory of its own, which no driver makes.
-    pub owner: Option<&'static Owner>,
+    /// The owner; `None` in a `PacketBuf` with memory of its own, which no driver makes.
+    pub owner: Option<&'static ExternalOwner>,
 }
 
-const _: () = assert!(size_of::<Foreign>() == size_of::<PacketBuf>());
+const _: () = assert!(size_of::<ExternalBuf>() == size_of::<PacketBuf>());
 
-/// Memory with a frame somewhere in it. The fields are those of [`Foreign`].
+/// Memory with a frame somewhere in it. The fields are those of [`ExternalBuf`].
 #[repr(C)]
-pub(super) struct Memory {
+pub(super) struct BufMemory {
     base: NonNull<u8>,
     start: u32,
     len: u32,
-    /// The room of own memory, the address of the object of foreign memory.
+    /// The room of own memory, the address of the object of external memory.
     word: *mut c_void,
     /// `None` for own memory.
-    owner: Option<&'static Owner>,
+    owner: Option<&'static ExternalOwner>,
 }
 
-// SAFETY: own memory is plain bytes with one owner; foreign memory is promised to be the same by
-// `from_foreign`, and its owner to take it back on any thread.
-unsafe impl Send for Memory {}
+// SAFETY: own memory is plain bytes with one owner; external memory is promised to be the same by
+// `from_external`, and its owner to take it back on any thread.
+unsafe impl Send for BufMemory {}
 // SAFETY: a shared reference only reads.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for BufMemory {}
 
-impl Memory {
+impl BufMemory {
     /// Memory without room.
     pub(super) const fn empty() -> Self {
         Self {
@@ -94,34 +94,34 @@ impl Memory {
         Self { base, start: 0, len: 0, word, owner: None }
     }
 
-    /// Takes over a buffer of somebody else's.
+    /// Takes over a buffer in external memory.
     ///
     /// # Safety
     /// There is an owner. Until its `release` is called for the object, the `room` bytes from
     /// `base` on are initialised and read and written by nobody else; `start + len` is not more
     /// than the room; `release` may be called on any thread.
-    pub(super) unsafe fn from_foreign(foreign: Foreign) -> Self {
-        let Foreign { base, start, len, object, owner } = foreign;
+    pub(super) unsafe fn from_external(external: ExternalBuf) -> Self {
+        let ExternalBuf { base, start, len, object, owner } = external;
         Self { base, start, len, word: object.as_ptr(), owner }
     }
 
     /// The buffer of this owner, which from now on has to release it; else the memory again.
-    pub(super) fn into_foreign(self, owner: &'static Owner) -> Result<Foreign, Self> {
-        let ours = self.is_foreign(owner);
+    pub(super) fn into_external(self, owner: &'static ExternalOwner) -> Result<ExternalBuf, Self> {
+        let ours = self.is_external(owner);
         let Some(object) = NonNull::new(self.word).filter(|_| ours) else { return Err(self) };
         let Self { base, start, len, owner, .. } = self;
-        let foreign = Foreign { base, start, len, object, owner };
+        let external = ExternalBuf { base, start, len, object, owner };
         std::mem::forget(self);
-        Ok(foreign)
+        Ok(external)
     }
 
     /// Whether the memory is this owner's.
     #[inline]
-    pub(super) fn is_foreign(&self, owner: &'static Owner) -> bool {
+    pub(super) fn is_external(&self, owner: &'static ExternalOwner) -> bool {
         self.owner.is_some_and(|held| std::ptr::eq(held, owner))
     }
 
-    /// Whether the memory is not somebody else's.
+    /// Whether the memory is the buffer's own.
     #[inline]
     pub(super) fn is_own(&self) -> bool {
         self.owner.is_none()
@@ -201,7 +201,7 @@ impl Memory {
     }
 
     /// Both numbers are at most the room, which is below 2 GiB for own memory and a `u32` for
-    /// foreign memory.
+    /// external memory.
     #[inline]
     fn set(&mut self, start: usize, len: usize) {
         self.start = start as u32;
@@ -209,7 +209,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for BufMemory {
     #[inline]
     fn drop(&mut self) {
         match self.owner {
@@ -223,8 +223,8 @@ impl Drop for Memory {
 }
 
 impl PacketBuf {
-    /// A frame in somebody else's memory, which is used in place and goes back to its owner when
-    /// the buffer is dropped, or when the frame grows out of it.
+    /// A frame in external memory, which is used in place and returned to its owner when the buffer
+    /// is dropped or when the frame outgrows it.
     ///
     /// # Safety
     /// There is an owner. Until its `release` is called for the object, the `room` bytes from
@@ -232,22 +232,22 @@ impl PacketBuf {
     /// than the room; `release` may be called on any thread.
     #[must_use]
     #[inline]
-    pub unsafe fn from_foreign(foreign: Foreign) -> Self {
+    pub unsafe fn from_external(external: ExternalBuf) -> Self {
         // SAFETY: the caller promises the same.
-        Self { memory: unsafe { Memory::from_foreign(foreign) } }
+        Self { memory: unsafe { BufMemory::from_external(external) } }
     }
 
     /// Appends the frames that `fill` writes: it gets room for `max` of them and returns how many
     /// it has written from the front on.
     ///
     /// # Safety
-    /// What [`PacketBuf::from_foreign`] asks for holds for each of them, and there are at most
+    /// What [`PacketBuf::from_external`] asks for holds for each of them, and there are at most
     /// `max`.
     #[inline]
-    pub unsafe fn extend_foreign(
+    pub unsafe fn extend_external(
         frames: &mut Vec<Self>,
         max: usize,
-        fill: impl FnOnce(*mut Foreign) -> usize,
+        fill: impl FnOnce(*mut ExternalBuf) -> usize,
     ) {
         frames.reserve(max);
         let len = frames.len();
@@ -258,7 +258,7 @@ impl PacketBuf {
         unsafe { frames.set_len(len + count) };
     }
 
-    /// Removes the first `count` frames without dropping them: somebody else has taken them over.
+    /// Removes the first `count` frames without dropping them: another owner has taken them over.
     ///
     /// # Panics
     /// When there are fewer.
@@ -324,7 +324,7 @@ mod tests {
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Foreign, LINE, Memory, Owner};
+    use super::{BufMemory, ExternalBuf, ExternalOwner, LINE};
     use crate::PacketBuf;
 
     /// A buffer as a driver might have it: memory, and how often it was taken back.
@@ -333,9 +333,9 @@ mod tests {
         released: AtomicUsize,
     }
 
-    const LENDER: Owner = Owner { room, release };
-    static OURS: Owner = LENDER;
-    static OTHER: Owner = LENDER;
+    const LENDER: ExternalOwner = ExternalOwner { room, release };
+    static OURS: ExternalOwner = LENDER;
+    static OTHER: ExternalOwner = LENDER;
 
     unsafe extern "C" fn room(_: NonNull<c_void>) -> u32 {
         256
@@ -347,12 +347,18 @@ mod tests {
         lent.released.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lend(lent: &mut Lent) -> Memory {
+    fn lend(lent: &mut Lent) -> BufMemory {
         let object = NonNull::from(&mut *lent).cast();
         let base = NonNull::from(&mut lent.memory).cast();
         // SAFETY: 256 initialised bytes that the caller does not touch while they are lent.
         unsafe {
-            Memory::from_foreign(Foreign { base, start: 10, len: 4, object, owner: Some(&OURS) })
+            BufMemory::from_external(ExternalBuf {
+                base,
+                start: 10,
+                len: 4,
+                object,
+                owner: Some(&OURS),
+            })
         }
     }
 
@@ -362,13 +368,13 @@ mod tests {
 
     #[test]
     fn a_handle_is_half_a_cache_line() {
-        assert_eq!(std::mem::size_of::<Memory>(), 32);
-        assert_eq!(std::mem::size_of::<Option<Memory>>(), 32);
+        assert_eq!(std::mem::size_of::<BufMemory>(), 32);
+        assert_eq!(std::mem::size_of::<Option<BufMemory>>(), 32);
     }
 
     #[test]
     fn own_memory_is_zero_and_starts_at_a_line() {
-        let mut memory = Memory::with_room(65);
+        let mut memory = BufMemory::with_room(65);
         assert_eq!((memory.room(), memory.len()), (2 * LINE, 0));
         memory.place(0, 2 * LINE);
         assert_eq!(memory.bytes(), [0; 2 * LINE]);
@@ -384,11 +390,11 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside of its buffer")]
     fn a_frame_beyond_the_room_is_our_mistake() {
-        Memory::with_room(64).place(1, 64);
+        BufMemory::with_room(64).place(1, 64);
     }
 
     #[test]
-    fn foreign_memory_is_used_in_place_and_goes_back_once() {
+    fn external_memory_is_used_in_place_and_goes_back_once() {
         let mut lent = lent();
         let mut memory = lend(&mut lent);
         assert!(!memory.is_own());
@@ -400,19 +406,19 @@ mod tests {
     }
 
     #[test]
-    fn only_its_owner_takes_foreign_memory_out() {
+    fn only_its_owner_takes_external_memory_out() {
         let mut lent = lent();
         let memory = lend(&mut lent);
-        let Err(memory) = memory.into_foreign(&OTHER) else { panic!("not theirs") };
-        let Ok(foreign) = memory.into_foreign(&OURS) else { panic!("ours") };
-        assert_eq!((foreign.start, foreign.len), (10, 4));
+        let Err(memory) = memory.into_external(&OTHER) else { panic!("not theirs") };
+        let Ok(external) = memory.into_external(&OURS) else { panic!("ours") };
+        assert_eq!((external.start, external.len), (10, 4));
         assert_eq!(lent.released.load(Ordering::Relaxed), 0);
-        assert!(Memory::with_room(1).into_foreign(&OURS).is_err());
-        assert!(Memory::empty().into_foreign(&OURS).is_err());
+        assert!(BufMemory::with_room(1).into_external(&OURS).is_err());
+        assert!(BufMemory::empty().into_external(&OURS).is_err());
     }
 
     #[test]
-    fn foreign_memory_goes_back_from_another_thread() {
+    fn external_memory_goes_back_from_another_thread() {
         let mut lent = lent();
         let memory = lend(&mut lent);
         std::thread::spawn(move || drop(memory)).join().unwrap();
@@ -424,11 +430,11 @@ mod tests {
         let mut all: Vec<Box<Lent>> = (0..5).map(|_| lent()).collect();
         let mut frames: Vec<PacketBuf> = Vec::new();
         for lent in &mut all {
-            let Ok(foreign) = lend(lent).into_foreign(&OURS) else { panic!("ours") };
+            let Ok(external) = lend(lent).into_external(&OURS) else { panic!("ours") };
             // SAFETY: the buffer was taken out and is whole.
             unsafe {
-                PacketBuf::extend_foreign(&mut frames, 1, |room| {
-                    room.write(foreign);
+                PacketBuf::extend_external(&mut frames, 1, |room| {
+                    room.write(external);
                     1
                 });
             }

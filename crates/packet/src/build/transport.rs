@@ -46,7 +46,7 @@ impl Tcp {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Transport {
+pub(super) enum TransportHeader {
     Udp { src: u16, dst: u16 },
     Tcp(Tcp),
     Sctp { src: u16, dst: u16, verification_tag: u32 },
@@ -54,7 +54,7 @@ pub(super) enum Transport {
     Icmpv6 { kind: u8, code: u8, body: Vec<u8> },
 }
 
-impl Transport {
+impl TransportHeader {
     pub(super) fn solicit(target: Ipv6Addr, sll: Option<MacAddr>) -> Self {
         let body = neighbour([0; 4], target, icmpv6::OPTION_SLL, sll);
         Self::Icmpv6 { kind: icmpv6::NEIGHBOUR_SOLICIT, code: 0, body }

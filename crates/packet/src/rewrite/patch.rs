@@ -9,14 +9,14 @@ const CHANGE_MAX: usize = 16;
 
 /// Bytes around a change, widened to the 16-bit words of the checksums. Headers start at even
 /// offsets of a frame (14 + tags of 4 + SNAP of 8), so even offsets are word limits.
-struct Change {
+struct WordChange {
     at: usize,
     len: usize,
     old: [u8; CHANGE_MAX + 2],
     new: [u8; CHANGE_MAX + 2],
 }
 
-impl Change {
+impl WordChange {
     /// Writes `new` at `at` and remembers both states of the words; none when the frame ends
     /// before.
     fn write(frame: &mut [u8], at: usize, new: &[u8]) -> Option<Self> {
@@ -47,7 +47,7 @@ impl Change {
 /// Writes `new` at `at` and corrects every checksum of the packet that covers it; false, with
 /// nothing done, when the frame ends before.
 pub(super) fn patch(frame: &mut [u8], layout: &Layout, at: usize, new: &[u8]) -> bool {
-    let Some(change) = Change::write(frame, at, new) else { return false };
+    let Some(change) = WordChange::write(frame, at, new) else { return false };
     if layout.network == Network::Ipv4 && (layout.l3..layout.l4).contains(&at) {
         update(frame, layout.l3 + ipv4::CHECKSUM.start, &change);
     }
@@ -65,7 +65,7 @@ pub(super) fn patch(frame: &mut [u8], layout: &Layout, at: usize, new: &[u8]) ->
 
 /// Writes the TTL of the IPv4 header at `header` (or any byte of it) and corrects its checksum.
 pub(super) fn patch_ipv4(frame: &mut [u8], header: usize, at: usize, new: u8) -> bool {
-    let Some(change) = Change::write(frame, at, &[new]) else { return false };
+    let Some(change) = WordChange::write(frame, at, &[new]) else { return false };
     update(frame, header + ipv4::CHECKSUM.start, &change);
     true
 }
@@ -84,7 +84,7 @@ fn is_address(layout: &Layout, at: usize) -> bool {
 }
 
 /// Updates the ones' complement checksum at `checksum_at`.
-fn update(frame: &mut [u8], checksum_at: usize, change: &Change) {
+fn update(frame: &mut [u8], checksum_at: usize, change: &WordChange) {
     if let Some(held) = be16(frame, checksum_at) {
         put(
             frame,

@@ -1,7 +1,7 @@
 //! Frames for the other tests: some of every kind by name, and any number at random.
 
 use openflow::MacAddr;
-use packet::build::{Arp, Extension, Frame, Ipv4, Ipv6, Tcp};
+use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
 use packet::header::{icmpv6, ipv6};
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
@@ -11,8 +11,8 @@ pub(crate) fn mac(number: u64) -> MacAddr {
     MacAddr::from_u64(number & 0xffff_ffff_ffff)
 }
 
-pub(crate) fn base() -> Frame {
-    Frame::ethernet(mac(0x0202_0304_0506), mac(0x1213_1415_1617))
+pub(crate) fn base() -> FrameBuilder {
+    FrameBuilder::ethernet(mac(0x0202_0304_0506), mac(0x1213_1415_1617))
 }
 
 pub(crate) fn ip4() -> Ipv4 {
@@ -58,8 +58,8 @@ pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>)> {
     built.into_iter().map(|(name, frame)| (name, frame.fill_to(80).build())).collect()
 }
 
-fn transport4() -> impl Strategy<Value = fn(Frame, u16, u16) -> Frame> {
-    let all: Vec<fn(Frame, u16, u16) -> Frame> = vec![
+fn transport4() -> impl Strategy<Value = fn(FrameBuilder, u16, u16) -> FrameBuilder> {
+    let all: Vec<fn(FrameBuilder, u16, u16) -> FrameBuilder> = vec![
         |frame, src, dst| frame.udp(src, dst),
         |frame, src, dst| frame.tcp(Tcp { seq: 7, options: vec![1; 5], ..Tcp::new(src, dst) }),
         |frame, src, dst| frame.sctp(src, dst, 99),
@@ -70,11 +70,11 @@ fn transport4() -> impl Strategy<Value = fn(Frame, u16, u16) -> Frame> {
     proptest::sample::select(all)
 }
 
-fn transport6() -> impl Strategy<Value = fn(Frame, u16, u16) -> Frame> {
+fn transport6() -> impl Strategy<Value = fn(FrameBuilder, u16, u16) -> FrameBuilder> {
     fn target(src: u16) -> Ipv6Addr {
         Ipv6Addr::new(0xfe80, 0, 0, 0, 1, 2, 3, src)
     }
-    let all: Vec<fn(Frame, u16, u16) -> Frame> = vec![
+    let all: Vec<fn(FrameBuilder, u16, u16) -> FrameBuilder> = vec![
         |frame, src, dst| frame.udp(src, dst),
         |frame, src, dst| frame.tcp(Tcp::new(src, dst)),
         |frame, src, dst| frame.sctp(src, dst, 99),
@@ -102,7 +102,7 @@ fn extension() -> impl Strategy<Value = Extension> {
     ]
 }
 
-fn over_ipv4(frame: Frame) -> BoxedStrategy<Frame> {
+fn over_ipv4(frame: FrameBuilder) -> BoxedStrategy<FrameBuilder> {
     let header = (any::<[u32; 2]>(), any::<[u8; 3]>(), vec(1..2_u8, 0..9));
     let fragment =
         prop_oneof![8 => Just(0), 1 => Just(0x4000), 1 => Just(0x2000), 1 => 1..0x1fff_u16];
@@ -121,7 +121,7 @@ fn over_ipv4(frame: Frame) -> BoxedStrategy<Frame> {
         .boxed()
 }
 
-fn over_ipv6(frame: Frame) -> BoxedStrategy<Frame> {
+fn over_ipv6(frame: FrameBuilder) -> BoxedStrategy<FrameBuilder> {
     let header = (any::<[u128; 2]>(), any::<[u8; 3]>(), 0..0x10_0000_u32, vec(extension(), 0..4));
     let fragment = prop_oneof![8 => Just(None), 1 => (0..4_u16, any::<bool>()).prop_map(Some)];
     (header, fragment, transport6(), any::<[u16; 2]>())
@@ -143,7 +143,7 @@ fn over_ipv6(frame: Frame) -> BoxedStrategy<Frame> {
         .boxed()
 }
 
-fn over_link(frame: Frame) -> BoxedStrategy<Frame> {
+fn over_link(frame: FrameBuilder) -> BoxedStrategy<FrameBuilder> {
     let arp = (any::<u16>(), any::<[u64; 2]>(), any::<[u32; 2]>());
     let (four, six, other) = (frame.clone(), frame.clone(), frame.clone());
     prop_oneof![
@@ -163,10 +163,10 @@ pub(crate) fn plain() -> impl Strategy<Value = Vec<u8>> {
     let tags = vec((any::<bool>(), 0..8_u8, 0..4096_u16), 0..4);
     (any::<[u64; 2]>(), tags)
         .prop_flat_map(|([dst, src], tags)| {
-            let tag = |frame: Frame, (service, pcp, vid): (bool, u8, u16)| {
+            let tag = |frame: FrameBuilder, (service, pcp, vid): (bool, u8, u16)| {
                 frame.tag(if service { 0x88a8 } else { 0x8100 }, pcp, vid)
             };
-            over_link(tags.into_iter().fold(Frame::ethernet(mac(dst), mac(src)), tag))
+            over_link(tags.into_iter().fold(FrameBuilder::ethernet(mac(dst), mac(src)), tag))
         })
         .prop_flat_map(|frame| (Just(frame), vec(any::<u8>(), 0..60)))
         .prop_map(|(frame, payload)| frame.payload(&payload).build())

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use openflow::field::{Place, VID_PRESENT};
 use openflow::{Field, MacAddr, Match};
 use packet::PacketBuf;
-use packet::build::{Arp, Frame, Ipv4, Ipv6, Tcp};
+use packet::build::{Arp, FrameBuilder, Ipv4, Ipv6, Tcp};
 use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::rewrite::set_field;
 
@@ -44,8 +44,8 @@ fn value(matching: &Match, field: Field) -> Option<u128> {
     matching.get(field).map(|held| held.value)
 }
 
-fn layers(matching: &Match) -> Frame {
-    let mut frame = Frame::ethernet(DST, SRC);
+fn layers(matching: &Match) -> FrameBuilder {
+    let mut frame = FrameBuilder::ethernet(DST, SRC);
     if let Some(vid) = value(matching, Field::VlanVid).filter(|vid| vid & VID_PRESENT != 0) {
         frame = frame.vlan(0, (vid & !VID_PRESENT) as u16);
     }
@@ -75,7 +75,7 @@ fn layers(matching: &Match) -> Frame {
     }
 }
 
-fn transport(frame: Frame, proto: Option<u8>, matching: &Match) -> Frame {
+fn transport(frame: FrameBuilder, proto: Option<u8>, matching: &Match) -> FrameBuilder {
     match proto {
         Some(6) => frame.tcp(Tcp::new(TRANSPORT_SRC, TRANSPORT_DST)),
         Some(17) => frame.udp(TRANSPORT_SRC, TRANSPORT_DST),

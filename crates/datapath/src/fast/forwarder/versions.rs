@@ -245,11 +245,11 @@ mod tests {
     use super::{About, Versions};
     use crate::fast::pattern::{Masks, Pattern};
     use openflow::{Field, MacAddr, Match, PortNo};
-    use packet::build::{Frame, Ipv4, Ipv6};
+    use packet::build::{FrameBuilder, Ipv4, Ipv6};
     use packet::{Meta, Shape, extract};
 
     fn frames() -> Vec<Vec<u8>> {
-        let frame = || Frame::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
+        let frame = || FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
         let v4 = Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let v6 = Ipv6::new(1.into(), (7_u128 << 64 | 9).into());
         vec![

@@ -18,7 +18,7 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-/* A frame's buffer as Rust lays it out: `packet::Foreign`. */
+/* A frame's buffer as Rust lays it out: `packet::ExternalBuf`. */
 struct weir_frame {
     uint8_t *base;     /* where its memory begins */
     uint32_t start;    /* where the frame begins, from base */

@@ -1,11 +1,11 @@
-//! Which bytes each checksum of a frame covers: to compute all of them anew.
+//! All checksums of a frame: computed anew, or verified.
 //!
-//! For built frames and for checks; rewriting updates by the difference instead. The walk goes
+//! For built frames and for checks; rewriting updates incrementally instead. The walk goes
 //! through MPLS, PBB and IP in IP. What cannot be computed is left out: transport checksums of
 //! fragments and truncated packets, and those behind a routing header of a type that hides the
 //! final destination.
 
-use crate::checksum::{Sum, crc32c};
+use crate::checksum::{InternetChecksum, crc32c};
 use crate::header::{be16, chunk, icmpv4, icmpv6, ipv4, ipv6, mpls, number, pbb, sctp, tcp, udp};
 use crate::layout::{Layout, Network, Transport};
 
@@ -101,7 +101,7 @@ fn ipv4_header(frame: &[u8], layout: &Layout) -> Option<WrongChecksum> {
         return None;
     }
     let at = layout.l3 + ipv4::CHECKSUM.start;
-    let mut sum = Sum::default();
+    let mut sum = InternetChecksum::default();
     sum.add(frame.get(layout.l3..at)?);
     sum.add(frame.get(at + 2..layout.l4)?);
     let held = be16(frame, at)?.into();
@@ -126,7 +126,7 @@ fn transport(frame: &[u8], layout: &Layout) -> Option<WrongChecksum> {
         Transport::Icmpv4 => (ChecksumKind::Icmpv4, icmpv4::CHECKSUM.start),
         Transport::Icmpv6 => (ChecksumKind::Icmpv6, icmpv6::CHECKSUM.start),
     };
-    let mut sum = Sum::default();
+    let mut sum = InternetChecksum::default();
     if kind != ChecksumKind::Icmpv4 {
         sum.add_number(u32::from(layout.ip_proto?));
         sum.add_number(u32::try_from(data.len()).ok()?);
@@ -143,7 +143,7 @@ fn transport(frame: &[u8], layout: &Layout) -> Option<WrongChecksum> {
 }
 
 /// The addresses of the pseudo-header; of a routed packet, the final destination.
-fn addresses(frame: &[u8], layout: &Layout, sum: &mut Sum) -> Option<()> {
+fn addresses(frame: &[u8], layout: &Layout, sum: &mut InternetChecksum) -> Option<()> {
     if layout.network == Network::Ipv4 {
         sum.add(frame.get(layout.l3 + ipv4::SRC.start..layout.l3 + ipv4::DST.end)?);
         return Some(());
