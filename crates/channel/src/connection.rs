@@ -9,11 +9,11 @@
 //! empty, then send what [`Connection::transmit`] holds; call [`Connection::handle_timeout`] when
 //! [`Connection::next_timeout`] has come. `driver` does this over real streams.
 
-use crate::event::{Counters, DownReason, Event, SendError};
+use crate::event::{ConnectionCounters, DownReason, Event, SendError};
 use crate::frame::{Input, Next};
 use crate::negotiate;
 use crate::output::{Class, Output};
-use crate::settings::{Role, Settings};
+use crate::settings::{ConnectionSettings, Side};
 use openflow::message::{ErrorMessage, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ const PROBE_XID: Xid = Xid(u32::MAX);
 /// One connection; see the module.
 #[derive(Debug)]
 pub struct Connection {
-    settings: Settings,
+    settings: ConnectionSettings,
     state: State,
     input: Input,
     output: Output,
@@ -52,7 +52,7 @@ pub struct Connection {
     /// The owner has told to read no further.
     is_held: bool,
     down: Option<DownReason>,
-    counters: Counters,
+    counters: ConnectionCounters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Connection {
     /// # Panics
     /// When `settings.versions` holds no version that Weir speaks.
     #[must_use]
-    pub fn new(settings: Settings, now: Instant) -> Self {
+    pub fn new(settings: ConnectionSettings, now: Instant) -> Self {
         let highest = negotiate::highest(settings.versions).expect("a connection has a version");
         let hello = Message::Hello(negotiate::hello(settings.versions));
         let mut connection = Self {
@@ -85,7 +85,7 @@ impl Connection {
             last_frame: 0..0,
             is_held: false,
             down: None,
-            counters: Counters::default(),
+            counters: ConnectionCounters::default(),
         };
         let xid = connection.allocate_xid();
         connection.push(Class::Must, highest, xid, &hello).expect("every version has a hello");
@@ -109,13 +109,13 @@ impl Connection {
 
     /// Which side we are.
     #[must_use]
-    pub fn role(&self) -> Role {
-        self.settings.role
+    pub fn side(&self) -> Side {
+        self.settings.side
     }
 
     /// What has been counted.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ConnectionCounters {
         self.counters
     }
 
@@ -261,11 +261,11 @@ impl Connection {
     }
 
     fn peer_may_send(&self, kind: MessageKind) -> bool {
-        match (kind.row().sender, self.settings.role) {
+        match (kind.row().sender, self.settings.side) {
             (Sender::Both, _)
-            | (Sender::Controller, Role::Switch)
-            | (Sender::Switch, Role::Controller) => true,
-            (Sender::Controller, Role::Controller) | (Sender::Switch, Role::Switch) => false,
+            | (Sender::Controller, Side::Switch)
+            | (Sender::Switch, Side::Controller) => true,
+            (Sender::Controller, Side::Controller) | (Sender::Switch, Side::Switch) => false,
         }
     }
 
@@ -339,7 +339,7 @@ impl Connection {
     }
 
     /// Sends a message that may be lost, a packet-in, unless the output is full. Whether it was
-    /// sent; what was not is counted in [`Counters::offers_dropped`].
+    /// sent; what was not is counted in [`ConnectionCounters::offers_dropped`].
     ///
     /// # Errors
     /// As [`Connection::send`].
@@ -415,9 +415,9 @@ impl Connection {
     /// two would wait for each other; it sheds load by ignoring packet-ins while it is full.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        let has_room = match self.settings.role {
-            Role::Switch => self.output.must_bytes() < self.settings.output_limit_bytes,
-            Role::Controller => true,
+        let has_room = match self.settings.side {
+            Side::Switch => self.output.must_bytes() < self.settings.output_limit_bytes,
+            Side::Controller => true,
         };
         has_room && !self.is_held
     }

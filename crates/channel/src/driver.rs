@@ -7,7 +7,7 @@
 
 use crate::connection::Connection;
 use crate::event::DownReason;
-use crate::settings::Settings;
+use crate::settings::ConnectionSettings;
 use crate::transport::Stream;
 use std::future::poll_fn;
 use std::io;
@@ -44,7 +44,7 @@ pub fn now() -> Instant {
 impl Link {
     /// A new connection over an open stream.
     #[must_use]
-    pub fn new(stream: Stream, settings: Settings) -> Self {
+    pub fn new(stream: Stream, settings: ConnectionSettings) -> Self {
         Self {
             connection: Connection::new(settings, now()),
             stream,

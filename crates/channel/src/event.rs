@@ -89,7 +89,7 @@ pub enum SendError {
 
 /// What a connection has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ConnectionCounters {
     /// Messages received, of every kind.
     pub messages_received: u64,
     /// Bytes received.

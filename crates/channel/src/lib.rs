@@ -10,11 +10,12 @@
 mod admission;
 mod backoff;
 mod connection;
-mod door;
 pub mod driver;
 mod endpoint;
 mod event;
 mod frame;
+mod gate;
+mod log_throttle;
 pub mod memory;
 mod negotiate;
 mod output;
@@ -22,19 +23,20 @@ mod parts;
 mod pending;
 pub mod pki;
 mod settings;
-mod tell;
 mod tls;
 pub mod transport;
 
-pub use admission::{Admission, Admitted, Limits, Refused, Source, Ticket};
+pub use admission::{
+    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, ListenerFull, Source,
+};
 pub use backoff::Backoff;
 pub use connection::Connection;
-pub use door::{Door, Guest};
 pub use driver::Link;
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
-pub use event::{Counters, DownReason, Event, SendError};
+pub use event::{ConnectionCounters, DownReason, Event, SendError};
+pub use gate::{AcceptedConnection, ConnectionGate};
+pub use log_throttle::LogThrottle;
 pub use pending::{CannotWait, Paired, Pending, Unanswered};
-pub use settings::{Role, Settings};
-pub use tell::Tell;
+pub use settings::{ConnectionSettings, Side};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use transport::{Incoming, Listener, Stream, TransportError};

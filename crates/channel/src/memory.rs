@@ -9,13 +9,13 @@ use crate::event::{DownReason, Event};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Somebody with a connection who can be joined to another.
+/// The owner of a connection that can be joined to another.
 pub trait Peer {
     /// Its connection.
     fn connection(&mut self) -> &mut Connection;
     /// Takes an event of its connection.
     fn take_event(&mut self, event: Event, now: Instant);
-    /// When it wants to be woken.
+    /// When [`Peer::handle_timeout`] is due, if ever.
     fn next_timeout(&mut self) -> Option<Instant> {
         self.connection().next_timeout()
     }
@@ -25,16 +25,16 @@ pub trait Peer {
     }
 }
 
-/// Which of the two joined peers.
+/// Which way bytes go between the two joined peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first.
-    A,
-    /// The second.
-    B,
+pub enum Direction {
+    /// From the first peer to the second.
+    AToB,
+    /// From the second peer to the first.
+    BToA,
 }
 
-/// What happens to the bytes that one side sends after it has sent some.
+/// What happens to the bytes of one direction from a certain byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// They vanish, and the stream stays open.
@@ -54,8 +54,8 @@ pub struct Faults {
     pub latency_max: Duration,
     /// Pieces have from one byte to this many.
     pub fragment_max_bytes: usize,
-    /// The side whose bytes are cut, behind how many of its bytes, and how.
-    pub cut: Option<(Side, u64, Cut)>,
+    /// Which bytes are cut, behind how many of them, and how.
+    pub cut: Option<(Direction, u64, Cut)>,
 }
 
 impl Faults {
@@ -80,7 +80,7 @@ pub struct Pair<A, B> {
     to_b: Pipe,
 }
 
-/// The bytes on their way to one side.
+/// The bytes in flight to one peer.
 #[derive(Debug, Default)]
 struct Pipe {
     pieces: VecDeque<(Instant, Piece)>,
@@ -113,8 +113,8 @@ impl<A: Peer, B: Peer> Pair<A, B> {
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
-            self.collect(Side::A);
-            self.collect(Side::B);
+            self.collect(Direction::AToB);
+            self.collect(Direction::BToA);
             let due =
                 [self.to_a.next(), self.to_b.next(), self.a.next_timeout(), self.b.next_timeout()];
             let Some(next) = due.into_iter().flatten().min().filter(|next| *next <= end) else {
@@ -127,18 +127,18 @@ impl<A: Peer, B: Peer> Pair<A, B> {
         self.now = end;
     }
 
-    /// Moves what `side` sends onto the link.
-    fn collect(&mut self, side: Side) {
-        let (connection, pipe) = match side {
-            Side::A => (self.a.connection(), &mut self.to_b),
-            Side::B => (self.b.connection(), &mut self.to_a),
+    /// Moves what the sender of `direction` has queued onto the link.
+    fn collect(&mut self, direction: Direction) {
+        let (connection, pipe) = match direction {
+            Direction::AToB => (self.a.connection(), &mut self.to_b),
+            Direction::BToA => (self.b.connection(), &mut self.to_a),
         };
         let mut bytes = connection.transmit().to_vec();
         connection.transmitted(bytes.len(), self.now);
         let is_over = connection.is_over();
         let mut end_now = is_over;
-        if let Some((cut_side, at, cut)) = self.faults.cut
-            && cut_side == side
+        if let Some((cut_direction, at, cut)) = self.faults.cut
+            && cut_direction == direction
         {
             let room = usize::try_from(at.saturating_sub(pipe.entered_bytes)).unwrap_or(usize::MAX);
             pipe.entered_bytes += bytes.len() as u64;
@@ -216,7 +216,7 @@ fn drain(peer: &mut impl Peer, now: Instant) {
     }
 }
 
-/// Numbers from a seed (the SplitMix64 sequence).
+/// Pseudo-random numbers from a seed (SplitMix64).
 #[derive(Debug)]
 struct Chance(u64);
 

@@ -55,7 +55,7 @@ pub enum PkiError {
 
 /// A certificate that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct CertificateRequest {
     /// Whose it is: the common name, and the beginning of the files' names.
     pub name: String,
     /// The host names and addresses that it is for; only peers with `--check-peer-name` look there.
@@ -97,7 +97,11 @@ pub fn init(dir: &Path, now: SystemTime) -> Result<Vec<PathBuf>, PkiError> {
 ///
 /// # Errors
 /// When there is no authority, a name is none, or a file cannot be read or written.
-pub fn issue(dir: &Path, request: &Request, now: SystemTime) -> Result<Vec<PathBuf>, PkiError> {
+pub fn issue(
+    dir: &Path,
+    request: &CertificateRequest,
+    now: SystemTime,
+) -> Result<Vec<PathBuf>, PkiError> {
     let name = &request.name;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_name) {
@@ -180,13 +184,13 @@ fn replace(path: &Path, text: &str) -> Result<(), PkiError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PkiError, Request, init, issue};
+    use super::{CertificateRequest, PkiError, init, issue};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::time::SystemTime;
 
-    fn request(name: &str) -> Request {
-        Request { name: name.into(), hosts: vec!["192.0.2.1".into()], days: 1 }
+    fn request(name: &str) -> CertificateRequest {
+        CertificateRequest { name: name.into(), hosts: vec!["192.0.2.1".into()], days: 1 }
     }
 
     #[test]

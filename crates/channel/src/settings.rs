@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Which side of the connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum Side {
     /// The peer is a switch.
     Controller,
     /// The peer is a controller.
@@ -16,9 +16,9 @@ pub enum Role {
 
 /// The settings of one connection.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ConnectionSettings {
     /// Which side we are.
-    pub role: Role,
+    pub side: Side,
     /// The versions offered in the hello, not empty.
     pub versions: VersionBitmap,
     /// The peer's hello must be here within this time.
@@ -36,13 +36,13 @@ pub struct Settings {
     pub output_max_bytes: usize,
 }
 
-impl Settings {
+impl ConnectionSettings {
     /// Every version that Weir speaks, and the defaults: 10 s for the hello, 30 s for a message,
     /// echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 64 MiB.
     #[must_use]
-    pub fn new(role: Role) -> Self {
+    pub fn new(side: Side) -> Self {
         Self {
-            role,
+            side,
             versions: VersionBitmap::of(Version::ALL),
             hello_deadline: Duration::from_secs(10),
             frame_deadline: Duration::from_secs(30),

@@ -3,7 +3,7 @@
 //! Bytes are written by hand here, so that the tests do not believe the codec's word for them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::{Connection, DownReason, Event, Role, SendError, Settings};
+use channel::{Connection, ConnectionSettings, DownReason, Event, SendError, Side};
 use openflow::message::{Features, Hello};
 use openflow::{Error, Message, Version, VersionBitmap, Xid};
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ const HELLO_1_0: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
 const HELLO_1_3: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 const ECHO_1_3: [u8; 11] = [4, 2, 0, 11, 0, 0, 0, 9, b'a', b'b', b'c'];
 
-fn settings() -> Settings {
-    Settings::new(Role::Switch)
+fn settings() -> ConnectionSettings {
+    ConnectionSettings::new(Side::Switch)
 }
 
 fn s(seconds: u64) -> Duration {
@@ -46,7 +46,7 @@ fn give(connection: &mut Connection, bytes: &[u8], now: Instant) -> Vec<Event> {
 }
 
 /// A connection that is up in 1.3, with nothing waiting.
-fn up(settings: Settings, now: Instant) -> Connection {
+fn up(settings: ConnectionSettings, now: Instant) -> Connection {
     let mut connection = Connection::new(settings, now);
     assert_eq!(give(&mut connection, &HELLO_1_3, now), [Event::Up { version: Version::V1_3 }]);
     sent(&mut connection);
@@ -170,7 +170,7 @@ fn a_silent_peer_is_dropped_at_the_deadline() {
 #[test]
 fn half_a_message_and_silence_ends_even_without_probes() {
     let now = Instant::now();
-    let mut connection = up(Settings { probe_after: None, ..settings() }, now);
+    let mut connection = up(ConnectionSettings { probe_after: None, ..settings() }, now);
     assert_eq!(connection.next_timeout(), None);
     for (byte, second) in ECHO_1_3[..10].iter().zip(1..) {
         assert!(give(&mut connection, &[*byte], now + s(second)).is_empty());
@@ -312,7 +312,7 @@ fn errors_are_never_answered() {
 fn messages_that_the_peer_may_not_send_are_refused() {
     let now = Instant::now();
     let barrier_request = [4, 20, 0, 8, 0, 0, 0, 5];
-    let mut controller = up(Settings::new(Role::Controller), now);
+    let mut controller = up(ConnectionSettings::new(Side::Controller), now);
     let refused = Event::Refused { xid: Xid(5), error: Error::BadRequestBadType };
     assert_eq!(give(&mut controller, &barrier_request, now), [refused]);
     assert_eq!(the_error(&mut controller).2, Error::BadRequestBadType);
@@ -333,7 +333,8 @@ fn a_flood_of_hellos_costs_nothing() {
 #[test]
 fn an_echo_flood_from_a_peer_that_does_not_read_is_bounded() {
     let now = Instant::now();
-    let limits = Settings { output_limit_bytes: 1000, output_max_bytes: 10_000, ..settings() };
+    let limits =
+        ConnectionSettings { output_limit_bytes: 1000, output_max_bytes: 10_000, ..settings() };
     let mut connection = up(limits, now);
     let mut rounds = 0;
     while connection.wants_input() {
@@ -352,7 +353,7 @@ fn an_echo_flood_from_a_peer_that_does_not_read_is_bounded() {
 #[test]
 fn a_peer_that_reads_slowly_is_alive_while_nothing_is_read_from_it() {
     let now = Instant::now();
-    let mut connection = up(Settings { output_limit_bytes: 100, ..settings() }, now);
+    let mut connection = up(ConnectionSettings { output_limit_bytes: 100, ..settings() }, now);
     for number in 0..30 {
         connection.send_as(Xid(number), &Message::BarrierReply).unwrap();
     }
@@ -370,7 +371,7 @@ fn a_peer_that_reads_slowly_is_alive_while_nothing_is_read_from_it() {
 #[test]
 fn half_a_message_waits_while_nothing_is_read() {
     let now = Instant::now();
-    let mut connection = up(Settings { output_limit_bytes: 100, ..settings() }, now);
+    let mut connection = up(ConnectionSettings { output_limit_bytes: 100, ..settings() }, now);
     for number in 0..30 {
         connection.send_as(Xid(number), &Message::BarrierReply).unwrap();
     }
@@ -414,7 +415,7 @@ fn an_owner_can_stop_the_reading() {
 #[test]
 fn packet_ins_are_offered_and_replies_are_not_dropped() {
     let now = Instant::now();
-    let mut connection = up(Settings { output_limit_bytes: 1000, ..settings() }, now);
+    let mut connection = up(ConnectionSettings { output_limit_bytes: 1000, ..settings() }, now);
     let message = Message::EchoReply(vec![0; 92]);
     let taken = (0..30).filter(|_| connection.offer(Xid(0), &message).unwrap()).count();
     assert_eq!((taken, connection.counters().offers_dropped), (10, 20));

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use channel::{
-    DownReason, Endpoint, Event, Link, Listener, Role, Settings, Stream, Tls, TlsFiles,
+    ConnectionSettings, DownReason, Endpoint, Event, Link, Listener, Side, Stream, Tls, TlsFiles,
     TransportError, pki,
 };
 use openflow::{Message, Version, Xid};
@@ -24,8 +24,8 @@ async fn joined(listen: &str, tls: Option<&Tls>) -> (Link, Link) {
     let to = listener.endpoint().clone().into_active();
     let accepted = async { listener.accept().await.unwrap().open(|| {}).await.unwrap() };
     let (accepted, connected) = tokio::join!(accepted, Stream::connect(&to, tls));
-    let controller = Link::new(accepted, Settings::new(Role::Controller));
-    let switch = Link::new(connected.unwrap(), Settings::new(Role::Switch));
+    let controller = Link::new(accepted, ConnectionSettings::new(Side::Controller));
+    let switch = Link::new(connected.unwrap(), ConnectionSettings::new(Side::Switch));
     (controller, switch)
 }
 
@@ -34,7 +34,7 @@ fn certificates() -> (tempfile::TempDir, Tls) {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let now = std::time::SystemTime::now();
-    let request = pki::Request { name: "both".into(), hosts: Vec::new(), days: 1 };
+    let request = pki::CertificateRequest { name: "both".into(), hosts: Vec::new(), days: 1 };
     pki::init(dir.path(), now).unwrap();
     pki::issue(dir.path(), &request, now).unwrap();
     let files = TlsFiles {

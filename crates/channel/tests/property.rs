@@ -1,7 +1,7 @@
 //! Any bytes in any pieces: no panic, only whole messages go out, and the pieces change nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::{Connection, Event, Role, Settings};
+use channel::{Connection, ConnectionSettings, Event, Side};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use std::time::Instant;
 
@@ -22,12 +22,12 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(message, 0..20).prop_map(|messages| messages.concat())
 }
 
-fn settings(is_switch: bool) -> Settings {
-    Settings::new(if is_switch { Role::Switch } else { Role::Controller })
+fn settings(is_switch: bool) -> ConnectionSettings {
+    ConnectionSettings::new(if is_switch { Side::Switch } else { Side::Controller })
 }
 
 /// All events when `bytes` come in pieces of these lengths, again and again.
-fn events(settings: Settings, bytes: &[u8], pieces: &[usize]) -> Vec<Event> {
+fn events(settings: ConnectionSettings, bytes: &[u8], pieces: &[usize]) -> Vec<Event> {
     let now = Instant::now();
     let mut connection = Connection::new(settings, now);
     let mut happened = Vec::new();

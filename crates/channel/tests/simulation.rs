@@ -4,8 +4,8 @@
 //! what was sent unless bytes were changed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::memory::{Cut, Faults, Pair, Peer, Side};
-use channel::{Connection, Event, Role, Settings};
+use channel::memory::{Cut, Direction, Faults, Pair, Peer};
+use channel::{Connection, ConnectionSettings, Event, Side};
 use openflow::{Message, Xid};
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ struct Counting {
 }
 
 impl Counting {
-    fn new(role: Role, to_send: u32, now: Instant) -> Self {
-        let connection = Connection::new(Settings::new(role), now);
+    fn new(side: Side, to_send: u32, now: Instant) -> Self {
+        let connection = Connection::new(ConnectionSettings::new(side), now);
         Self { connection, to_send, seen: Vec::new(), went_up: false, went_down: false }
     }
 }
@@ -54,8 +54,8 @@ impl Peer for Counting {
 
 fn simulate(faults: Faults) -> Pair<Counting, Counting> {
     let now = Instant::now();
-    let controller = Counting::new(Role::Controller, 200, now);
-    let switch = Counting::new(Role::Switch, 0, now);
+    let controller = Counting::new(Side::Controller, 200, now);
+    let switch = Counting::new(Side::Switch, 0, now);
     let mut pair = Pair::new(controller, switch, faults, now);
     pair.run(Duration::from_secs(600));
     pair
@@ -80,8 +80,9 @@ fn fragments_and_delays_change_nothing() {
 fn a_cut_link_ends_both_sides() {
     for seed in (0..400).step_by(3) {
         for cut in [Cut::Close, Cut::Silence] {
-            let side = if seed % 2 == 0 { Side::A } else { Side::B };
-            let faults = Faults { cut: Some((side, seed * 5, cut)), ..Faults::fragments(seed) };
+            let direction = if seed % 2 == 0 { Direction::AToB } else { Direction::BToA };
+            let faults =
+                Faults { cut: Some((direction, seed * 5, cut)), ..Faults::fragments(seed) };
             let pair = simulate(faults);
             assert!(pair.a.went_down && pair.b.went_down, "seed {seed} {cut:?}");
             assert!(counted(&pair.a.seen) && counted(&pair.b.seen), "seed {seed} {cut:?}");
@@ -92,8 +93,9 @@ fn a_cut_link_ends_both_sides() {
 #[test]
 fn a_changed_byte_is_survived_by_both_sides() {
     for seed in (0..1700).step_by(7) {
-        let side = if seed % 2 == 0 { Side::A } else { Side::B };
-        let faults = Faults { cut: Some((side, seed, Cut::Invert)), ..Faults::fragments(seed) };
+        let direction = if seed % 2 == 0 { Direction::AToB } else { Direction::BToA };
+        let faults =
+            Faults { cut: Some((direction, seed, Cut::Invert)), ..Faults::fragments(seed) };
         let pair = simulate(faults);
         assert_eq!(pair.a.went_down, pair.b.went_down, "neither is left alone, seed {seed}");
     }

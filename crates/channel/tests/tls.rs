@@ -2,7 +2,10 @@
 //! failure says whose certificate it is about, which file, and what helps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::{Door, Event, Limits, Link, Listener, Role, Settings, Stream, Tls, TlsFiles, pki};
+use channel::{
+    AdmissionLimits, ConnectionGate, ConnectionSettings, Event, Link, Listener, Side, Stream, Tls,
+    TlsFiles, pki,
+};
 use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -27,7 +30,8 @@ fn authority(now: SystemTime) -> TempDir {
     pki::init(dir.path(), SystemTime::now()).unwrap();
     for name in ["sw", "ctl"] {
         let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        pki::issue(dir.path(), &pki::Request { name: name.into(), hosts, days: 1 }, now).unwrap();
+        pki::issue(dir.path(), &pki::CertificateRequest { name: name.into(), hosts, days: 1 }, now)
+            .unwrap();
     }
     dir
 }
@@ -52,17 +56,17 @@ async fn meet(switch: &Tls, controller: &Tls) -> (Result<Event, String>, Result<
     let to = listener.endpoint().clone().into_active();
     let accepted = async {
         let incoming = listener.accept().await.unwrap();
-        first(incoming.open(|| {}).await.map_err(|error| error.to_string()), Role::Controller).await
+        first(incoming.open(|| {}).await.map_err(|error| error.to_string()), Side::Controller).await
     };
     let connected = async {
         let stream = Stream::connect(&to, Some(switch)).await.map_err(|error| error.to_string());
-        first(stream, Role::Switch).await
+        first(stream, Side::Switch).await
     };
     tokio::join!(connected, accepted)
 }
 
-async fn first(stream: Result<Stream, String>, role: Role) -> Result<Event, String> {
-    let mut link = Link::new(stream?, Settings::new(role));
+async fn first(stream: Result<Stream, String>, side: Side) -> Result<Event, String> {
+    let mut link = Link::new(stream?, ConnectionSettings::new(side));
     loop {
         if let Some(event) = link.connection().poll_event() {
             link.finish().await;
@@ -120,14 +124,14 @@ fn a_certificate_of_another_authority_is_refused_and_both_sides_know_why() {
 fn an_expired_certificate_is_named_on_both_sides() {
     run(async {
         let pki = authority(SystemTime::now());
-        let past = pki::Request { name: "old".into(), hosts: Vec::new(), days: 1 };
+        let past = pki::CertificateRequest { name: "old".into(), hosts: Vec::new(), days: 1 };
         pki::issue(pki.path(), &past, SystemTime::now() - 9 * DAY).unwrap();
         let (a, b) =
             meet(&tls(pki.path(), "old", pki.path()), &tls(pki.path(), "ctl", pki.path())).await;
         let (a, b) = (told(a), told(b));
         assert!(b.contains("the peer's certificate has expired"), "{b}");
         assert!(a.contains("our certificate") && a.contains("has expired"), "{a}");
-        let future = pki::Request { name: "early".into(), hosts: Vec::new(), days: 1 };
+        let future = pki::CertificateRequest { name: "early".into(), hosts: Vec::new(), days: 1 };
         pki::issue(pki.path(), &future, SystemTime::now() + 9 * DAY).unwrap();
         let (_, b) =
             meet(&tls(pki.path(), "early", pki.path()), &tls(pki.path(), "ctl", pki.path())).await;
@@ -143,7 +147,8 @@ fn names_count_where_that_is_asked() {
         let sw = Tls::load(files(pki.path(), "sw", pki.path()), true).unwrap();
         let (a, _) = meet(&sw, &tls(pki.path(), "ctl", pki.path())).await;
         assert!(is_up(&a), "the certificate is for 127.0.0.1: {a:?}");
-        let nameless = pki::Request { name: "nameless".into(), hosts: Vec::new(), days: 1 };
+        let nameless =
+            pki::CertificateRequest { name: "nameless".into(), hosts: Vec::new(), days: 1 };
         pki::issue(pki.path(), &nameless, SystemTime::now()).unwrap();
         let ctl = tls(pki.path(), "nameless", pki.path());
         let (a, _) = meet(&sw, &ctl).await;
@@ -161,7 +166,7 @@ fn a_renewed_certificate_holds_from_the_next_connection_on() {
         let (sw, ctl) = (tls(pki.path(), "sw", pki.path()), tls(pki.path(), "ctl", pki.path()));
         assert!(!is_up(&meet(&sw, &ctl).await.0), "they have expired");
         for name in ["sw", "ctl"] {
-            let request = pki::Request { name: name.into(), hosts: Vec::new(), days: 1 };
+            let request = pki::CertificateRequest { name: name.into(), hosts: Vec::new(), days: 1 };
             pki::issue(pki.path(), &request, SystemTime::now()).unwrap();
         }
         let (a, b) = meet(&sw, &ctl).await;
@@ -182,7 +187,7 @@ fn a_peer_without_tls_is_told_apart() {
         let to = to.parse::<channel::Endpoint>().unwrap().into_active();
         let (error, _) = tokio::join!(Stream::connect(&to, Some(&sw)), async {
             let stream = plain.accept().await.unwrap().open(|| {}).await.unwrap();
-            first(Ok(stream), Role::Controller).await
+            first(Ok(stream), Side::Controller).await
         });
         let error = error.unwrap_err().to_string();
         assert!(error.contains("does not speak TLS"), "{error}");
@@ -220,14 +225,14 @@ fn who_is_silent_keeps_nobody_waiting() {
                 let incoming = listener.accept().await.unwrap();
                 tokio::task::spawn_local(async move {
                     if let Ok(stream) = incoming.open(|| {}).await {
-                        first(Ok(stream), Role::Controller).await.unwrap();
+                        first(Ok(stream), Side::Controller).await.unwrap();
                     }
                 });
             }
         });
         let met = tasks
             .run_until(async {
-                first(Ok(Stream::connect(&to, Some(&sw)).await.unwrap()), Role::Switch).await
+                first(Ok(Stream::connect(&to, Some(&sw)).await.unwrap()), Side::Switch).await
             })
             .await;
         assert!(is_up(&met), "{met:?}");
@@ -243,16 +248,16 @@ fn many_real_peers_at_once_are_all_served_however_few_may_be_half_open() {
         let listen = "pssl:0:127.0.0.1".parse().unwrap();
         let listener = Listener::bind(&listen, Some(&ctl)).await.unwrap();
         let to = listener.endpoint().clone().into_active();
-        let door = Door::new(Limits { half_open: 8, up: PEERS });
+        let gate = ConnectionGate::new(AdmissionLimits { half_open: 8, up: PEERS });
         let tasks = tokio::task::LocalSet::new();
         tasks.spawn_local(async move {
             loop {
                 let incoming = listener.accept().await.unwrap();
-                let guest = door.admit(incoming.source()).await.unwrap();
+                let accepted = gate.admit(incoming.source()).await.unwrap();
                 tokio::task::spawn_local(async move {
-                    let stream = incoming.open(|| guest.has_begun()).await.unwrap();
-                    first(Ok(stream), Role::Controller).await.unwrap();
-                    guest.up();
+                    let stream = incoming.open(|| accepted.handshake_begun()).await.unwrap();
+                    first(Ok(stream), Side::Controller).await.unwrap();
+                    accepted.mark_up();
                 });
             }
         });
@@ -262,7 +267,7 @@ fn many_real_peers_at_once_are_all_served_however_few_may_be_half_open() {
                     let (to, sw) = (to.clone(), sw.clone());
                     tokio::task::spawn_local(async move {
                         let stream = Stream::connect(&to, Some(&sw)).await;
-                        first(stream.map_err(|error| error.to_string()), Role::Switch).await
+                        first(stream.map_err(|error| error.to_string()), Side::Switch).await
                     })
                 };
                 let peers: Vec<_> = (0..PEERS).map(|_| connect()).collect();

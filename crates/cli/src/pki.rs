@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use channel::pki::{PkiError, Request, init, issue};
+use channel::pki::{CertificateRequest, PkiError, init, issue};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: PkiArgs, out: &mut dyn Write) -> Result<(), PkiErro
     let written = match arguments.command {
         PkiCommand::Init => init(&arguments.dir, now)?,
         PkiCommand::Issue { name, host, days } => {
-            issue(&arguments.dir, &Request { name, hosts: host, days }, now)?
+            issue(&arguments.dir, &CertificateRequest { name, hosts: host, days }, now)?
         }
     };
     for path in written {

@@ -4,7 +4,7 @@
 //! The switch keeps WINDOW packet-ins on their way: 1 shows the time of one round, many the rate.
 //! It and the controller have a thread each, so the figure is that of the busier one.
 
-use channel::{Endpoint, Event, Link, Role, Settings, Stream};
+use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
 use controller::apps::AppName;
 use controller::{Options, PacketIn, Report, serve};
 use openflow::message::{Features, PacketInReason};
@@ -80,7 +80,7 @@ fn run_switch(
         data: vec![0; usize::try_from(frame_bytes)?],
     });
     runtime()?.block_on(async {
-        let settings = Settings::new(Role::Switch).with_versions(&[version]);
+        let settings = ConnectionSettings::new(Side::Switch).with_versions(&[version]);
         let mut link = Link::new(Stream::connect(endpoint, None).await?, settings);
         let (mut answered, mut on_way, mut end) = (0, 0, None);
         loop {

@@ -9,8 +9,9 @@ use crate::app::App;
 use crate::session::{Controller, Outcome, Session};
 use crate::stats::Stats;
 use channel::{
-    Backoff, Door, DownReason, Endpoint, Event, Guest, Incoming, Limits, Link, Listener, Role,
-    Settings, Stream, Tell, Tls, TlsError, TlsFiles, TransportError, driver,
+    AcceptedConnection, AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, DownReason,
+    Endpoint, Event, Incoming, Link, Listener, LogThrottle, Side, Stream, Tls, TlsError, TlsFiles,
+    TransportError, driver,
 };
 use openflow::Version;
 use std::cell::{Cell, RefCell};
@@ -61,7 +62,7 @@ pub enum Error {
 }
 
 /// How many switches one listener serves.
-const LIMITS: Limits = Limits { half_open: 256, up: 8_192 };
+const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 8_192 };
 
 /// How often failures of those who come are told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -73,7 +74,7 @@ pub type Report = Rc<dyn Fn(&str)>;
 #[derive(Clone)]
 struct Shared {
     controller: Rc<RefCell<Controller>>,
-    settings: Rc<Settings>,
+    settings: Rc<ConnectionSettings>,
     tls: Option<Tls>,
     report: Report,
 }
@@ -101,7 +102,7 @@ pub async fn serve(
     for endpoint in &options.listen {
         listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
     }
-    let mut settings = Settings::new(Role::Controller).with_versions(&options.versions);
+    let mut settings = ConnectionSettings::new(Side::Controller).with_versions(&options.versions);
     settings.probe_after = options.probe_after;
     let controller = Rc::new(RefCell::new(Controller::new(app, driver::now())));
     let shared = Shared { controller, settings: Rc::new(settings), tls, report };
@@ -123,11 +124,11 @@ pub async fn serve(
 }
 
 async fn accept(shared: Shared, listener: Listener) {
-    let door = Door::new(LIMITS);
-    let failures = Rc::new(RefCell::new(Tell::new(TELL_EVERY)));
+    let gate = ConnectionGate::new(LIMITS);
+    let failures = Rc::new(RefCell::new(LogThrottle::new(TELL_EVERY)));
     loop {
         match listener.accept().await {
-            Ok(incoming) => let_in(&shared, &door, &failures, incoming).await,
+            Ok(incoming) => admit(&shared, &gate, &failures, incoming).await,
             Err(error) => {
                 // Out of descriptors, say: those who wait are served when others have gone.
                 let text = format!("{}: cannot accept: {error}", listener.endpoint());
@@ -139,23 +140,23 @@ async fn accept(shared: Shared, listener: Listener) {
 }
 
 /// Reports, unless something like it has been reported a moment ago.
-fn tell(shared: &Shared, failures: &RefCell<Tell>, text: &str) {
-    match failures.borrow_mut().now(driver::now()) {
+fn tell(shared: &Shared, failures: &RefCell<LogThrottle>, text: &str) {
+    match failures.borrow_mut().pass(driver::now()) {
         Some(0) => (shared.report)(text),
-        Some(untold) => (shared.report)(&format!("{text} ({untold} others untold)")),
+        Some(suppressed) => (shared.report)(&format!("{text} ({suppressed} others suppressed)")),
         None => {}
     }
 }
 
 /// Serves one who came, if there is room.
-async fn let_in(
+async fn admit(
     shared: &Shared,
-    door: &Rc<Door>,
-    failures: &Rc<RefCell<Tell>>,
+    gate: &Rc<ConnectionGate>,
+    failures: &Rc<RefCell<LogThrottle>>,
     incoming: Incoming,
 ) {
-    let guest = match door.admit(incoming.source()).await {
-        Ok(guest) => guest,
+    let accepted = match gate.admit(incoming.source()).await {
+        Ok(accepted) => accepted,
         Err(refused) => {
             let text = format!("{}: turned away: {refused}", incoming.name());
             return tell(shared, failures, &text);
@@ -165,21 +166,26 @@ async fn let_in(
     spawn_local(async move {
         tokio::select! {
             biased;
-            () = guest.ended() => {}
-            () = serve_guest(&shared, &failures, incoming, &guest) => {}
+            () = accepted.evicted() => {}
+            () = serve_accepted(&shared, &failures, incoming, &accepted) => {}
         }
     });
 }
 
-async fn serve_guest(shared: &Shared, failures: &RefCell<Tell>, incoming: Incoming, guest: &Guest) {
+async fn serve_accepted(
+    shared: &Shared,
+    failures: &RefCell<LogThrottle>,
+    incoming: Incoming,
+    accepted: &AcceptedConnection,
+) {
     let peer = incoming.name().to_owned();
-    let stream = match incoming.open(|| guest.has_begun()).await {
+    let stream = match incoming.open(|| accepted.handshake_begun()).await {
         Ok(stream) => stream,
         Err(error) => return tell(shared, failures, &error.to_string()),
     };
     let was_up = Cell::new(false);
     let on_up = |_| {
-        guest.up();
+        accepted.mark_up();
         was_up.set(true);
     };
     let on_outcome = |outcome: &Outcome| match outcome {
@@ -230,7 +236,7 @@ async fn serve_stream(
     on_up: impl Fn(std::time::Instant),
     on_outcome: impl Fn(&Outcome),
 ) {
-    let mut link = Link::new(stream, Settings::clone(&shared.settings));
+    let mut link = Link::new(stream, ConnectionSettings::clone(&shared.settings));
     let mut session = shared.controller.borrow_mut().session(driver::now());
     let mut is_over = false;
     while !is_over {

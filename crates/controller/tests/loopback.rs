@@ -1,7 +1,7 @@
 //! The runtime over loopback TCP: a scripted switch, garbage beside it, and the end.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::{Endpoint, Event, Link, Role, Settings, Stream};
+use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
 use controller::apps::AppName;
 use controller::{Error, Options, PacketIn, Report, Stats, serve};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason};
@@ -68,7 +68,7 @@ fn packet_in(data: &[u8]) -> Message {
 /// packet-outs.
 async fn run_switch(endpoint: &Endpoint, dpid: u64, packets: u32) {
     let stream = Stream::connect(endpoint, None).await.unwrap();
-    let settings = Settings::new(Role::Switch).with_versions(&[Version::V1_0]);
+    let settings = ConnectionSettings::new(Side::Switch).with_versions(&[Version::V1_0]);
     let mut link = Link::new(stream, settings);
     let mut back = 0;
     while back < packets {
@@ -149,7 +149,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
         let test = async {
             for _ in 0..2 {
                 let stream = listener.accept().await.unwrap().open(|| {}).await.unwrap();
-                let mut link = Link::new(stream, Settings::new(Role::Switch));
+                let mut link = Link::new(stream, ConnectionSettings::new(Side::Switch));
                 loop {
                     link.turn().await;
                     let event = link.connection().poll_event();
@@ -172,7 +172,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
 /// an auxiliary one.
 async fn connected(endpoint: &Endpoint, dpid: u64, auxiliary_id: u8) -> Link {
     let stream = Stream::connect(endpoint, None).await.unwrap();
-    let mut link = Link::new(stream, Settings::new(Role::Switch));
+    let mut link = Link::new(stream, ConnectionSettings::new(Side::Switch));
     loop {
         link.turn().await;
         while let Some(event) = link.connection().poll_event() {

@@ -1,8 +1,8 @@
 //! The controller's sessions against scripted switches, in virtual time and over faulty links.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use channel::memory::{Cut, Faults, Pair, Peer, Side};
-use channel::{Connection, Event, Role, Settings};
+use channel::memory::{Cut, Direction, Faults, Pair, Peer};
+use channel::{Connection, ConnectionSettings, Event, Side};
 use controller::apps::Hub;
 use controller::{App, Controller, Outcome, PacketIn, Session, Switch};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason, PacketOut};
@@ -25,7 +25,7 @@ struct ControllerSide {
 impl ControllerSide {
     fn new(controller: &Rc<RefCell<Controller>>, now: Instant) -> Self {
         let session = controller.borrow_mut().session(now);
-        let connection = Connection::new(Settings::new(Role::Controller), now);
+        let connection = Connection::new(ConnectionSettings::new(Side::Controller), now);
         Self { controller: controller.clone(), session, connection, outcomes: Vec::new() }
     }
 }
@@ -66,7 +66,7 @@ struct ScriptedSwitch {
 
 impl ScriptedSwitch {
     fn new(versions: &[Version], packet_ins: usize, now: Instant) -> Self {
-        let settings = Settings::new(Role::Switch).with_versions(versions);
+        let settings = ConnectionSettings::new(Side::Switch).with_versions(versions);
         Self {
             connection: Connection::new(settings, now),
             dpid: DatapathId(42),
@@ -189,9 +189,9 @@ fn whatever_the_link_does_the_controller_goes_on() {
     let now = Instant::now();
     let controller = hub(now);
     for seed in 0..600 {
-        let side = if seed % 2 == 0 { Side::A } else { Side::B };
+        let direction = if seed % 2 == 0 { Direction::AToB } else { Direction::BToA };
         let cut = [Cut::Silence, Cut::Close, Cut::Invert][seed as usize / 2 % 3];
-        let faults = Faults { cut: Some((side, seed * 7, cut)), ..Faults::fragments(seed) };
+        let faults = Faults { cut: Some((direction, seed * 7, cut)), ..Faults::fragments(seed) };
         let switch = ScriptedSwitch::new(Version::ALL, 20, now);
         let mut pair = Pair::new(ControllerSide::new(&controller, now), switch, faults, now);
         pair.run(s(120));

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use channel::{Connection, Event, Incoming, Link, Listener, Role, Settings, Tls, TlsFiles, pki};
+use channel::{
+    Connection, ConnectionSettings, Event, Incoming, Link, Listener, Side, Tls, TlsFiles, pki,
+};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo};
 use tokio::task::LocalSet;
@@ -75,7 +77,7 @@ fn certificates(folder: &Path) -> Result<(Tls, String)> {
     let now = SystemTime::now();
     pki::init(folder, now)?;
     for name in ["controller", "switch"] {
-        let request = pki::Request { name: name.into(), hosts: Vec::new(), days: 30 };
+        let request = pki::CertificateRequest { name: name.into(), hosts: Vec::new(), days: 30 };
         pki::issue(folder, &request, now)?;
     }
     let files = |name: &str| TlsFiles {
@@ -112,7 +114,8 @@ async fn serve(incoming: Incoming, up: Arc<AtomicUsize>) {
         Ok(stream) => stream,
         Err(error) => return eprintln!("{error}"),
     };
-    let settings = Settings { probe_after: None, ..Settings::new(Role::Controller) };
+    let settings =
+        ConnectionSettings { probe_after: None, ..ConnectionSettings::new(Side::Controller) };
     let mut link = Link::new(stream, settings);
     loop {
         link.turn().await;

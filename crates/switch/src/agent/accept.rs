@@ -7,41 +7,44 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use channel::{Door, DownReason, Guest, Incoming, Limits, Listener, Tell};
+use channel::{
+    AcceptedConnection, AdmissionLimits, ConnectionGate, DownReason, Incoming, Listener,
+    LogThrottle,
+};
 
 use super::Agent;
-use super::serve::{Part, serve};
+use super::serve::{ConnectionKind, serve};
 use crate::counters::Counter;
 
 /// How many one listener serves.
-const LIMITS: Limits = Limits { half_open: 256, up: 1_024 };
+const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 1_024 };
 
 /// How often failures of one kind are told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What a listener tells of.
 struct Tells {
-    accepting: Tell,
-    refused: Tell,
-    evicted: Tell,
-    mistaken: Tell,
+    accepting: LogThrottle,
+    refused: LogThrottle,
+    evicted: LogThrottle,
+    mistaken: LogThrottle,
 }
 
 /// Serves every controller that comes, for ever.
 pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
-    let door = Door::new(LIMITS);
-    let tell = || Tell::new(TELL_EVERY);
+    let gate = ConnectionGate::new(LIMITS);
+    let tell = || LogThrottle::new(TELL_EVERY);
     let tells = Tells { accepting: tell(), refused: tell(), evicted: tell(), mistaken: tell() };
     let tells = Rc::new(RefCell::new(tells));
     loop {
         match listener.accept().await {
-            Ok(incoming) => let_in(&agent, &door, &tells, incoming).await,
+            Ok(incoming) => admit(&agent, &gate, &tells, incoming).await,
             Err(error) => {
                 // No descriptor is left: those that are open go on, and others can come later.
-                if let Some(untold) = tells.borrow_mut().accepting.now(Instant::now()) {
+                if let Some(suppressed) = tells.borrow_mut().accepting.pass(Instant::now()) {
                     let listener = listener.endpoint();
                     let bridge = agent.told();
-                    tracing::warn!(bridge, %listener, %error, untold, "accepting failed");
+                    tracing::warn!(bridge, %listener, %error, suppressed, "accepting failed");
                 }
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -49,32 +52,32 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     }
 }
 
-async fn let_in(
+async fn admit(
     agent: &Rc<Agent>,
-    door: &Rc<Door>,
+    gate: &Rc<ConnectionGate>,
     tells: &Rc<RefCell<Tells>>,
     incoming: Incoming,
 ) {
-    let ended = door.ended();
-    let guest = match door.admit(incoming.source()).await {
-        Ok(guest) => Rc::new(guest),
+    let ended = gate.evicted();
+    let accepted = match gate.admit(incoming.source()).await {
+        Ok(accepted) => Rc::new(accepted),
         Err(refused) => {
             agent.counters.bump(Counter::ChannelTurnedAway);
-            if let Some(untold) = tells.borrow_mut().refused.now(Instant::now()) {
+            if let Some(suppressed) = tells.borrow_mut().refused.pass(Instant::now()) {
                 let bridge = agent.told();
-                tracing::warn!(bridge, peer = incoming.name(), %refused, untold, "turned away");
+                tracing::warn!(bridge, peer = incoming.name(), %refused, suppressed, "turned away");
             }
             return;
         }
     };
-    if door.ended() > ended {
+    if gate.evicted() > ended {
         agent.counters.bump(Counter::ChannelEvicted);
-        if let Some(untold) = tells.borrow_mut().evicted.now(Instant::now()) {
+        if let Some(suppressed) = tells.borrow_mut().evicted.pass(Instant::now()) {
             let most = LIMITS.half_open;
             tracing::warn!(
                 bridge = agent.told(),
                 most,
-                untold,
+                suppressed,
                 "many peers say no hello: the oldest is ended"
             );
         }
@@ -83,37 +86,37 @@ async fn let_in(
     tokio::task::spawn_local(async move {
         tokio::select! {
             biased;
-            () = guest.ended() => agent.counters.bump(Counter::ChannelFailed),
-            () = serve_guest(&agent, &tells, incoming, &guest) => {}
+            () = accepted.evicted() => agent.counters.bump(Counter::ChannelFailed),
+            () = serve_accepted(&agent, &tells, incoming, &accepted) => {}
         }
     });
 }
 
-async fn serve_guest(
+async fn serve_accepted(
     agent: &Rc<Agent>,
     tells: &RefCell<Tells>,
     incoming: Incoming,
-    guest: &Rc<Guest>,
+    accepted: &Rc<AcceptedConnection>,
 ) {
     let name = incoming.name().to_owned();
-    let stream = match incoming.open(|| guest.has_begun()).await {
+    let stream = match incoming.open(|| accepted.handshake_begun()).await {
         Ok(stream) => stream,
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);
-            if let Some(untold) = tells.borrow_mut().mistaken.now(Instant::now()) {
-                tracing::warn!(bridge = agent.told(), %error, untold, "connection failed");
+            if let Some(suppressed) = tells.borrow_mut().mistaken.pass(Instant::now()) {
+                tracing::warn!(bridge = agent.told(), %error, suppressed, "connection failed");
             }
             return;
         }
     };
-    let part = Part::Guest(Rc::clone(guest));
-    let (reason, was_up) = serve(Rc::clone(agent), stream, &name, part).await;
+    let kind = ConnectionKind::Accepted(Rc::clone(accepted));
+    let (reason, was_up) = serve(Rc::clone(agent), stream, &name, kind).await;
     if was_up {
         tracing::info!(bridge = agent.told(), controller = name, %reason, "disconnected");
     } else if is_mistake(&reason) {
-        if let Some(untold) = tells.borrow_mut().mistaken.now(Instant::now()) {
+        if let Some(suppressed) = tells.borrow_mut().mistaken.pass(Instant::now()) {
             let bridge = agent.told();
-            tracing::warn!(bridge, peer = name, %reason, untold, "connection failed");
+            tracing::warn!(bridge, peer = name, %reason, suppressed, "connection failed");
         }
     } else {
         tracing::debug!(bridge = agent.told(), peer = name, %reason, "connection failed");

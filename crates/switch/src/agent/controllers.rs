@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use channel::{Backoff, Endpoint, Stream};
 use openflow::Version;
 
-use super::serve::{Part, serve};
+use super::serve::{ConnectionKind, serve};
 use super::{Agent, Peer};
 use crate::counters::Counter;
 
@@ -21,8 +21,8 @@ const STEADY: Duration = Duration::from_secs(10);
 /// Connects to a controller, and again whenever the connection ends, for ever.
 pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
     let endpoint = Rc::new(endpoint);
-    let part = Part::Main(Rc::clone(&endpoint));
-    connect_again(agent, &endpoint, endpoint.to_string(), &part).await;
+    let kind = ConnectionKind::Main(Rc::clone(&endpoint));
+    connect_again(agent, &endpoint, endpoint.to_string(), &kind).await;
 }
 
 /// Begins the auxiliary connections of a main connection that has come up. Each ends with it.
@@ -36,18 +36,18 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
         let (agent, endpoint, main) = (Rc::clone(agent), Rc::clone(endpoint), Rc::clone(main));
         tokio::task::spawn_local(async move {
             let name = format!("{endpoint} auxiliary {id}");
-            let part = Part::Auxiliary(id, Rc::clone(&main));
+            let kind = ConnectionKind::Auxiliary(id, Rc::clone(&main));
             tokio::select! {
                 biased;
                 () = main.over() => {}
-                () = connect_again(agent, &endpoint, name, &part) => {}
+                () = connect_again(agent, &endpoint, name, &kind) => {}
             }
         });
     }
 }
 
 /// Connects and serves again and again, for ever.
-async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, part: &Part) {
+async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind: &ConnectionKind) {
     let most = Duration::from_secs(agent.config.max_backoff_s.into());
     let mut backoff = Backoff::new(BACKOFF_FIRST.min(most), most, STEADY);
     let mut told = false;
@@ -56,7 +56,7 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, part
         match Stream::connect(endpoint, agent.tls.as_ref()).await {
             Ok(stream) => {
                 told = false;
-                let (reason, was_up) = serve(Rc::clone(&agent), stream, &name, part.clone()).await;
+                let (reason, was_up) = serve(Rc::clone(&agent), stream, &name, kind.clone()).await;
                 if was_up {
                     backoff.up(begun);
                 }

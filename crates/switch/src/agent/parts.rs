@@ -97,7 +97,7 @@ fn send_next(
 mod tests {
     use std::time::Instant;
 
-    use channel::{Connection, Event, Role, Settings};
+    use channel::{Connection, ConnectionSettings, Event, Side};
     use openflow::flow::{FlowModFlags, FlowStats};
     use openflow::message::MultipartReplyBody;
     use openflow::{Action, Cookie, Field, Instruction, Match, Message, TableId, Version, Xid};
@@ -125,8 +125,9 @@ mod tests {
     /// What a controller gets of the reply: the cookies, and how many entries were left out.
     fn through(version: Version, entries: Vec<FlowStats>) -> (Vec<u64>, u64) {
         let now = Instant::now();
-        let side = |role| Connection::new(Settings::new(role).with_versions(&[version]), now);
-        let (mut switch, mut controller) = (side(Role::Switch), side(Role::Controller));
+        let connection =
+            |side| Connection::new(ConnectionSettings::new(side).with_versions(&[version]), now);
+        let (mut switch, mut controller) = (connection(Side::Switch), connection(Side::Controller));
         let (a, b) = (switch.transmit().to_vec(), controller.transmit().to_vec());
         controller.receive(&a, now);
         switch.receive(&b, now);

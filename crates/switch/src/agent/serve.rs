@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use channel::{DownReason, Endpoint, Event, Guest, Link, SendError, Stream};
+use channel::{AcceptedConnection, DownReason, Endpoint, Event, Link, SendError, Stream};
 use datapath::fast::Sweep;
 use openflow::message::{MultipartReply, MultipartRequest};
 use openflow::{Error, Message, Version, Xid};
@@ -44,17 +44,17 @@ const PENDING_LOOK: Duration = Duration::from_millis(1);
 const TURN_MAX: usize = 256;
 const FRAMES_MAX: usize = 8;
 
-/// Which part a connection has.
+/// What a connection is.
 #[derive(Clone)]
-pub(super) enum Part {
+pub(super) enum ConnectionKind {
     /// The main connection to a controller that we connect to.
     Main(Rc<Endpoint>),
     /// An auxiliary connection of this number beside a main one.
     Auxiliary(u8, Rc<Peer>),
-    /// A controller has come by itself.
-    Guest(Rc<Guest>),
-    /// Somebody of this machine by the control socket, who is no controller.
-    Tool,
+    /// A controller has connected to a listener.
+    Accepted(Rc<AcceptedConnection>),
+    /// A tool on this machine, by the control socket; no controller.
+    ControlSocket,
 }
 
 /// A connection in service.
@@ -62,7 +62,7 @@ struct Service {
     agent: Rc<Agent>,
     link: Link,
     name: String,
-    part: Part,
+    kind: ConnectionKind,
     /// Set while the connection is up.
     peer: Option<Membership>,
     /// The workers do not keep up.
@@ -87,20 +87,20 @@ pub(super) async fn serve(
     agent: Rc<Agent>,
     stream: Stream,
     name: &str,
-    part: Part,
+    kind: ConnectionKind,
 ) -> (DownReason, bool) {
-    let settings = match &part {
-        Part::Main(_) | Part::Guest(_) => agent.settings(),
-        Part::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
+    let settings = match &kind {
+        ConnectionKind::Main(_) | ConnectionKind::Accepted(_) => agent.settings(),
+        ConnectionKind::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
         // Whatever controllers are offered.
-        Part::Tool => agent.settings().with_versions(Version::ALL),
+        ConnectionKind::ControlSocket => agent.settings().with_versions(Version::ALL),
     };
     let link = Link::new(stream, settings);
     let mut service = Service {
         agent,
         link,
         name: name.to_owned(),
-        part,
+        kind,
         peer: None,
         is_congested: false,
         is_greedy: false,
@@ -124,7 +124,7 @@ pub(super) async fn serve(
 /// Serves OpenFlow on a connection of the control socket until it is over.
 pub(crate) async fn serve_tool(agent: Rc<Agent>, stream: UnixStream) {
     let stream = Stream::Unix(stream);
-    let (reason, _) = serve(agent, stream, "control socket", Part::Tool).await;
+    let (reason, _) = serve(agent, stream, "control socket", ConnectionKind::ControlSocket).await;
     tracing::debug!(%reason, "a connection of the control socket ended");
 }
 
@@ -140,10 +140,10 @@ impl Drop for Membership {
     }
 }
 
-impl Part {
+impl ConnectionKind {
     fn auxiliary_id(&self) -> u8 {
         match self {
-            Self::Main(_) | Self::Guest(_) | Self::Tool => 0,
+            Self::Main(_) | Self::Accepted(_) | Self::ControlSocket => 0,
             Self::Auxiliary(id, _) => *id,
         }
     }
@@ -202,25 +202,27 @@ impl Service {
     /// The hello exchange is done.
     fn join(&mut self, version: Version) {
         let agent = Rc::clone(&self.agent);
-        match &self.part {
-            Part::Main(_) | Part::Auxiliary(..) | Part::Guest(_) => {
+        match &self.kind {
+            ConnectionKind::Main(_)
+            | ConnectionKind::Auxiliary(..)
+            | ConnectionKind::Accepted(_) => {
                 let bridge = self.agent.told();
                 tracing::info!(bridge, controller = self.name, %version, "connected");
             }
-            Part::Tool => {}
+            ConnectionKind::ControlSocket => {}
         }
-        let peer = match &self.part {
-            Part::Main(endpoint) => {
+        let peer = match &self.kind {
+            ConnectionKind::Main(endpoint) => {
                 let peer = agent.join(&self.name, version, true);
                 begin_auxiliaries(&agent, endpoint, &peer);
                 peer
             }
-            Part::Auxiliary(id, main) => agent.join_auxiliary(&self.name, *id, main),
-            Part::Guest(guest) => {
-                guest.up();
+            ConnectionKind::Auxiliary(id, main) => agent.join_auxiliary(&self.name, *id, main),
+            ConnectionKind::Accepted(accepted) => {
+                accepted.mark_up();
                 agent.join(&self.name, version, false)
             }
-            Part::Tool => agent.join_tool(&self.name, version),
+            ConnectionKind::ControlSocket => agent.join_tool(&self.name, version),
         };
         self.peer = Some(Membership { agent, peer });
     }
@@ -387,7 +389,7 @@ impl Service {
     fn of_this_connection(&self, message: Message) -> Message {
         match message {
             Message::FeaturesReply(mut features) => {
-                features.auxiliary_id = self.part.auxiliary_id();
+                features.auxiliary_id = self.kind.auxiliary_id();
                 Message::FeaturesReply(features)
             }
             other => other,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Endpoint, Role as Side, Settings, Tls};
+use channel::{ConnectionSettings, Endpoint, Side, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
@@ -83,8 +83,9 @@ impl Agent {
     }
 
     /// The settings of every connection.
-    pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::new(Side::Switch).with_versions(&self.config.versions);
+    pub(crate) fn settings(&self) -> ConnectionSettings {
+        let mut settings =
+            ConnectionSettings::new(Side::Switch).with_versions(&self.config.versions);
         let probe = Duration::from_secs(self.config.inactivity_probe_s.into());
         settings.probe_after = (!probe.is_zero()).then_some(probe);
         settings.probe_deadline = probe.max(Duration::from_secs(1));

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use channel::Unanswered;
-use channel::{DownReason, Event, Link, Paired, Pending, Role, SendError, Settings, Stream};
+use channel::{
+    ConnectionSettings, DownReason, Event, Link, Paired, Pending, SendError, Side, Stream,
+};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, Message, Version, Xid};
 use tokio::time::{Instant, timeout_at};
@@ -56,7 +58,7 @@ impl Session {
         name: &str,
         versions: &[Version],
     ) -> Result<Self, Failure> {
-        let mut settings = Settings::new(Role::Controller).with_versions(versions);
+        let mut settings = ConnectionSettings::new(Side::Controller).with_versions(versions);
         settings.hello_deadline = HELLO_DEADLINE;
         let mut link = Link::new(stream, settings);
         loop {

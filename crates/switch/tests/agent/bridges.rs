@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use channel::{Event, Link, Listener, Role, Settings, Tls, TlsFiles, pki};
+use channel::{ConnectionSettings, Event, Link, Listener, Side, Tls, TlsFiles, pki};
 use openflow::{Action, Field, Match, Message, PortNo, Version};
 
 use crate::harness::{Host, Switch, add_flow, frame, until};
@@ -50,7 +50,7 @@ fn tls_controller(folder: &std::path::Path) -> String {
     let now = SystemTime::now();
     pki::init(folder, now).unwrap();
     for name in ["controller", "switch"] {
-        let request = pki::Request { name: name.into(), hosts: Vec::new(), days: 30 };
+        let request = pki::CertificateRequest { name: name.into(), hosts: Vec::new(), days: 30 };
         pki::issue(folder, &request, now).unwrap();
     }
     let files = TlsFiles {
@@ -71,7 +71,7 @@ fn tls_controller(folder: &std::path::Path) -> String {
                 let incoming = listener.accept().await.unwrap();
                 tokio::task::spawn_local(async move {
                     let Ok(stream) = incoming.open(|| ()).await else { return };
-                    let mut link = Link::new(stream, Settings::new(Role::Controller));
+                    let mut link = Link::new(stream, ConnectionSettings::new(Side::Controller));
                     loop {
                         link.turn().await;
                         match link.connection().poll_event() {
