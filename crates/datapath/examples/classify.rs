@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use datapath::fast::{BURST, Classifier, EntryId, Figures, Masks, Pattern};
+use datapath::fast::{BURST, Classifier, ClassifierFigures, CompiledMatch, EntryId, Masks};
 use openflow::flow::FlowModCommand;
 use openflow::text::parse_flow_mod;
 use openflow::{Field, Match, PortNo};
@@ -27,7 +27,7 @@ const LOOKUPS: usize = 200_000;
 const ROUNDS: usize = 7;
 
 struct Flow {
-    pattern: Pattern,
+    compiled: CompiledMatch,
     matching: Match,
     priority: u16,
 }
@@ -97,9 +97,9 @@ fn grow(entries: u32) -> Line {
     let mut classifier = Classifier::new(0x5eed);
     let (mut all, mut max) = (0, 0);
     for number in 0..entries {
-        let pattern = Pattern::of(&matching(number), &mut masks);
+        let compiled = CompiledMatch::of(&matching(number), &mut masks);
         let start = Instant::now();
-        classifier.insert(&pattern, 1, number.into(), EntryId(number));
+        classifier.insert(&compiled, 1, number.into(), EntryId(number));
         let ns = start.elapsed().as_nanos();
         all += ns;
         max = max.max(ns);
@@ -112,8 +112,8 @@ fn grow(entries: u32) -> Line {
     let (burst, single) = (bursts(&classifier, &keys), singles(&classifier, &keys));
     let start = Instant::now();
     for number in (0..entries).rev() {
-        let pattern = Pattern::of(&matching(number), &mut masks);
-        assert!(classifier.remove(&pattern, 1, EntryId(number)), "entry {number} is gone");
+        let compiled = CompiledMatch::of(&matching(number), &mut masks);
+        assert!(classifier.remove(&compiled, 1, EntryId(number)), "entry {number} is gone");
     }
     let remove = start.elapsed().as_nanos() as f64 / f64::from(entries);
     let insert = all as f64 / f64::from(entries);
@@ -128,8 +128,8 @@ fn workload(dir: &Path, name: &str) -> Result<(), Box<dyn Error>> {
         let flow = parse_flow_mod(line, FlowModCommand::Add).map_err(|e| format!("{line}: {e}"))?;
         let table = usize::from(flow.table_id.0);
         tables.resize_with(tables.len().max(table + 1), Vec::new);
-        let pattern = Pattern::of(&flow.matching, &mut masks);
-        tables[table].push(Flow { pattern, matching: flow.matching, priority: flow.priority });
+        let compiled = CompiledMatch::of(&flow.matching, &mut masks);
+        tables[table].push(Flow { compiled, matching: flow.matching, priority: flow.priority });
     }
     let mut random = Random(1);
     let frames = std::fs::read(dir.join(format!("{name}.pcap"))).unwrap_or_default();
@@ -158,7 +158,7 @@ fn workload(dir: &Path, name: &str) -> Result<(), Box<dyn Error>> {
 
 struct Line {
     table: usize,
-    figures: Figures,
+    figures: ClassifierFigures,
     burst: f64,
     single: f64,
     from_entries: f64,
@@ -190,7 +190,7 @@ fn measure(table: usize, flows: &[Flow], keys: &[FlowKey], random: &mut Random) 
         let whole = Instant::now();
         for (number, flow) in flows.iter().enumerate() {
             let start = Instant::now();
-            classifier.insert(&flow.pattern, flow.priority, number as u64, EntryId(number as u32));
+            classifier.insert(&flow.compiled, flow.priority, number as u64, EntryId(number as u32));
             inserts[number] = inserts[number].min(start.elapsed().as_nanos() as u32);
         }
         insert = insert.min(whole.elapsed().as_nanos() as f64 / flows.len() as f64);
@@ -208,7 +208,7 @@ fn measure(table: usize, flows: &[Flow], keys: &[FlowKey], random: &mut Random) 
     let start = Instant::now();
     for number in &order {
         let flow = &flows[*number];
-        classifier.remove(&flow.pattern, flow.priority, EntryId(*number as u32));
+        classifier.remove(&flow.compiled, flow.priority, EntryId(*number as u32));
     }
     let remove = start.elapsed().as_nanos() as f64 / flows.len() as f64;
     assert!(classifier.is_empty(), "{} entries of {} are left", classifier.len(), flows.len());
@@ -273,7 +273,7 @@ fn singles(classifier: &Classifier, keys: &[FlowKey]) -> f64 {
     least
 }
 
-/// A packet that meets a match, random in what the match does not look at.
+/// A packet that a match takes, random in what the match does not look at.
 fn key_in(matching: &Match, random: &mut Random) -> FlowKey {
     let mut key = FlowKey::default();
     for held in matching.fields() {

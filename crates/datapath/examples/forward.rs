@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p weir-datapath --example forward -- FLOWS PCAP [seconds=2] [batch=32]
-//!     [caches=exact,flow|flow|off] [frames=N] [rounds=1]
+//!     [caches=frame,key|key|off] [frames=N] [rounds=1]
 //! ```
 //!
 //! Adds every line of FLOWS (flow entries, and groups and meters by their own lines, in ovs-ofctl
@@ -101,14 +101,14 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
         (None, Some(path)) => read_pcap(&std::fs::read(path)?)?,
         (None, None) => return Err("a capture or frames=N is needed".into()),
     };
-    let caches = value("caches").unwrap_or_else(|| "exact,flow".into());
+    let caches = value("caches").unwrap_or_else(|| "frame,key".into());
     let has = |name| caches.split(',').any(|cache| cache == name);
     Ok(Asked {
         flows: std::fs::read_to_string(files.first().ok_or("a flow file is needed")?)?,
         frames,
         time: Duration::from_secs_f64(value("seconds").map_or(Ok(2.0), |s| s.parse())?),
         batch: value("batch").map_or(Ok(32), |s| s.parse())?,
-        caches: Caches { exact: has("exact"), flow: has("flow") },
+        caches: Caches { frame: has("frame"), key: has("key") },
         rounds: value("rounds").map_or(Ok(1), |s| s.parse())?,
     })
 }
@@ -148,7 +148,8 @@ fn read_pcap(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     Ok(frames)
 }
 
-/// Packets whose time is taken together. Short enough that most slices meet no other process.
+/// Packets whose time is taken together. Short enough that most slices are not interrupted by
+/// another process.
 const SLICE: usize = 2_048;
 
 /// Nanoseconds for a packet.
@@ -279,11 +280,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let share = |now: u64, before: u64| 100.0 * (now - before) as f64 / packets as f64;
         println!(
-            "\n  hits: port {:.1} %, exact {:.1} %, flow {:.1} %; \
+            "\n  hits: port {:.1} %, frame {:.1} %, key {:.1} %; \
              step by step {:.1} %; programs {}, lines {} of {}",
             share(figures.port_hits, before.port_hits),
-            share(figures.exact_hits, before.exact_hits),
-            share(figures.flow_hits, before.flow_hits),
+            share(figures.frame_hits, before.frame_hits),
+            share(figures.key_hits, before.key_hits),
             share(figures.walked, before.walked),
             figures.programs,
             figures.lines_used,

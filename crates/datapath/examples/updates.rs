@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use datapath::fast::{Control, Forwarder, Op, Tell};
+use datapath::fast::{Control, Forwarder, Op, RemovalReport};
 use datapath::{Config, Nanos};
 use openflow::flow::{AggregateStats, FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::{Action, Field, Instruction, Match, PortNo, Version};
@@ -28,7 +28,7 @@ struct Switch {
 impl Switch {
     fn new(has_forwarder: bool) -> Self {
         let config = Config { max_entries: u32::MAX, ..Config::default() };
-        let control = Control::new(config, 1, Tell::Asked);
+        let control = Control::new(config, 1, RemovalReport::Asked);
         let forwarder = has_forwarder.then(|| control.forwarder(0, 1));
         Self { control, forwarder, ops: Vec::new(), commands: 0 }
     }
@@ -43,12 +43,12 @@ impl Switch {
     }
 
     fn pass_on(&mut self) {
-        drop(self.control.settle());
+        drop(self.control.reap());
         self.control.take_ops(&mut self.ops);
         match &mut self.forwarder {
             Some(forwarder) => {
                 self.ops.drain(..).for_each(|op| forwarder.apply(op, Nanos(0)));
-                forwarder.fold_some(1_000);
+                forwarder.flush_some(1_000);
             }
             None => self.ops.clear(),
         }

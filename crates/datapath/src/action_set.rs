@@ -25,17 +25,17 @@ impl Origin {
 }
 
 /// Rank in the order of execution; set-fields have one for each field.
-type Slot = (u8, u8);
+type Rank = (u8, u8);
 
 const POP: u8 = 1;
 const SET: u8 = 7;
-const GROUP: Slot = (9, 0);
-const OUTPUT: Slot = (10, 0);
+const GROUP: Rank = (9, 0);
+const OUTPUT: Rank = (10, 0);
 
 /// An action set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionSet {
-    slots: BTreeMap<Slot, (Action, Origin)>,
+    slots: BTreeMap<Rank, (Action, Origin)>,
 }
 
 impl ActionSet {
@@ -80,7 +80,7 @@ pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
 ///
 /// Pops go from the outermost tag inwards: VLAN, PBB, MPLS. The actions of 1.0 never come here, as
 /// 1.0 has no action sets; they stand where their heirs of 1.3 do.
-fn slot(action: &Action) -> Option<Slot> {
+fn slot(action: &Action) -> Option<Rank> {
     Some(match action {
         Action::CopyTtlIn => (0, 0),
         Action::PopVlan | Action::StripVlan => (POP, 0),

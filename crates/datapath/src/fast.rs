@@ -10,18 +10,18 @@
 //! everything that the seam shows.
 
 mod classifier;
+mod compiled_match;
 mod control;
 mod forwarder;
 mod op;
-mod pattern;
 mod shared;
 mod single;
 mod sys;
 
-pub use self::classifier::{BURST, Classifier, Figures, Live, Template};
-pub use self::control::{Begun, Control, Done, Dump, Sweep, Tell};
+pub use self::classifier::{BURST, Classifier, ClassifierFigures, Template, UnwildcardedBits};
+pub use self::compiled_match::{CompiledMatch, Mask, MaskWord, Masks};
+pub use self::control::{CommandCounts, Control, Dump, FlowModProgress, RemovalReport, Sweep};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
 pub use self::op::{EntryId, Op, Ticket};
-pub use self::pattern::{Mask, MaskWord, Masks, Pattern};
 pub use self::shared::Shared;
 pub use self::single::Fast;

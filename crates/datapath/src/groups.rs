@@ -15,11 +15,11 @@ use openflow::{Action, Error, GroupId, PortNo};
 use packet::FlowKey;
 
 use crate::config::Config;
-use crate::facts::Facts;
+use crate::known_fields::KnownFields;
 use crate::ports::Ports;
 use crate::select::{choose, flow_hash, mix};
 use crate::time::Nanos;
-use crate::validate::{Existing, Place, check_actions};
+use crate::validate::{ActionContext, Existing, check_actions};
 
 /// One group.
 #[derive(Clone, Debug)]
@@ -215,7 +215,12 @@ impl Groups {
                 group: &|id| id == asked.group_id || self.groups.contains_key(&id),
                 meter: &|_| false,
             };
-            check_actions(&bucket.actions, Place::Bucket, &mut Facts::any(), &existing)?;
+            check_actions(
+                &bucket.actions,
+                ActionContext::Bucket,
+                &mut KnownFields::any(),
+                &existing,
+            )?;
         }
         if self.leads_back(asked) { Err(Error::GroupModLoop) } else { Ok(()) }
     }

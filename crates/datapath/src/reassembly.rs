@@ -49,13 +49,13 @@ pub(crate) enum Fate {
 
 /// What becomes of a frame, and what it has cost others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Gathered {
+pub(crate) struct Reassembled {
     pub(crate) fate: Fate,
     /// Fragments that had been kept and are dropped now, with the reasons.
     pub(crate) lost: Vec<(DropReason, u64)>,
 }
 
-impl Gathered {
+impl Reassembled {
     /// A frame that goes on as it is.
     pub(crate) const ITSELF: Self = Self { fate: Fate::Itself, lost: Vec::new() };
 }
@@ -73,7 +73,7 @@ struct Incomplete {
     /// Bytes of data so far, and in all where that is known.
     len: usize,
     end: Option<usize>,
-    /// Which ECN fields were met: bit n for value n.
+    /// Which ECN fields were seen: bit n for value n.
     ecn: u8,
     /// Nothing of it is kept, and what comes of it is dropped, for this reason.
     spoilt: Option<DropReason>,
@@ -121,7 +121,7 @@ impl Incomplete {
 
     /// The packet, of which nothing is missing.
     fn whole(self) -> Result<Vec<u8>, DropReason> {
-        // RFC 3168, section 5.3: congestion that any fragment met is told, but not of a packet
+        // RFC 3168, section 5.3: congestion that any fragment saw is told, but not of a packet
         // whose other fragments say that nobody would understand it.
         let is_congested = self.ecn & 1 << 3 != 0;
         let contradicts = is_congested && self.ecn & 1 != 0;
@@ -143,11 +143,11 @@ pub(crate) struct Reassembler {
 
 impl Reassembler {
     /// Takes a fragment.
-    fn offer(&mut self, fragment: &Fragment<'_>, now: Nanos) -> Gathered {
+    fn offer(&mut self, fragment: &Fragment<'_>, now: Nanos) -> Reassembled {
         let mut lost = vec![(DropReason::FragmentTimeout, self.expire(now))];
         let fate = self.take(fragment, now, &mut lost);
         lost.retain(|(_, fragments)| *fragments > 0);
-        Gathered { fate, lost }
+        Reassembled { fate, lost }
     }
 
     fn take(
@@ -259,15 +259,15 @@ impl Reassembler {
     }
 
     /// Takes the frame that came in by a port, if it is a fragment.
-    pub(crate) fn gather(&mut self, frame: &[u8], in_port: PortNo, now: Nanos) -> Gathered {
+    pub(crate) fn reassemble(&mut self, frame: &[u8], in_port: PortNo, now: Nanos) -> Reassembled {
         let Some(layout) = Layout::of(frame).filter(|layout| layout.fragment) else {
-            return Gathered::ITSELF;
+            return Reassembled::ITSELF;
         };
         match Fragment::of(frame, &layout, in_port) {
             Some(fragment) => self.offer(&fragment, now),
             None => {
                 let fate = Fate::Dropped(DropReason::FragmentMalformed);
-                Gathered { fate, lost: Vec::new() }
+                Reassembled { fate, lost: Vec::new() }
             }
         }
     }

@@ -29,7 +29,7 @@ use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use self::table::Table;
-pub(crate) use self::view::{Met, View};
+pub(crate) use self::view::{MatchedEntry, View};
 pub(crate) use self::walk::Walk;
 use crate::config::{Config, Settings};
 use crate::counter::{Counter, Counters};
@@ -39,8 +39,8 @@ use crate::macs::Macs;
 use crate::meters::Meters;
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
-use crate::reassembly::{Gathered, Reassembler, concerns};
-use crate::seam::{Datapath, Outcome, Removed};
+use crate::reassembly::{Reassembled, Reassembler, concerns};
+use crate::seam::{CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
@@ -113,7 +113,7 @@ impl Datapath for Reference {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let outcome = self.run_flow_mod(flow_mod, version, now);
         if outcome.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
@@ -121,29 +121,29 @@ impl Datapath for Reference {
         outcome
     }
 
-    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error> {
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let gone: BTreeSet<GroupId> =
             self.groups.apply(group_mod, &self.config, now)?.into_iter().collect();
         if gone.is_empty() {
-            return Ok(Outcome::default());
+            return Ok(CommandOutcome::default());
         }
         let removed = self.remove(self.all_tables(), now, |entry| {
             entry.groups().any(|id| gone.contains(&id)).then_some(FlowRemovedReason::GroupDelete)
         });
-        Ok(Outcome { removed, ..Outcome::default() })
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
     }
 
-    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error> {
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let gone: BTreeSet<MeterId> =
             self.meters.apply(meter_mod, &self.config, now)?.into_iter().collect();
         if gone.is_empty() {
-            return Ok(Outcome::default());
+            return Ok(CommandOutcome::default());
         }
         // 1.3 has no reason of its own for this.
         let removed = self.remove(self.all_tables(), now, |entry| {
             entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::Delete)
         });
-        Ok(Outcome { removed, ..Outcome::default() })
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
     }
 
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
@@ -174,10 +174,10 @@ impl Datapath for Reference {
     }
 
     fn process(&mut self, frame: PacketBuf, in_port: PortNo, now: Nanos, out: &mut Out) {
-        let Gathered { fate, lost } = if self.lets_in(&frame, in_port) {
-            self.reassembler.gather(frame.bytes(), in_port, now)
+        let Reassembled { fate, lost } = if self.lets_in(&frame, in_port) {
+            self.reassembler.reassemble(frame.bytes(), in_port, now)
         } else {
-            Gathered::ITSELF
+            Reassembled::ITSELF
         };
         lost.into_iter().for_each(|(reason, amount)| self.counters.add_drops(reason, amount));
         let mut walk = Walk::new(self, now, out);
@@ -198,12 +198,12 @@ impl Datapath for Reference {
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
         let mut out = Out::new();
         let mut walk = Walk::new(self, now, &mut out).recording();
-        let gathered = if self.lets_in(&frame, in_port) {
-            self.reassembler.clone().gather(frame.bytes(), in_port, now)
+        let reassembled = if self.lets_in(&frame, in_port) {
+            self.reassembler.clone().reassemble(frame.bytes(), in_port, now)
         } else {
-            Gathered::ITSELF
+            Reassembled::ITSELF
         };
-        walk.ingress(frame, in_port, gathered.fate);
+        walk.ingress(frame, in_port, reassembled.fate);
         let steps = walk.into_steps();
         Trace { steps, verdicts: out.drain().collect() }
     }
@@ -236,7 +236,7 @@ impl Datapath for Reference {
         &mut self,
         asked: &[TableFeatures],
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let mut removed = Vec::new();
         for table in self.pipeline.set(asked)? {
             let tables = table.0..table.0 + 1;
@@ -245,7 +245,7 @@ impl Datapath for Reference {
         for removed in &mut removed {
             removed.notify = false;
         }
-        Ok(Outcome { removed, ..Outcome::default() })
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
     }
 
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {

@@ -30,7 +30,7 @@ pub struct Removed {
 
 /// What a command changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// The entries that are gone. An entry that an add replaced is not among them (clause 6.4).
     pub removed: Vec<Removed>,
     /// How many entries were added.
@@ -59,19 +59,19 @@ pub trait Datapath: Send {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error>;
+    ) -> Result<CommandOutcome, Error>;
 
     /// Changes a group (clause 6.5); a deleted group takes the entries that use it along.
     ///
     /// # Errors
     /// Those of clause 6.5, found before anything is changed.
-    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error>;
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error>;
 
     /// Changes a meter (clause 6.6); a deleted meter takes the entries that use it along.
     ///
     /// # Errors
     /// Those of clause 6.6, found before anything is changed.
-    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error>;
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error>;
 
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
     ///
@@ -120,7 +120,7 @@ pub trait Datapath: Send {
     /// Removes the entries whose idle or hard timeout has passed (clause 5.5).
     fn expire(&mut self, now: Nanos) -> Vec<Removed>;
 
-    /// When the next entry expires if no packet meets it before; `None` when none does.
+    /// When the next entry expires if no packet matches it before; `None` when none does.
     fn next_expiry(&self) -> Option<Nanos>;
 
     /// Flow entries, table by table, highest priority first.
@@ -147,8 +147,11 @@ pub trait Datapath: Send {
     ///
     /// # Errors
     /// `OFPTFFC_*`, found before anything is changed.
-    fn set_table_features(&mut self, asked: &[TableFeatures], now: Nanos)
-    -> Result<Outcome, Error>;
+    fn set_table_features(
+        &mut self,
+        asked: &[TableFeatures],
+        now: Nanos,
+    ) -> Result<CommandOutcome, Error>;
 
     /// Ports' counters, of one port or of all ([`PortNo::ANY`]).
     ///

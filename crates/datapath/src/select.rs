@@ -1,7 +1,7 @@
 //! Which bucket of a select group a flow goes to: weighted rendezvous hashing.
 //!
 //! Every bucket draws a number from the flow and from its own identity; the best one wins. Packets
-//! of one flow always meet the same bucket, shares follow the weights, and a bucket that comes,
+//! of one flow always get the same bucket, shares follow the weights, and a bucket that comes,
 //! goes or dies moves only its own share of the flows. There is no randomness and no state: the
 //! same packet goes the same way in every datapath and in every run.
 

@@ -13,7 +13,7 @@ use openflow::{
 };
 
 use crate::action_set::in_set_order;
-use crate::facts::Facts;
+use crate::known_fields::KnownFields;
 use crate::pipeline::Pipeline;
 
 const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
@@ -42,7 +42,7 @@ pub(crate) struct Existing<'a> {
 
 /// Where an action list stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ActionContext {
     /// In a flow entry.
     Flow,
     /// In a bucket of a group.
@@ -139,9 +139,9 @@ pub(crate) fn check_instructions(
     }
     let mut in_order: Vec<&Instruction> = instructions.iter().collect();
     in_order.sort_by_key(|instruction| instruction.kind());
-    let mut facts = Facts::of(matching);
+    let mut known = KnownFields::of(matching);
     for instruction in in_order {
-        check_instruction(table, instruction, &mut facts, existing)?;
+        check_instruction(table, instruction, &mut known, existing)?;
     }
     Ok(())
 }
@@ -149,7 +149,7 @@ pub(crate) fn check_instructions(
 fn check_instruction(
     table: TableId,
     instruction: &Instruction,
-    facts: &mut Facts,
+    known: &mut KnownFields,
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
     match instruction {
@@ -159,14 +159,14 @@ fn check_instruction(
             }
         }
         Instruction::ApplyActions(actions) => {
-            check_actions(actions, Place::Flow, facts, existing)?;
+            check_actions(actions, ActionContext::Flow, known, existing)?;
         }
         Instruction::WriteActions(actions) => {
             for action in actions {
-                check_action(action, Place::Flow, existing)?;
+                check_action(action, ActionContext::Flow, existing)?;
             }
             // They run later, in the set's own order, on what apply-actions have left.
-            let mut later = facts.clone();
+            let mut later = known.clone();
             in_set_order(actions).iter().try_for_each(|action| later.run(action))?;
         }
         Instruction::Meter(meter) => {
@@ -186,13 +186,13 @@ fn check_instruction(
 /// `OFPBAC_*`.
 pub(crate) fn check_actions(
     actions: &[Action],
-    place: Place,
-    facts: &mut Facts,
+    context: ActionContext,
+    known: &mut KnownFields,
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
     for action in actions {
-        check_action(action, place, existing)?;
-        facts.run(action)?;
+        check_action(action, context, existing)?;
+        known.run(action)?;
     }
     Ok(())
 }
@@ -218,9 +218,13 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
 }
 
 /// The checks of one action that need no packet.
-fn check_action(action: &Action, place: Place, existing: &Existing<'_>) -> Result<(), Error> {
+fn check_action(
+    action: &Action,
+    context: ActionContext,
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
     match action {
-        Action::Output { port, .. } => check_output(*port, place),
+        Action::Output { port, .. } => check_output(*port, context),
         Action::Enqueue { port, queue } => {
             if !port.is_port() && *port != PortNo::IN_PORT {
                 return Err(Error::BadActionBadOutPort);
@@ -266,9 +270,9 @@ fn require(condition: bool, error: Error) -> Result<(), Error> {
 
 /// A port that does not exist is let through: it may appear later (clause 6.4), and until then its
 /// packets are dropped and counted.
-fn check_output(port: PortNo, place: Place) -> Result<(), Error> {
+fn check_output(port: PortNo, context: ActionContext) -> Result<(), Error> {
     let allowed = match port {
-        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::TABLE => context == ActionContext::PacketOut,
         PortNo::ANY => false,
         PortNo::IN_PORT
         | PortNo::NORMAL
@@ -295,7 +299,7 @@ fn check_set_field(field: Field, value: u128) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Existing, Place, check_action, check_instructions, check_match};
+    use super::{ActionContext, Existing, check_action, check_instructions, check_match};
     use openflow::field::FIELDS;
     use openflow::{
         Action, Error, Field, GroupId, Instruction, Match, MeterId, PortNo, QueueId, TableId,
@@ -305,8 +309,8 @@ mod tests {
         Existing { n_tables: 4, group: &|id| id == GroupId(1), meter: &|id| id == MeterId(1) }
     }
 
-    fn action(action: Action, place: Place) -> Result<(), Error> {
-        check_action(&action, place, &existing())
+    fn action(action: Action, context: ActionContext) -> Result<(), Error> {
+        check_action(&action, context, &existing())
     }
 
     fn entry(table: u8, instructions: &[Instruction]) -> Result<(), Error> {
@@ -316,23 +320,23 @@ mod tests {
     #[test]
     fn output_to_table_belongs_into_packet_outs_only() {
         let to = |port| Action::output(port);
-        assert_eq!(action(to(PortNo::TABLE), Place::PacketOut), Ok(()));
+        assert_eq!(action(to(PortNo::TABLE), ActionContext::PacketOut), Ok(()));
         let refused = Err(Error::BadActionBadOutPort);
-        assert_eq!(action(to(PortNo::TABLE), Place::Flow), refused);
-        assert_eq!(action(to(PortNo::TABLE), Place::Bucket), refused);
+        assert_eq!(action(to(PortNo::TABLE), ActionContext::Flow), refused);
+        assert_eq!(action(to(PortNo::TABLE), ActionContext::Bucket), refused);
         for bad in [PortNo(0), PortNo(0xffff_ff01), PortNo::ANY] {
-            assert_eq!(action(to(bad), Place::PacketOut), refused);
+            assert_eq!(action(to(bad), ActionContext::PacketOut), refused);
         }
         for good in [PortNo(1), PortNo::MAX, PortNo::IN_PORT, PortNo::ALL, PortNo::LOCAL] {
-            assert_eq!(action(to(good), Place::Flow), Ok(()));
+            assert_eq!(action(to(good), ActionContext::Flow), Ok(()));
         }
         let enqueue = Action::Enqueue { port: PortNo::FLOOD, queue: QueueId(1) };
-        assert_eq!(action(enqueue, Place::Flow), refused);
+        assert_eq!(action(enqueue, ActionContext::Flow), refused);
     }
 
     #[test]
     fn arguments_are_checked_with_the_error_of_each() {
-        let check = |a| action(a, Place::Flow);
+        let check = |a| action(a, ActionContext::Flow);
         for bad in [
             Action::PushVlan(0x0800),
             Action::PushMpls(0x8100),
@@ -359,7 +363,7 @@ mod tests {
     fn what_the_row_says_may_be_set_and_nothing_else() {
         for row in FIELDS {
             let value = if row.field == Field::VlanVid { super::VID_PRESENT } else { 0 };
-            let checked = action(Action::set_field(row.field, value), Place::Flow);
+            let checked = action(Action::set_field(row.field, value), ActionContext::Flow);
             let expected = if row.settable { Ok(()) } else { Err(Error::BadActionBadSetType) };
             assert_eq!(checked, expected, "{}", row.name);
         }

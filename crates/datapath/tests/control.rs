@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use datapath::fast::{Control, Forwarder, Op, Sink, Tell};
+use datapath::fast::{Control, Forwarder, Op, RemovalReport, Sink};
 use datapath::{Config, DropReason, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
@@ -43,9 +43,9 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(forwarders: usize, told: Tell) -> Self {
+    fn new(forwarders: usize, removal_report: RemovalReport) -> Self {
         let config = Config { n_tables: 4, ..Config::default() };
-        let mut control = Control::new(config, forwarders, told);
+        let mut control = Control::new(config, forwarders, removal_report);
         for number in 1..=2 {
             let state = PortState::LIVE;
             let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
@@ -66,12 +66,12 @@ impl Rig {
         }
     }
 
-    /// Lets one forwarder apply all that there is, and fold.
+    /// Lets one forwarder apply all that there is, and flush.
     fn catch_up(&mut self, number: usize) {
         self.hand_out();
         let (forwarder, waiting) = &mut self.forwarders[number];
         waiting.drain(..).for_each(|op| forwarder.apply(op, NOW));
-        while forwarder.fold_some(16) {}
+        while forwarder.flush_some(16) {}
     }
 
     fn catch_up_all(&mut self) {
@@ -97,16 +97,16 @@ impl Rig {
 
 #[test]
 fn counts_of_all_forwarders_add_up_when_they_are_folded() {
-    let mut rig = Rig::new(2, Tell::Asked);
+    let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "actions=output:2");
     rig.catch_up_all();
     rig.send(0, 3);
     rig.send(1, 4);
-    let ticket = rig.control.fold();
+    let ticket = rig.control.flush();
     rig.catch_up(0);
-    assert!(rig.control.shared().folded() < ticket);
+    assert!(rig.control.shared().flushed() < ticket);
     rig.catch_up(1);
-    assert_eq!(rig.control.shared().folded(), ticket);
+    assert_eq!(rig.control.shared().flushed(), ticket);
     assert_eq!(rig.packets(), 7);
     assert_eq!(rig.control.port_stats(PortNo(2), NOW).unwrap()[0].tx_packets, 7);
     assert_eq!(rig.control.table_stats()[0].matched_count, 7);
@@ -114,7 +114,7 @@ fn counts_of_all_forwarders_add_up_when_they_are_folded() {
 
 #[test]
 fn a_barrier_waits_for_the_last_forwarder() {
-    let mut rig = Rig::new(2, Tell::Asked);
+    let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "actions=output:2");
     let ticket = rig.control.ticket();
     rig.catch_up(1);
@@ -125,21 +125,21 @@ fn a_barrier_waits_for_the_last_forwarder() {
 
 #[test]
 fn a_removed_entry_is_told_when_the_last_forwarder_has_folded() {
-    let mut rig = Rig::new(2, Tell::Asked);
+    let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "cookie=5,send_flow_rem,actions=output:2");
     rig.flow_mod(FlowModCommand::Add, "cookie=6,in_port=9,actions=output:2");
     rig.catch_up_all();
     rig.send(0, 2);
     rig.flow_mod(FlowModCommand::Delete, "");
-    assert!(rig.control.settle().is_empty() && !rig.control.is_settled());
+    assert!(rig.control.reap().is_empty() && !rig.control.is_reaped());
     // The late one still forwards by the entry, and that counts.
     rig.send(1, 5);
     rig.catch_up(0);
-    assert!(rig.control.settle().is_empty() && !rig.control.is_settled());
+    assert!(rig.control.reap().is_empty() && !rig.control.is_reaped());
     rig.send(1, 1);
     rig.catch_up(1);
-    let told = rig.control.settle();
-    assert!(rig.control.is_settled());
+    let told = rig.control.reap();
+    assert!(rig.control.is_reaped());
     let gone = &told[0].flow;
     assert_eq!((told.len(), gone.cookie, gone.packet_count), (1, Cookie(5), 8), "one asked");
     assert_eq!(gone.reason, FlowRemovedReason::Delete);
@@ -150,7 +150,7 @@ fn a_removed_entry_is_told_when_the_last_forwarder_has_folded() {
 
 #[test]
 fn counts_that_are_reset_begin_anew_for_every_forwarder() {
-    let mut rig = Rig::new(2, Tell::Asked);
+    let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "actions=output:2");
     rig.catch_up_all();
     rig.send(0, 2);
@@ -159,14 +159,14 @@ fn counts_that_are_reset_begin_anew_for_every_forwarder() {
     rig.send(1, 1);
     rig.catch_up_all();
     rig.send(0, 1);
-    rig.control.fold();
+    rig.control.flush();
     rig.catch_up_all();
     assert_eq!(rig.packets(), 1, "what met the entry as it was is not counted");
 }
 
 #[test]
 fn an_idle_timeout_counts_from_the_last_use_by_any_forwarder() {
-    let mut rig = Rig::new(2, Tell::All);
+    let mut rig = Rig::new(2, RemovalReport::All);
     rig.flow_mod(FlowModCommand::Add, "idle_timeout=1,actions=output:2");
     rig.catch_up_all();
     let later = Nanos(900_000_000);
@@ -179,7 +179,7 @@ fn an_idle_timeout_counts_from_the_last_use_by_any_forwarder() {
 
 #[test]
 fn expiry_in_pieces_takes_the_earliest_first() {
-    let mut rig = Rig::new(1, Tell::All);
+    let mut rig = Rig::new(1, RemovalReport::All);
     for (port, timeout) in [(1, 3), (2, 1), (3, 2), (4, 9)] {
         let text = format!("in_port={port},hard_timeout={timeout},actions=drop");
         rig.flow_mod(FlowModCommand::Add, &text);
@@ -193,7 +193,7 @@ fn expiry_in_pieces_takes_the_earliest_first() {
 
 #[test]
 fn a_group_takes_its_entries_along_and_no_others() {
-    let mut rig = Rig::new(1, Tell::All);
+    let mut rig = Rig::new(1, RemovalReport::All);
     let add = |text| parse_group_mod(text, openflow::group::GroupModCommand::Add).unwrap();
     for text in ["group_id=1,type=all,bucket=output:1", "group_id=2,type=all,bucket=output:2"] {
         rig.control.group_mod(&add(text), NOW).unwrap();
@@ -220,7 +220,7 @@ fn host(index: u32) -> FlowMod {
 #[test]
 fn a_dump_lists_what_stays_from_its_beginning_to_its_end_once() {
     for count in [100_u32, 3_000] {
-        let mut rig = Rig::new(1, Tell::Asked);
+        let mut rig = Rig::new(1, RemovalReport::Asked);
         let add = |rig: &mut Rig, index| {
             rig.control.flow_mod(&host(index), Version::V1_3, NOW).unwrap();
         };
@@ -240,9 +240,9 @@ fn a_dump_lists_what_stays_from_its_beginning_to_its_end_once() {
             add(&mut rig, count + next);
             let resets = FlowMod { flags: FlowModFlags::RESET_COUNTS, ..host((next + 1) % count) };
             rig.control.flow_mod(&resets, Version::V1_3, NOW).unwrap();
-            drop(rig.control.settle());
+            drop(rig.control.reap());
             rig.catch_up_all();
-            drop(rig.control.settle());
+            drop(rig.control.reap());
             next += 2;
         }
         let once: BTreeSet<u64> = listed.iter().copied().collect();

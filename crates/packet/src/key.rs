@@ -120,10 +120,10 @@ impl FlowKey {
         self.present >> field as u32 & 1 != 0
     }
 
-    /// Whether the packet meets the match. A field that the packet does not have is never met,
+    /// Whether the packet matches. A field that the packet does not have never matches,
     /// except `VLAN_VID`, which counts as 0 there: `vlan_vid=0` matches untagged packets.
     #[must_use]
-    pub fn meets(&self, wanted: &Match) -> bool {
+    pub fn matches(&self, wanted: &Match) -> bool {
         wanted.fields().iter().all(|held| {
             (self.has(held.field) || matches!(held.field, Field::VlanVid))
                 && self.get(held.field) & held.mask == held.value
@@ -192,11 +192,11 @@ mod tests {
         tagged.set(Field::VlanVid, 0x1064);
         let none = Match::any().with(Field::VlanVid, 0);
         let any_tag = Match::any().with_masked(Field::VlanVid, 0x1000, 0x1000);
-        assert!(untagged.meets(&none) && !untagged.meets(&any_tag));
-        assert!(!tagged.meets(&none) && tagged.meets(&any_tag));
-        assert!(!untagged.meets(&Match::any().with(Field::VlanPcp, 0)));
-        assert!(!untagged.meets(&Match::any().with(Field::TcpSrc, 0)));
-        assert!(untagged.meets(&Match::any()));
+        assert!(untagged.matches(&none) && !untagged.matches(&any_tag));
+        assert!(!tagged.matches(&none) && tagged.matches(&any_tag));
+        assert!(!untagged.matches(&Match::any().with(Field::VlanPcp, 0)));
+        assert!(!untagged.matches(&Match::any().with(Field::TcpSrc, 0)));
+        assert!(untagged.matches(&Match::any()));
     }
 
     #[test]

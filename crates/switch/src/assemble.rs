@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
-use datapath::fast::{Control, Tell};
+use datapath::fast::{Control, RemovalReport};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr};
 use tokio::sync::Notify;
@@ -246,7 +246,7 @@ fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire>
                 max_entries: config.max_entries,
                 ..datapath::Config::default()
             };
-            let mut control = Control::new(sizes, forwarders, Tell::Asked);
+            let mut control = Control::new(sizes, forwarders, RemovalReport::Asked);
             for (port, vlans) in &config.vlans {
                 control.port_vlans(*port, vlans.clone());
             }

@@ -31,9 +31,9 @@ pub(crate) use self::queues::QueueFacts;
 use crate::counters::Counters;
 use crate::worker::{Branch, Clock, Command, Inbox, Mark, Request, WorkerState};
 
-/// Shortest time between two folds that are asked for only to let removed entries go: a fold looks
-/// at every cached count.
-const SETTLE_EVERY: Duration = Duration::from_millis(20);
+/// Shortest time between two flushes that are asked for only to let removed entries go: a flush
+/// looks at every cached count.
+const REAP_EVERY: Duration = Duration::from_millis(20);
 
 /// Entries that expire before something else has its turn.
 const EXPIRY_PIECE: usize = 256;
@@ -59,16 +59,16 @@ pub(crate) struct Bridge {
     ports: RefCell<Vec<PortFacts>>,
     queues: Vec<QueueFacts>,
     ops: RefCell<Vec<Op>>,
-    /// Whether a fold for removed entries is on its way.
-    is_settling: Cell<Settling>,
-    settled_at: Cell<Option<Instant>>,
+    /// How far the flush for removed entries is.
+    reaping: Cell<Reaping>,
+    reaped_at: Cell<Option<Instant>>,
     /// Rung when an entry with a timeout may have come, or an entry waits to be let go.
     pub(crate) upkeep: Notify,
 }
 
-/// How far the fold is that lets removed entries go.
+/// Progress of the counter flush that lets removed entries go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Settling {
+enum Reaping {
     /// None is needed, or it is too early for another one.
     No,
     /// Its op is made.
@@ -104,8 +104,8 @@ impl Bridge {
             ports: RefCell::new(ports),
             queues: Vec::new(),
             ops: RefCell::default(),
-            is_settling: Cell::new(Settling::No),
-            settled_at: Cell::new(None),
+            reaping: Cell::new(Reaping::No),
+            reaped_at: Cell::new(None),
             upkeep: Notify::new(),
         };
         bridge.announce_ports();
@@ -129,12 +129,12 @@ impl Bridge {
     /// with their last counts.
     #[must_use]
     pub(crate) fn flush(&self) -> Vec<Removed> {
-        let removed = self.settle();
+        let removed = self.reap();
         self.stage_ops();
-        if self.is_settling.get() == Settling::Asked {
-            self.is_settling.set(Settling::Awaited);
-            let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Settled);
-            self.stage_for_all(|| Command::Fold(mark));
+        if self.reaping.get() == Reaping::Asked {
+            self.reaping.set(Reaping::Awaited);
+            let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Reaped);
+            self.stage_for_all(|| Command::FlushCounters(mark));
         }
         for link in &self.links {
             link.inbox.send(&mut link.staged.borrow_mut());
@@ -142,38 +142,38 @@ impl Bridge {
         removed
     }
 
-    /// Moves removed entries on: those whose last counts are there are returned; for others a fold
+    /// Moves removed entries on: those whose last counts are there are returned; for others a flush
     /// is asked for, but not too often.
-    fn settle(&self) -> Vec<Removed> {
-        if self.is_settling.get() != Settling::No
-            || self.with_control(|control| control.is_settled()) != Some(false)
+    fn reap(&self) -> Vec<Removed> {
+        if self.reaping.get() != Reaping::No
+            || self.with_control(|control| control.is_reaped()) != Some(false)
         {
             return Vec::new();
         }
-        if self.settles_in() > Duration::ZERO {
+        if self.reaps_in() > Duration::ZERO {
             self.upkeep.notify_one();
             return Vec::new();
         }
-        let settle = |control: &mut Control| (control.settle(), control.is_settled());
-        let (removed, is_settled) = self.with_control(settle).unwrap_or_default();
-        if !is_settled {
-            self.is_settling.set(Settling::Asked);
+        let reap = |control: &mut Control| (control.reap(), control.is_reaped());
+        let (removed, is_reaped) = self.with_control(reap).unwrap_or_default();
+        if !is_reaped {
+            self.reaping.set(Reaping::Asked);
         }
         removed
     }
 
     /// How long until removed entries may be moved on again.
-    fn settles_in(&self) -> Duration {
-        let since = self.settled_at.get().map(|at| at.elapsed());
-        since.map_or(Duration::ZERO, |since| SETTLE_EVERY.saturating_sub(since))
+    fn reaps_in(&self) -> Duration {
+        let since = self.reaped_at.get().map(|at| at.elapsed());
+        since.map_or(Duration::ZERO, |since| REAP_EVERY.saturating_sub(since))
     }
 
-    /// The fold is done that was asked for because of removed entries.
+    /// The counter flush is done that was asked for because of removed entries.
     #[must_use]
-    pub(crate) fn settled(&self) -> Vec<Removed> {
-        self.is_settling.set(Settling::No);
+    pub(crate) fn reaped(&self) -> Vec<Removed> {
+        self.reaping.set(Reaping::No);
         let removed = self.flush();
-        self.settled_at.set(Some(Instant::now()));
+        self.reaped_at.set(Some(Instant::now()));
         removed
     }
 
@@ -182,9 +182,9 @@ impl Bridge {
         let now = self.clock.now();
         self.with_control(|control| {
             let expiry = control.next_expiry().map(|at| Duration::from_nanos(at.since(now)));
-            let waits = !control.is_settled() && self.is_settling.get() == Settling::No;
-            let settle = waits.then(|| self.settles_in());
-            expiry.into_iter().chain(settle).min()
+            let waits = !control.is_reaped() && self.reaping.get() == Reaping::No;
+            let reap = waits.then(|| self.reaps_in());
+            expiry.into_iter().chain(reap).min()
         })?
     }
 
@@ -196,7 +196,7 @@ impl Bridge {
             return;
         }
         // An entry that packets have met since is found alive then.
-        self.fold().await;
+        self.flush_counters().await;
         let expire = || self.with_control(|control| control.expire(now, EXPIRY_PIECE).removed);
         while expire() == Some(EXPIRY_PIECE) {
             tokio::task::yield_now().await;
@@ -254,14 +254,14 @@ impl Bridge {
     }
 
     /// Waits until all counts of now are in the counters that control reads.
-    pub(crate) async fn fold(&self) {
-        if self.with_control(Control::fold).is_none() {
+    pub(crate) async fn flush_counters(&self) {
+        if self.with_control(Control::flush).is_none() {
             return;
         }
         let (done, is_done) = oneshot::channel();
         self.stage_ops();
         let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Told(done));
-        self.stage_for_all(|| Command::Fold(mark));
+        self.stage_for_all(|| Command::FlushCounters(mark));
         for link in &self.links {
             link.inbox.send(&mut link.staged.borrow_mut());
         }

@@ -154,8 +154,8 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "POLICY")]
     pub poll: Option<Poll>,
 
-    /// Which caches of decisions are used: off, or some of exact (the bytes of usual frames that
-    /// the tables look at) and flow (the fields of any frame) [default: exact,flow]
+    /// Which caches of decisions are used: off, or some of frame (the bytes of usual frames that
+    /// the tables look at) and key (the fields of any frame) [default: frame,key]
     #[arg(long, value_name = "CACHE,..")]
     pub caches: Option<Caches>,
 

@@ -1,11 +1,11 @@
-//! The classifier of one flow table: from a flow key to the entry that it meets.
+//! The classifier of one flow table: from a flow key to the entry that it matches.
 //!
 //! The definition is a linear search by falling priority, the older entry first among equals.
 //! How it is done depends on what is in the table, and changes with it entry by entry:
 //!
 //! | template | when | a lookup |
 //! |---|---|---|
-//! | constant | every entry meets every packet | nothing |
+//! | constant | every entry matches every packet | nothing |
 //! | few | up to 16 entries | each is compared, in the order of rank |
 //! | exact | one mask | one hash probe |
 //! | general | several masks | one probe for each group, best priority first, until none can win |
@@ -57,16 +57,16 @@ use self::hash::Secrets;
 use self::list::List;
 use self::masks::MaskTable;
 use self::records::Records;
+use super::compiled_match::CompiledMatch;
 use super::op::EntryId;
-use super::pattern::Pattern;
 
 pub use self::burst::BURST;
-pub use self::masks::Live;
+pub use self::masks::UnwildcardedBits;
 pub use self::template::Template;
 
 /// What a classifier is made of at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures {
+pub struct ClassifierFigures {
     /// How keys are looked up.
     pub template: Template,
     /// Entries.
@@ -90,7 +90,7 @@ pub struct Classifier {
     secrets: Secrets,
     masks: MaskTable,
     records: Records,
-    /// Entries that every packet meets, by rank.
+    /// Entries that every packet matches, by rank.
     always: BTreeMap<u64, EntryId>,
     list: List,
     groups: Groups,
@@ -150,22 +150,22 @@ impl Classifier {
 
     /// The bits of a flow key that some entry looks at.
     #[must_use]
-    pub fn live(&self) -> &Live {
-        self.masks.live()
+    pub fn unwildcarded(&self) -> &UnwildcardedBits {
+        self.masks.unwildcarded()
     }
 
-    /// A number that changes whenever [`Self::live`] does.
+    /// A number that changes whenever [`Self::unwildcarded`] does.
     #[must_use]
-    pub fn live_version(&self) -> u64 {
-        self.masks.live_version()
+    pub fn unwildcarded_version(&self) -> u64 {
+        self.masks.unwildcarded_version()
     }
 
     /// What the classifier is made of.
     #[must_use]
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ClassifierFigures {
         let groups: usize = self.groups.in_order().map(|group| group.index.bytes()).sum();
         let shadows = (self.shadows.len() + self.always.len()) * 32;
-        Figures {
+        ClassifierFigures {
             template: self.template(),
             entries: self.len,
             masks: self.masks.len(),
@@ -186,7 +186,7 @@ impl Classifier {
         Known { secrets: &self.secrets, masks: &self.masks, records: &self.records }
     }
 
-    /// The entry that a packet meets.
+    /// The entry that a packet matches.
     #[must_use]
     pub fn lookup(&self, key: &FlowKey) -> Option<EntryId> {
         let mut best = self.always.first_key_value().map(|(rank, id)| (*rank, *id));
@@ -202,19 +202,20 @@ impl Classifier {
             let hash = self.secrets.of_masked(key, &group.bits.words);
             group.index.find(hash, |slot| {
                 let line = self.records.get(slot);
-                if line.rank() < rank_of(best) && self.masks.meets(key, line, slot, &self.records) {
+                if line.rank() < rank_of(best) && self.masks.matches(key, line, slot, &self.records)
+                {
                     best = Some((line.rank(), line.id()));
                 }
             });
         }
         let listed = self.list.items().iter().take_while(|item| item.rank < rank_of(best));
-        let meets = |slot| self.masks.meets(key, self.records.get(slot), slot, &self.records);
-        let found = listed.into_iter().find(|item| meets(item.slot)).map(|item| item.id);
+        let matches = |slot| self.masks.matches(key, self.records.get(slot), slot, &self.records);
+        let found = listed.into_iter().find(|item| matches(item.slot)).map(|item| item.id);
         found.or(best.map(|(_, id)| id))
     }
 
-    /// The entry that a packet meets among those that `counts` accepts: the way past entries whose
-    /// time is over. Slower than [`Self::lookup`]; for when that found such an entry.
+    /// The entry that a packet matches among those that `counts` accepts: the way past entries
+    /// whose time is over. Slower than [`Self::lookup`]; for when that found such an entry.
     #[must_use]
     pub fn lookup_if(&self, key: &FlowKey, counts: impl Fn(EntryId) -> bool) -> Option<EntryId> {
         let mut best: Option<(u64, EntryId)> = None;
@@ -228,7 +229,7 @@ impl Classifier {
         }
         let mut record = |slot: u32| {
             let line = self.records.get(slot);
-            if !self.masks.meets(key, line, slot, &self.records) {
+            if !self.masks.matches(key, line, slot, &self.records) {
                 return;
             }
             offer(line.rank(), line.id());
@@ -249,24 +250,24 @@ impl Classifier {
     }
 
     /// Adds an entry. `seq` is its age: the lower wins among equal priorities. It has 48 bits.
-    pub fn insert(&mut self, pattern: &Pattern, priority: u16, seq: u64, id: EntryId) {
+    pub fn insert(&mut self, compiled: &CompiledMatch, priority: u16, seq: u64, id: EntryId) {
         let rank = rank_of(priority, seq);
         self.len += 1;
-        if pattern.is_any() {
+        if compiled.is_any() {
             self.always.insert(rank, id);
             return;
         }
-        let mask = self.masks.enter(pattern.mask());
-        let slot = self.records.add(id, mask, rank, pattern.value());
+        let mask = self.masks.enter(compiled.mask());
+        let slot = self.records.add(id, mask, rank, compiled.value());
         self.place(slot);
     }
 
     /// Takes an entry away; `false` when it is not there.
-    pub fn remove(&mut self, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
-        let removed = if pattern.is_any() {
+    pub fn remove(&mut self, compiled: &CompiledMatch, priority: u16, id: EntryId) -> bool {
+        let removed = if compiled.is_any() {
             self.remove_always(priority, id)
         } else {
-            self.remove_placed(pattern, priority, id)
+            self.remove_placed(compiled, priority, id)
         };
         self.len -= usize::from(removed);
         removed

@@ -3,15 +3,15 @@
 //! Control carries out everything that a switch asks of a datapath except packets, with the rules
 //! of the reference and without its walks over all entries. It sends nothing to anybody: the ops
 //! that its commands make are taken by whoever runs the forwarders, in order, and the entries that
-//! a command removed are told when every forwarder has folded what it counted of them, so that
+//! a command removed are reported when every forwarder has flushed what it counted of them, so that
 //! their last counts are exact. It must never wait for a forwarder.
 
-mod behaviours;
 mod dump;
 mod filter;
 mod flow_mod;
 mod groups;
 mod index;
+mod instruction_lists;
 mod meters;
 mod ports;
 mod removals;
@@ -31,14 +31,14 @@ use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, GroupId, MeterId, PortNo};
 
 pub use self::dump::Dump;
-pub use self::removals::Done;
+pub use self::removals::CommandCounts;
 use self::removals::Removals;
 use self::store::Store;
 use self::sweep::Sweeps;
-pub use self::sweep::{Begun, Sweep};
+pub use self::sweep::{FlowModProgress, Sweep};
+use super::compiled_match::Masks;
 use super::forwarder::Forwarder;
 use super::op::{Change, Op, Ticket};
-use super::pattern::Masks;
 use super::shared::{GroupCounters, PortCounters, Shared};
 use crate::config::{Config, Settings};
 use crate::counter::Counters;
@@ -48,9 +48,9 @@ use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::time::Nanos;
 
-/// Which of the entries that go are told.
+/// Which removed entries are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tell {
+pub enum RemovalReport {
     /// Those that asked for a flow-removed message (`OFPFF_SEND_FLOW_REM`).
     Asked,
     /// All.
@@ -77,7 +77,7 @@ pub struct Control {
     ticket: Ticket,
     removals: Removals,
     sweeps: Sweeps,
-    told: Tell,
+    removal_report: RemovalReport,
     /// Entries so far; the age of the next one.
     seq: u64,
 }
@@ -86,7 +86,7 @@ impl Control {
     /// A datapath without ports, entries, groups and meters, for so many forwarders (at least
     /// one). `config.n_tables` of zero is taken as one, as there is no pipeline without a table.
     #[must_use]
-    pub fn new(config: Config, forwarders: usize, told: Tell) -> Self {
+    pub fn new(config: Config, forwarders: usize, removal_report: RemovalReport) -> Self {
         let config = Config { n_tables: config.n_tables.max(1), ..config };
         Self {
             settings: config.settings,
@@ -104,7 +104,7 @@ impl Control {
             ticket: Ticket::default(),
             removals: Removals::default(),
             sweeps: Sweeps::default(),
-            told,
+            removal_report,
             seq: 0,
             config,
         }
@@ -142,7 +142,7 @@ impl Control {
     /// Changes the treatments.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
-        self.tell(Change::Settings(settings));
+        self.emit_op(Change::Settings(settings));
     }
 
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
@@ -168,15 +168,15 @@ impl Control {
         &mut self,
         asked: &[TableFeatures],
         now: Nanos,
-    ) -> Result<Done, Error> {
-        let mut done = Done::default();
+    ) -> Result<CommandCounts, Error> {
+        let mut done = CommandCounts::default();
         for table in self.pipeline.set(asked)? {
             done.removed += self.remove_silently(table, now);
         }
         Ok(done)
     }
 
-    /// The counters of the datapath as a whole: its own and what the forwarders have folded.
+    /// The counters of the datapath as a whole: its own and what the forwarders have flushed.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters.clone();
@@ -197,21 +197,21 @@ impl Control {
     }
 
     /// The number of the last op that was made. When [`Shared::applied`] has reached it, every
-    /// packet meets the state of now: the rule of a barrier.
+    /// packet finds the state of now: the rule of a barrier.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// Asks the forwarders to fold all counts; they are exact as of now when [`Shared::folded`]
+    /// Asks the forwarders to flush all counts; they are exact as of now when [`Shared::flushed`]
     /// has reached the ticket.
-    pub fn fold(&mut self) -> Ticket {
+    pub fn flush(&mut self) -> Ticket {
         let ticket = Ticket(self.ticket.0 + 1);
-        self.tell(Change::Fold(ticket));
+        self.emit_op(Change::Flush(ticket));
         ticket
     }
 
-    fn tell(&mut self, change: Change) {
+    fn emit_op(&mut self, change: Change) {
         self.ticket = Ticket(self.ticket.0 + 1);
         self.ops.push(Op(change));
     }

@@ -4,22 +4,22 @@
 //! verdicts. It allocates, locks and waits for nothing on the usual packet's way. What it does must
 //! be what the reference does, whatever is cached or compiled.
 
-mod blend;
 mod cache;
+mod compile;
 mod decide;
 pub(in crate::fast) mod digest;
 mod emit;
 mod execute;
 mod figures;
-mod gather;
-mod live;
-mod memo;
-mod met;
+mod header_rewrite;
+mod matched;
 mod missed;
 mod packet_out;
 mod path;
+mod pipeline_mask;
 mod program;
-mod record;
+mod program_cache;
+mod reassemble;
 mod replica;
 mod versions;
 mod walk;
@@ -31,16 +31,16 @@ use openflow::{Field, PortNo, QueueId};
 use packet::PacketBuf;
 use packet::header::ethernet;
 
-pub use self::figures::{Figures as ForwarderFigures, Stage as ForwarderStage};
+pub use self::figures::{ForwarderFigures, ForwarderStage};
 
 use self::cache::Cache;
-use self::decide::{Decided, Scratch, fold};
+use self::decide::{Decided, Scratch, flush_counts};
 use self::digest::Keys;
-use self::execute::Stage;
-use self::live::Lives;
-use self::memo::Memo;
+use self::execute::StagedFrames;
 use self::path::Paths;
-use self::program::{Programs, Tail};
+use self::pipeline_mask::PipelineMask;
+use self::program::{Programs, Terminal};
+use self::program_cache::ProgramCache;
 use self::replica::Replica;
 use self::versions::Versions;
 use super::classifier::{BURST, Template};
@@ -99,30 +99,30 @@ pub trait Sink {
 /// Which caches are in use. Switching one off changes nothing but speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// From the live bytes of usual frames to decisions.
-    pub exact: bool,
-    /// From the live fields of any frame to decisions.
-    pub flow: bool,
+    /// The frame cache: from the un-wildcarded bytes of usual frames to decisions.
+    pub frame: bool,
+    /// The key cache: from the un-wildcarded fields of any frame to decisions.
+    pub key: bool,
 }
 
 impl Default for Caches {
     fn default() -> Self {
-        Self { exact: true, flow: true }
+        Self { frame: true, key: true }
     }
 }
 
 /// The caches that a decision may lie in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Exact,
-    Flow,
+enum CacheLevel {
+    Frame,
+    Key,
 }
 
 /// Lines of the cache at first, and at most.
 const LINES: usize = 1 << 16;
 const LINES_MAX: usize = 1 << 22;
 
-/// Programs and memos at most; beyond, all are forgotten and recorded again as they are needed.
+/// Programs at most; beyond, all are forgotten and compiled again as they are needed.
 const PROGRAMS_MAX: usize = 1 << 16;
 
 /// Of so many batches the stages of one are measured.
@@ -134,21 +134,21 @@ pub struct Forwarder {
     replica: Replica,
     applied: Ticket,
     /// Folds that were asked for and are not done.
-    folding: Option<Ticket>,
+    flush_asked: Option<Ticket>,
     versions: Versions,
-    lives: Lives,
+    pipeline_mask: PipelineMask,
     keys: Keys,
-    level: sys::Level,
+    level: sys::SimdLevel,
     caches: Caches,
     cache: Cache,
     paths: Paths,
     programs: Programs,
-    memo: Memo,
+    program_cache: ProgramCache,
     scratch: Scratch,
     decided: Vec<Decided>,
     /// Digests of the packets of a batch, where they may be needed once more.
     digests: Vec<u128>,
-    stages: Vec<Stage>,
+    stages: Vec<StagedFrames>,
     figures: ForwarderFigures,
     /// Nanoseconds, while stages are measured.
     clock: Option<fn() -> u64>,
@@ -163,16 +163,16 @@ impl Forwarder {
         Self {
             replica: Replica::new(config, shared, number, seed),
             applied: Ticket(0),
-            folding: None,
+            flush_asked: None,
             versions: Versions::new(),
-            lives: Lives::new(),
+            pipeline_mask: PipelineMask::new(),
             keys: Keys::new(seed),
-            level: sys::Level::best(),
+            level: sys::SimdLevel::best(),
             caches: Caches::default(),
             cache: Cache::new(LINES, LINES_MAX),
             paths: Paths::default(),
             programs: Programs::new(),
-            memo: Memo::default(),
+            program_cache: ProgramCache::default(),
             scratch: Scratch::new(),
             decided: Vec::new(),
             digests: Vec::new(),
@@ -186,20 +186,20 @@ impl Forwarder {
     pub fn apply(&mut self, op: Op, _now: Nanos) {
         self.applied = Ticket(self.applied.0 + 1);
         match op.0 {
-            Change::Fold(ticket) => self.folding = Some(ticket),
+            Change::Flush(ticket) => self.flush_asked = Some(ticket),
             change => self.replica.apply(change, &mut self.versions),
         }
         self.replica.own().set_applied(self.applied);
     }
 
     /// Moves counts that are kept in the caches to the shared counters, those of so many decisions
-    /// at most; whether there are more. A fold that was asked for is told to be done when there are
-    /// none. Called between batches.
-    pub fn fold_some(&mut self, decisions_max: usize) -> bool {
+    /// at most; whether there are more. A flush that was asked for is reported as done when there
+    /// are none. Called between batches.
+    pub fn flush_some(&mut self, decisions_max: usize) -> bool {
         let (replica, paths) = (&self.replica, &self.paths);
-        let more = self.cache.fold(decisions_max, |counts| fold(replica, paths, counts));
-        if !more && let Some(ticket) = self.folding.take() {
-            self.replica.own().set_folded(ticket);
+        let more = self.cache.flush(decisions_max, |counts| flush_counts(replica, paths, counts));
+        if !more && let Some(ticket) = self.flush_asked.take() {
+            self.replica.own().set_flushed(ticket);
         }
         more
     }
@@ -228,7 +228,7 @@ impl Forwarder {
     /// Says whether plain code is to do what the processor's widest instructions can do. It changes
     /// nothing but speed.
     pub fn set_plain(&mut self, plain: bool) {
-        self.level = if plain { sys::Level::SCALAR } else { sys::Level::best() };
+        self.level = if plain { sys::SimdLevel::SCALAR } else { sys::SimdLevel::best() };
         self.replica.set_plain(plain);
     }
 
@@ -268,7 +268,7 @@ impl Forwarder {
         if frames.is_empty() {
             return;
         }
-        self.tend();
+        self.maintain();
         let came = Sizes::of(frames);
         self.figures.batches += 1;
         self.figures.packets += came.packets;
@@ -276,15 +276,15 @@ impl Forwarder {
         if let Some(cell) = self.replica.port_cell(in_port) {
             cell.rx.add(came.packets, came.bytes);
         }
-        if !self.admit(frames, in_port, sink) || !self.gather(frames, in_port, now, sink) {
+        if !self.admit(frames, in_port, sink) || !self.reassemble(frames, in_port, now, sink) {
             return;
         }
         let is_all = frames.len() as u64 == came.packets
             && self.replica.settings.fragments != Fragments::Reassemble;
         let sizes = if is_all { came } else { Sizes::of(frames) };
         let by_port = self.goes_by_port(came.shortest);
-        if by_port && let Some(tail) = self.decide_by_port(&sizes, in_port, now) {
-            return execute::end_all(&self.replica, tail, frames, &sizes, now, sink);
+        if by_port && let Some(terminal) = self.decide_by_port(&sizes, in_port, now) {
+            return execute::end_all(&self.replica, terminal, frames, &sizes, now, sink);
         }
         let clock = self.clock.filter(|_| self.figures.batches.is_multiple_of(MEASURED));
         let begin = clock.map(|clock| clock());
@@ -305,27 +305,28 @@ impl Forwarder {
     }
 
     /// What is to be done between batches: take over what changed.
-    fn tend(&mut self) {
-        if std::mem::take(&mut self.replica.is_live_new) || self.replica.has_changed {
-            self.replica.is_select_live = self.replica.has_select();
-            let live = self.replica.live();
-            if self.lives.set(live, self.replica.is_select_live) {
-                self.versions.set_live(|field, bits| self.lives.has_bits(field, bits));
+    fn maintain(&mut self) {
+        if std::mem::take(&mut self.replica.is_mask_stale) || self.replica.has_changed {
+            self.replica.keys_have_select_fields = self.replica.has_select();
+            let unwildcarded = self.replica.unwildcarded();
+            if self.pipeline_mask.set(unwildcarded, self.replica.keys_have_select_fields) {
+                self.versions
+                    .set_unwildcarded(|field, bits| self.pipeline_mask.has_bits(field, bits));
             }
-            self.replica.is_dscp_live = self.lives.has(Field::IpDscp);
+            self.replica.is_dscp_matched = self.pipeline_mask.has(Field::IpDscp);
         }
-        let full = self.programs.len().max(self.memo.len()) > PROGRAMS_MAX;
+        let full = self.programs.len().max(self.program_cache.len()) > PROGRAMS_MAX;
         if self.replica.has_changed || full {
             self.replica.has_changed = false;
             self.programs.clear();
-            self.memo.clear();
+            self.program_cache.clear();
             self.versions.change_all();
         }
         self.paths.sweep();
         let (replica, paths) = (&self.replica, &mut self.paths);
-        self.cache.tend(|lost| {
-            fold(replica, paths, lost);
-            paths.give(lost.path);
+        self.cache.maintain(|lost| {
+            flush_counts(replica, paths, lost);
+            paths.release(lost.path);
         });
     }
 
@@ -353,25 +354,25 @@ impl Forwarder {
 
     /// Whether nothing but its port makes a difference for a frame of at least this length.
     fn goes_by_port(&self, shortest: usize) -> bool {
-        self.lives.in_port_only
-            && self.caches.exact
+        self.pipeline_mask.in_port_only
+            && self.caches.frame
             && shortest >= ethernet::HEADER_LEN
             && self.replica.settings.fragments != Fragments::Drop
     }
 
     /// Decides about all frames of a batch at once, where nothing but their port makes a
     /// difference and nothing has to be done to them.
-    fn decide_by_port(&mut self, sizes: &Sizes, in_port: PortNo, now: Nanos) -> Option<Tail> {
+    fn decide_by_port(&mut self, sizes: &Sizes, in_port: PortNo, now: Nanos) -> Option<Terminal> {
         let index = self.cache.find(decide::port_digest(in_port))?;
         let epoch = self.versions.epoch;
         let line = self.cache.line(index);
         if line.stamp() != epoch || line.until() <= now.0 {
             return None;
         }
-        let tail = self.programs.get(line.program())?.tail?;
+        let terminal = self.programs.get(line.program())?.terminal?;
         self.cache.count(index, sizes.packets, sizes.bytes);
         self.figures.port_hits += sizes.packets;
-        Some(tail)
+        Some(terminal)
     }
 }
 

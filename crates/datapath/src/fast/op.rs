@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use openflow::{GroupId, Instruction, MeterId, PortNo, TableId};
 
-use super::pattern::Pattern;
+use super::compiled_match::CompiledMatch;
 use super::shared::{GroupCounters, PortCounters};
 use crate::action_set::Origin;
 use crate::config::Settings;
@@ -19,7 +19,7 @@ use crate::ports::Port;
 use crate::time::Nanos;
 
 /// Place of a flow entry in control's slab and in every slab of counters. An entry keeps its id for
-/// life; the id is given to another one only when every forwarder has folded the counts of the
+/// life; the id is given to another one only when every forwarder has flushed the counts of the
 /// first one for the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u32);
@@ -30,7 +30,7 @@ impl EntryId {
     }
 }
 
-/// Number of an op: the first one is 1. Also the name of a fold, which is an op.
+/// Number of an op: the first one is 1. Also the name of a flush, which is an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
@@ -41,26 +41,32 @@ pub struct Op(pub(crate) Change);
 /// The changes there are.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// An entry is new. No entry of the table has its pattern and priority.
+    /// An entry is new. No entry of the table has its match and priority.
     Insert(Insert),
-    /// An entry takes the place of another one with the same pattern, priority and age, at once:
+    /// An entry takes the place of another one with the same match, priority and age, at once:
     /// no packet finds neither. Its counts begin anew.
     Exchange { old: EntryId, new: Insert },
     /// An entry does something else, or has a new cookie or life. Its place in the order stays.
-    Replace { table: TableId, id: EntryId, origin: Origin, life: Life, behaviour: Arc<Behaviour> },
-    /// An entry is gone. Its counts are folded by the next [`Change::Fold`], not later.
-    Remove { table: TableId, id: EntryId, pattern: Pattern, priority: u16 },
+    Replace {
+        table: TableId,
+        id: EntryId,
+        origin: Origin,
+        life: Life,
+        instruction_list: Arc<InstructionList>,
+    },
+    /// An entry is gone. Its counts are flushed by the next [`Change::Flush`], not later.
+    Remove { table: TableId, id: EntryId, compiled: CompiledMatch, priority: u16 },
     /// A group is new, different (its buckets may be others), or gone.
-    Group { id: GroupId, group: Option<Arc<GroupState>> },
+    Group { id: GroupId, group: Option<Arc<GroupReplica>> },
     /// A meter is new, configured anew (`Some` of the same), or gone.
     Meter { id: MeterId, meter: Option<Arc<Mutex<Meter>>> },
     /// A port is new, has a new description or settings, or is gone.
-    Port { port: PortNo, state: Option<Arc<PortState>> },
+    Port { port: PortNo, state: Option<Arc<PortReplica>> },
     /// The treatments of misses, fragments and TTLs.
     Settings(Settings),
     /// Move every count that is kept anywhere else to the shared counters, in pieces between
-    /// batches; when that is done, `folded` is set to this ticket.
-    Fold(Ticket),
+    /// batches; when that is done, `flushed` is set to this ticket.
+    Flush(Ticket),
 }
 
 /// A new entry.
@@ -68,14 +74,14 @@ pub(crate) enum Change {
 pub(crate) struct Insert {
     pub(crate) table: TableId,
     pub(crate) id: EntryId,
-    pub(crate) pattern: Pattern,
+    pub(crate) compiled: CompiledMatch,
     pub(crate) priority: u16,
     /// Age: of two entries with the same priority that both match, the one with the lower number
     /// wins.
     pub(crate) seq: u64,
     pub(crate) origin: Origin,
     pub(crate) life: Life,
-    pub(crate) behaviour: Arc<Behaviour>,
+    pub(crate) instruction_list: Arc<InstructionList>,
 }
 
 /// When an entry ends.
@@ -105,7 +111,7 @@ impl Life {
         (self.idle_timeout_s != 0).then(|| from.plus_s(self.idle_timeout_s.into()))
     }
 
-    /// Whether a timeout has passed: such an entry meets no packet any more.
+    /// Whether a timeout has passed: such an entry matches no packet any more.
     pub(crate) fn is_over(self, last_used: Nanos, now: Nanos) -> bool {
         let passed = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
         passed(self.hard_at()) || passed(self.idle_at(last_used))
@@ -114,7 +120,7 @@ impl Life {
 
 /// What an entry does with packets: one object for all entries that do the same.
 #[derive(Debug)]
-pub(crate) struct Behaviour {
+pub(crate) struct InstructionList {
     /// Equal for equal instructions while an entry has them, so that what is compiled from them
     /// can be shared. Given to others later.
     pub(crate) number: u32,
@@ -124,7 +130,7 @@ pub(crate) struct Behaviour {
 
 /// A group as packets need it.
 #[derive(Clone, Debug)]
-pub(crate) struct GroupState {
+pub(crate) struct GroupReplica {
     /// Type, buckets and identities. Its own counters are not used.
     pub(crate) group: Group,
     pub(crate) counters: Arc<GroupCounters>,
@@ -132,7 +138,7 @@ pub(crate) struct GroupState {
 
 /// A port as packets need it.
 #[derive(Clone, Debug)]
-pub(crate) struct PortState {
+pub(crate) struct PortReplica {
     /// Description and settings. Its own counters are not used.
     pub(crate) port: Port,
     pub(crate) counters: Arc<PortCounters>,

@@ -2,7 +2,7 @@
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is
-//! `applied` and `folded`: a forwarder stores the number of an op there behind everything that the
+//! `applied` and `flushed`: a forwarder stores the number of an op there behind everything that the
 //! op asked for. No forwarder may write what belongs to another, and control writes an entry's
 //! counters only while no forwarder knows the entry.
 
@@ -75,14 +75,14 @@ impl Shared {
         applied.unwrap_or_default()
     }
 
-    /// The number of the last fold that every forwarder has done.
+    /// The number of the last flush that every forwarder has done.
     #[must_use]
-    pub fn folded(&self) -> Ticket {
-        let folded = self.forwarders.iter().map(Own::folded).min();
-        folded.unwrap_or_default()
+    pub fn flushed(&self) -> Ticket {
+        let flushed = self.forwarders.iter().map(Own::flushed).min();
+        flushed.unwrap_or_default()
     }
 
-    /// What the forwarders have counted of an entry, so far as it is folded.
+    /// What the forwarders have counted of an entry, so far as it is flushed.
     pub(crate) fn entry(&self, id: EntryId) -> Counts {
         let counts = self.forwarders.iter().map(|own| own.entries.read(id));
         counts.fold(Counts::default(), Counts::plus)
@@ -127,7 +127,7 @@ pub(crate) struct Own {
     counts: [Cell; Counter::ALL.len()],
     drops: [Cell; DropReason::ALL.len()],
     applied: AtomicU64,
-    folded: AtomicU64,
+    flushed: AtomicU64,
 }
 
 /// Counters of a flow table.
@@ -145,7 +145,7 @@ impl Own {
             counts: std::array::from_fn(|_| Cell::default()),
             drops: std::array::from_fn(|_| Cell::default()),
             applied: AtomicU64::new(0),
-            folded: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
         }
     }
 
@@ -192,12 +192,12 @@ impl Own {
     }
 
     /// Tells that all counts from before this op stand in the shared counters.
-    pub(crate) fn set_folded(&self, ticket: Ticket) {
-        self.folded.store(ticket.0, Ordering::Release);
+    pub(crate) fn set_flushed(&self, ticket: Ticket) {
+        self.flushed.store(ticket.0, Ordering::Release);
     }
 
-    /// The last fold that is done.
-    pub(crate) fn folded(&self) -> Ticket {
-        Ticket(self.folded.load(Ordering::Acquire))
+    /// The last flush that is done.
+    pub(crate) fn flushed(&self) -> Ticket {
+        Ticket(self.flushed.load(Ordering::Acquire))
     }
 }

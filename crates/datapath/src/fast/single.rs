@@ -1,6 +1,6 @@
 //! Control and one forwarder in one thread: the fast datapath behind the seam.
 //!
-//! Every command's ops are applied at once and every count is folded before it is read, so that
+//! Every command's ops are applied at once and every count is flushed before it is read, so that
 //! nothing is ever late here and each answer can be compared with the reference's.
 
 use std::cell::RefCell;
@@ -14,19 +14,19 @@ use openflow::table::{TableFeatures, TableMod, TableStats};
 use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
-use super::control::{Control, Done, Tell};
+use super::control::{CommandCounts, Control, RemovalReport};
 use super::forwarder::{Forwarder, Sink};
 use super::op::{Op, Ticket};
 use crate::config::{Config, Settings};
 use crate::counter::{Counters, DropReason};
-use crate::seam::{Datapath, Outcome, Removed};
+use crate::seam::{CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::{Out, Verdict};
 use crate::vlans::PortVlans;
 
-/// Counts that a fold moves in one go; here nobody waits meanwhile.
-const FOLD_PIECE: usize = 1 << 20;
+/// Counts that a flush moves in one go; here nobody waits meanwhile.
+const FLUSH_PIECE: usize = 1 << 20;
 
 /// The fast datapath in one thread.
 #[derive(Debug)]
@@ -55,32 +55,32 @@ impl Inner {
     }
 
     /// Folds until the ticket is reached.
-    fn fold_to(&mut self, ticket: Ticket, now: Nanos) {
+    fn flush_to(&mut self, ticket: Ticket, now: Nanos) {
         self.run(now);
-        while self.control.shared().folded() < ticket {
-            let more = self.forwarder.fold_some(FOLD_PIECE);
-            let reached = self.control.shared().folded() >= ticket;
+        while self.control.shared().flushed() < ticket {
+            let more = self.forwarder.flush_some(FLUSH_PIECE);
+            let reached = self.control.shared().flushed() >= ticket;
             assert!(more || reached, "a fold that is over has told so");
         }
     }
 
     /// Makes every counter say what has happened so far.
-    fn fold(&mut self, now: Nanos) -> &mut Control {
-        let ticket = self.control.fold();
-        self.fold_to(ticket, now);
+    fn flush(&mut self, now: Nanos) -> &mut Control {
+        let ticket = self.control.flush();
+        self.flush_to(ticket, now);
         &mut self.control
     }
 
     /// Applies a command, with the entries that it removed.
-    fn outcome(&mut self, done: Done, now: Nanos) -> Outcome {
+    fn outcome(&mut self, done: CommandCounts, now: Nanos) -> CommandOutcome {
         self.run(now);
-        let mut removed: Vec<Removed> = self.control.settle();
-        while !self.control.is_settled() {
+        let mut removed: Vec<Removed> = self.control.reap();
+        while !self.control.is_reaped() {
             let ticket = self.control.ticket();
-            self.fold_to(ticket, now);
-            removed.append(&mut self.control.settle());
+            self.flush_to(ticket, now);
+            removed.append(&mut self.control.reap());
         }
-        Outcome { removed, added: done.added, modified: done.modified }
+        CommandOutcome { removed, added: done.added, modified: done.modified }
     }
 }
 
@@ -89,7 +89,7 @@ impl Fast {
     /// packets that collide; it changes no verdict.
     #[must_use]
     pub fn new(config: Config, seed: u64) -> Self {
-        let control = Control::new(config, 1, Tell::All);
+        let control = Control::new(config, 1, RemovalReport::All);
         let forwarder = control.forwarder(0, seed);
         Self {
             config: control.config().clone(),
@@ -123,8 +123,8 @@ impl Fast {
     }
 
     /// Folds, and shows the counters of the datapath as a whole as of now.
-    pub fn settle(&mut self, now: Nanos) {
-        self.inner.get_mut().fold(now);
+    pub fn reap(&mut self, now: Nanos) {
+        self.inner.get_mut().flush(now);
         self.recount();
     }
 }
@@ -176,7 +176,7 @@ impl Datapath for Fast {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.flow_mod(flow_mod, version, now);
         let outcome = done.map(|done| inner.outcome(done, now));
@@ -184,7 +184,7 @@ impl Datapath for Fast {
         outcome
     }
 
-    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Outcome, Error> {
+    fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.group_mod(group_mod, now)?;
         let outcome = inner.outcome(done, now);
@@ -192,7 +192,7 @@ impl Datapath for Fast {
         Ok(outcome)
     }
 
-    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<Outcome, Error> {
+    fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.meter_mod(meter_mod, now)?;
         let outcome = inner.outcome(done, now);
@@ -272,15 +272,15 @@ impl Datapath for Fast {
     }
 
     fn flow_stats(&self, request: &FlowStatsRequest, now: Nanos) -> Result<Vec<FlowStats>, Error> {
-        self.inner.borrow_mut().fold(now).flow_stats(request, now)
+        self.inner.borrow_mut().flush(now).flow_stats(request, now)
     }
 
     fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
-        self.inner.borrow_mut().fold(Nanos(0)).aggregate_stats(request)
+        self.inner.borrow_mut().flush(Nanos(0)).aggregate_stats(request)
     }
 
     fn table_stats(&self) -> Vec<TableStats> {
-        self.inner.borrow_mut().fold(Nanos(0)).table_stats()
+        self.inner.borrow_mut().flush(Nanos(0)).table_stats()
     }
 
     fn table_features(&self) -> Vec<TableFeatures> {
@@ -291,7 +291,7 @@ impl Datapath for Fast {
         &mut self,
         asked: &[TableFeatures],
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.set_table_features(asked, now)?;
         let outcome = inner.outcome(done, now);
@@ -300,7 +300,7 @@ impl Datapath for Fast {
     }
 
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
-        self.inner.borrow_mut().fold(now).port_stats(port, now)
+        self.inner.borrow_mut().flush(now).port_stats(port, now)
     }
 
     fn queue_stats(
@@ -309,11 +309,11 @@ impl Datapath for Fast {
         queue: QueueId,
         now: Nanos,
     ) -> Result<Vec<QueueStats>, Error> {
-        self.inner.borrow_mut().fold(now).queue_stats(port, queue, now)
+        self.inner.borrow_mut().flush(now).queue_stats(port, queue, now)
     }
 
     fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
-        self.inner.borrow_mut().fold(now).group_stats(group, now)
+        self.inner.borrow_mut().flush(now).group_stats(group, now)
     }
 
     fn group_desc(&self) -> Vec<GroupDesc> {
@@ -325,7 +325,7 @@ impl Datapath for Fast {
     }
 
     fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
-        self.inner.borrow_mut().fold(now).meter_stats(meter, now)
+        self.inner.borrow_mut().flush(now).meter_stats(meter, now)
     }
 
     fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error> {

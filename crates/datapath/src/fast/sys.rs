@@ -7,7 +7,7 @@ mod pages;
 mod prefetch;
 mod tags;
 
-pub(crate) use self::digest::{Level, ShapeMasks, digest_frames, digest_words};
+pub(crate) use self::digest::{ShapeMasks, SimdLevel, digest_frames, digest_words};
 pub(crate) use self::pages::{HUGE, advise_huge};
 pub(crate) use self::prefetch::prefetch;
 pub(crate) use self::tags::equal_tags;

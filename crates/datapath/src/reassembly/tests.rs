@@ -50,7 +50,7 @@ fn identified(whole: &[u8], id: u16) -> Vec<u8> {
 }
 
 fn give(kept: &mut Reassembler, frame: &[u8]) -> Fate {
-    kept.gather(frame, PORT, Nanos(0)).fate
+    kept.reassemble(frame, PORT, Nanos(0)).fate
 }
 
 const REASON: fn(DropReason) -> Fate = Fate::Dropped;
@@ -90,7 +90,7 @@ fn packets_are_told_apart_by_id_port_and_tag() {
     let (first, last) = (fragment_v4(&whole, 0..48, 7), fragment_v4(&whole, 48..108, 7));
     assert_eq!(give(&mut kept, &first), Fate::Held);
     assert_eq!(give(&mut kept, &fragment_v4(&whole, 48..108, 8)), Fate::Held);
-    assert_eq!(kept.gather(&last, PortNo(2), Nanos(0)).fate, Fate::Held);
+    assert_eq!(kept.reassemble(&last, PortNo(2), Nanos(0)).fate, Fate::Held);
     let tagged = [&last[..12], &[0x81, 0, 0, 5][..], &last[12..]].concat();
     assert_eq!(give(&mut kept, &tagged), Fate::Held);
     assert!(matches!(give(&mut kept, &last), Fate::Whole(_)));
@@ -150,9 +150,9 @@ fn fragments_that_overlap_spoil_their_packet() {
         assert_eq!(give(&mut kept, &fragment_v4(&whole, 88..136, 7)), Fate::Held);
         let mut other = fragment_v4(&whole, start..stop, 7);
         *other.last_mut().unwrap() ^= 1;
-        let gathered = kept.gather(&checksummed(other), PORT, Nanos(0));
-        assert_eq!(gathered.fate, REASON(DropReason::FragmentOverlap), "{start}..{stop}");
-        assert_eq!(gathered.lost, [(DropReason::FragmentOverlap, 2)]);
+        let reassembled = kept.reassemble(&checksummed(other), PORT, Nanos(0));
+        assert_eq!(reassembled.fate, REASON(DropReason::FragmentOverlap), "{start}..{stop}");
+        assert_eq!(reassembled.lost, [(DropReason::FragmentOverlap, 2)]);
         // What still comes of it is dropped; another packet is not.
         let rest = give(&mut kept, &fragment_v4(&whole, 48..88, 7));
         assert_eq!(rest, REASON(DropReason::FragmentOverlap));
@@ -218,9 +218,9 @@ fn congestion_is_told_unless_the_fragments_contradict() {
     assert_eq!(found[15], 3);
     assert!(verify(&found).is_ok());
     give(&mut kept, &with_ecn(0..48, 0));
-    let gathered = kept.gather(&with_ecn(48..108, 3), PORT, Nanos(0));
-    assert_eq!(gathered.fate, REASON(DropReason::FragmentMalformed));
-    assert_eq!(gathered.lost, [(DropReason::FragmentMalformed, 1)]);
+    let reassembled = kept.reassemble(&with_ecn(48..108, 3), PORT, Nanos(0));
+    assert_eq!(reassembled.fate, REASON(DropReason::FragmentMalformed));
+    assert_eq!(reassembled.lost, [(DropReason::FragmentMalformed, 1)]);
 }
 
 #[test]
@@ -229,13 +229,13 @@ fn incomplete_packets_are_given_up_in_time() {
     let mut kept = Reassembler::default();
     for (id, s) in [(1, 0), (1, 29), (2, 10)] {
         let range = if s == 29 { 48..96 } else { 0..48 };
-        kept.gather(&fragment_v4(&whole, range, id), PORT, Nanos::from_s(s));
+        kept.reassemble(&fragment_v4(&whole, range, id), PORT, Nanos::from_s(s));
     }
     assert_eq!(kept.expire(Nanos(TIMEOUT_S * 1_000_000_000 - 1)), 0);
     let last = fragment_v4(&whole, 96..308, 1);
-    let gathered = kept.gather(&last, PORT, Nanos::from_s(TIMEOUT_S));
-    assert_eq!(gathered.fate, Fate::Held, "the packet begins anew");
-    assert_eq!(gathered.lost, [(DropReason::FragmentTimeout, 2)]);
+    let reassembled = kept.reassemble(&last, PORT, Nanos::from_s(TIMEOUT_S));
+    assert_eq!(reassembled.fate, Fate::Held, "the packet begins anew");
+    assert_eq!(reassembled.lost, [(DropReason::FragmentTimeout, 2)]);
     assert_eq!(kept.expire(Nanos::from_s(100)), 2);
     assert_eq!((kept.bytes, kept.order.len()), (0, 0));
 }
@@ -246,8 +246,8 @@ fn neither_bytes_nor_packets_grow_without_bound() {
     let mut kept = Reassembler::default();
     let mut lost = 0;
     for id in 0..200 {
-        let gathered = kept.gather(&fragment_v4(&whole, 0..40_000, id), PORT, Nanos(0));
-        lost += gathered.lost.iter().map(|(_, count)| count).sum::<u64>();
+        let reassembled = kept.reassemble(&fragment_v4(&whole, 0..40_000, id), PORT, Nanos(0));
+        lost += reassembled.lost.iter().map(|(_, count)| count).sum::<u64>();
         assert!(kept.bytes <= BYTES_MAX);
     }
     assert_eq!(lost + kept.packets.len() as u64, 200);

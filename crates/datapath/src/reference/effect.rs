@@ -28,7 +28,7 @@ pub(super) enum Effect {
     TxDropped(PortNo),
     /// A table was searched.
     Lookup(TableId),
-    /// The entry at this place of a table was met.
+    /// The entry at this place of a table was matched.
     Hit { table: TableId, index: usize, bytes: u64 },
     /// A group ran.
     Group { id: GroupId, bytes: u64 },
@@ -44,7 +44,7 @@ pub(super) enum Effect {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
     list: Vec<Effect>,
-    /// A packet can pass one meter twice; the second time it meets the bucket after the first.
+    /// A packet can pass one meter twice; the second time it finds the bucket as the first left it.
     meters: BTreeMap<MeterId, Vec<TokenBucket>>,
 }
 

@@ -109,7 +109,7 @@ impl Entry {
         if self.flags.contains(FlowModFlags::NO_BYT_COUNTS) { u64::MAX } else { self.bytes }
     }
 
-    /// When the entry expires if no packet meets it before, and why. When both timeouts pass at
+    /// When the entry expires if no packet matches it before, and why. When both timeouts pass at
     /// the same moment, the hard one is named.
     pub(super) fn expiry(&self) -> Option<(Nanos, FlowRemovedReason)> {
         let timeout = |from: Nanos, seconds: u16, reason| {
@@ -120,7 +120,7 @@ impl Entry {
         hard.into_iter().chain(idle).min_by_key(|(at, _)| *at)
     }
 
-    /// Whether a timeout has passed. Such an entry meets no packet any more, even before
+    /// Whether a timeout has passed. Such an entry matches no packet any more, even before
     /// `expire` takes it away: what happens must not depend on how often that is called.
     pub(super) fn is_expired(&self, now: Nanos) -> bool {
         self.expired(now).is_some()

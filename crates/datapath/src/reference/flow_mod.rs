@@ -9,7 +9,7 @@ use openflow::{Error, GroupId, PortNo, TableId, Version};
 use super::Reference;
 use super::entry::Entry;
 use crate::counter::Counter;
-use crate::seam::{Outcome, Removed};
+use crate::seam::{CommandOutcome, Removed};
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
 
@@ -57,7 +57,7 @@ impl Reference {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         match flow_mod.command {
             FlowModCommand::Add => {
                 self.check_flow_mod(flow_mod, version)?;
@@ -93,7 +93,12 @@ impl Reference {
     ///
     /// An entry whose timeout has passed is not there any more, whether it has been taken away or
     /// not: it overlaps with nothing, fills no table and is not replaced but expires.
-    fn add(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos) -> Result<Outcome, Error> {
+    fn add(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, Error> {
         let number = flow_mod.table_id.0;
         let Some(table) = self.tables.get_mut(usize::from(number)) else {
             return Err(Error::FlowModBadTableId);
@@ -129,7 +134,7 @@ impl Reference {
             }
         }
         self.counters.add(Counter::FlowsAdded, 1);
-        Ok(Outcome { added: 1, removed, ..Outcome::default() })
+        Ok(CommandOutcome { added: 1, removed, ..CommandOutcome::default() })
     }
 
     /// In 1.0 a modify that finds nothing adds, and one that finds something changes the cookie as
@@ -140,7 +145,7 @@ impl Reference {
         strict_priority: Option<u16>,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let request = request_of(flow_mod, false);
         let filter = Filter { request: &request, strict_priority };
         let tables = self.pipeline.meant_by(flow_mod, version)?;
@@ -162,7 +167,7 @@ impl Reference {
         if modified == 0 && version == Version::V1_0 {
             return self.add(flow_mod, version, now);
         }
-        Ok(Outcome { modified, ..Outcome::default() })
+        Ok(CommandOutcome { modified, ..CommandOutcome::default() })
     }
 
     fn delete(
@@ -171,14 +176,14 @@ impl Reference {
         strict_priority: Option<u16>,
         version: Version,
         now: Nanos,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         check_match(&flow_mod.matching)?;
         let request = request_of(flow_mod, true);
         let filter = Filter { request: &request, strict_priority };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
-        Ok(Outcome { removed, ..Outcome::default() })
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
     }
 
     /// Removes the entries of some tables that `goes` gives a reason for. One whose timeout has

@@ -11,9 +11,9 @@ use super::effect::Effect;
 use super::walk::{Goes, Packet, Walk};
 use crate::action_set::Origin;
 use crate::counter::Counter;
-use crate::facts::Facts;
+use crate::known_fields::KnownFields;
 use crate::time::Nanos;
-use crate::validate::{Existing, Place, check_actions, check_packet_out};
+use crate::validate::{ActionContext, Existing, check_actions, check_packet_out};
 use crate::verdict::Out;
 
 /// The fields that others need as their prerequisites.
@@ -34,8 +34,8 @@ impl Reference {
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.get(id).is_some(),
         };
-        let mut facts = Facts::of(&shown(&packet.key()));
-        check_actions(&packet_out.actions, Place::PacketOut, &mut facts, &existing)?;
+        let mut known = KnownFields::of(&shown(&packet.key()));
+        check_actions(&packet_out.actions, ActionContext::PacketOut, &mut known, &existing)?;
 
         let mut walk = Walk::new(self, now, out);
         walk.table_allowed = true;

@@ -32,10 +32,10 @@ impl Table {
         self.entries.get_mut(index)
     }
 
-    /// The entry that a packet meets, with its place.
+    /// The entry that a packet matches, with its place.
     pub(super) fn lookup(&self, key: &FlowKey, now: Nanos) -> Option<(usize, &Entry)> {
         let mut entries = self.entries.iter().enumerate();
-        entries.find(|(_, entry)| key.meets(&entry.matching) && !entry.is_expired(now))
+        entries.find(|(_, entry)| key.matches(&entry.matching) && !entry.is_expired(now))
     }
 
     fn priority_range(&self, priority: u16) -> std::ops::Range<usize> {
@@ -50,7 +50,7 @@ impl Table {
         range.find(|index| self.entries[*index].matching == *matching)
     }
 
-    /// Whether a live entry of equal priority could meet a packet that this match meets.
+    /// Whether a live entry of equal priority could match a packet that this match matches.
     pub(super) fn overlaps(&self, matching: &Match, priority: u16, now: Nanos) -> bool {
         let mut entries = self.entries[self.priority_range(priority)].iter();
         entries.any(|entry| entry.matching.overlaps(matching) && !entry.is_expired(now))

@@ -18,9 +18,9 @@ use crate::meters::Meter;
 use crate::ports::Ports;
 use crate::time::Nanos;
 
-/// A flow entry that a packet met.
+/// A flow entry that a packet matched.
 #[derive(Clone, Debug)]
-pub(crate) struct Met<'a> {
+pub(crate) struct MatchedEntry<'a> {
     /// Where it stands, for the one whose state it is.
     pub(crate) place: usize,
     pub(crate) priority: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Met<'a> {
     pub(crate) instructions: &'a [Instruction],
 }
 
-/// The state that packets meet.
+/// The state that packets find.
 pub(crate) trait View {
     /// The treatments.
     fn settings(&self) -> &Settings;
@@ -46,8 +46,8 @@ pub(crate) trait View {
     /// Where `NORMAL` knows a station to be.
     fn station(&self, station: Station, now: Nanos) -> Option<PortNo>;
 
-    /// The entry of a table that a packet meets.
-    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Met<'_>>;
+    /// The entry of a table that a packet matches.
+    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<MatchedEntry<'_>>;
 }
 
 impl View for Reference {
@@ -71,9 +71,9 @@ impl View for Reference {
         self.macs.port(station, &self.config, now)
     }
 
-    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Met<'_>> {
+    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<MatchedEntry<'_>> {
         let (place, entry) = self.tables.get(usize::from(table.0))?.lookup(key, now)?;
-        Some(Met {
+        Some(MatchedEntry {
             place,
             priority: entry.priority,
             origin: entry.origin(table),

@@ -14,7 +14,7 @@ use packet::rewrite::set_field;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
 use super::effect::{Effect, Effects};
-use super::view::{Met, View};
+use super::view::{MatchedEntry, View};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
 use crate::counter::{Counter, DropReason};
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// What the packet changes. A packet that met nothing that decided about it is dropped here,
+    /// What the packet changes. A packet without any verdict is dropped here,
     /// so that none goes without a verdict.
     pub(super) fn finish(mut self) -> Effects {
         self.close();
@@ -190,13 +190,13 @@ impl<'a> Walk<'a> {
         let mut table_id = TableId(0);
         loop {
             self.effect(Effect::Lookup(table_id));
-            let Some(met) = self.dp.lookup(table_id, &packet.key(), self.now) else {
+            let Some(matched) = self.dp.lookup(table_id, &packet.key(), self.now) else {
                 return self.miss(&packet, table_id);
             };
-            self.note(|| describe(table_id, &met));
+            self.note(|| describe(table_id, &matched));
             let bytes = packet.bytes();
-            self.effect(Effect::Hit { table: table_id, index: met.place, bytes });
-            match self.instructions(&mut packet, &mut set, &met) {
+            self.effect(Effect::Hit { table: table_id, index: matched.place, bytes });
+            match self.instructions(&mut packet, &mut set, &matched) {
                 ControlFlow::Break(()) => return,
                 ControlFlow::Continue(Some(next)) => {
                     assert!(next > table_id, "an entry that leads backwards was let in");
@@ -215,12 +215,13 @@ impl<'a> Walk<'a> {
         &mut self,
         packet: &mut Packet,
         set: &mut ActionSet,
-        met: &Met<'_>,
+        matched: &MatchedEntry<'_>,
     ) -> ControlFlow<(), Option<TableId>> {
-        let origin = met.origin;
+        let origin = matched.origin;
         let mut next = None;
         for row in INSTRUCTIONS {
-            let Some(instruction) = met.instructions.iter().find(|i| i.kind() == row.kind) else {
+            let Some(instruction) = matched.instructions.iter().find(|i| i.kind() == row.kind)
+            else {
                 continue;
             };
             match instruction {
@@ -302,12 +303,12 @@ impl<'a> Walk<'a> {
 }
 
 /// An entry in one line of a trace.
-fn describe(table_id: TableId, met: &Met<'_>) -> String {
-    let matching = format_match(&met.matching);
+fn describe(table_id: TableId, matched: &MatchedEntry<'_>) -> String {
+    let matching = format_match(&matched.matching);
     let comma = if matching.is_empty() { "" } else { "," };
-    let actions = format_instructions(met.instructions);
-    let cookie = met.origin.cookie.0;
-    let priority = met.priority;
+    let actions = format_instructions(matched.instructions);
+    let cookie = matched.origin.cookie.0;
+    let priority = matched.priority;
     format!(
         "table {}: priority={priority}{comma}{matching} cookie={cookie:#x} {actions}",
         table_id.0

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use datapath::{
-    Counter, Datapath, DropReason, Fragments, Miss, Nanos, Out, Outcome, Removed, Verdict,
+    CommandOutcome, Counter, Datapath, DropReason, Fragments, Miss, Nanos, Out, Removed, Verdict,
 };
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::group::GroupModCommand;
@@ -168,7 +168,7 @@ impl Run<'_> {
         self.unnamed.removed.extend(removed.into_iter().filter(|removed| removed.notify));
     }
 
-    fn done(&mut self, outcome: Result<Outcome, Error>) {
+    fn done(&mut self, outcome: Result<CommandOutcome, Error>) {
         match outcome {
             Ok(outcome) => self.keep(outcome.removed),
             Err(error) => self.unnamed.error = Some(error),

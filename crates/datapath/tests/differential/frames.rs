@@ -1,6 +1,6 @@
 //! Frames of every kind that the datapath tells apart, over a small universe of addresses.
 //!
-//! The universe is small so that matches which are made of one frame meet others as well.
+//! The universe is small so that matches which are made of one frame match others as well.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

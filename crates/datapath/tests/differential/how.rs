@@ -38,12 +38,12 @@ impl How {
     /// A way that follows from the scenario's seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(!seed);
-        let (exact, flow) = *rng.pick(&CACHES);
+        let (frame, key) = *rng.pick(&CACHES);
         let plain = rng.percent(30);
         let lines = *rng.pick(&[(16, 16), (16, 128), (256, 1 << 16), (1 << 12, 1 << 12)]);
         let switches = rng.percent(20);
         let template = TEMPLATES[(seed % TEMPLATES.len() as u64) as usize];
-        Self { caches: Caches { exact, flow }, plain, lines, template, switches }
+        Self { caches: Caches { frame, key }, plain, lines, template, switches }
     }
 
     pub(crate) fn set(self, fast: &mut Fast) {
@@ -62,8 +62,8 @@ impl How {
 
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { caches: Caches { exact, flow }, plain, lines, template, switches } = self;
-        write!(f, "caches: exact {exact}, flow {flow}, lines {lines:?}, switched {switches}; ")?;
+        let Self { caches: Caches { frame, key }, plain, lines, template, switches } = self;
+        write!(f, "caches: frame {frame}, key {key}, lines {lines:?}, switched {switches}; ")?;
         let template = template.map_or("any", Template::name);
         write!(f, "plain code {plain}, template {template}")
     }

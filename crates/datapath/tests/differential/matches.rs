@@ -1,4 +1,4 @@
-//! Matches that are made of packets, so that they are met: some of a packet's fields, with what
+//! Matches that are made of packets, so that packets match: some of a packet's fields, with what
 //! they require, under masks of every kind.
 
 use openflow::field::{FIELDS, Prereq, VID_PRESENT};
@@ -7,7 +7,7 @@ use packet::FlowKey;
 
 use crate::rng::Rng;
 
-/// A match that the packet meets, but for one of twelve.
+/// A match that takes the packet, but for one of twelve.
 pub(crate) fn of_key(key: &FlowKey, rng: &mut Rng) -> Match {
     let present: Vec<Field> =
         FIELDS.iter().map(|row| row.field).filter(|field| key.has(*field)).collect();

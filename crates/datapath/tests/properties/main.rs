@@ -1,7 +1,7 @@
 //! Invariants of both datapaths under random commands, packets and times, through the seam.
 //!
 //! The universe is small on purpose: few tables, ports, priorities and addresses, so that random
-//! commands meet each other often. Nothing here may know how a datapath works inside.
+//! commands concern each other often. Nothing here may know how a datapath works inside.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod random;
@@ -98,7 +98,7 @@ proptest! {
             }
         }
         let key = extract(&frame, &Meta::port(PortNo(in_port)));
-        let matching = model.iter().filter(|(_, matching, _)| key.meets(matching));
+        let matching = model.iter().filter(|(_, matching, _)| key.matches(matching));
         // `max_by_key` takes the last of equals; the older one must win.
         let expected = matching.rev().max_by_key(|(priority, _, _)| *priority).map(|held| held.2);
         dp.process(PacketBuf::from_slice(&frame), PortNo(in_port), Nanos(0), &mut Out::new());

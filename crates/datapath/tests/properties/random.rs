@@ -85,7 +85,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Matches that meet some of the frames.
+/// Matches that some of the frames match.
 pub(crate) fn matching() -> impl Strategy<Value = Match> {
     let in_port = prop::option::of(1_u128..4);
     let eth_dst = prop::option::of((0_u128..4, prop_oneof![Just(u128::MAX), Just(1_u128)]));

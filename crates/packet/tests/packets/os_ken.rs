@@ -48,7 +48,7 @@ fn walk(flows: &BTreeMap<u8, Flow>, port: u32, frame: &[u8]) -> Vec<(u32, Packet
     let mut out = Vec::new();
     let mut table = Some(0);
     while let Some(flow) = table.take().and_then(|number| flows.get(&number)) {
-        if !extract(buf.bytes(), &meta).meets(&flow.wanted) {
+        if !extract(buf.bytes(), &meta).matches(&flow.wanted) {
             break;
         }
         for (name, argument) in &flow.actions {

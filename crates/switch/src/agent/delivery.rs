@@ -93,7 +93,7 @@ impl Agent {
                     peer.post(Letter::Reply(request, Message::BarrierReply));
                 }
             }
-            Some(Awaited::Settled) => self.tell_removed(self.bridge.settled()),
+            Some(Awaited::Reaped) => self.tell_removed(self.bridge.reaped()),
             // Nobody waits any more where sending fails, and then nothing is lost.
             Some(Awaited::Told(waiting)) => drop(waiting.send(())),
             None => {}

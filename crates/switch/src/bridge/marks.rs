@@ -12,7 +12,7 @@ pub(crate) enum Awaited {
     /// A barrier is answered.
     Barrier(Request),
     /// Removed entries have their last counts.
-    Settled,
+    Reaped,
     /// Somebody waits for it.
     Told(oneshot::Sender<()>),
 }
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn the_last_worker_counts() {
         let mut marks = Marks::default();
-        let a = marks.add(2, Awaited::Settled);
-        let b = marks.add(1, Awaited::Settled);
+        let a = marks.add(2, Awaited::Reaped);
+        let b = marks.add(1, Awaited::Reaped);
         assert!(a != b && marks.reached(a).is_none());
-        assert!(matches!(marks.reached(b), Some(Awaited::Settled)));
-        assert!(matches!(marks.reached(a), Some(Awaited::Settled)));
+        assert!(matches!(marks.reached(b), Some(Awaited::Reaped)));
+        assert!(matches!(marks.reached(a), Some(Awaited::Reaped)));
         assert!(marks.reached(a).is_none(), "only once");
     }
 }

@@ -123,7 +123,7 @@ impl Bridge {
     /// Counters of a port or of all. What was received and sent is what the devices have counted,
     /// since the datapath does not see what is lost before and behind it.
     pub(crate) async fn port_stats(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
-        self.fold().await;
+        self.flush_counters().await;
         let devices = self.ask(|worker| worker.port_counters()).await.unwrap_or_default();
         let now = self.clock.now();
         let mut all = match self.with_control(|control| control.port_stats(port, now)) {

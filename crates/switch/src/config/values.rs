@@ -235,16 +235,17 @@ impl FromStr for Caches {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut caches = datapath::fast::Caches { exact: false, flow: false };
+        let mut caches = datapath::fast::Caches { frame: false, key: false };
         if text == NO_CACHE {
             return Ok(Self(caches));
         }
         for name in text.split(',') {
             match name.trim() {
-                "exact" => caches.exact = true,
-                "flow" => caches.flow = true,
+                // The second word of each is an earlier name that still works.
+                "frame" | "exact" => caches.frame = true,
+                "key" | "flow" => caches.key = true,
                 other => {
-                    let told = format!("unknown cache {other:?}; use off, exact, flow or both");
+                    let told = format!("unknown cache {other:?}; use off, frame, key or both");
                     return Err(told);
                 }
             }
@@ -255,10 +256,10 @@ impl FromStr for Caches {
 
 impl fmt::Display for Caches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.0.exact, self.0.flow) {
-            (true, true) => "exact,flow",
-            (true, false) => "exact",
-            (false, true) => "flow",
+        f.write_str(match (self.0.frame, self.0.key) {
+            (true, true) => "frame,key",
+            (true, false) => "frame",
+            (false, true) => "key",
             (false, false) => NO_CACHE,
         })
     }
@@ -315,11 +316,12 @@ mod tests {
         for (name, value) in Poll::NAMES {
             assert_eq!((value.name(), name.parse()), (name, Ok(value)));
         }
-        for name in ["exact,flow", "exact", "flow", "off"] {
+        for name in ["frame,key", "frame", "key", "off"] {
             assert_eq!(name.parse::<Caches>().unwrap().to_string(), name);
         }
-        let told = "exact,off".parse::<Caches>().unwrap_err();
-        assert_eq!(told, "unknown cache \"off\"; use off, exact, flow or both");
+        assert_eq!("exact,flow".parse::<Caches>(), "frame,key".parse::<Caches>());
+        let told = "frame,off".parse::<Caches>().unwrap_err();
+        assert_eq!(told, "unknown cache \"off\"; use off, frame, key or both");
         let told = "fast".parse::<Poll>().unwrap_err();
         assert_eq!(told, "unknown polling policy \"fast\"; use one of: adaptive, busy");
     }

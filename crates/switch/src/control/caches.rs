@@ -30,7 +30,7 @@ pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, 
 fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
     format!(
         "worker {worker}: caches {}\n  {}\n  lines: {} of {} used, {} decisions went for new ones, \
-         {} found no place\n  programs: {} kept, {} recorded",
+         {} found no place\n  programs: {} kept, {} compiled",
         config::Caches(set),
         hits_text(figures),
         figures.lines_used,
@@ -38,26 +38,26 @@ fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
         figures.evictions,
         figures.refused,
         figures.programs,
-        figures.recorded,
+        figures.compiled,
     )
 }
 
 /// Who decided about how many frames.
 pub(super) fn hits_text(figures: &ForwarderFigures) -> String {
     format!(
-        "decided: {} by port, {} by the exact cache ({}), {} by the flow cache ({}), {} by tables",
+        "decided: {} by port, {} by the frame cache ({}), {} by the key cache ({}), {} by tables",
         figures.port_hits,
-        figures.exact_hits,
-        rate(figures.exact_hits, figures.exact_misses),
-        figures.flow_hits,
-        rate(figures.flow_hits, figures.flow_misses),
+        figures.frame_hits,
+        rate(figures.frame_hits, figures.frame_misses),
+        figures.key_hits,
+        rate(figures.key_hits, figures.key_misses),
         by_tables(figures),
     )
 }
 
 /// Frames that neither their port nor a cache decided about.
 fn by_tables(figures: &ForwarderFigures) -> u64 {
-    let decided = figures.port_hits + figures.exact_hits + figures.flow_hits;
+    let decided = figures.port_hits + figures.frame_hits + figures.key_hits;
     figures.packets.saturating_sub(decided)
 }
 
@@ -70,25 +70,37 @@ fn share(hits: u64, misses: u64) -> Option<f64> {
     (asked > 0).then(|| hits as f64 / asked as f64)
 }
 
-/// The figures as a value.
+/// The figures as a value. The names with `exact_` and `flow_` and `recorded` are earlier ones of
+/// the frame cache, the key cache and `compiled`, for scripts that read them.
 pub(super) fn value(set: Caches, figures: &ForwarderFigures) -> Value {
+    let (frame, key) = (
+        share(figures.frame_hits, figures.frame_misses),
+        share(figures.key_hits, figures.key_misses),
+    );
     json!({
         "in_use": config::Caches(set).to_string(),
         "port_hits": figures.port_hits,
-        "exact_hits": figures.exact_hits,
-        "exact_misses": figures.exact_misses,
-        "exact_hit_rate": share(figures.exact_hits, figures.exact_misses),
-        "flow_hits": figures.flow_hits,
-        "flow_misses": figures.flow_misses,
-        "flow_hit_rate": share(figures.flow_hits, figures.flow_misses),
+        "frame_hits": figures.frame_hits,
+        "frame_misses": figures.frame_misses,
+        "frame_hit_rate": frame,
+        "key_hits": figures.key_hits,
+        "key_misses": figures.key_misses,
+        "key_hit_rate": key,
         "by_tables": by_tables(figures),
         "evictions": figures.evictions,
         "refused": figures.refused,
         "lines": figures.lines,
         "lines_used": figures.lines_used,
         "programs": figures.programs,
-        "recorded": figures.recorded,
+        "compiled": figures.compiled,
         "walked": figures.walked,
+        "exact_hits": figures.frame_hits,
+        "exact_misses": figures.frame_misses,
+        "exact_hit_rate": frame,
+        "flow_hits": figures.key_hits,
+        "flow_misses": figures.key_misses,
+        "flow_hit_rate": key,
+        "recorded": figures.compiled,
     })
 }
 
@@ -102,24 +114,24 @@ mod tests {
     fn levels_are_told_apart() {
         let figures = ForwarderFigures {
             packets: 100,
-            exact_hits: 60,
-            exact_misses: 20,
-            flow_hits: 5,
-            flow_misses: 15,
+            frame_hits: 60,
+            frame_misses: 20,
+            key_hits: 5,
+            key_misses: 15,
             port_hits: 20,
             ..ForwarderFigures::default()
         };
-        let set = Caches { exact: true, flow: false };
+        let set = Caches { frame: true, key: false };
         let told = value(set, &figures);
         assert_eq!(
-            (told["exact_hit_rate"].as_f64(), told["by_tables"].as_u64()),
+            (told["frame_hit_rate"].as_f64(), told["by_tables"].as_u64()),
             (Some(0.75), Some(15))
         );
         assert_eq!(
-            (told["flow_hit_rate"].as_f64(), told["in_use"].as_str()),
-            (Some(0.25), Some("exact"))
+            (told["key_hit_rate"].as_f64(), told["in_use"].as_str()),
+            (Some(0.25), Some("frame"))
         );
         let told = text(2, set, &figures);
-        assert!(told.starts_with("worker 2: caches exact\n  decided: 20 by port"), "{told}");
+        assert!(told.starts_with("worker 2: caches frame\n  decided: 20 by port"), "{told}");
     }
 }

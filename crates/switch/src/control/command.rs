@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Workers,
     /// How the caches of decisions do; or which are used from now on.
     Caches {
-        /// `off`, or some of `exact` and `flow` with a comma between.
+        /// `off`, or some of `frame` and `key` with a comma between.
         #[serde(default)]
         set: Option<String>,
     },

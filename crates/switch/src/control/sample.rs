@@ -116,7 +116,7 @@ mod tests {
             let matching = parse_match(text).unwrap();
             let frame = frame_of(&matching).unwrap();
             let key: FlowKey = extract(&frame, &Meta { in_port: PortNo(1), ..Meta::default() });
-            assert!(key.meets(&matching), "{text}: {key:?}");
+            assert!(key.matches(&matching), "{text}: {key:?}");
         }
     }
 

@@ -77,8 +77,8 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
         sample::frame_of(&matching)?
     };
     let in_port = PortNo(in_port);
-    // What `NORMAL` has learnt and how meters stand is what is folded.
-    agent.bridge.fold().await;
+    // What `NORMAL` has learnt and how meters stand is what is flushed.
+    agent.bridge.flush_counters().await;
     let now = agent.bridge.clock.now();
     let trace = agent
         .bridge
@@ -112,7 +112,7 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
 
 /// Every counter by name.
 pub(super) async fn counters(agent: &Agent) -> Vec<(String, u64)> {
-    agent.bridge.fold().await;
+    agent.bridge.flush_counters().await;
     let counted = agent.bridge.with_control(|control| control.counters()).unwrap_or_default();
     let own = agent.counters.all().map(|(name, value)| (name.to_owned(), value));
     let whole = datapath::Counter::ALL

@@ -123,9 +123,9 @@ impl Run for Workers {
 
 /// How the caches of decisions do; or which are used from now on
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Examples:\n  weir ctl caches\n  weir ctl caches exact,flow")]
+#[command(after_help = "Examples:\n  weir ctl caches\n  weir ctl caches frame,key")]
 pub(super) struct Caches {
-    /// off, or some of exact and flow with a comma between
+    /// off, or some of frame and key with a comma between
     set: Option<String>,
 }
 

@@ -34,7 +34,7 @@ const FULL_BATCHES: usize = 4;
 pub(super) const COMMAND_BATCH: usize = 32;
 
 /// Counts moved to the shared counters before the ports have their turn.
-const FOLD_BATCH: usize = 256;
+const FLUSH_BATCH: usize = 256;
 
 /// What forwards.
 pub(crate) enum Forwarding {
@@ -73,8 +73,8 @@ pub(crate) struct Branch {
     /// Commands may have come that were not taken.
     has_mail: bool,
     commands: VecDeque<Command>,
-    /// Who waits for the fold that is being done.
-    folding: Vec<Mark>,
+    /// Who waits for the flush that is being done.
+    flushing: Vec<Mark>,
     /// On the worker's lists, see there.
     pub(super) is_attended: bool,
     pub(super) is_held: bool,
@@ -97,7 +97,7 @@ impl Branch {
             up: Waiting::default(),
             has_mail: false,
             commands: VecDeque::new(),
-            folding: Vec::new(),
+            flushing: Vec::new(),
             is_attended: false,
             is_held: false,
             is_troubled: false,
@@ -172,14 +172,14 @@ impl Branch {
         released > 0
     }
 
-    /// Carries out a batch of the commands that wait, and goes on with a fold; how many commands
-    /// that was, a piece of a fold counting as a batch.
+    /// Carries out a batch of the commands that wait, and goes on with a flush; how many commands
+    /// that was, a piece of a flush counting as a batch.
     pub(super) fn attend(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
         self.ports.set_time(time);
         self.ports.lend(buffers);
         let mut done = self.carry_out(time);
         self.ports.lend(buffers);
-        if self.fold() {
+        if self.flush_counters() {
             done += COMMAND_BATCH;
         }
         done
@@ -187,7 +187,7 @@ impl Branch {
 
     /// Whether [`Branch::attend`] has more to do.
     pub(super) fn waits(&self) -> bool {
-        self.has_mail || !self.commands.is_empty() || !self.folding.is_empty()
+        self.has_mail || !self.commands.is_empty() || !self.flushing.is_empty()
     }
 
     fn carry_out(&mut self, time: Nanos) -> usize {
@@ -222,7 +222,7 @@ impl Branch {
                     self.up.upcalls.push(Upcall::Refused(request, error));
                 }
             }
-            (Command::Fold(mark), _) => self.folding.push(mark),
+            (Command::FlushCounters(mark), _) => self.flushing.push(mark),
             (Command::Reach(mark), _) => {
                 self.flush();
                 self.up.upcalls.push(Upcall::Reached(mark));
@@ -243,7 +243,7 @@ impl Branch {
         (now, time): (Instant, Nanos),
     ) -> usize {
         self.ports.lend(buffers);
-        // What waits for a fold or for commands waits for no more than a batch: a fold ends only
+        // What waits for a flush or for commands waits for no more than a batch: a flush ends only
         // where it takes more counts than packets bring.
         let is_alone = !self.waits() && self.ports.is_polled(index);
         let batches = if is_alone { FULL_BATCHES } else { 1 };
@@ -287,17 +287,17 @@ impl Branch {
         count
     }
 
-    /// Goes on with a fold; whether there is one.
-    fn fold(&mut self) -> bool {
-        if self.folding.is_empty() {
+    /// Goes on with a flush; whether there is one.
+    fn flush_counters(&mut self) -> bool {
+        if self.flushing.is_empty() {
             return false;
         }
         let is_done = match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => !forwarder.fold_some(FOLD_BATCH),
+            Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH),
             Forwarding::Wire(_) => true,
         };
         if is_done {
-            self.up.upcalls.extend(self.folding.drain(..).map(Upcall::Reached));
+            self.up.upcalls.extend(self.flushing.drain(..).map(Upcall::Reached));
         }
         true
     }

@@ -72,8 +72,8 @@ pub(crate) enum Command {
     PacketOut(Box<(Request, PacketOut)>),
     /// Send what is queued, then tell that all before is done.
     Reach(Mark),
-    /// Tell when the folds that were asked for before are done.
-    Fold(Mark),
+    /// Tell when the flushes that were asked for before are done.
+    FlushCounters(Mark),
     /// A question, which answers by a channel of its own.
     Ask(Box<dyn FnOnce(&mut Branch) + Send>),
     /// Close the ports of all bridges and end.
@@ -86,7 +86,7 @@ impl fmt::Debug for Command {
             Self::Op(_) => "Op",
             Self::PacketOut(_) => "PacketOut",
             Self::Reach(_) => "Reach",
-            Self::Fold(_) => "Fold",
+            Self::FlushCounters(_) => "FlushCounters",
             Self::Ask(_) => "Ask",
             Self::Stop => "Stop",
         })

@@ -63,7 +63,7 @@ pub(crate) struct Worker {
     pub(super) watch: Watch,
     pub(super) roster: Roster,
     pub(super) upkeep: Upkeep,
-    /// Branches with commands to carry out or a fold to go on with.
+    /// Branches with commands to carry out or a flush to go on with.
     attended: VecDeque<usize>,
     /// Branches of which queues hold frames.
     held: Vec<usize>,

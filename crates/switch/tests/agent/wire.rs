@@ -95,7 +95,7 @@ fn caches_are_switched_and_change_nothing() {
     controller.send(&add_flow(1, matching, vec![openflow::Action::output(openflow::PortNo(2))]));
     controller.barrier();
     let (mut a, mut b) = (switch.host(1), switch.host(2));
-    for set in ["exact", "off", "flow", "exact,flow"] {
+    for set in ["frame", "off", "key", "frame,key"] {
         let (success, out, err) = switch.ctl(&["caches", set, "--json"]);
         assert!(success, "{err}");
         assert_eq!(out.lines().count(), 2);

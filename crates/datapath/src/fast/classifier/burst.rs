@@ -49,13 +49,13 @@ struct Work<'a> {
     /// The keys that the group at hand may have something for, and where they lie in it.
     open: [u8; BURST],
     probes: [Probe<'a>; BURST],
-    /// Keys and the records they may meet.
+    /// Keys and the records they may match.
     candidates: [(u8, u32); CANDIDATES],
     lines: [&'a Line; CANDIDATES],
 }
 
 impl Classifier {
-    /// The entries that some packets meet; `out` has a place for each key.
+    /// The entries that some packets match; `out` has a place for each key.
     pub fn lookup_burst(&self, keys: &[FlowKey], out: &mut [Option<EntryId>]) {
         for (keys, out) in keys.chunks(BURST).zip(out.chunks_mut(BURST)) {
             self.lookup_among(keys, u64::MAX, out);
@@ -200,7 +200,7 @@ impl Classifier {
             work.probes[place] = group.index.probe(hash);
         }
         self.probe(group, work, open, |keys, at, line, slot| {
-            self.masks.meets(&keys[at], line, slot, &self.records)
+            self.masks.matches(&keys[at], line, slot, &self.records)
         });
     }
 
@@ -212,7 +212,7 @@ impl Classifier {
             work.probes[place] = group.index.probe(hash);
         }
         self.probe(group, work, open, |keys, at, line, slot| {
-            self.masks.meets(&keys[at], line, slot, &self.records)
+            self.masks.matches(&keys[at], line, slot, &self.records)
         });
     }
 
@@ -222,7 +222,7 @@ impl Classifier {
         group: &'a Group,
         work: &mut Work<'a>,
         open: usize,
-        meets: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
+        matches: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
         let mut found = 0;
         let is_plain = group.index.is_plain;
@@ -234,7 +234,7 @@ impl Classifier {
             if first.has_rest {
                 group.index.rest(probe, first.rest, |slot| {
                     if found >= BURST {
-                        self.settle(work, found, &meets);
+                        self.resolve(work, found, &matches);
                         found = 0;
                     }
                     work.candidates[found % CANDIDATES] = (at, slot);
@@ -242,16 +242,16 @@ impl Classifier {
                 });
             }
         }
-        self.settle(work, found, &meets);
+        self.resolve(work, found, &matches);
     }
 
     /// Compares the candidates and keeps the best.
     #[inline(always)]
-    fn settle<'a>(
+    fn resolve<'a>(
         &'a self,
         work: &mut Work<'a>,
         found: usize,
-        meets: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
+        matches: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
     ) {
         let Work { keys, best, id, candidates, lines, .. } = work;
         let candidates = &candidates[..found.min(CANDIDATES)];
@@ -261,7 +261,7 @@ impl Classifier {
         }
         for ((at, slot), line) in candidates.iter().zip(lines.iter()) {
             let at = usize::from(*at) % BURST;
-            let better = meets(keys, at, line, *slot) & (line.rank() < best[at]);
+            let better = matches(keys, at, line, *slot) & (line.rank() < best[at]);
             best[at] = if better { line.rank() } else { best[at] };
             id[at] = if better { line.id() } else { id[at] };
         }
@@ -282,8 +282,9 @@ impl Classifier {
                 2 => work.offer(item, open, |key| compare.differs_in::<2>(key, near) == 0),
                 3 => work.offer(item, open, |key| compare.differs_in::<3>(key, near) == 0),
                 4 => work.offer(item, open, |key| compare.differs_in::<4>(key, near) == 0),
-                _ => work
-                    .offer(item, open, |key| self.masks.meets(key, line, item.slot, &self.records)),
+                _ => work.offer(item, open, |key| {
+                    self.masks.matches(key, line, item.slot, &self.records)
+                }),
             };
         }
     }
@@ -292,12 +293,12 @@ impl Classifier {
 impl Work<'_> {
     /// Offers an entry of the list to the open keys, and keeps those that a later one can win.
     #[inline(always)]
-    fn offer(&mut self, item: &Item, open: usize, meets: impl Fn(&FlowKey) -> bool) -> usize {
+    fn offer(&mut self, item: &Item, open: usize, matches: impl Fn(&FlowKey) -> bool) -> usize {
         let mut kept = 0;
         for place in 0..open.min(BURST) {
             let at = self.open[place];
             let key = usize::from(at) % BURST;
-            let wins = (self.best[key] > item.rank) & meets(&self.keys[key]);
+            let wins = (self.best[key] > item.rank) & matches(&self.keys[key]);
             self.best[key] = if wins { item.rank } else { self.best[key] };
             self.id[key] = if wins { item.id } else { self.id[key] };
             self.open[kept] = at;

@@ -17,7 +17,7 @@ use super::records::NOWHERE;
 use crate::fast::op::EntryId;
 use crate::fast::sys::prefetch;
 
-/// What the entries that meet every packet say: their rank and the answer.
+/// What the entries that match every packet say: their rank and the answer.
 #[derive(Clone, Copy)]
 pub(super) struct Default {
     pub(super) rank: u64,

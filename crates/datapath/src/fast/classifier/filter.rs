@@ -14,7 +14,7 @@ use openflow::field::FIELDS;
 use packet::FlowKey;
 
 use super::group::{Bits, GROUPS_MAX, Group, Groups, Known};
-use crate::fast::pattern::MaskWord;
+use crate::fast::compiled_match::MaskWord;
 
 /// Groups from which on a filter pays, and below which it goes.
 const GROUPS_MIN: usize = 10;

@@ -11,7 +11,7 @@ use super::hash::Secrets;
 use super::index::Index;
 use super::masks::MaskTable;
 use super::records::Records;
-use crate::fast::pattern::MaskWord;
+use crate::fast::compiled_match::MaskWord;
 use crate::fast::sys::prefetch;
 
 /// Groups of one classifier: a set of them is a word.

@@ -7,7 +7,7 @@
 
 use packet::FlowKey;
 
-use crate::fast::pattern::MaskWord;
+use crate::fast::compiled_match::MaskWord;
 
 const SECRETS: usize = packet::WORDS + 2;
 
@@ -107,7 +107,7 @@ fn fold(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Secrets;
-    use crate::fast::pattern::MaskWord;
+    use crate::fast::compiled_match::MaskWord;
     use openflow::Field;
     use packet::FlowKey;
 

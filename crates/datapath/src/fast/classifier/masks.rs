@@ -1,8 +1,8 @@
 //! The masks of a classifier's entries: each has a number, a form for fast comparison, and the
 //! groups where its entries may lie. Their union says which bits of a key matter at all.
 //!
-//! It must hold exactly the masks of the entries that are there: a bit is live while an entry looks
-//! at it, not longer.
+//! It must hold exactly the masks of the entries that are there: a bit is un-wildcarded while an
+//! entry looks at it, not longer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use packet::{FlowKey, WORDS};
 
 use super::group::{Bits, Groups};
 use super::records::{Line, NEAR, Records};
-use super::relax::{LEVELS, relax};
-use crate::fast::pattern::{Mask, Pattern};
+use super::relax::{RELAXATIONS, relax};
+use crate::fast::compiled_match::{CompiledMatch, Mask};
 
 /// The bits of a flow key, and the presence of fields, that decide what a lookup answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct UnwildcardedBits {
     /// As [`FlowKey::words`].
     pub words: [u64; WORDS],
     /// As [`FlowKey::present`].
     pub present: u64,
 }
 
-impl Live {
+impl UnwildcardedBits {
     /// Adds what a mask looks at.
     pub fn add(&mut self, mask: &Mask) {
         self.present |= mask.present();
@@ -60,8 +60,8 @@ impl Compare {
         self.len.into()
     }
 
-    /// Zero when the key meets the record's first `N` words. A mask that has less of them looks at
-    /// nothing in the others, and the record holds zero there.
+    /// Zero when the key matches the record's first `N` words. A mask that has less of them looks
+    /// at nothing in the others, and the record holds zero there.
     #[inline(always)]
     pub(super) fn differs_in<const N: usize>(&self, key: &FlowKey, near: &[u64; NEAR]) -> u64 {
         (0..N.min(NEAR)).fold(self.present & !key.present(), |differs, at| {
@@ -78,7 +78,7 @@ pub(super) struct Held {
     /// Entries that have it.
     entries: u32,
     /// What the levels keep of it.
-    pub(super) levels: [Option<Bits>; LEVELS.len()],
+    pub(super) levels: [Option<Bits>; RELAXATIONS.len()],
     /// The groups where its entries may lie.
     pub(super) homes: Homes,
 }
@@ -91,7 +91,7 @@ pub(super) struct Homes {
     /// The group of the mask itself.
     pub(super) own: Option<u8>,
     /// The groups of the levels.
-    pub(super) levels: [Option<u8>; LEVELS.len()],
+    pub(super) levels: [Option<u8>; RELAXATIONS.len()],
     /// All groups whose bits are within the mask, those above first, then by falling size of their
     /// masks.
     pub(super) all: Vec<u8>,
@@ -99,7 +99,7 @@ pub(super) struct Homes {
 
 impl Held {
     fn new(mask: &Arc<Mask>) -> Self {
-        let levels = LEVELS.map(|level| relax(mask, level));
+        let levels = RELAXATIONS.map(|level| relax(mask, level));
         Self { mask: Arc::clone(mask), entries: 0, levels, homes: Homes::default() }
     }
 
@@ -138,10 +138,10 @@ pub(super) struct MaskTable {
     held: Vec<Option<Held>>,
     free: Vec<u32>,
     numbers: HashMap<Arc<Mask>, u32>,
-    /// Numbers of masks by their address: most patterns come with a mask that was just here.
+    /// Numbers of masks by their address: most matches come with a mask that was just here.
     recent: [u32; RECENT],
-    live: Live,
-    live_version: u64,
+    unwildcarded: UnwildcardedBits,
+    unwildcarded_version: u64,
     /// For each bit of the key and each field's presence, the masks that look at it.
     users: Box<[[u32; 64]; WORDS + 1]>,
 }
@@ -154,8 +154,8 @@ impl Default for MaskTable {
             free: Vec::new(),
             numbers: HashMap::new(),
             recent: [0; RECENT],
-            live: Live::default(),
-            live_version: 0,
+            unwildcarded: UnwildcardedBits::default(),
+            unwildcarded_version: 0,
             users: Box::new([[0; 64]; WORDS + 1]),
         }
     }
@@ -167,12 +167,12 @@ impl MaskTable {
         self.held.len() - self.free.len()
     }
 
-    pub(super) fn live(&self) -> &Live {
-        &self.live
+    pub(super) fn unwildcarded(&self) -> &UnwildcardedBits {
+        &self.unwildcarded
     }
 
-    pub(super) fn live_version(&self) -> u64 {
-        self.live_version
+    pub(super) fn unwildcarded_version(&self) -> u64 {
+        self.unwildcarded_version
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -243,14 +243,14 @@ impl MaskTable {
 
     /// Counts a mask's bits in or out, and keeps their union.
     fn count(&mut self, mask: &Mask, comes: bool) {
-        let before = self.live.clone();
+        let before = self.unwildcarded.clone();
         for word in mask.words() {
             let at = usize::from(word.index);
-            count_bits(&mut self.users[at], word.bits, comes, &mut self.live.words[at]);
+            count_bits(&mut self.users[at], word.bits, comes, &mut self.unwildcarded.words[at]);
         }
-        count_bits(&mut self.users[WORDS], mask.present(), comes, &mut self.live.present);
-        if before != self.live {
-            self.live_version += 1;
+        count_bits(&mut self.users[WORDS], mask.present(), comes, &mut self.unwildcarded.present);
+        if before != self.unwildcarded {
+            self.unwildcarded_version += 1;
         }
     }
 
@@ -273,9 +273,9 @@ impl MaskTable {
         &self.compares[number as usize]
     }
 
-    /// Whether a key meets a record.
+    /// Whether a key matches a record.
     #[inline(always)]
-    pub(super) fn meets(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
+    pub(super) fn matches(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
         let compare = &self.compares[line.mask() as usize];
         match compare.len() {
             0..=3 => compare.differs_in::<3>(key, line.near()) == 0,
@@ -296,26 +296,26 @@ impl MaskTable {
         })
     }
 
-    /// Whether a record has the mask and the value of a pattern.
+    /// Whether a record has the mask and the value of a match.
     pub(super) fn is_same(
         &self,
         records: &Records,
         slot: u32,
         number: u32,
-        pattern: &Pattern,
+        compiled: &CompiledMatch,
     ) -> bool {
         let same = |(at, value): (usize, &u64)| records.word(slot, at) == *value;
-        records.get(slot).mask() == number && pattern.value().iter().enumerate().all(same)
+        records.get(slot).mask() == number && compiled.value().iter().enumerate().all(same)
     }
 }
 
-fn count_bits(users: &mut [u32; 64], bits: u64, comes: bool, live: &mut u64) {
+fn count_bits(users: &mut [u32; 64], bits: u64, comes: bool, unwildcarded: &mut u64) {
     let mut rest = bits;
     while rest != 0 {
         let users = &mut users[rest.trailing_zeros() as usize];
         *users = if comes { *users + 1 } else { *users - 1 };
         let bit = rest & rest.wrapping_neg();
-        *live = if *users == 0 { *live & !bit } else { *live | bit };
+        *unwildcarded = if *users == 0 { *unwildcarded & !bit } else { *unwildcarded | bit };
         rest &= rest - 1;
     }
 }

@@ -5,10 +5,10 @@
 
 use super::Classifier;
 use super::group::{Bits, GROUPS_MAX, Known};
-use super::relax::LEVELS;
+use super::relax::RELAXATIONS;
 use super::template::Template;
+use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
-use crate::fast::pattern::Pattern;
 
 /// Entries that are compared one by one before there are groups, and the number below which a
 /// table goes back to that.
@@ -94,7 +94,7 @@ impl Classifier {
         }
         if self.groups.len() < CROWDED && self.open_whole(slot)
             || self.enter_any(slot, SHARE_CROWDED)
-            || self.open_level(slot, LEVELS.len() - 1)
+            || self.open_level(slot, RELAXATIONS.len() - 1)
             || self.open_whole(slot)
             || self.enter_any(slot, SHARE_MAX)
         {
@@ -181,8 +181,8 @@ impl Classifier {
         }
     }
 
-    /// An entry with the mask and value of another one: only the better of the two is ever met, so
-    /// only one has a place in the group.
+    /// An entry with the mask and value of another one: only the better of the two is ever matched,
+    /// so only one has a place in the group.
     fn stand_behind(&mut self, group: u8, front: u32, slot: u32) {
         let new = *self.records.get(slot);
         let old = *self.records.get(front);
@@ -255,11 +255,16 @@ impl Classifier {
     }
 
     /// Takes an entry with a mask away.
-    pub(super) fn remove_placed(&mut self, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
-        let Some(mask) = self.masks.find(pattern.mask()) else { return false };
-        if !self.remove_grouped(mask, pattern, priority, id) {
+    pub(super) fn remove_placed(
+        &mut self,
+        compiled: &CompiledMatch,
+        priority: u16,
+        id: EntryId,
+    ) -> bool {
+        let Some(mask) = self.masks.find(compiled.mask()) else { return false };
+        if !self.remove_grouped(mask, compiled, priority, id) {
             let Some(slot) = self.list.remove(priority, id) else { return false };
-            self.records.free(slot, pattern.value().len());
+            self.records.free(slot, compiled.value().len());
         }
         self.masks.leave(mask);
         self.filter.leave();
@@ -268,12 +273,18 @@ impl Classifier {
         true
     }
 
-    fn remove_grouped(&mut self, mask: u32, pattern: &Pattern, priority: u16, id: EntryId) -> bool {
+    fn remove_grouped(
+        &mut self,
+        mask: u32,
+        compiled: &CompiledMatch,
+        priority: u16,
+        id: EntryId,
+    ) -> bool {
         let Some(held) = self.masks.held_mut(mask) else { return false };
         held.refresh(&self.groups);
         let mut home = 0;
         while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.all.get(home)) {
-            if self.remove_home(number, mask, pattern, priority, id) {
+            if self.remove_home(number, mask, compiled, priority, id) {
                 return true;
             }
             home += 1;
@@ -285,16 +296,16 @@ impl Classifier {
         &mut self,
         number: u8,
         mask: u32,
-        pattern: &Pattern,
+        compiled: &CompiledMatch,
         priority: u16,
         id: EntryId,
     ) -> bool {
         let Some(group) = self.groups.get(number) else { return false };
-        let value = |at: usize| pattern.value().get(at).copied().unwrap_or_default();
-        let hash = group.bits.hash(&self.secrets, pattern.mask().words(), value);
+        let value = |at: usize| compiled.value().get(at).copied().unwrap_or_default();
+        let hash = group.bits.hash(&self.secrets, compiled.mask().words(), value);
         let mut same = None;
         group.index.find(hash, |slot| {
-            if self.masks.is_same(&self.records, slot, mask, pattern) {
+            if self.masks.is_same(&self.records, slot, mask, compiled) {
                 same = Some(slot);
             }
         });
@@ -313,7 +324,7 @@ impl Classifier {
                     if group.index.len() == 0 {
                         self.groups.take(number);
                     }
-                    self.records.free(slot, pattern.value().len());
+                    self.records.free(slot, compiled.value().len());
                 }
             }
         }

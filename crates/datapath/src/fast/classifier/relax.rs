@@ -11,14 +11,15 @@ use openflow::field::{FIELDS, Format};
 use packet::{FlowKey, WORDS};
 
 use super::group::Bits;
-use crate::fast::pattern::{Mask, MaskWord};
+use crate::fast::compiled_match::{Mask, MaskWord};
 
 /// The levels, in the order in which they are tried.
-pub(super) const LEVELS: [Level; 3] = [Level::Coarse, Level::Fine, Level::Narrow];
+pub(super) const RELAXATIONS: [Relaxation; 3] =
+    [Relaxation::Coarse, Relaxation::Fine, Relaxation::Narrow];
 
 /// How much of a mask is kept, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum Relaxation {
     /// Addresses on a coarse grid. Of a mask without addresses, the fields of many values.
     Coarse,
     /// Addresses on a fine grid.
@@ -58,21 +59,21 @@ fn on_grid(field: Field, mask: u128, grid: &[u32]) -> u128 {
 
 /// The bits that a level keeps of a mask. `None` when these tell little apart: no address is left
 /// of a mask that has some, or no field of many values.
-pub(super) fn relax(mask: &Mask, level: Level) -> Option<Bits> {
+pub(super) fn relax(mask: &Mask, level: Relaxation) -> Option<Bits> {
     let addresses = |field: Field, bits: u128| match (level, grids(field)) {
         (_, None) => 0,
-        (Level::Coarse, Some((coarse, _))) => on_grid(field, bits, coarse),
-        (Level::Fine | Level::Narrow, Some((_, fine))) => on_grid(field, bits, fine),
+        (Relaxation::Coarse, Some((coarse, _))) => on_grid(field, bits, coarse),
+        (Relaxation::Fine | Relaxation::Narrow, Some((_, fine))) => on_grid(field, bits, fine),
     };
     let many =
         |field: Field| FIELDS[field as usize].bits >= MANY_BITS && !matches!(field, Field::EthType);
     let has_address = mask.fields().iter().any(|(field, _)| grids(*field).is_some());
     let kept = |field: Field, bits: u128| match (has_address, level) {
-        (true, Level::Coarse | Level::Fine) => addresses(field, bits),
-        (true, Level::Narrow) if grids(field).is_none() => bits,
-        (true, Level::Narrow) => addresses(field, bits),
-        (false, Level::Coarse) if many(field) => bits,
-        (false, Level::Coarse | Level::Fine | Level::Narrow) => 0,
+        (true, Relaxation::Coarse | Relaxation::Fine) => addresses(field, bits),
+        (true, Relaxation::Narrow) if grids(field).is_none() => bits,
+        (true, Relaxation::Narrow) => addresses(field, bits),
+        (false, Relaxation::Coarse) if many(field) => bits,
+        (false, Relaxation::Coarse | Relaxation::Fine | Relaxation::Narrow) => 0,
     };
     let tells = |(field, bits): &(Field, u128)| match has_address {
         true => addresses(*field, *bits) != 0,
@@ -105,8 +106,8 @@ fn bits_of(parts: impl Iterator<Item = (Field, u128)>) -> Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEVELS, relax};
-    use crate::fast::pattern::{Masks, Pattern};
+    use super::{RELAXATIONS, relax};
+    use crate::fast::compiled_match::{CompiledMatch, Masks};
     use openflow::{Field, Match};
 
     #[test]
@@ -122,8 +123,8 @@ mod tests {
                 .with(Field::TcpDst, 80)
                 .with_masked(Field::Ipv4Src, 0, prefix(src, 32))
                 .with_masked(Field::Ipv6Dst, 0, prefix(dst, 128));
-            let mask = std::sync::Arc::clone(Pattern::of(&matching, &mut masks).mask());
-            for level in LEVELS {
+            let mask = std::sync::Arc::clone(CompiledMatch::of(&matching, &mut masks).mask());
+            for level in RELAXATIONS {
                 let Some(bits) = relax(&mask, level) else { continue };
                 assert!(bits.is_within(mask.words()), "{src} {dst} {level:?}");
                 assert_eq!(bits.present & !mask.present(), 0, "{src} {dst} {level:?}");

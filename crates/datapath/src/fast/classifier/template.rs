@@ -10,7 +10,7 @@ use super::Classifier;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Template {
-    /// Every entry meets every packet.
+    /// Every entry matches every packet.
     Constant,
     /// Entries are compared one by one.
     Few,

@@ -7,8 +7,8 @@ use openflow::{Field, Match};
 use packet::FlowKey;
 
 use super::{Classifier, Template, rank_of};
+use crate::fast::compiled_match::{CompiledMatch, Masks};
 use crate::fast::op::EntryId;
-use crate::fast::pattern::{Masks, Pattern};
 
 /// A generator of numbers that needs no crate: SplitMix64.
 struct Random(u64);
@@ -102,7 +102,8 @@ fn odd_masks(random: &mut Random) -> Match {
         .with_masked(Field::Metadata, (value >> 60).into(), (mask >> 56).into())
 }
 
-/// Any fields under any masks, absent tags, presence: what makes no sense is met correctly too.
+/// Any fields under any masks, absent tags, presence: what makes no sense is answered correctly
+/// too.
 fn anything(random: &mut Random) -> Match {
     let mut matching = Match::any();
     for _ in 0..random.below(5) {
@@ -170,8 +171,8 @@ struct Linear(Vec<(u64, Match, u16, EntryId)>);
 
 impl Linear {
     fn lookup(&self, key: &FlowKey, counts: impl Fn(EntryId) -> bool) -> Option<EntryId> {
-        let meets = self.0.iter().filter(|entry| key.meets(&entry.1) && counts(entry.3));
-        meets.min_by_key(|entry| entry.0).map(|entry| entry.3)
+        let matches = self.0.iter().filter(|entry| key.matches(&entry.1) && counts(entry.3));
+        matches.min_by_key(|entry| entry.0).map(|entry| entry.3)
     }
 }
 
@@ -191,9 +192,9 @@ impl Run {
         if self.linear.0.iter().any(|entry| entry.1 == matching && entry.2 == priority) {
             return;
         }
-        let pattern = Pattern::of(&matching, &mut self.masks);
+        let compiled = CompiledMatch::of(&matching, &mut self.masks);
         let id = EntryId(self.seq as u32 ^ 0x55);
-        self.fast.insert(&pattern, priority, self.seq, id);
+        self.fast.insert(&compiled, priority, self.seq, id);
         self.linear.0.push((rank_of(priority, self.seq), matching, priority, id));
         self.seq += 1;
     }
@@ -204,19 +205,19 @@ impl Run {
         }
         let at = self.random.below(self.linear.0.len() as u64) as usize;
         let (_, matching, priority, id) = self.linear.0.swap_remove(at);
-        let pattern = Pattern::of(&matching, &mut self.masks);
-        assert!(!self.fast.remove(&pattern, priority, EntryId(u32::MAX)), "{matching:?}");
-        assert!(self.fast.remove(&pattern, priority, id), "{matching:?}");
-        assert!(!self.fast.remove(&pattern, priority, id), "{matching:?}");
+        let compiled = CompiledMatch::of(&matching, &mut self.masks);
+        assert!(!self.fast.remove(&compiled, priority, EntryId(u32::MAX)), "{matching:?}");
+        assert!(self.fast.remove(&compiled, priority, id), "{matching:?}");
+        assert!(!self.fast.remove(&compiled, priority, id), "{matching:?}");
     }
 
     fn compare(&mut self, keys: usize) {
         assert_eq!(self.fast.len(), self.linear.0.len());
-        let mut live = super::Live::default();
+        let mut unwildcarded = super::UnwildcardedBits::default();
         for (_, matching, ..) in &self.linear.0 {
-            live.add(Pattern::of(matching, &mut self.masks).mask());
+            unwildcarded.add(CompiledMatch::of(matching, &mut self.masks).mask());
         }
-        assert_eq!(*self.fast.live(), live);
+        assert_eq!(*self.fast.unwildcarded(), unwildcarded);
         let keys: Vec<FlowKey> = (0..keys)
             .map(|_| match self.linear.0.len() as u64 {
                 0 => FlowKey::default(),
@@ -323,8 +324,8 @@ fn a_hundred_masks_of_prefixes_stay_few_groups() {
     let mut masks = Masks::default();
     let mut classifier = Classifier::new(3);
     for number in 0..3000 {
-        let pattern = Pattern::of(&lists(&mut random), &mut masks);
-        classifier.insert(&pattern, number, number.into(), EntryId(number.into()));
+        let compiled = CompiledMatch::of(&lists(&mut random), &mut masks);
+        classifier.insert(&compiled, number, number.into(), EntryId(number.into()));
     }
     let figures = classifier.figures();
     assert!(figures.masks > 400 && figures.groups <= 64, "{figures:?}");
@@ -335,15 +336,15 @@ fn a_hundred_masks_of_prefixes_stay_few_groups() {
 fn equal_entries_of_many_priorities_cost_no_more_than_one() {
     let mut masks = Masks::default();
     let mut classifier = Classifier::new(4);
-    let pattern = Pattern::of(&Match::any().with(Field::InPort, 1), &mut masks);
+    let compiled = CompiledMatch::of(&Match::any().with(Field::InPort, 1), &mut masks);
     for number in 0..2000_u16 {
-        classifier.insert(&pattern, number, number.into(), EntryId(number.into()));
+        classifier.insert(&compiled, number, number.into(), EntryId(number.into()));
     }
     let mut key = FlowKey::default();
     key.set(Field::InPort, 1);
     for number in (0..2000_u16).rev() {
         assert_eq!(classifier.lookup(&key), Some(EntryId(number.into())));
-        assert!(classifier.remove(&pattern, number, EntryId(number.into())));
+        assert!(classifier.remove(&compiled, number, EntryId(number.into())));
     }
     assert!(classifier.is_empty() && classifier.lookup(&key).is_none());
 }

@@ -9,12 +9,12 @@ use openflow::{Cookie, GroupId, Match, PortNo, TableId};
 
 use super::store::Store;
 use super::tuples::Projection;
-use crate::fast::pattern::{Masks, Pattern};
+use crate::fast::compiled_match::{CompiledMatch, Masks};
 
 /// Which entries are meant, beside their tables.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
-    pub(super) pattern: Pattern,
+    pub(super) compiled: CompiledMatch,
     pub(super) strict_priority: Option<u16>,
     pub(super) cookie: Cookie,
     pub(super) cookie_mask: u64,
@@ -24,9 +24,9 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Those that a non-strict request covers.
-    pub(super) fn loose(request: &FlowStatsRequest, pattern: Pattern) -> Self {
+    pub(super) fn loose(request: &FlowStatsRequest, compiled: CompiledMatch) -> Self {
         Self {
-            pattern,
+            compiled,
             strict_priority: None,
             cookie: request.cookie,
             cookie_mask: request.cookie_mask,
@@ -37,7 +37,7 @@ impl Filter {
 
     /// Those of whatever match, priority and cookie.
     pub(super) fn everything(masks: &mut Masks) -> Self {
-        Self::loose(&FlowStatsRequest::all(), Pattern::of(&Match::any(), masks))
+        Self::loose(&FlowStatsRequest::all(), CompiledMatch::of(&Match::any(), masks))
     }
 
     /// What the filter asks beside match and priority.
@@ -45,9 +45,9 @@ impl Filter {
         let entry = store.slab.get(number);
         (entry.cookie.0 ^ self.cookie.0) & self.cookie_mask == 0
             && (self.out_port == PortNo::ANY
-                || store.behaviours.outputs_to(entry.behaviour, self.out_port))
+                || store.instruction_lists.outputs_to(entry.instruction_list, self.out_port))
             && (self.out_group == GroupId::ANY
-                || store.behaviours.uses_group(entry.behaviour, self.out_group))
+                || store.instruction_lists.uses_group(entry.instruction_list, self.out_group))
     }
 
     /// Whether an entry of a table that is meant is meant.
@@ -57,10 +57,10 @@ impl Filter {
         let matches = match self.strict_priority {
             Some(priority) => {
                 entry.priority == priority
-                    && *tuple.mask == **self.pattern.mask()
-                    && tuple.value(entry.at) == self.pattern.value()
+                    && *tuple.mask == **self.compiled.mask()
+                    && tuple.value(entry.at) == self.compiled.value()
             }
-            None => Projection::of(&self.pattern, tuple)
+            None => Projection::of(&self.compiled, tuple)
                 .is_some_and(|projection| projection.takes(tuple.value(entry.at))),
         };
         matches && self.takes_rest(store, number)
@@ -72,7 +72,7 @@ impl Filter {
         let mut found = Vec::new();
         for table in tables.map(TableId) {
             let mut of_table: Vec<u32> = match self.strict_priority {
-                Some(priority) => store.find(table, &self.pattern, priority).into_iter().collect(),
+                Some(priority) => store.find(table, &self.compiled, priority).into_iter().collect(),
                 None => self.covered(store, table),
             };
             of_table.retain(|number| self.takes_rest(store, *number));
@@ -89,9 +89,9 @@ impl Filter {
         let mut found = Vec::new();
         for number in store.tuples.of_table(table) {
             let Some(tuple) = store.tuples.get(*number) else { continue };
-            if tuple.mask == *self.pattern.mask() {
-                found.extend(store.with_value(*number, self.pattern.value()));
-            } else if let Some(projection) = Projection::of(&self.pattern, tuple) {
+            if tuple.mask == *self.compiled.mask() {
+                found.extend(store.with_value(*number, self.compiled.value()));
+            } else if let Some(projection) = Projection::of(&self.compiled, tuple) {
                 let entries = tuple.ids.iter().zip(0..);
                 let taken = entries.filter(|(_, at)| projection.takes(tuple.value(*at)));
                 found.extend(taken.map(|(number, _)| *number));

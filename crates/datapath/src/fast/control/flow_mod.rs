@@ -8,10 +8,10 @@ use openflow::{Error, GroupId, PortNo, TableId, Version};
 
 use super::filter::Filter;
 use super::store::Head;
-use super::{Control, Done};
+use super::{CommandCounts, Control};
 use crate::counter::{Counter, DropReason};
+use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::{Change, EntryId, Insert};
-use crate::fast::pattern::Pattern;
 use crate::fast::shared::MAX_ENTRIES;
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
@@ -26,7 +26,7 @@ impl Control {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandCounts, Error> {
         let done = self.run_flow_mod(flow_mod, version, now);
         if done.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
@@ -39,7 +39,7 @@ impl Control {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandCounts, Error> {
         match flow_mod.command {
             FlowModCommand::Add => {
                 self.check_flow_mod(flow_mod, version)?;
@@ -80,17 +80,17 @@ impl Control {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandCounts, Error> {
         let table = flow_mod.table_id;
-        let pattern = Pattern::of(&flow_mod.matching, &mut self.masks);
+        let compiled = CompiledMatch::of(&flow_mod.matching, &mut self.masks);
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
-            && self.overlaps(table, &pattern, flow_mod.priority, now)
+            && self.overlaps(table, &compiled, flow_mod.priority, now)
         {
             return Err(Error::FlowModOverlap);
         }
-        let old = self.store.find(table, &pattern, flow_mod.priority);
+        let old = self.store.find(table, &compiled, flow_mod.priority);
         let over = old.filter(|old| self.expired(*old, now).is_some());
-        let mut done = Done { added: 1, ..Done::default() };
+        let mut done = CommandCounts { added: 1, ..CommandCounts::default() };
         let head = |seq| Head {
             cookie: flow_mod.cookie,
             priority: flow_mod.priority,
@@ -117,10 +117,10 @@ impl Control {
             let head = head(self.seq);
             self.seq += 1;
             let instructions = &flow_mod.instructions;
-            let id = self.store.insert(table, &pattern, head, instructions, now);
+            let id = self.store.insert(table, &compiled, head, instructions, now);
             self.shared.clear_entry(id, now);
-            let insert = self.insert_op(id, pattern);
-            self.tell(Change::Insert(insert));
+            let insert = self.insert_op(id, compiled);
+            self.emit_op(Change::Insert(insert));
         }
         self.counters.add(Counter::FlowsAdded, 1);
         Ok(done)
@@ -141,13 +141,19 @@ impl Control {
         self.first_expiry().is_some_and(|(_, at, _)| at <= now)
     }
 
-    /// Whether a live entry of equal priority could meet a packet that this match meets.
-    fn overlaps(&mut self, table: TableId, pattern: &Pattern, priority: u16, now: Nanos) -> bool {
+    /// Whether a live entry of equal priority could match a packet that this match matches.
+    fn overlaps(
+        &mut self,
+        table: TableId,
+        compiled: &CompiledMatch,
+        priority: u16,
+        now: Nanos,
+    ) -> bool {
         if self.is_any_expired(now) {
             let is_live = |number| self.expired(number, now).is_none();
-            self.store.overlaps(table, pattern, priority, Some(&is_live))
+            self.store.overlaps(table, compiled, priority, Some(&is_live))
         } else {
-            self.store.overlaps(table, pattern, priority, None)
+            self.store.overlaps(table, compiled, priority, None)
         }
     }
 
@@ -180,11 +186,11 @@ impl Control {
     fn exchange(&mut self, old: u32, head: Head, flow_mod: &FlowMod, last_used: Nanos) {
         let gone = self.store.remove(old);
         let instructions = &flow_mod.instructions;
-        let id = self.store.insert(gone.table, &gone.pattern, head, instructions, last_used);
+        let id = self.store.insert(gone.table, &gone.compiled, head, instructions, last_used);
         self.shared.clear_entry(id, last_used);
         self.sweeps.tell_moved(id.0);
-        let new = self.insert_op(id, gone.pattern);
-        self.tell(Change::Exchange { old: gone.id, new });
+        let new = self.insert_op(id, gone.compiled);
+        self.emit_op(Change::Exchange { old: gone.id, new });
         self.retire(gone.id);
     }
 
@@ -201,7 +207,7 @@ impl Control {
         self.tell_replaced(number);
     }
 
-    fn insert_op(&self, id: EntryId, pattern: Pattern) -> Insert {
+    fn insert_op(&self, id: EntryId, compiled: CompiledMatch) -> Insert {
         let entry = self.store.slab.get(id.0);
         let table = self.store.tuple(entry).table;
         Insert {
@@ -209,10 +215,10 @@ impl Control {
             id,
             priority: entry.priority,
             seq: entry.seq,
-            origin: entry.origin(table, pattern.is_any()),
+            origin: entry.origin(table, compiled.is_any()),
             life: entry.life(),
-            behaviour: self.store.behaviours.get(entry.behaviour).clone(),
-            pattern,
+            instruction_list: self.store.instruction_lists.get(entry.instruction_list).clone(),
+            compiled,
         }
     }
 
@@ -224,9 +230,9 @@ impl Control {
             id: EntryId(number),
             origin: entry.origin(tuple.table, tuple.mask.words().is_empty()),
             life: entry.life(),
-            behaviour: self.store.behaviours.get(entry.behaviour).clone(),
+            instruction_list: self.store.instruction_lists.get(entry.instruction_list).clone(),
         };
-        self.tell(replace);
+        self.emit_op(replace);
     }
 
     /// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
@@ -237,7 +243,7 @@ impl Control {
         is_delete: bool,
     ) -> Filter {
         Filter {
-            pattern: Pattern::of(&flow_mod.matching, &mut self.masks),
+            compiled: CompiledMatch::of(&flow_mod.matching, &mut self.masks),
             strict_priority,
             cookie: flow_mod.cookie,
             cookie_mask: flow_mod.cookie_mask,
@@ -254,7 +260,7 @@ impl Control {
         strict_priority: Option<u16>,
         version: Version,
         now: Nanos,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandCounts, Error> {
         let filter = self.filter(flow_mod, strict_priority, false);
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut meant = filter.entries(&self.store, tables);
@@ -265,7 +271,7 @@ impl Control {
         if meant.is_empty() && version == Version::V1_0 {
             return self.add(flow_mod, version, now);
         }
-        Ok(Done { modified: meant.len(), ..Done::default() })
+        Ok(CommandCounts { modified: meant.len(), ..CommandCounts::default() })
     }
 
     pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
@@ -300,7 +306,7 @@ impl Control {
         strict_priority: Option<u16>,
         version: Version,
         now: Nanos,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandCounts, Error> {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         check_match(&flow_mod.matching)?;
         let filter = self.filter(flow_mod, strict_priority, true);
@@ -319,11 +325,16 @@ impl Control {
     }
 
     /// Removes entries in the order given.
-    fn remove_all(&mut self, meant: &[u32], reason: FlowRemovedReason, now: Nanos) -> Done {
+    fn remove_all(
+        &mut self,
+        meant: &[u32],
+        reason: FlowRemovedReason,
+        now: Nanos,
+    ) -> CommandCounts {
         for number in meant {
             self.remove(*number, reason, now);
         }
-        Done { removed: meant.len(), ..Done::default() }
+        CommandCounts { removed: meant.len(), ..CommandCounts::default() }
     }
 
     /// Removes entries that something they use takes along, in the order of statistics.
@@ -332,7 +343,7 @@ impl Control {
         mut meant: Vec<u32>,
         reason: FlowRemovedReason,
         now: Nanos,
-    ) -> Done {
+    ) -> CommandCounts {
         meant.sort_unstable_by_key(|number| {
             let entry = self.store.slab.get(*number);
             (self.store.tuple(entry).table, !entry.priority, entry.seq)
@@ -344,7 +355,7 @@ impl Control {
     /// Removes at most so many of the entries whose idle or hard timeout has passed (clause 5.5),
     /// the earliest first; those that one call removes go in the order of statistics. How long it
     /// takes does not depend on the number of entries that stay.
-    pub fn expire(&mut self, now: Nanos, most: usize) -> Done {
+    pub fn expire(&mut self, now: Nanos, most: usize) -> CommandCounts {
         let fragments = self.shared.with_reassembler(|kept| kept.expire(now));
         self.counters.add_drops(DropReason::FragmentTimeout, fragments);
         let mut over = Vec::new();
@@ -361,10 +372,10 @@ impl Control {
         for (.., number, reason) in &over {
             self.remove(*number, *reason, now);
         }
-        Done { removed: over.len(), ..Done::default() }
+        CommandCounts { removed: over.len(), ..CommandCounts::default() }
     }
 
-    /// When the next entry expires if no packet meets it before; `None` when none does.
+    /// When the next entry expires if no packet matches it before; `None` when none does.
     #[must_use]
     pub fn next_expiry(&mut self) -> Option<Nanos> {
         self.first_expiry().map(|(_, at, _)| at)

@@ -8,8 +8,8 @@ use openflow::flow::FlowRemovedReason;
 use openflow::group::{BucketCounter, GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::{Error, GroupId};
 
-use super::{Control, Done};
-use crate::fast::op::{Change, GroupState};
+use super::{CommandCounts, Control};
+use crate::fast::op::{Change, GroupReplica};
 use crate::fast::shared::GroupCounters;
 use crate::features;
 use crate::time::Nanos;
@@ -19,15 +19,16 @@ impl Control {
     ///
     /// # Errors
     /// Those of clause 6.5, found before anything is changed.
-    pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<Done, Error> {
+    pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandCounts, Error> {
         let gone = self.groups.apply(group_mod, &self.config, now)?;
         // The entries first: no packet may be led to a group that is not there.
-        let with_group = |id: &GroupId| self.store.behaviours.with_group(&self.store.slab, *id);
+        let with_group =
+            |id: &GroupId| self.store.instruction_lists.with_group(&self.store.slab, *id);
         let users = gone.iter().flat_map(with_group).collect();
         let done = self.remove_users(users, FlowRemovedReason::GroupDelete, now);
         for id in &gone {
             self.group_counters.remove(id);
-            self.tell(Change::Group { id: *id, group: None });
+            self.emit_op(Change::Group { id: *id, group: None });
         }
         if gone.is_empty() {
             self.tell_group(group_mod.group_id);
@@ -45,15 +46,15 @@ impl Control {
             None => GroupCounters::new(self.shared.forwarders(), buckets),
         };
         let counters = Arc::new(counters);
-        let state = GroupState { group: group.clone(), counters: Arc::clone(&counters) };
+        let state = GroupReplica { group: group.clone(), counters: Arc::clone(&counters) };
         self.group_counters.insert(id, counters);
-        self.tell(Change::Group { id, group: Some(Arc::new(state)) });
+        self.emit_op(Change::Group { id, group: Some(Arc::new(state)) });
     }
 
     /// Counters of a group, or of all ([`GroupId::ALL`]); none for a group that does not exist.
     #[must_use]
     pub fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
-        let users = |id| self.store.behaviours.group_users(id);
+        let users = |id| self.store.instruction_lists.group_users(id);
         let mut stats = self.groups.stats(group, now, &users);
         for stats in &mut stats {
             let Some(counters) = self.group_counters.get(&stats.group_id) else { continue };

@@ -9,7 +9,7 @@ use openflow::flow::FlowRemovedReason;
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterModCommand, MeterStats};
 use openflow::{Error, MeterId};
 
-use super::{Control, Done};
+use super::{CommandCounts, Control};
 use crate::fast::op::Change;
 use crate::features;
 use crate::meters::{Meter, check};
@@ -25,7 +25,7 @@ impl Control {
     ///
     /// # Errors
     /// Those of clause 6.6, found before anything is changed.
-    pub fn meter_mod(&mut self, asked: &MeterMod, now: Nanos) -> Result<Done, Error> {
+    pub fn meter_mod(&mut self, asked: &MeterMod, now: Nanos) -> Result<CommandCounts, Error> {
         let id = asked.meter_id;
         match asked.command {
             MeterModCommand::Add => {
@@ -38,16 +38,16 @@ impl Control {
                 }
                 let meter = Arc::new(Mutex::new(Meter::new(asked, now)));
                 self.meters.insert(id, Arc::clone(&meter));
-                self.tell(Change::Meter { id, meter: Some(meter) });
-                Ok(Done::default())
+                self.emit_op(Change::Meter { id, meter: Some(meter) });
+                Ok(CommandCounts::default())
             }
             MeterModCommand::Modify => {
                 check(asked, &self.config)?;
                 let meter = self.meters.get(&id).ok_or(Error::MeterModUnknownMeter)?;
                 locked(meter).configure(asked, now);
                 let meter = Some(Arc::clone(meter));
-                self.tell(Change::Meter { id, meter });
-                Ok(Done::default())
+                self.emit_op(Change::Meter { id, meter });
+                Ok(CommandCounts::default())
             }
             MeterModCommand::Delete => {
                 let gone: Vec<MeterId> = if id == MeterId::ALL {
@@ -61,14 +61,15 @@ impl Control {
         }
     }
 
-    fn delete_meters(&mut self, gone: &[MeterId], now: Nanos) -> Done {
-        let with_meter = |id: &MeterId| self.store.behaviours.with_meter(&self.store.slab, *id);
+    fn delete_meters(&mut self, gone: &[MeterId], now: Nanos) -> CommandCounts {
+        let with_meter =
+            |id: &MeterId| self.store.instruction_lists.with_meter(&self.store.slab, *id);
         let users = gone.iter().flat_map(with_meter).collect();
         // 1.3 has no reason of its own for this.
         let done = self.remove_users(users, FlowRemovedReason::Delete, now);
         for id in gone {
             self.meters.remove(id);
-            self.tell(Change::Meter { id: *id, meter: None });
+            self.emit_op(Change::Meter { id: *id, meter: None });
         }
         done
     }
@@ -86,7 +87,7 @@ impl Control {
     /// `OFPMMFC_UNKNOWN_METER`.
     pub fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
         let stats = |(id, meter): (MeterId, &Mutex<Meter>)| {
-            locked(meter).stats(id, now, self.store.behaviours.meter_users(id))
+            locked(meter).stats(id, now, self.store.instruction_lists.meter_users(id))
         };
         Ok(self.wanted_meters(meter)?.into_iter().map(stats).collect())
     }

@@ -8,7 +8,7 @@ use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
 use openflow::{Error, PortNo, QueueId};
 
 use super::Control;
-use crate::fast::op::{Change, PortState};
+use crate::fast::op::{Change, PortReplica};
 use crate::fast::shared::PortCounters;
 use crate::time::Nanos;
 use crate::vlans::PortVlans;
@@ -31,7 +31,7 @@ impl Control {
         self.shared.with_macs(|macs| macs.forget_port(port));
         let desc = self.ports.remove(port)?;
         self.port_counters.remove(&port);
-        self.tell(Change::Port { port, state: None });
+        self.emit_op(Change::Port { port, state: None });
         Some(desc)
     }
 
@@ -57,8 +57,8 @@ impl Control {
     fn tell_port(&mut self, number: PortNo) {
         let Some(port) = self.ports.get(number) else { return };
         let Some(counters) = self.port_counters.get(&number) else { return };
-        let state = PortState { port: port.clone(), counters: Arc::clone(counters) };
-        self.tell(Change::Port { port: number, state: Some(Arc::new(state)) });
+        let state = PortReplica { port: port.clone(), counters: Arc::clone(counters) };
+        self.emit_op(Change::Port { port: number, state: Some(Arc::new(state)) });
     }
 
     /// All ports, by number.

@@ -1,22 +1,23 @@
-//! Entries that are gone but not yet told: they wait until their last counts are folded.
+//! Entries that are gone but not yet reported: they wait until their last counts are flushed.
 //!
 //! A forwarder that has removed an entry may still hold counts of it. So a removed entry waits for
-//! a fold that was asked for behind its removal; then its counters say the truth for ever, it is
-//! told, and its number is free. One fold serves all that were removed before it, however many.
+//! a flush that was asked for behind its removal; then its counters say the truth for ever, it is
+//! reported, and its number is free. One flush serves all that were removed before it, however
+//! many.
 
 use openflow::flow::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 
 use super::store::Gone;
-use super::{Control, Tell};
+use super::{Control, RemovalReport};
 use crate::counter::Counter;
+use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::{Change, EntryId, Ticket};
-use crate::fast::pattern::Pattern;
 use crate::seam::Removed;
 use crate::time::Nanos;
 
-/// What a command changed. The entries that it removed come by [`Control::settle`].
+/// What a command changed. The entries that it removed come by [`Control::reap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct CommandCounts {
     /// How many entries are gone; one that an add replaced is not among them (clause 6.4).
     pub removed: usize,
     /// How many entries were added.
@@ -25,59 +26,60 @@ pub struct Done {
     pub modified: usize,
 }
 
-/// An entry that is gone; what is told of it, if anything is.
+/// An entry that is gone; what is reported of it, if anything is.
 #[derive(Debug)]
 struct Waiting {
     id: EntryId,
-    told: Option<Box<(FlowRemoved, Pattern, FlowModFlags)>>,
+    report: Option<Box<(FlowRemoved, CompiledMatch, FlowModFlags)>>,
 }
 
 /// The entries that wait.
 #[derive(Debug, Default)]
 pub(super) struct Removals {
-    /// For which no fold is asked yet.
+    /// For which no flush is asked yet.
     fresh: Vec<Waiting>,
-    /// Which the fold of this ticket settles.
+    /// Which are final after the flush of this ticket.
     asked: Vec<Waiting>,
     ticket: Option<Ticket>,
 }
 
 impl Control {
     /// Moves removed entries on: those whose counts are final by now are returned, in the order in
-    /// which they went; for the others a fold is asked if none is on its way. To be called behind
-    /// commands and now and then until [`Control::is_settled`].
+    /// which they went; for the others a flush is asked if none is on its way. To be called behind
+    /// commands and now and then until [`Control::is_reaped`].
     #[must_use]
-    pub fn settle(&mut self) -> Vec<Removed> {
-        let mut told = Vec::new();
-        if self.removals.ticket.is_some_and(|ticket| self.shared.folded() >= ticket) {
+    pub fn reap(&mut self) -> Vec<Removed> {
+        let mut reported = Vec::new();
+        if self.removals.ticket.is_some_and(|ticket| self.shared.flushed() >= ticket) {
             self.removals.ticket = None;
             for waiting in std::mem::take(&mut self.removals.asked) {
-                told.extend(waiting.told.map(|removed| self.last_words(waiting.id, *removed)));
+                reported
+                    .extend(waiting.report.map(|removed| self.final_report(waiting.id, *removed)));
                 self.store.slab.give_back(waiting.id);
             }
         }
         if self.removals.ticket.is_none() && !self.removals.fresh.is_empty() {
             self.removals.asked = std::mem::take(&mut self.removals.fresh);
-            self.removals.ticket = Some(self.fold());
+            self.removals.ticket = Some(self.flush());
         }
-        told
+        reported
     }
 
-    /// Whether no removed entry waits to be told.
+    /// Whether no removed entry waits to be reported.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
+    pub fn is_reaped(&self) -> bool {
         self.removals.fresh.is_empty() && self.removals.asked.is_empty()
     }
 
-    fn last_words(
+    fn final_report(
         &self,
         id: EntryId,
-        (mut flow, pattern, flags): (FlowRemoved, Pattern, FlowModFlags),
+        (mut flow, compiled, flags): (FlowRemoved, CompiledMatch, FlowModFlags),
     ) -> Removed {
         let counts = self.shared.entry(id).shown(flags);
         flow.packet_count = counts.packets;
         flow.byte_count = counts.bytes;
-        flow.matching = pattern.matching();
+        flow.matching = compiled.matching();
         Removed { flow, notify: flags.contains(FlowModFlags::SEND_FLOW_REM) }
     }
 
@@ -88,32 +90,32 @@ impl Control {
         let reason = expired.unwrap_or(reason);
         let gone = self.store.remove(number);
         self.counters.add(Counter::FlowsRemoved, 1);
-        self.tell(Change::Remove {
+        self.emit_op(Change::Remove {
             table: gone.table,
             id: gone.id,
-            pattern: gone.pattern.clone(),
+            compiled: gone.compiled.clone(),
             priority: gone.entry.priority,
         });
-        let is_told = match self.told {
-            Tell::All => true,
-            Tell::Asked => gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM),
+        let is_reported = match self.removal_report {
+            RemovalReport::All => true,
+            RemovalReport::Asked => gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM),
         };
         let id = gone.id;
-        let told = is_told.then(|| Box::new(obituary(gone, reason, now)));
-        self.removals.fresh.push(Waiting { id, told });
+        let report = is_reported.then(|| Box::new(report_of(gone, reason, now)));
+        self.removals.fresh.push(Waiting { id, report });
     }
 
     /// Lets the number of an entry go whose place another one has taken.
     pub(super) fn retire(&mut self, id: EntryId) {
-        self.removals.fresh.push(Waiting { id, told: None });
+        self.removals.fresh.push(Waiting { id, report: None });
     }
 }
 
-fn obituary(
+fn report_of(
     gone: Gone,
     reason: FlowRemovedReason,
     now: Nanos,
-) -> (FlowRemoved, Pattern, FlowModFlags) {
+) -> (FlowRemoved, CompiledMatch, FlowModFlags) {
     let entry = gone.entry;
     let (duration_s, duration_ns) = now.age(entry.created);
     let flow = FlowRemoved {
@@ -129,5 +131,5 @@ fn obituary(
         byte_count: 0,
         matching: openflow::Match::any(),
     };
-    (flow, gone.pattern, entry.flags)
+    (flow, gone.compiled, entry.flags)
 }

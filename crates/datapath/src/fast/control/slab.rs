@@ -26,8 +26,8 @@ pub(super) struct Entry {
     pub(super) at: u32,
     /// The next entry with an equal match in the same table.
     pub(super) next_same: u32,
-    pub(super) behaviour: u32,
-    /// Neighbours in the list of those that use the behaviour, if that has one.
+    pub(super) instruction_list: u32,
+    /// Neighbours in the list of those that use the instruction list, if that has one.
     pub(super) prev_user: u32,
     pub(super) next_user: u32,
     /// Its place in the heap of timers; [`NONE`] without timeouts.
@@ -46,7 +46,7 @@ impl Entry {
         tuple: NONE,
         at: 0,
         next_same: NONE,
-        behaviour: NONE,
+        instruction_list: NONE,
         prev_user: NONE,
         next_user: NONE,
         timer: NONE,

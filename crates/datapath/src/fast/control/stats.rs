@@ -8,8 +8,8 @@ use openflow::{Error, TableId};
 
 use super::Control;
 use super::filter::Filter;
+use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
-use crate::fast::pattern::Pattern;
 use crate::features::WILDCARDS_1_0;
 use crate::time::Nanos;
 
@@ -17,7 +17,7 @@ impl Control {
     /// The filter of a request. Its mask is made for it alone: a request must not add to the masks
     /// that are kept.
     pub(super) fn filter_of(request: &FlowStatsRequest) -> Filter {
-        Filter::loose(request, Pattern::of(&request.matching, &mut super::Masks::default()))
+        Filter::loose(request, CompiledMatch::of(&request.matching, &mut super::Masks::default()))
     }
 
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<u32>, Error> {
@@ -80,8 +80,13 @@ impl Control {
             cookie: entry.cookie,
             packet_count: counts.packets,
             byte_count: counts.bytes,
-            matching: tuple.pattern(entry.at).matching(),
-            instructions: self.store.behaviours.get(entry.behaviour).instructions.to_vec(),
+            matching: tuple.compiled(entry.at).matching(),
+            instructions: self
+                .store
+                .instruction_lists
+                .get(entry.instruction_list)
+                .instructions
+                .to_vec(),
         }
     }
 

@@ -1,19 +1,19 @@
 //! The flow entries of all tables with every index over them: one place to add and to take out.
 //!
-//! An entry stands in the slab, its match in a tuple, its instructions among the behaviours; the
-//! index finds it by table and match, the timers by its next timeout. What a command means is
+//! An entry stands in the slab, its match in a tuple, its instructions among the instruction lists;
+//! the index finds it by table and match, the timers by its next timeout. What a command means is
 //! decided elsewhere; here nothing may be forgotten in one index that went from another.
 
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
 use openflow::{Cookie, Instruction, TableId};
 
-use super::behaviours::Behaviours;
 use super::index::{Index, NONE};
+use super::instruction_lists::InstructionLists;
 use super::slab::{Entry, Slab};
 use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
+use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
-use crate::fast::pattern::Pattern;
 use crate::time::Nanos;
 
 /// What an entry has beside its match and its instructions.
@@ -33,7 +33,7 @@ pub(super) struct Head {
 pub(super) struct Store {
     pub(super) slab: Slab,
     pub(super) tuples: Tuples,
-    pub(super) behaviours: Behaviours,
+    pub(super) instruction_lists: InstructionLists,
     timers: Timers,
     index: Index,
     active: Vec<u32>,
@@ -44,7 +44,7 @@ impl Store {
         Self {
             slab: Slab::default(),
             tuples: Tuples::new(tables),
-            behaviours: Behaviours::default(),
+            instruction_lists: InstructionLists::default(),
             timers: Timers::default(),
             index: Index::default(),
             active: vec![0; usize::from(tables)],
@@ -81,9 +81,14 @@ impl Store {
     }
 
     /// The entry of equal match and priority.
-    pub(super) fn find(&self, table: TableId, pattern: &Pattern, priority: u16) -> Option<u32> {
-        let tuple = self.tuples.find(table, pattern.mask())?;
-        let mut same = self.with_value(tuple, pattern.value());
+    pub(super) fn find(
+        &self,
+        table: TableId,
+        compiled: &CompiledMatch,
+        priority: u16,
+    ) -> Option<u32> {
+        let tuple = self.tuples.find(table, compiled.mask())?;
+        let mut same = self.with_value(tuple, compiled.value());
         same.find(|number| self.slab.get(*number).priority == priority)
     }
 
@@ -91,13 +96,13 @@ impl Store {
     pub(super) fn insert(
         &mut self,
         table: TableId,
-        pattern: &Pattern,
+        compiled: &CompiledMatch,
         head: Head,
         instructions: &[Instruction],
         last_used: Nanos,
     ) -> EntryId {
-        let behaviour = self.behaviours.of(instructions);
-        let tuple = self.tuples.of(table, pattern.mask());
+        let instruction_list = self.instruction_lists.of(instructions);
+        let tuple = self.tuples.of(table, compiled.mask());
         let entry = Entry {
             cookie: head.cookie,
             created: head.created,
@@ -105,7 +110,7 @@ impl Store {
             tuple,
             at: 0,
             next_same: NONE,
-            behaviour,
+            instruction_list,
             prev_user: NONE,
             next_user: NONE,
             timer: NONE,
@@ -116,11 +121,11 @@ impl Store {
         };
         let id = self.slab.take(entry);
         if let Some(tuple) = self.tuples.get_mut(tuple) {
-            self.slab.get_mut(id.0).at = tuple.push(id.0, pattern.value(), head.priority);
+            self.slab.get_mut(id.0).at = tuple.push(id.0, compiled.value(), head.priority);
         }
-        self.behaviours.link(&mut self.slab, behaviour, id.0);
-        let hash = tuples::hash(tuple, pattern.value());
-        match self.find_first(tuple, pattern.value(), hash) {
+        self.instruction_lists.link(&mut self.slab, instruction_list, id.0);
+        let hash = tuples::hash(tuple, compiled.value());
+        match self.find_first(tuple, compiled.value(), hash) {
             Some(first) => {
                 let next = std::mem::replace(&mut self.slab.get_mut(first).next_same, id.0);
                 self.slab.get_mut(id.0).next_same = next;
@@ -139,10 +144,10 @@ impl Store {
         self.timers.set(&mut self.slab, number, None);
         let entry = self.slab.get(number).clone();
         let tuple = self.tuple(&entry);
-        let (table, pattern) = (tuple.table, tuple.pattern(entry.at));
-        let hash = tuples::hash(entry.tuple, pattern.value());
-        self.take_from_chain(number, &entry, &pattern, hash);
-        self.behaviours.unlink(&mut self.slab, number);
+        let (table, compiled) = (tuple.table, tuple.compiled(entry.at));
+        let hash = tuples::hash(entry.tuple, compiled.value());
+        self.take_from_chain(number, &entry, &compiled, hash);
+        self.instruction_lists.unlink(&mut self.slab, number);
         if let Some(tuple) = self.tuples.get_mut(entry.tuple) {
             let moved = tuple.take_out(entry.at, entry.priority);
             let is_empty = tuple.ids.is_empty();
@@ -157,14 +162,14 @@ impl Store {
         if let Some(active) = self.active.get_mut(usize::from(table.0)) {
             *active -= 1;
         }
-        Gone { id: EntryId(number), table, pattern, entry }
+        Gone { id: EntryId(number), table, compiled, entry }
     }
 
-    fn take_from_chain(&mut self, number: u32, entry: &Entry, pattern: &Pattern, hash: u64) {
-        let first = self.find_first(entry.tuple, pattern.value(), hash);
+    fn take_from_chain(&mut self, number: u32, entry: &Entry, compiled: &CompiledMatch, hash: u64) {
+        let first = self.find_first(entry.tuple, compiled.value(), hash);
         if first != Some(number) {
             let is_before = |before: &u32| self.slab.get(*before).next_same == number;
-            let before = self.with_value(entry.tuple, pattern.value()).find(is_before);
+            let before = self.with_value(entry.tuple, compiled.value()).find(is_before);
             if let Some(before) = before {
                 self.slab.get_mut(before).next_same = entry.next_same;
             }
@@ -177,12 +182,12 @@ impl Store {
 
     /// Gives an entry other instructions; whether they differ.
     pub(super) fn set_instructions(&mut self, number: u32, instructions: &[Instruction]) -> bool {
-        let behaviour = self.behaviours.of(instructions);
-        if self.slab.get(number).behaviour == behaviour {
+        let instruction_list = self.instruction_lists.of(instructions);
+        if self.slab.get(number).instruction_list == instruction_list {
             return false;
         }
-        self.behaviours.unlink(&mut self.slab, number);
-        self.behaviours.link(&mut self.slab, behaviour, number);
+        self.instruction_lists.unlink(&mut self.slab, number);
+        self.instruction_lists.link(&mut self.slab, instruction_list, number);
         true
     }
 
@@ -198,7 +203,7 @@ impl Store {
     }
 
     /// The entry that expires first, with the moment and why; `last_used` tells when a packet last
-    /// met an entry.
+    /// matched an entry.
     pub(super) fn first_expiry(
         &mut self,
         last_used: impl Fn(EntryId) -> Nanos,
@@ -213,25 +218,25 @@ impl Store {
         }
     }
 
-    /// Whether an entry of equal priority could meet a packet that this match meets; only those
+    /// Whether an entry of equal priority could match a packet that this match matches; only those
     /// that `is_live` says so of, if it is given.
     pub(super) fn overlaps(
         &self,
         table: TableId,
-        pattern: &Pattern,
+        compiled: &CompiledMatch,
         priority: u16,
         is_live: Option<&dyn Fn(u32) -> bool>,
     ) -> bool {
         let tuples = self.tuples.of_table(table).iter();
         let mut tuples = tuples.filter_map(|number| Some((*number, self.tuples.get(*number)?)));
-        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, pattern, priority, is_live))
+        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, compiled, priority, is_live))
     }
 
     fn overlaps_in(
         &self,
         number: u32,
         tuple: &Tuple,
-        pattern: &Pattern,
+        compiled: &CompiledMatch,
         priority: u16,
         is_live: Option<&dyn Fn(u32) -> bool>,
     ) -> bool {
@@ -242,11 +247,11 @@ impl Store {
             self.slab.get(number).priority == priority && is_live.is_none_or(|live| live(number))
         };
         // Where the match looks at all that the tuple looks at, only one value is possible.
-        if tuple.mask.is_within(pattern.mask()) {
-            let value = narrowed(pattern, tuple);
+        if tuple.mask.is_within(compiled.mask()) {
+            let value = narrowed(compiled, tuple);
             return self.with_value(number, &value).any(is_meant);
         }
-        let common = tuples::Projection::of_common(pattern, tuple);
+        let common = tuples::Projection::of_common(compiled, tuple);
         if common.takes_all() && is_live.is_none() {
             return true;
         }
@@ -261,13 +266,13 @@ impl Store {
 pub(super) struct Gone {
     pub(super) id: EntryId,
     pub(super) table: TableId,
-    pub(super) pattern: Pattern,
+    pub(super) compiled: CompiledMatch,
     pub(super) entry: Entry,
 }
 
-/// The values of a pattern in the words of a tuple whose mask lies within the pattern's.
-fn narrowed(pattern: &Pattern, tuple: &Tuple) -> Vec<u64> {
-    let mut own = pattern.mask().words().iter().zip(pattern.value());
+/// The values of a match in the words of a tuple whose mask lies within the match's.
+fn narrowed(compiled: &CompiledMatch, tuple: &Tuple) -> Vec<u64> {
+    let mut own = compiled.mask().words().iter().zip(compiled.value());
     let values = tuple.mask.words().iter().map(|word| {
         let same = own.find(|(own, _)| own.index == word.index);
         same.map_or(0, |(_, value)| value & word.bits)

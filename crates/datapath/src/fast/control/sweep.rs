@@ -17,7 +17,7 @@ use openflow::{Error, TableId, Version};
 
 use super::filter::Filter;
 use super::tuples::Projection;
-use super::{Control, Done};
+use super::{CommandCounts, Control};
 use crate::counter::Counter;
 use crate::time::Nanos;
 use crate::validate::check_match;
@@ -27,18 +27,18 @@ const AT_ONCE: usize = 4_096;
 
 /// How a flow-mod went.
 #[derive(Debug)]
-pub enum Begun {
+pub enum FlowModProgress {
     /// It is done.
-    Done(Done),
+    Done(CommandCounts),
     /// It goes on with [`Control::sweep`].
     Sweep(Box<Sweep>),
 }
 
 /// Where an entry stands in the order of a command: table, falling priority, age; and its number.
-type Place = (u8, u16, u64, u32);
+type SweepKey = (u8, u16, u64, u32);
 
 /// Where an entry stands in that order; no other has the same, whatever its number.
-fn rank((table, priority, seq, _): Place) -> (u8, u16, u64) {
+fn rank((table, priority, seq, _): SweepKey) -> (u8, u16, u64) {
     (table, priority, seq)
 }
 
@@ -89,13 +89,13 @@ pub struct Sweep {
     looked_at: u32,
     end: u32,
     /// The entries that are meant, in sorted runs, and the first of each run.
-    runs: Vec<std::vec::IntoIter<Place>>,
-    first: BinaryHeap<Reverse<(Place, usize)>>,
+    runs: Vec<std::vec::IntoIter<SweepKey>>,
+    first: BinaryHeap<Reverse<(SweepKey, usize)>>,
     /// Entries that other commands have given other numbers, which may have been looked at before.
     moved: Arc<Moved>,
     /// The place that was changed last: nothing before it is left to do.
-    last: Option<Place>,
-    done: Done,
+    last: Option<SweepKey>,
+    done: CommandCounts,
 }
 
 impl Control {
@@ -108,15 +108,15 @@ impl Control {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<Begun, Error> {
+    ) -> Result<FlowModProgress, Error> {
         if !self.may_mean_many(flow_mod, version, AT_ONCE) {
-            return self.flow_mod(flow_mod, version, now).map(Begun::Done);
+            return self.flow_mod(flow_mod, version, now).map(FlowModProgress::Done);
         }
         let begun = self.begin_sweep(flow_mod, version);
         if begun.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
         }
-        begun.map(|sweep| Begun::Sweep(Box::new(sweep)))
+        begun.map(|sweep| FlowModProgress::Sweep(Box::new(sweep)))
     }
 
     fn may_mean_many(&mut self, flow_mod: &FlowMod, version: Version, at_once: usize) -> bool {
@@ -129,11 +129,11 @@ impl Control {
             | FlowModCommand::Unknown(_) => return false,
         };
         let Ok(tables) = self.pipeline.meant_by(flow_mod, version) else { return false };
-        let pattern = self.filter(flow_mod, None, is_delete).pattern;
+        let compiled = self.filter(flow_mod, None, is_delete).compiled;
         let tuples = tables.flat_map(|table| self.store.tuples.of_table(TableId(table)));
         let tuples = tuples.filter_map(|number| self.store.tuples.get(*number));
         let looks_through = tuples.filter(|tuple| {
-            tuple.mask != *pattern.mask() && Projection::of(&pattern, tuple).is_some()
+            tuple.mask != *compiled.mask() && Projection::of(&compiled, tuple).is_some()
         });
         looks_through.map(|tuple| tuple.ids.len()).sum::<usize>() > at_once
     }
@@ -157,7 +157,7 @@ impl Control {
             first: BinaryHeap::new(),
             moved: self.sweeps.open(),
             last: None,
-            done: Done::default(),
+            done: CommandCounts::default(),
         })
     }
 
@@ -175,7 +175,7 @@ impl Control {
         sweep: &mut Sweep,
         entries_max: usize,
         now: Nanos,
-    ) -> Option<Result<Done, Error>> {
+    ) -> Option<Result<CommandCounts, Error>> {
         if sweep.flow_mod.command == FlowModCommand::Modify
             && let Err(error) = self.check_flow_mod(&sweep.flow_mod, sweep.version)
         {
@@ -204,7 +204,7 @@ impl Control {
         None
     }
 
-    fn change(&mut self, sweep: &mut Sweep, (.., number): Place, now: Nanos) {
+    fn change(&mut self, sweep: &mut Sweep, (.., number): SweepKey, now: Nanos) {
         if sweep.flow_mod.command == FlowModCommand::Delete {
             self.remove(number, FlowRemovedReason::Delete, now);
             sweep.done.removed += 1;
@@ -216,9 +216,9 @@ impl Control {
         }
     }
 
-    fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<Done, Error> {
+    fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<CommandCounts, Error> {
         let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
-        if is_modify && sweep.version == Version::V1_0 && sweep.done == Done::default() {
+        if is_modify && sweep.version == Version::V1_0 && sweep.done == CommandCounts::default() {
             let done = self.add(&sweep.flow_mod, sweep.version, now);
             self.counters.add(Counter::FlowModErrors, done.is_err().into());
             return done;
@@ -249,7 +249,7 @@ impl Control {
     }
 
     /// The place of an entry, if it is meant.
-    fn meant(&self, sweep: &Sweep, number: u32) -> Option<Place> {
+    fn meant(&self, sweep: &Sweep, number: u32) -> Option<SweepKey> {
         let entry = self.store.slab.live(number).filter(|entry| entry.seq < sweep.seq_end)?;
         let table = self.store.tuple(entry).table;
         let is_meant = sweep.tables.contains(&table.0) && sweep.filter.takes(&self.store, number);
@@ -257,16 +257,16 @@ impl Control {
     }
 
     /// Whether an entry is still what it was when it was looked at.
-    fn is_still_meant(&self, sweep: &Sweep, place: Place, now: Nanos) -> bool {
-        let (.., number) = place;
+    fn is_still_meant(&self, sweep: &Sweep, key: SweepKey, now: Nanos) -> bool {
+        let (.., number) = key;
         let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
-        self.meant(sweep, number) == Some(place)
+        self.meant(sweep, number) == Some(key)
             && !(is_modify && self.expired(number, now).is_some())
     }
 }
 
 impl Sweep {
-    fn add_run(&mut self, mut run: Vec<Place>) {
+    fn add_run(&mut self, mut run: Vec<SweepKey>) {
         run.sort_unstable();
         let mut run = run.into_iter();
         if let Some(first) = run.next() {
@@ -276,7 +276,7 @@ impl Sweep {
     }
 
     /// The next place in order, whose entry may have gone or changed since.
-    fn next_place(&mut self) -> Option<Place> {
+    fn next_place(&mut self) -> Option<SweepKey> {
         let Reverse((place, run)) = self.first.pop()?;
         if let Some(next) = self.runs.get_mut(run).and_then(Iterator::next) {
             self.first.push(Reverse((next, run)));
@@ -287,10 +287,10 @@ impl Sweep {
 
 #[cfg(test)]
 mod tests {
-    use super::{Begun, Control, Done, Sweep};
+    use super::{CommandCounts, Control, FlowModProgress, Sweep};
     use crate::config::Config;
     use crate::counter::Counter;
-    use crate::fast::control::Tell;
+    use crate::fast::control::RemovalReport;
     use crate::time::Nanos;
     use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
     use openflow::group::{GroupMod, GroupModCommand, GroupType};
@@ -298,7 +298,7 @@ mod tests {
 
     /// 5,000 entries in four tables and of two masks, with priorities in disorder.
     fn control() -> Control {
-        let mut control = Control::new(Config::default(), 1, Tell::All);
+        let mut control = Control::new(Config::default(), 1, RemovalReport::All);
         for number in 0..5_000_u32 {
             let field = if number % 3 == 0 { Field::InPort } else { Field::Metadata };
             let flow_mod = FlowMod {
@@ -440,7 +440,7 @@ mod tests {
         for _ in 0..5_000 / 200 {
             assert!(control.sweep(&mut sweep, 200, Nanos(7)).is_none());
         }
-        assert_eq!(control.sweep(&mut sweep, 200, Nanos(7)), Some(Ok(Done::default())));
+        assert_eq!(control.sweep(&mut sweep, 200, Nanos(7)), Some(Ok(CommandCounts::default())));
     }
 
     #[test]
@@ -476,6 +476,6 @@ mod tests {
             ..FlowMod::new(FlowModCommand::Delete)
         };
         let begun = control.begin_flow_mod(&few, Version::V1_3, Nanos(1)).unwrap();
-        assert!(matches!(begun, Begun::Done(_)), "{begun:?}");
+        assert!(matches!(begun, FlowModProgress::Done(_)), "{begun:?}");
     }
 }

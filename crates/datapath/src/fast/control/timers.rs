@@ -1,6 +1,6 @@
 //! Which entry expires next: a heap of four children each, where every entry knows its place.
 //!
-//! An entry stands with a moment before which it does not expire. Packets that meet it move its
+//! An entry stands with a moment before which it does not expire. Packets that match it move its
 //! idle timeout but not its place in the heap; only when that moment comes is its last use looked
 //! at, and the entry put where it belongs now. So a packet costs nothing here, and each entry at
 //! most one move for each idle timeout that passes.

@@ -1,6 +1,6 @@
 //! Traces: the walk of the reference over control's state.
 //!
-//! Not over a forwarder's, so that nobody has to stop one. A trace shows what packets meet when
+//! Not over a forwarder's, so that nobody has to stop one. A trace shows what packets do when
 //! every op is applied. It must change nothing, neither a counter nor a meter.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use crate::macs::Station;
 use crate::meters::Meter;
 use crate::ports::Ports;
 use crate::reassembly::{Fate, concerns};
-use crate::reference::{Met, View, Walk};
+use crate::reference::{MatchedEntry, View, Walk};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
@@ -34,7 +34,7 @@ impl Control {
         let fate = if lets_in && concerns(&self.settings, frame.bytes()) {
             // On a copy: a trace changes nothing.
             let mut kept = self.shared.with_reassembler(|kept| kept.clone());
-            kept.gather(frame.bytes(), in_port, now).fate
+            kept.reassemble(frame.bytes(), in_port, now).fate
         } else {
             Fate::Itself
         };
@@ -78,23 +78,24 @@ impl View for Control {
         self.shared.with_macs(|macs| macs.port(station, &self.config, now))
     }
 
-    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Met<'_>> {
+    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<MatchedEntry<'_>> {
         let tuples = self.store.tuples.of_table(table).iter();
-        let met = tuples.filter_map(|number| {
+        let matched = tuples.filter_map(|number| {
             let tuple = self.store.tuples.get(*number)?;
             let value = projected(key, tuple)?;
             let same = self.store.with_value(*number, &value);
-            same.filter(|number| !self.is_over(*number, now)).min_by_key(|met| self.rank(*met))
+            same.filter(|number| !self.is_over(*number, now))
+                .min_by_key(|matched| self.rank(*matched))
         });
-        let number = met.min_by_key(|number| self.rank(*number))?;
+        let number = matched.min_by_key(|number| self.rank(*number))?;
         let entry = self.store.slab.get(number);
-        let pattern = self.store.tuple(entry).pattern(entry.at);
-        Some(Met {
+        let compiled = self.store.tuple(entry).compiled(entry.at);
+        Some(MatchedEntry {
             place: number as usize,
             priority: entry.priority,
-            origin: entry.origin(table, pattern.is_any()),
-            matching: Cow::Owned(pattern.matching()),
-            instructions: &self.store.behaviours.get(entry.behaviour).instructions,
+            origin: entry.origin(table, compiled.is_any()),
+            matching: Cow::Owned(compiled.matching()),
+            instructions: &self.store.instruction_lists.get(entry.instruction_list).instructions,
         })
     }
 }

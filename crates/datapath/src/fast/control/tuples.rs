@@ -13,7 +13,7 @@ use openflow::TableId;
 
 use super::index::NONE;
 use super::words::Words;
-use crate::fast::pattern::{Mask, Pattern};
+use crate::fast::compiled_match::{CompiledMatch, Mask};
 use crate::select::mix;
 
 /// The entries of a table that have the same mask.
@@ -40,8 +40,8 @@ impl Tuple {
     }
 
     /// The match of the entry at a place.
-    pub(super) fn pattern(&self, at: u32) -> Pattern {
-        Pattern::of_parts(Arc::clone(&self.mask), self.value(at))
+    pub(super) fn compiled(&self, at: u32) -> CompiledMatch {
+        CompiledMatch::of_parts(Arc::clone(&self.mask), self.value(at))
     }
 
     /// Adds an entry; its place.
@@ -161,13 +161,13 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// `None` when the pattern looks at bits that the tuple's entries do not: it covers none.
-    pub(super) fn of(pattern: &Pattern, tuple: &Tuple) -> Option<Self> {
-        if !pattern.mask().is_within(&tuple.mask) {
+    /// `None` when the match looks at bits that the tuple's entries do not: it covers none.
+    pub(super) fn of(compiled: &CompiledMatch, tuple: &Tuple) -> Option<Self> {
+        if !compiled.mask().is_within(&tuple.mask) {
             return None;
         }
         let theirs = tuple.mask.words();
-        let wanted = pattern.mask().words().iter().zip(pattern.value());
+        let wanted = compiled.mask().words().iter().zip(compiled.value());
         let words = wanted.filter_map(|(word, value)| {
             let place = theirs.iter().position(|their| their.index == word.index)?;
             Some((place, word.bits, *value))
@@ -175,10 +175,10 @@ impl Projection {
         Some(Self { words: words.collect() })
     }
 
-    /// The bits that both look at; the pattern covers nothing, but may overlap.
-    pub(super) fn of_common(pattern: &Pattern, tuple: &Tuple) -> Self {
+    /// The bits that both look at; the match covers nothing, but may overlap.
+    pub(super) fn of_common(compiled: &CompiledMatch, tuple: &Tuple) -> Self {
         let theirs = tuple.mask.words();
-        let wanted = pattern.mask().words().iter().zip(pattern.value());
+        let wanted = compiled.mask().words().iter().zip(compiled.value());
         let words = wanted.filter_map(|(word, value)| {
             let place = theirs.iter().position(|their| their.index == word.index)?;
             let bits = word.bits & theirs[place].bits;

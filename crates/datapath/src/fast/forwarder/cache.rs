@@ -1,8 +1,8 @@
-//! The decision cache: from the digest of a packet's live bytes to what was decided about them.
+//! The decision cache: from the digest of a packet's un-wildcarded bits to a decision.
 //!
 //! One decision is one cache line, so a hit reads and writes one line and nothing else: the digest
 //! stands for the key (see [`super::digest`] for the chance of a mistake), and counts are kept in
-//! the line until they are folded. A decision lies at one of two places that its digest names, or
+//! the line until they are flushed. A decision lies at one of two places that its digest names, or
 //! beside one of them: with a choice of two, half a table fills without anything to give up, where
 //! four lines in one place turned 1.7 % of 100,000 flows away. The table begins small and grows
 //! while packets pass, line by line: no packet waits for a growth. Lines in use are not given up
@@ -247,7 +247,7 @@ impl Table {
     }
 }
 
-/// What was removed from the cache, to be folded.
+/// What was removed from the cache, to be flushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evicted {
     pub(super) path: PathId,
@@ -255,15 +255,15 @@ pub(super) struct Evicted {
     pub(super) bytes: u64,
 }
 
-/// The lines of the cache while a burst is looked up: see [`Cache::homes`].
+/// The lines of the cache while a burst is looked up: see [`Cache::primary`].
 #[derive(Debug)]
-pub(super) struct Homes<'a> {
+pub(super) struct PrimarySlots<'a> {
     lines: &'a mut [[u64; WORDS]],
     mask: usize,
     dirty: &'a mut Vec<u32>,
 }
 
-impl Homes<'_> {
+impl PrimarySlots<'_> {
     /// The line where a digest should lie, and its place.
     #[inline]
     pub(super) fn line(&mut self, digest: u128) -> (usize, Line<'_>) {
@@ -271,9 +271,9 @@ impl Homes<'_> {
         (home, Line(&mut self.lines[home]))
     }
 
-    /// Tells that a line without counts has some now.
+    /// Marks a line that has counts now and had none.
     #[inline]
-    pub(super) fn soil(&mut self, index: usize) {
+    pub(super) fn mark_dirty(&mut self, index: usize) {
         self.dirty.push(index as u32);
     }
 }
@@ -304,14 +304,14 @@ impl Cache {
 
     /// All lines, for decisions that lie in their first place.
     #[inline]
-    pub(super) fn homes(&mut self) -> Homes<'_> {
+    pub(super) fn primary(&mut self) -> PrimarySlots<'_> {
         let Table { words, skew, dirty, mask, .. } = &mut self.table;
-        Homes { lines: words[*skew..].as_chunks_mut().0, mask: *mask, dirty }
+        PrimarySlots { lines: words[*skew..].as_chunks_mut().0, mask: *mask, dirty }
     }
 
     /// Asks for the other lines where a digest may lie.
     #[inline]
-    pub(super) fn prefetch_others(&self, digest: u128) {
+    pub(super) fn prefetch_alternates(&self, digest: u128) {
         let [_, beside, second, third] = self.table.places(digest);
         let lines = self.table.lines();
         prefetch(&lines[beside]);
@@ -360,9 +360,9 @@ impl Cache {
         self.table.line(index)
     }
 
-    /// Tells that a line without counts has some now.
+    /// Marks a line that has counts now and had none.
     #[inline]
-    pub(super) fn soil(&mut self, index: usize) {
+    pub(super) fn mark_dirty(&mut self, index: usize) {
         self.table.dirty.push(index as u32);
     }
 
@@ -401,7 +401,7 @@ impl Cache {
 
     /// Grows when it is half full, and moves some lines of the last growth; between batches. What
     /// finds no place is handed to `lost`.
-    pub(super) fn tend(&mut self, mut lost: impl FnMut(Evicted)) {
+    pub(super) fn maintain(&mut self, mut lost: impl FnMut(Evicted)) {
         if self.old.is_some() {
             for _ in 0..MOVES {
                 let Some(old) = &mut self.old else { return };
@@ -428,9 +428,9 @@ impl Cache {
         }
     }
 
-    /// Takes counts of lines out, so many lines at most, and hands them to `fold`; whether there
+    /// Takes counts of lines out, so many lines at most, and hands them to `flush`; whether there
     /// are more.
-    pub(super) fn fold(&mut self, lines_max: usize, mut fold: impl FnMut(Evicted)) -> bool {
+    pub(super) fn flush(&mut self, lines_max: usize, mut flush: impl FnMut(Evicted)) -> bool {
         for _ in 0..lines_max {
             let (table, index) = match &mut self.old {
                 Some(old) if !old.dirty.is_empty() => {
@@ -446,7 +446,7 @@ impl Cache {
             let mut line = table.line(index as usize);
             let (packets, bytes) = line.take_counts();
             if packets != 0 {
-                fold(Evicted { path: line.path(), packets, bytes });
+                flush(Evicted { path: line.path(), packets, bytes });
             }
         }
         true

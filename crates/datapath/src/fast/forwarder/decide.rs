@@ -9,13 +9,13 @@ use openflow::PortNo;
 use packet::{FlowKey, Layout, Meta, PacketBuf, Shape, WORDS, extract};
 
 use super::cache::{Evicted, tick};
-use super::met::{Met, bits};
+use super::matched::{MatchedRows, bits};
 use super::missed::{Open, ends};
-use super::path::{PathId, Step, Steps};
+use super::path::{PathId, PathStep, Steps};
 use super::program::{Guard, Program, ProgramId};
 use super::replica::Replica;
 use super::versions::Versions;
-use super::{Forwarder, Level};
+use super::{CacheLevel, Forwarder};
 use crate::fast::classifier::BURST;
 use crate::fast::op::EntryId;
 use crate::fast::sys::{digest_frames, digest_words};
@@ -48,11 +48,11 @@ pub(super) struct Scratch {
     pub(super) found: [Option<EntryId>; BURST],
     /// Open packets that wait for each table.
     pub(super) waiting: Vec<u64>,
-    /// What the open packets met, and their lengths in bytes.
-    pub(super) met: Met,
+    /// What the open packets matched, and their lengths in bytes.
+    pub(super) matched: MatchedRows,
     pub(super) lens: [u32; BURST],
-    /// What one of them met.
-    pub(super) steps: Vec<Step>,
+    /// What one of them matched.
+    pub(super) steps: Vec<PathStep>,
 }
 
 impl Scratch {
@@ -65,15 +65,15 @@ impl Scratch {
             asked: [0; BURST],
             found: [None; BURST],
             waiting: vec![0; 256],
-            met: Met::default(),
+            matched: MatchedRows::default(),
             lens: [0; BURST],
             steps: Vec::new(),
         }
     }
 
-    /// Lists what one of the open packets met.
+    /// Lists what one of the open packets matched.
     pub(super) fn take_steps(&mut self, index: usize) {
-        self.met.steps(index, &mut self.steps);
+        self.matched.steps(index, &mut self.steps);
     }
 }
 
@@ -89,14 +89,14 @@ impl Forwarder {
         let frames = &frames[..frames.len().min(BURST)];
         let base = out.len();
         let mut missed = 0_u64;
-        if self.caches.exact {
-            self.ask(frames, in_port);
+        if self.caches.frame {
+            self.digest_burst(frames, in_port);
             out.resize(base + frames.len(), Decided::WALK);
-            let elsewhere = self.hit_homes(frames, now, &mut out[base..]);
+            let elsewhere = self.probe_primary(frames, now, &mut out[base..]);
             if elsewhere != 0 {
-                missed = self.hit_others(frames, elsewhere, now, &mut out[base..]);
+                missed = self.probe_alternate(frames, elsewhere, now, &mut out[base..]);
             }
-            self.figures.exact(frames.len(), missed);
+            self.figures.frame(frames.len(), missed);
         } else {
             missed = if frames.len() < BURST { (1 << frames.len()) - 1 } else { u64::MAX };
             for (shape, frame) in self.scratch.shapes.iter_mut().zip(frames) {
@@ -117,13 +117,13 @@ impl Forwarder {
     /// Decides about the frames whose decisions lie where they should and hold as they are, which
     /// is nearly always so; which ones are left.
     #[inline]
-    fn hit_homes(&mut self, frames: &[PacketBuf], now: Nanos, out: &mut [Decided]) -> u64 {
+    fn probe_primary(&mut self, frames: &[PacketBuf], now: Nanos, out: &mut [Decided]) -> u64 {
         let (epoch, tick) = (self.versions.epoch, tick(now));
-        let mut homes = self.cache.homes();
+        let mut primary = self.cache.primary();
         let mut left = 0_u64;
         let frames = frames.iter().zip(&self.scratch.digests).zip(out).enumerate();
         for (at, ((frame, digest), out)) in frames {
-            let (index, mut line) = homes.line(*digest);
+            let (index, mut line) = primary.line(*digest);
             if !line.holds_for(*digest, epoch, now.0) || !line.guard().holds(frame.bytes()) {
                 left |= 1 << at;
                 continue;
@@ -132,16 +132,16 @@ impl Forwarder {
             self.programs.prefetch(out.program);
             line.use_at(tick);
             if line.count(1, frame.len() as u64) {
-                homes.soil(index);
+                primary.mark_dirty(index);
             }
         }
         left
     }
 
-    /// Decides about the frames that [`Forwarder::hit_homes`] left; which of them the cache knows
-    /// nothing of. The digests of rare shapes are in no line.
+    /// Decides about the frames that [`Forwarder::probe_primary`] left; which of them the cache
+    /// knows nothing of. The digests of rare shapes are in no line.
     #[inline(never)]
-    fn hit_others(
+    fn probe_alternate(
         &mut self,
         frames: &[PacketBuf],
         left: u64,
@@ -150,7 +150,7 @@ impl Forwarder {
     ) -> u64 {
         let mut missed = 0_u64;
         for digest in bits(left).filter_map(|at| self.scratch.digests.get(at)) {
-            self.cache.prefetch_others(*digest);
+            self.cache.prefetch_alternates(*digest);
         }
         for at in bits(left) {
             let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
@@ -164,9 +164,9 @@ impl Forwarder {
     }
 
     /// Finds shapes and digests of frames out, and asks for the lines where they should lie.
-    fn ask(&mut self, frames: &[PacketBuf], in_port: PortNo) {
+    fn digest_burst(&mut self, frames: &[PacketBuf], in_port: PortNo) {
         let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
-        let with = (&self.lives.masks, &self.keys.lines[0]);
+        let with = (&self.pipeline_mask.masks, &self.keys.lines[0]);
         let cache = &self.cache;
         let tweak = in_port.0.into();
         digest_frames(self.level, frames, with, tweak, results, |low| cache.prefetch(low));
@@ -210,7 +210,7 @@ impl Forwarder {
         self.programs.prefetch(program);
         line.use_at(tick(now));
         if line.count(1, frame.len() as u64) {
-            self.cache.soil(index);
+            self.cache.mark_dirty(index);
         }
         if path.is_timed() {
             let until = self.use_timed(path, now);
@@ -236,23 +236,23 @@ impl Forwarder {
         until
     }
 
-    /// Finds the digest out that the second cache has for a packet, and asks for its line; its key
+    /// Finds the digest out that the key cache has for a packet, and asks for its line; its key
     /// is the one of this number. The digest is kept, for an insertion too.
-    pub(super) fn ask_key(&mut self, at: usize, frame: &PacketBuf, key: usize, in_port: PortNo) {
+    pub(super) fn digest_key(&mut self, at: usize, frame: &PacketBuf, key: usize, in_port: PortNo) {
         let shape = self.scratch.shapes[at];
-        let fragment = self.replica.is_select_live
+        let fragment = self.replica.keys_have_select_fields
             && Layout::of(frame.bytes()).is_some_and(|layout| layout.fragment);
         let mut words = [0; WORDS + 1];
-        let live = self.lives.of_key(&self.scratch.keys[key], &mut words);
+        let masked = self.pipeline_mask.of_key(&self.scratch.keys[key], &mut words);
         let apart = u64::from(in_port.0) << 16 | u64::from(fragment) << 8 | shape.index() as u64;
-        let digest = digest_words(self.level, live, &self.keys)
+        let digest = digest_words(self.level, masked, &self.keys)
             ^ (u128::from(!apart) << 64 | u128::from(mix(apart)));
         self.scratch.digests[at] = digest;
         self.cache.prefetch(digest as u64);
     }
 
-    /// What the second cache has for a packet that was asked for; its key has this number.
-    pub(super) fn hit_key(
+    /// What the key cache has for a packet that was asked for; its key has this number.
+    pub(super) fn probe_key(
         &mut self,
         at: usize,
         frame: &PacketBuf,
@@ -264,7 +264,7 @@ impl Forwarder {
         let decided =
             found.and_then(|it| self.hit(it, frame, now, |versions| versions.of_key(&keys[key])));
         self.scratch.keys = keys;
-        self.figures.flow(decided.is_some());
+        self.figures.key(decided.is_some());
         decided
     }
 
@@ -285,10 +285,10 @@ impl Forwarder {
         let shape = self.scratch.shapes[at];
         let Some(program) = self.program(index, frame, shape, in_port) else { return WALK };
         let digest = self.scratch.digests[at];
-        let level = if shape.is_rare() || !self.caches.exact {
-            if self.caches.flow { Some(Level::Flow) } else { None }
+        let level = if shape.is_rare() || !self.caches.frame {
+            if self.caches.key { Some(CacheLevel::Key) } else { None }
         } else {
-            Some(Level::Exact)
+            Some(CacheLevel::Frame)
         };
         let fits = self.programs.fits(program, frame.bytes());
         let Open { until, is_timed, .. } = self.scratch.open[index];
@@ -305,18 +305,18 @@ impl Forwarder {
             // steps stay readable until the batch is over.
             let metered = fits && self.programs.get(program).is_some_and(Program::has_meter);
             let path = if metered { self.take_path(index, is_timed) } else { None };
-            path.inspect(|path| self.paths.give(*path));
+            path.inspect(|path| self.paths.release(*path));
             let path = path.unwrap_or(PathId::NONE);
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let Some(path) = self.take_path(index, is_timed) else { return WALK };
         let versions = match level {
-            Level::Exact => self.versions.of_frame(shape, frame.bytes()),
-            Level::Flow => self.key_versions(frame, in_port),
+            CacheLevel::Frame => self.versions.of_frame(shape, frame.bytes()),
+            CacheLevel::Key => self.key_versions(frame, in_port),
         };
         let Some(place) = self.place(digest, path, now) else {
             self.figures.refused += 1;
-            self.paths.give(path);
+            self.paths.release(path);
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let mut line = self.cache.line(place);
@@ -355,7 +355,7 @@ impl Forwarder {
         let until = self.cache.line(index).until();
         self.paths.share(decided.path);
         let Some(place) = self.place(port_digest(in_port), decided.path, now) else {
-            return self.paths.give(decided.path);
+            return self.paths.release(decided.path);
         };
         let mut line = self.cache.line(place);
         line.decide(decided, Guard::default());
@@ -371,15 +371,15 @@ impl Forwarder {
             let old = line.path();
             if old != path {
                 let (packets, bytes) = line.take_counts();
-                fold(&self.replica, &self.paths, Evicted { path: old, packets, bytes });
+                flush_counts(&self.replica, &self.paths, Evicted { path: old, packets, bytes });
             }
-            self.paths.give(old);
+            self.paths.release(old);
             return Some(index);
         }
         let (index, evicted) = self.cache.insert(digest, tick(now))?;
         if let Some(evicted) = evicted {
-            fold(&self.replica, &self.paths, evicted);
-            self.paths.give(evicted.path);
+            flush_counts(&self.replica, &self.paths, evicted);
+            self.paths.release(evicted.path);
         }
         Some(index)
     }
@@ -391,7 +391,7 @@ pub(super) fn port_digest(in_port: PortNo) -> u128 {
 }
 
 /// Gives counts to the entries whose they are.
-pub(super) fn fold(replica: &Replica, paths: &super::path::Paths, counts: Evicted) {
+pub(super) fn flush_counts(replica: &Replica, paths: &super::path::Paths, counts: Evicted) {
     let Evicted { path, packets, bytes } = counts;
     if packets == 0 {
         return;
@@ -411,7 +411,7 @@ pub(super) fn fold(replica: &Replica, paths: &super::path::Paths, counts: Evicte
 }
 
 /// Counts packets in one table, with the bytes that they came with.
-pub(super) fn count_step(replica: &Replica, step: Step, packets: u64, bytes: u64) {
+pub(super) fn count_step(replica: &Replica, step: PathStep, packets: u64, bytes: u64) {
     let bytes = bytes.wrapping_add((i64::from(step.longer) as u64).wrapping_mul(packets));
     match step.entry {
         Some(id) => replica.count_hit(step.table, id, packets, bytes),

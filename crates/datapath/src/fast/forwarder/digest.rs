@@ -1,4 +1,5 @@
-//! The digest that stands for a packet's live bytes: 128 bits, keyed, from up to four lines.
+//! The digest that stands for a packet's un-wildcarded bytes: 128 bits, keyed, from up to four
+//! lines.
 //!
 //! Each lane of 16 bytes passes four rounds of AES under keys of its own and all lanes are summed
 //! (XOR). Of two different inputs nobody who does not know the keys can say that their digests

@@ -35,7 +35,7 @@ impl<'a, S: Sink> Emit<'a, S> {
         Self { replica, sink, now, given: 0, learnt: Vec::new() }
     }
 
-    /// Ends the packet: one that met nothing that decided about it is dropped here.
+    /// Ends the packet: one without any verdict is dropped here.
     pub(super) fn close(&mut self) {
         if self.given == 0 {
             self.drop(DropReason::NoOutput);

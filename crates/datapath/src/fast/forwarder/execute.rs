@@ -12,10 +12,10 @@ use openflow::{MeterId, PortNo};
 use packet::header::{ethernet, mpls, vlan};
 use packet::{Meta, Network, PacketBuf, Shape};
 
-use super::decide::{Decided, count_step, fold};
+use super::decide::{Decided, count_step, flush_counts};
 use super::emit::Emit;
 use super::path::Steps;
-use super::program::{Act, Message, Program, ProgramId, Programs, Tail};
+use super::program::{Message, MicroOp, Program, ProgramId, Programs, Terminal};
 use super::replica::Replica;
 use super::walk::{Changed, Walk, change, remark};
 use super::{Forwarder, Sink, Sizes};
@@ -25,15 +25,15 @@ use crate::verdict::packet_in_data;
 
 /// Frames that were collected for one end.
 #[derive(Debug)]
-pub(super) struct Stage {
-    tail: Tail,
+pub(super) struct StagedFrames {
+    terminal: Terminal,
     frames: Vec<PacketBuf>,
 }
 
 /// Bytes before the header behind one VLAN tag.
 const TAGGED: usize = ethernet::HEADER_LEN + vlan::TAG_LEN;
 
-/// Packets whose acts are asked for ahead, where programs differ.
+/// Packets whose micro-ops are asked for ahead, where programs differ.
 const AHEAD: usize = 4;
 
 /// Most ends that frames are collected for at a time.
@@ -50,22 +50,22 @@ impl Forwarder {
         now: Nanos,
         sink: &mut impl Sink,
     ) {
-        if let Some((tail, is_same)) = self.run_changes(frames, decided, in_port) {
+        if let Some((terminal, is_same)) = self.run_changes(frames, decided, in_port) {
             let sizes = if is_same { *sizes } else { Sizes::of(frames) };
-            return end_all(&self.replica, tail, frames, &sizes, now, sink);
+            return end_all(&self.replica, terminal, frames, &sizes, now, sink);
         }
         let mut staged = 0;
         for (at, (frame, decided)) in frames.drain(..).zip(decided).enumerate() {
-            let tail = self.programs.get(decided.program).and_then(|program| program.tail);
-            if let Some(tail) = tail {
-                staged = self.stage(tail, frame, staged, now, sink);
+            let terminal = self.programs.get(decided.program).and_then(|program| program.terminal);
+            if let Some(terminal) = terminal {
+                staged = self.stage(terminal, frame, staged, now, sink);
                 continue;
             }
-            flush(&self.replica, &mut self.stages[..staged], now, sink);
+            send_staged(&self.replica, &mut self.stages[..staged], now, sink);
             staged = 0;
             self.run_one(frame, *decided, (at, in_port), now, sink);
         }
-        flush(&self.replica, &mut self.stages[..staged], now, sink);
+        send_staged(&self.replica, &mut self.stages[..staged], now, sink);
     }
 
     /// Changes frames whose programs have one end, in place; that end, if all have the same, and
@@ -75,32 +75,32 @@ impl Forwarder {
         frames: &mut [PacketBuf],
         decided: &[Decided],
         in_port: PortNo,
-    ) -> Option<(Tail, bool)> {
+    ) -> Option<(Terminal, bool)> {
         let first = decided.first()?.program;
         let program = self.programs.get(first)?;
         // Without an end before the last one, so that eight are compared at once.
         let differs = decided.iter().fold(0, |sum, decided| sum | decided.program.0 ^ first.0);
         if differs == 0 {
-            let tail = program.tail?;
-            if !program.acts.is_empty() {
+            let terminal = program.terminal?;
+            if !program.micro_ops.is_empty() {
                 for frame in frames {
-                    run_acts(&self.replica, &program.acts, frame, in_port);
+                    run_micro_ops(&self.replica, &program.micro_ops, frame, in_port);
                 }
             }
-            return Some((tail, program.acts.is_empty()));
+            return Some((terminal, program.micro_ops.is_empty()));
         }
-        let mut common = program.tail;
+        let mut common = program.terminal;
         let upcoming = decided.get(AHEAD..).unwrap_or_default();
         for (at, (frame, decided)) in frames.iter_mut().zip(decided).enumerate() {
             if let Some(ahead) = upcoming.get(at) {
-                self.programs.prefetch_acts(ahead.program);
+                self.programs.prefetch_micro_ops(ahead.program);
             }
             let program = self.programs.get(decided.program);
-            let tail = program.and_then(|program| program.tail);
-            if let Some(program) = program.filter(|_| tail.is_some()) {
-                run_acts(&self.replica, &program.acts, frame, in_port);
+            let terminal = program.and_then(|program| program.terminal);
+            if let Some(program) = program.filter(|_| terminal.is_some()) {
+                run_micro_ops(&self.replica, &program.micro_ops, frame, in_port);
             }
-            if tail != common {
+            if terminal != common {
                 common = None;
             }
         }
@@ -110,28 +110,30 @@ impl Forwarder {
     /// Puts a frame to the others of its end; how many ends there are then.
     fn stage(
         &mut self,
-        tail: Tail,
+        terminal: Terminal,
         frame: PacketBuf,
         mut staged: usize,
         now: Nanos,
         sink: &mut impl Sink,
     ) -> usize {
-        let place = self.stages[..staged].iter().position(|stage| stage.tail == tail);
+        let place = self.stages[..staged].iter().position(|stage| stage.terminal == terminal);
         let place = place.unwrap_or_else(|| {
             // Frames of one port keep their order, also when their queues differ.
-            let port = |tail: Tail| match tail {
-                Tail::Output(port, _) => Some(port),
-                Tail::Drop(_) => None,
+            let port = |terminal: Terminal| match terminal {
+                Terminal::Output(port, _) => Some(port),
+                Terminal::Drop(_) => None,
             };
-            let same = |stage: &Stage| port(tail).is_some() && port(stage.tail) == port(tail);
+            let same = |stage: &StagedFrames| {
+                port(terminal).is_some() && port(stage.terminal) == port(terminal)
+            };
             if staged == STAGES || self.stages[..staged].iter().any(same) {
-                flush(&self.replica, &mut self.stages[..staged], now, sink);
+                send_staged(&self.replica, &mut self.stages[..staged], now, sink);
                 staged = 0;
             }
             if self.stages.len() == staged {
-                self.stages.push(Stage { tail, frames: Vec::new() });
+                self.stages.push(StagedFrames { terminal, frames: Vec::new() });
             }
-            self.stages[staged].tail = tail;
+            self.stages[staged].terminal = terminal;
             staged += 1;
             staged - 1
         });
@@ -152,17 +154,18 @@ impl Forwarder {
             self.figures.walked += 1;
             return Walk::new(&self.replica, sink, now).ingress(frame, in_port);
         }
-        let met = run_general(&self.replica, &self.programs, decided, frame, in_port, now, sink);
-        if let Some((met, bytes)) = met {
-            self.take_back(decided, at, met.into(), bytes);
+        let matched =
+            run_general(&self.replica, &self.programs, decided, frame, in_port, now, sink);
+        if let Some((matched, bytes)) = matched {
+            self.take_back(decided, at, matched.into(), bytes);
         }
     }
 
     /// Takes back what was counted for tables that a packet did not come to: a meter ended its way
-    /// after it had met so many entries.
-    fn take_back(&mut self, decided: Decided, at: usize, met: usize, bytes: u64) {
+    /// after it had matched so many entries.
+    fn take_back(&mut self, decided: Decided, at: usize, matched: usize, bytes: u64) {
         let Steps::Many(steps) = self.paths.steps(decided.path) else { return };
-        let Some(beyond) = steps.get(met..).filter(|beyond| !beyond.is_empty()) else { return };
+        let Some(beyond) = steps.get(matched..).filter(|beyond| !beyond.is_empty()) else { return };
         // The packet may stand in the line still; then its count comes to the entries first, so
         // that nothing is ever seen to count below zero.
         let digest = self.digests.get(at).copied();
@@ -171,7 +174,7 @@ impl Forwarder {
             if line.path() == decided.path {
                 let (packets, bytes) = line.take_counts();
                 let counts = super::cache::Evicted { path: decided.path, packets, bytes };
-                fold(&self.replica, &self.paths, counts);
+                flush_counts(&self.replica, &self.paths, counts);
             }
         }
         for step in beyond {
@@ -181,28 +184,28 @@ impl Forwarder {
 }
 
 /// Gives the ends of collected frames.
-fn flush(replica: &Replica, stages: &mut [Stage], now: Nanos, sink: &mut impl Sink) {
+fn send_staged(replica: &Replica, stages: &mut [StagedFrames], now: Nanos, sink: &mut impl Sink) {
     for stage in stages {
         let sizes = Sizes::of(&stage.frames);
-        end_all(replica, stage.tail, &mut stage.frames, &sizes, now, sink);
+        end_all(replica, stage.terminal, &mut stage.frames, &sizes, now, sink);
     }
 }
 
 /// Gives frames their end; the list is empty afterwards.
 pub(super) fn end_all(
     replica: &Replica,
-    tail: Tail,
+    terminal: Terminal,
     frames: &mut Vec<PacketBuf>,
     sizes: &Sizes,
     now: Nanos,
     sink: &mut impl Sink,
 ) {
-    match tail {
-        Tail::Output(port, queue) => {
+    match terminal {
+        Terminal::Output(port, queue) => {
             replica.count_tx(port, queue, sizes.packets, sizes.bytes, now);
             sink.output_all(port, queue, frames, sizes.shortest);
         }
-        Tail::Drop(reason) => drop_all(replica, reason, frames, sink),
+        Terminal::Drop(reason) => drop_all(replica, reason, frames, sink),
     }
 }
 
@@ -220,18 +223,18 @@ pub(super) fn drop_all(
     sink.done_all(frames);
 }
 
-/// Carries out acts that give no verdict.
+/// Carries out micro-ops that give no verdict.
 #[inline]
-fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: PortNo) {
-    for act in acts {
-        match act {
-            Act::Blend(blend) => blend.run(frame.bytes_mut()),
-            Act::PopTag => pop_tag(frame),
-            Act::TagToMpls(eth_type, entry, ttl_at) => {
+fn run_micro_ops(replica: &Replica, micro_ops: &[MicroOp], frame: &mut PacketBuf, in_port: PortNo) {
+    for micro_op in micro_ops {
+        match micro_op {
+            MicroOp::Rewrite(rewrite) => rewrite.run(frame.bytes_mut()),
+            MicroOp::PopTag => pop_tag(frame),
+            MicroOp::TagToMpls(eth_type, entry, ttl_at) => {
                 tag_to_mpls(frame, *eth_type, *entry, *ttl_at);
             }
-            Act::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
-            Act::Change(action) => {
+            MicroOp::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
+            MicroOp::Apply(action) => {
                 let changed = change(frame, &mut Meta::port(in_port), action);
                 if matches!(changed, Some(Changed::No)) {
                     replica.count(Counter::ActionsWithoutEffect, 1);
@@ -239,16 +242,18 @@ fn run_acts(replica: &Replica, acts: &[Act], frame: &mut PacketBuf, in_port: Por
                 let dead = matches!(changed, Some(Changed::TtlInvalid));
                 debug_assert!(!dead, "a guard let a TTL pass that is used up");
             }
-            Act::Group(id) => replica.count_group(*id, 1, frame.len() as u64),
-            Act::Bucket(id, index) => replica.count_bucket(*id, *index, 1, frame.len() as u64),
-            Act::Meter(..)
-            | Act::Output(..)
-            | Act::ToController(_)
-            | Act::Drop(_)
-            | Act::Refused(..)
-            | Act::Normal(_)
-            | Act::Enter
-            | Act::Leave => debug_assert!(false, "{act:?} is not for a program with one end"),
+            MicroOp::Group(id) => replica.count_group(*id, 1, frame.len() as u64),
+            MicroOp::Bucket(id, index) => replica.count_bucket(*id, *index, 1, frame.len() as u64),
+            MicroOp::Meter(..)
+            | MicroOp::Output(..)
+            | MicroOp::ToController(_)
+            | MicroOp::Drop(_)
+            | MicroOp::RefusedTx(..)
+            | MicroOp::Normal(_)
+            | MicroOp::BeginCopy
+            | MicroOp::EndCopy => {
+                debug_assert!(false, "{micro_op:?} is not for a program with one end")
+            }
         }
     }
 }
@@ -332,7 +337,7 @@ fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, data: Vec<u8>, message: &Message) {
 }
 
 /// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
-/// had met, and its length.
+/// had matched, and its length.
 fn run_general(
     replica: &Replica,
     programs: &Programs,
@@ -343,7 +348,7 @@ fn run_general(
     sink: &mut impl Sink,
 ) -> Option<(u16, u64)> {
     let mut emit = Emit::new(replica, sink, now);
-    let Some(Program { acts, .. }) = programs.get(decided.program) else {
+    let Some(Program { micro_ops, .. }) = programs.get(decided.program) else {
         emit.drop(DropReason::NoOutput);
         emit.sink.done(frame);
         return None;
@@ -352,44 +357,44 @@ fn run_general(
     let mut packet = frame;
     let mut outer = Vec::new();
     let mut ended = None;
-    for (at, act) in (1..).zip(acts) {
-        match act {
-            Act::Blend(_)
-            | Act::PopTag
-            | Act::PushMpls(..)
-            | Act::TagToMpls(..)
-            | Act::Change(_)
-            | Act::Group(_)
-            | Act::Bucket(..) => {
-                run_acts(replica, std::slice::from_ref(act), &mut packet, in_port);
+    for (at, micro_op) in (1..).zip(micro_ops) {
+        match micro_op {
+            MicroOp::Rewrite(_)
+            | MicroOp::PopTag
+            | MicroOp::PushMpls(..)
+            | MicroOp::TagToMpls(..)
+            | MicroOp::Apply(_)
+            | MicroOp::Group(_)
+            | MicroOp::Bucket(..) => {
+                run_micro_ops(replica, std::slice::from_ref(micro_op), &mut packet, in_port);
             }
-            Act::Meter(id, met) => {
+            MicroOp::Meter(id, matched) => {
                 if !pass_meter(replica, *id, &mut packet, in_port, now) {
                     emit.drop(DropReason::Meter);
-                    ended = Some((*met, bytes));
+                    ended = Some((*matched, bytes));
                     break;
                 }
             }
-            Act::Output(port, queue) if at == acts.len() => {
+            MicroOp::Output(port, queue) if at == micro_ops.len() => {
                 emit.hand_over(packet, *port, *queue);
                 emit.close();
                 return None;
             }
-            Act::Output(port, queue) => {
+            MicroOp::Output(port, queue) => {
                 let copy = emit.copy(&packet);
                 emit.hand_over(copy, *port, *queue);
             }
-            Act::ToController(message) => {
+            MicroOp::ToController(message) => {
                 hand_up(&mut emit, packet_in_data(&packet, bytes as usize), message);
             }
-            Act::Drop(reason) => emit.drop(*reason),
-            Act::Refused(port, reason) => emit.refuse(*port, *reason),
-            Act::Normal(queue) => emit.normal(&packet, in_port, *queue),
-            Act::Enter => {
+            MicroOp::Drop(reason) => emit.drop(*reason),
+            MicroOp::RefusedTx(port, reason) => emit.refuse(*port, *reason),
+            MicroOp::Normal(queue) => emit.normal(&packet, in_port, *queue),
+            MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));
             }
-            Act::Leave => {
+            MicroOp::EndCopy => {
                 if let Some(before) = outer.pop() {
                     emit.sink.done(std::mem::replace(&mut packet, before));
                 }
@@ -412,9 +417,9 @@ mod tests {
     use openflow::{Action, Field, MacAddr, PortNo};
     use packet::{Meta, PacketBuf, Shape};
 
-    use super::run_acts;
+    use super::run_micro_ops;
     use crate::config::Config;
-    use crate::fast::forwarder::program::{Act, Guard, Program};
+    use crate::fast::forwarder::program::{Guard, MicroOp, Program};
     use crate::fast::forwarder::replica::Replica;
     use crate::fast::forwarder::walk::{Changed, change};
     use crate::fast::shared::Shared;
@@ -516,13 +521,14 @@ mod tests {
             if dead {
                 continue;
             }
-            let acts: Vec<Act> = actions.iter().cloned().map(Act::Change).collect();
+            let micro_ops: Vec<MicroOp> = actions.iter().cloned().map(MicroOp::Apply).collect();
             let shape = Shape::of(&bytes);
-            let program = Program::of(acts, Guard::default(), shape);
+            let program = Program::of(micro_ops, Guard::default(), shape);
             let mut frame = PacketBuf::from_slice(&bytes);
-            run_acts(&replica, &program.acts, &mut frame, PortNo(1));
+            run_micro_ops(&replica, &program.micro_ops, &mut frame, PortNo(1));
             assert_eq!(frame, expected, "round {round}: {shape:?} {actions:?}\n{bytes:02x?}");
-            let blends = program.acts.iter().filter(|act| !matches!(act, Act::Change(_)));
+            let blends =
+                program.micro_ops.iter().filter(|micro_op| !matches!(micro_op, MicroOp::Apply(_)));
             joined += blends.count();
         }
         assert!(joined > 20_000, "{joined}");

@@ -2,29 +2,29 @@
 
 use crate::fast::classifier::Template;
 
-/// Figures since the forwarder began.
+/// Figures of a forwarder since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct ForwarderFigures {
     /// Batches.
     pub batches: u64,
     /// Packets.
     pub packets: u64,
     /// Packets of batches that were decided about as a whole, by their port alone.
     pub port_hits: u64,
-    /// Packets that the exact cache decided about.
-    pub exact_hits: u64,
-    /// Packets that the exact cache was asked about in vain.
-    pub exact_misses: u64,
-    /// Packets that the flow-key cache decided about.
-    pub flow_hits: u64,
-    /// Packets that the flow-key cache was asked about in vain.
-    pub flow_misses: u64,
+    /// Packets that the frame cache decided about.
+    pub frame_hits: u64,
+    /// Packets that the frame cache was asked about in vain.
+    pub frame_misses: u64,
+    /// Packets that the key cache decided about.
+    pub key_hits: u64,
+    /// Packets that the key cache was asked about in vain.
+    pub key_misses: u64,
     /// Decisions that had to go for new ones.
     pub evictions: u64,
     /// Decisions that found no place.
     pub refused: u64,
-    /// Programs that were recorded.
-    pub recorded: u64,
+    /// Programs that were compiled.
+    pub compiled: u64,
     /// Programs that are kept.
     pub programs: u64,
     /// Packets that went step by step.
@@ -36,8 +36,8 @@ pub struct Figures {
     pub lines: u64,
     /// Lines that hold a decision.
     pub lines_used: u64,
-    /// Nanoseconds in the stages, while they are measured: see [`Stage`].
-    pub stage_ns: [u64; Stage::ALL.len()],
+    /// Nanoseconds in the stages, while they are measured: see [`ForwarderStage`].
+    pub stage_ns: [u64; ForwarderStage::ALL.len()],
     /// Packets of the batches whose stages were measured.
     pub stage_packets: u64,
 }
@@ -45,14 +45,14 @@ pub struct Figures {
 /// A stage of a batch's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Stage {
+pub enum ForwarderStage {
     /// Shapes, digests and cache lines; lookups of what the caches do not have.
     Decide,
     /// Changes, copies and the hand-over to the sink.
     Execute,
 }
 
-impl Stage {
+impl ForwarderStage {
     /// Every stage, in order.
     pub const ALL: &'static [Self] = &[Self::Decide, Self::Execute];
 
@@ -66,24 +66,24 @@ impl Stage {
     }
 }
 
-impl Figures {
+impl ForwarderFigures {
     #[inline]
-    pub(super) fn exact(&mut self, asked: usize, missed: u64) {
+    pub(super) fn frame(&mut self, asked: usize, missed: u64) {
         let misses = u64::from(missed.count_ones());
-        self.exact_misses += misses;
-        self.exact_hits += asked as u64 - misses;
+        self.frame_misses += misses;
+        self.frame_hits += asked as u64 - misses;
     }
 
     /// Adds what the stages of a batch took.
-    pub(super) fn stages(&mut self, packets: u64, ns: [u64; Stage::ALL.len()]) {
+    pub(super) fn stages(&mut self, packets: u64, ns: [u64; ForwarderStage::ALL.len()]) {
         self.stage_packets += packets;
         for (sum, ns) in self.stage_ns.iter_mut().zip(ns) {
             *sum += ns;
         }
     }
 
-    pub(super) fn flow(&mut self, is_hit: bool) {
-        self.flow_hits += u64::from(is_hit);
-        self.flow_misses += u64::from(!is_hit);
+    pub(super) fn key(&mut self, is_hit: bool) {
+        self.key_hits += u64::from(is_hit);
+        self.key_misses += u64::from(!is_hit);
     }
 }

@@ -1,4 +1,4 @@
-//! Packets that no cache decides about: from keys to the entries that they meet, table by table.
+//! Packets that no cache decides about: from keys to the entries that they match, table by table.
 //!
 //! All packets of a burst pass one table before the next one is begun, so that what the first of
 //! them waits for is asked for by all. What is found here is a list of entries for each packet and
@@ -8,12 +8,12 @@ use openflow::{Field, PortNo, TableId};
 use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Forwarder;
+use super::compile::{Compiler, hides_what_it_shows};
 use super::decide::{Decided, Scratch};
-use super::memo::Facts;
-use super::met::{Met, NONE, bits};
+use super::matched::{MatchedRows, NONE, bits};
 use super::program::ProgramId;
-use super::record::{Recorder, hides_what_it_shows};
-use super::replica::{Brief, Entry, Kind, Replica};
+use super::program_cache::ProgramKey;
+use super::replica::{Brief, Entry, InstructionSummary, Replica};
 use super::walk::{Changed, change, refusal};
 use crate::fast::classifier::BURST;
 use crate::fast::op::EntryId;
@@ -32,11 +32,11 @@ pub(super) struct Open {
     /// Whether the result holds for this packet only.
     pub(super) is_single: bool,
     /// What decides about its program.
-    pub(super) facts: Facts,
+    pub(super) program_key: ProgramKey,
     /// Whether some entry has an idle timeout, and when the first of them is over.
     pub(super) is_timed: bool,
     pub(super) until: u64,
-    /// Whether an entry with a meter was met.
+    /// Whether an entry with a meter was matched.
     is_metered: bool,
 }
 
@@ -57,7 +57,7 @@ impl Forwarder {
             let at = usize::from(self.scratch.asked[index]);
             let frame = &frames[at];
             if self.goes_by_key(at)
-                && let Some(decided) = self.hit_key(at, frame, index, now)
+                && let Some(decided) = self.probe_key(at, frame, index, now)
             {
                 out[at] = decided;
                 continue;
@@ -79,16 +79,16 @@ impl Forwarder {
             counted |= u64::from(!is_counted) << index;
         }
         if counted != 0 {
-            self.scratch.met.count(&self.replica, counted, &self.scratch.lens);
+            self.scratch.matched.count(&self.replica, counted, &self.scratch.lens);
         }
     }
 
-    /// Whether the second cache may know what to do with a packet.
+    /// Whether the key cache may know what to do with a packet.
     fn goes_by_key(&self, at: usize) -> bool {
-        self.caches.flow && (self.scratch.shapes[at].is_rare() || !self.caches.exact)
+        self.caches.key && (self.scratch.shapes[at].is_rare() || !self.caches.frame)
     }
 
-    /// Finds the keys of packets out, and asks for the lines where those that the second cache may
+    /// Finds the keys of packets out, and asks for the lines where those that the key cache may
     /// know should lie; how many packets there are. What the settings refuse goes step by step.
     fn ask_by_key(&mut self, frames: &[PacketBuf], missed: u64, in_port: PortNo) -> usize {
         let fragments = self.replica.settings.fragments;
@@ -103,7 +103,7 @@ impl Forwarder {
             }
             self.scratch.keys[asked] = extract(frame.bytes(), &Meta::port(in_port));
             if self.goes_by_key(at) {
-                self.ask_key(at, frame, asked, in_port);
+                self.digest_key(at, frame, asked, in_port);
             }
             self.scratch.asked[asked] = at as u8;
             asked += 1;
@@ -124,15 +124,15 @@ impl Forwarder {
         open.longer = 0;
         open.is_metered = false;
         open.is_single = false;
-        open.facts.begin(in_port, scratch.shapes[at]);
+        open.program_key.begin(in_port, scratch.shapes[at]);
         open.is_timed = false;
         open.until = u64::MAX;
     }
 
     /// Takes the open packets through the tables, all of them through one table before the next.
     fn look_up(&mut self, frames: &[PacketBuf], opened: usize, now: Nanos) {
-        let Scratch { open, keys, found, waiting, shapes, met, .. } = &mut self.scratch;
-        met.clear();
+        let Scratch { open, keys, found, waiting, shapes, matched, .. } = &mut self.scratch;
+        matched.clear();
         if opened == 0 {
             return;
         }
@@ -149,7 +149,7 @@ impl Forwarder {
                 table.lookup_among(pass.keys, among, found);
                 let lookups = &mut self.figures.lookups[table.template() as usize];
                 *lookups += u64::from(among.count_ones());
-                pass.table(met, TableId(number), among, found);
+                pass.table(matched, TableId(number), among, found);
             }
             if number >= pass.last {
                 break;
@@ -166,7 +166,7 @@ impl Forwarder {
         shape: Shape,
         in_port: PortNo,
     ) -> Option<ProgramId> {
-        if let Some(program) = self.memo.get(&self.scratch.open[index].facts) {
+        if let Some(program) = self.program_cache.get(&self.scratch.open[index].program_key) {
             return Some(program);
         }
         self.scratch.take_steps(index);
@@ -175,11 +175,12 @@ impl Forwarder {
             steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
         let miss = steps.last().filter(|step| step.entry.is_none()).map(|step| step.table);
         let copy = PacketBuf::from_slice(frame.bytes());
-        let recorded = Recorder::new(&self.replica, shape, copy, in_port).record(&entries, miss)?;
-        self.figures.recorded += 1;
-        let program = self.programs.put(recorded.program);
-        if !recorded.is_own && !recorded.is_of_flow {
-            self.memo.put(&self.scratch.open[index].facts, program);
+        let compiled =
+            Compiler::new(&self.replica, shape, copy, in_port).compile(&entries, miss)?;
+        self.figures.compiled += 1;
+        let program = self.programs.put(compiled.program);
+        if !compiled.is_own && !compiled.is_of_flow {
+            self.program_cache.put(&self.scratch.open[index].program_key, program);
         }
         Some(program)
     }
@@ -204,12 +205,12 @@ impl Pass<'_> {
     /// Takes packets on from one table, where each has found its entry.
     fn table(
         &mut self,
-        met: &mut Met,
+        matched: &mut MatchedRows,
         table: TableId,
         among: u64,
         found: &[Option<EntryId>; BURST],
     ) {
-        let row = met.row(table, among);
+        let row = matched.row(table, among);
         // What is to be known of entries lies as randomly as the packets are: all is asked for
         // before anything is read.
         for index in bits(among) {
@@ -229,7 +230,7 @@ impl Pass<'_> {
                     }
                     going |= 1 << index;
                 }
-                Brief::Kind(_) => others |= 1 << index,
+                Brief::Summary(_) => others |= 1 << index,
                 Brief::Look => {
                     self.replica.prefetch(row.ids[index]);
                     others |= 1 << index;
@@ -238,7 +239,7 @@ impl Pass<'_> {
         }
         self.go(next, going);
         for index in bits(others) {
-            if let Some(next) = self.meet(met, table, index) {
+            if let Some(next) = self.note_match(matched, table, index) {
                 self.go(next.0, 1 << index);
             }
         }
@@ -251,28 +252,33 @@ impl Pass<'_> {
     }
 
     /// Does with one packet what an entry asks for that does more than lead on; the next table.
-    fn meet(&mut self, met: &mut Met, table: TableId, index: usize) -> Option<TableId> {
-        let tables = met.tables(index);
-        let id = met.last(index);
+    fn note_match(
+        &mut self,
+        matched: &mut MatchedRows,
+        table: TableId,
+        index: usize,
+    ) -> Option<TableId> {
+        let tables = matched.tables(index);
+        let id = matched.last(index);
         let open = &mut self.open[index];
-        let kind = if let Brief::Kind(kind) = self.replica.brief(*id) {
-            Some(kind)
+        let summary = if let Brief::Summary(summary) = self.replica.brief(*id) {
+            Some(summary)
         } else {
             let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
             *id = alive.map_or(NONE, |(id, _)| id.0);
             alive.map(|(_, entry)| {
-                open.live(entry, self.now);
-                &*entry.kind
+                open.note_lifetime(entry, self.now);
+                &*entry.summary
             })
         };
-        let Some(kind) = kind else {
-            open.facts.missed(table);
+        let Some(summary) = summary else {
+            open.program_key.missed(table);
             return None;
         };
-        open.meet(kind, tables);
-        let next = kind.next?;
+        open.note_summary(summary, tables);
+        let next = summary.next?;
         let (frame, shape) = (&self.frames[open.at], self.shapes[open.at]);
-        open.pass(kind, &mut self.keys[index], frame, shape, self.replica);
+        open.pass(summary, &mut self.keys[index], frame, shape, self.replica);
         if open.longer != 0 {
             self.longer |= 1 << index;
         }
@@ -283,19 +289,19 @@ impl Pass<'_> {
 impl Open {
     /// Notes what an entry means for the packet's program; it is the entry of so many tables.
     #[inline]
-    fn meet(&mut self, kind: &Kind, tables: usize) {
-        if !kind.is_plain {
-            self.facts.met(kind.id);
-            // A meter's act says how many entries were met before it.
-            if kind.meter.is_some() {
-                self.facts.met(u32::try_from(tables).unwrap_or(u32::MAX));
+    fn note_summary(&mut self, summary: &InstructionSummary, tables: usize) {
+        if !summary.is_plain {
+            self.program_key.push(summary.id);
+            // A meter's micro-op says how many entries were matched before it.
+            if summary.meter.is_some() {
+                self.program_key.push(u32::try_from(tables).unwrap_or(u32::MAX));
                 self.is_metered = true;
             }
         }
     }
 
     /// Notes for how long an entry lives.
-    fn live(&mut self, entry: &Entry, now: Nanos) {
+    fn note_lifetime(&mut self, entry: &Entry, now: Nanos) {
         if entry.life.is_limited() {
             self.is_timed |= entry.life.idle_timeout_s != 0;
             self.until = self.until.min(ends(entry, now));
@@ -308,25 +314,25 @@ impl Open {
     /// Takes a packet on to the next table: what the entry's metadata and actions make of it.
     fn pass(
         &mut self,
-        kind: &Kind,
+        summary: &InstructionSummary,
         key: &mut FlowKey,
         frame: &PacketBuf,
         shape: Shape,
         replica: &Replica,
     ) {
-        if let Some((metadata, mask)) = kind.metadata {
+        if let Some((metadata, mask)) = summary.metadata {
             self.meta.metadata = self.meta.metadata & !mask | metadata & mask;
             key.set(Field::Metadata, self.meta.metadata.into());
         }
-        if kind.meter.is_some() && replica.is_dscp_live {
+        if summary.meter.is_some() && replica.is_dscp_matched {
             // A remark may change what the next table sees.
             self.is_single = true;
         }
-        if kind.changes.is_empty() {
+        if summary.changes.is_empty() {
             return;
         }
         let mut copy = self.changed.take().unwrap_or_else(|| PacketBuf::from_slice(frame.bytes()));
-        for action in &kind.changes {
+        for action in &summary.changes {
             self.is_single |= hides_what_it_shows(action, shape);
             let len = copy.len();
             let fits = match change(&mut copy, &mut self.meta, action) {

@@ -10,9 +10,9 @@ use super::walk::{Packet, Walk};
 use super::{Forwarder, Sink};
 use crate::action_set::Origin;
 use crate::counter::Counter;
-use crate::facts::Facts;
+use crate::known_fields::KnownFields;
 use crate::time::Nanos;
-use crate::validate::{Existing, Place, check_actions, check_packet_out};
+use crate::validate::{ActionContext, Existing, check_actions, check_packet_out};
 
 /// The fields that others need as their prerequisites.
 const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
@@ -39,8 +39,9 @@ impl Forwarder {
             group: &|id| replica.groups.get(id).is_some(),
             meter: &|id| replica.meter(id).is_some(),
         };
-        let mut facts = Facts::of(&shown(&packet.key()));
-        let checked = check_actions(&packet_out.actions, Place::PacketOut, &mut facts, &existing);
+        let mut known = KnownFields::of(&shown(&packet.key()));
+        let checked =
+            check_actions(&packet_out.actions, ActionContext::PacketOut, &mut known, &existing);
         if let Err(error) = checked {
             sink.done(packet.frame);
             return Err(error);
@@ -50,7 +51,7 @@ impl Forwarder {
         walk.table_allowed = true;
         // A TTL that is used up ends the list; its verdict is given by then.
         let _done = packet_out.actions.iter().try_for_each(|action| {
-            walk.act(&mut packet, action, Origin::NONE)?;
+            walk.action(&mut packet, action, Origin::NONE)?;
             ControlFlow::<()>::Continue(())
         });
         walk.emit.close();

@@ -1,4 +1,4 @@
-//! Paths: which entries a packet met, table by table. A cached decision counts packets, and its
+//! Paths: which entries a packet matched, table by table. A cached decision counts packets, and its
 //! path says whose they are.
 //!
 //! A path of one entry is its own number; longer ones are kept once and counted by their users. A
@@ -12,18 +12,18 @@ use std::sync::Arc;
 use openflow::TableId;
 
 use super::super::op::EntryId;
-use super::memo::Mix;
+use super::program_cache::BuildMixHasher;
 
-/// One table of a path: the entry that was met, or none.
+/// One table of a path: the entry that was matched, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct PathStep {
     pub(super) table: TableId,
     pub(super) entry: Option<EntryId>,
     /// How much longer packets are there than they came, in bytes.
     pub(super) longer: i32,
 }
 
-impl Hash for Step {
+impl Hash for PathStep {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let entry = self.entry.map_or(u32::MAX, |id| id.0);
         state.write_u64(u64::from(self.table.0) << 32 | u64::from(entry));
@@ -58,14 +58,14 @@ impl PathId {
 
 #[derive(Debug)]
 struct Held {
-    steps: Arc<[Step]>,
+    steps: Arc<[PathStep]>,
     users: u32,
 }
 
 /// The paths that decisions lie on.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    known: HashMap<Arc<[Step]>, u32, Mix>,
+    known: HashMap<Arc<[PathStep]>, u32, BuildMixHasher>,
     list: Vec<Option<Held>>,
     free: Vec<u32>,
     unused: Vec<u32>,
@@ -76,14 +76,14 @@ pub(super) enum Steps<'a> {
     /// One entry, whose table the entry knows.
     One(EntryId),
     /// Several tables.
-    Many(&'a [Step]),
+    Many(&'a [PathStep]),
 }
 
 impl Paths {
     /// The number of a path, with one more user; none when there are too many.
-    pub(super) fn take(&mut self, steps: &[Step], is_timed: bool) -> Option<PathId> {
+    pub(super) fn take(&mut self, steps: &[PathStep], is_timed: bool) -> Option<PathId> {
         let timed = if is_timed { TIMED } else { 0 };
-        if let [Step { entry: Some(id), longer: 0, .. }] = steps {
+        if let [PathStep { entry: Some(id), longer: 0, .. }] = steps {
             return (id.0 < TIMED).then_some(PathId(id.0 | timed));
         }
         if let Some(index) = self.known.get(steps) {
@@ -92,7 +92,7 @@ impl Paths {
             }
             return Some(PathId(index | MANY | timed));
         }
-        let steps: Arc<[Step]> = steps.into();
+        let steps: Arc<[PathStep]> = steps.into();
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
@@ -113,7 +113,7 @@ impl Paths {
     }
 
     /// One user less.
-    pub(super) fn give(&mut self, path: PathId) {
+    pub(super) fn release(&mut self, path: PathId) {
         if !path.is_many() {
             return;
         }
@@ -149,24 +149,27 @@ impl Paths {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paths, Step, Steps};
+    use super::{PathStep, Paths, Steps};
     use crate::fast::op::EntryId;
     use openflow::TableId;
 
     #[test]
     fn equal_paths_are_one_until_nobody_uses_them() {
-        let step =
-            |table, entry| Step { table: TableId(table), entry: Some(EntryId(entry)), longer: 0 };
+        let step = |table, entry| PathStep {
+            table: TableId(table),
+            entry: Some(EntryId(entry)),
+            longer: 0,
+        };
         let mut paths = Paths::default();
         let one = paths.take(&[step(0, 7)], true).unwrap();
         assert!(one.is_timed() && matches!(paths.steps(one), Steps::One(EntryId(7))));
-        let steps = [step(0, 7), Step { table: TableId(1), entry: None, longer: 4 }];
+        let steps = [step(0, 7), PathStep { table: TableId(1), entry: None, longer: 4 }];
         let two = paths.take(&steps, false).unwrap();
         assert_eq!(paths.take(&steps, false), Some(two));
-        paths.give(two);
+        paths.release(two);
         paths.sweep();
         assert!(matches!(paths.steps(two), Steps::Many(held) if held == steps));
-        paths.give(two);
+        paths.release(two);
         assert!(matches!(paths.steps(two), Steps::Many(held) if held == steps));
         paths.sweep();
         assert!(matches!(paths.steps(two), Steps::Many([])));

@@ -1,9 +1,9 @@
 //! Programs: what the actions of a path come to, found out once and carried out for every packet.
 //!
-//! A program is a straight list of acts. Whatever the tables, groups and ports decided is in it
-//! already; what only the packet can say (meters, `NORMAL`, whether an action fits) is decided by
-//! its acts. Programs of equal content are one, so that packets of many entries that do the same
-//! run together. A program must be thrown away when anything that was decided has changed.
+//! A program is a straight list of micro-ops. Whatever the tables, groups and ports decided is in
+//! it already; what only the packet can say (meters, `NORMAL`, whether an action fits) is decided
+//! by its micro-ops. Programs of equal content are one, so that packets of many entries that do the
+//! same run together. A program must be thrown away when anything that was decided has changed.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use openflow::{Action, Cookie, Field, GroupId, Match, MeterId, PortNo, QueueId, 
 use packet::header::mpls;
 use packet::{Network, Shape};
 
-use super::blend::Blend;
+use super::header_rewrite::HeaderRewrite;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::sys::prefetch;
 
 /// One thing that a program does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Act {
+pub(super) enum MicroOp {
     /// An action that changes the packet where it fits.
-    Change(Action),
+    Apply(Action),
     /// Several changes in one pass.
-    Blend(Box<Blend>),
+    Rewrite(Box<HeaderRewrite>),
     /// Takes off the only VLAN tag, which is there.
     PopTag,
     /// Pushes an MPLS entry onto a frame of this shape.
@@ -35,7 +35,7 @@ pub(super) enum Act {
     Group(GroupId),
     /// Counts a bucket.
     Bucket(GroupId, usize),
-    /// Meters the packet, which has met so many entries by then.
+    /// Meters the packet, which has matched so many entries by then.
     Meter(MeterId, u16),
     /// Leaves by a port that can send.
     Output(PortNo, Option<QueueId>),
@@ -44,13 +44,13 @@ pub(super) enum Act {
     /// Goes nowhere.
     Drop(DropReason),
     /// Goes nowhere, because this port cannot send.
-    Refused(PortNo, DropReason),
+    RefusedTx(PortNo, DropReason),
     /// Goes where the learning switch says.
     Normal(Option<QueueId>),
     /// What follows is done to a copy.
-    Enter,
+    BeginCopy,
     /// The copy is done with.
-    Leave,
+    EndCopy,
 }
 
 /// What a packet-in says beside the packet.
@@ -72,7 +72,7 @@ impl Message {
 
 /// What the packet's way ends with, when it is the only verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Tail {
+pub(super) enum Terminal {
     /// It leaves by a port.
     Output(PortNo, Option<QueueId>),
     /// It goes nowhere.
@@ -101,82 +101,87 @@ impl Guard {
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Program {
-    /// With a tail, only changes of the frame and counts.
-    pub(super) acts: Box<[Act]>,
-    pub(super) tail: Option<Tail>,
+    /// With a terminal, only changes of the frame and counts.
+    pub(super) micro_ops: Box<[MicroOp]>,
+    pub(super) terminal: Option<Terminal>,
     pub(super) guard: Guard,
 }
 
 impl Program {
-    /// The program of recorded acts for frames of a shape.
-    pub(super) fn of(acts: Vec<Act>, guard: Guard, shape: Shape) -> Self {
-        let mut acts = fuse(acts, shape);
-        let tail = take_tail(&mut acts);
-        Self { acts: acts.into(), tail, guard }
+    /// The program of compiled micro-ops for frames of a shape.
+    pub(super) fn of(micro_ops: Vec<MicroOp>, guard: Guard, shape: Shape) -> Self {
+        let mut micro_ops = fuse(micro_ops, shape);
+        let terminal = take_terminal(&mut micro_ops);
+        Self { micro_ops: micro_ops.into(), terminal, guard }
     }
 }
 
 impl Program {
     /// Whether it may end before its end.
     pub(super) fn has_meter(&self) -> bool {
-        self.tail.is_none() && self.acts.iter().any(|act| matches!(act, Act::Meter(..)))
+        self.terminal.is_none()
+            && self.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Meter(..)))
     }
 
     /// Whether it does nothing to a frame, but sends it somewhere or drops it.
     pub(super) fn is_bare(&self) -> bool {
-        self.acts.is_empty() && self.tail.is_some() && self.guard == Guard::default()
+        self.micro_ops.is_empty() && self.terminal.is_some() && self.guard == Guard::default()
     }
 }
 
 /// Joins changes at known places.
-fn fuse(acts: Vec<Act>, shape: Shape) -> Vec<Act> {
-    let mut fused = Fuse { acts: Vec::with_capacity(acts.len()), shape, blend: Blend::of(shape) };
+fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> Vec<MicroOp> {
+    let mut fused = Fuse {
+        micro_ops: Vec::with_capacity(micro_ops.len()),
+        shape,
+        rewrite: HeaderRewrite::of(shape),
+    };
     let mut outer = Vec::new();
-    for act in acts {
-        match act {
-            Act::Change(action) => fused.change(action),
-            Act::Enter => {
+    for micro_op in micro_ops {
+        match micro_op {
+            MicroOp::Apply(action) => fused.change(action),
+            MicroOp::BeginCopy => {
                 fused.flush();
                 outer.push(fused.shape);
-                fused.acts.push(Act::Enter);
+                fused.micro_ops.push(MicroOp::BeginCopy);
             }
-            Act::Leave => {
+            MicroOp::EndCopy => {
                 fused.flush();
-                fused.acts.push(Act::Leave);
+                fused.micro_ops.push(MicroOp::EndCopy);
                 fused.turn(outer.pop().unwrap_or(Shape::RARE));
             }
             other => {
                 fused.flush();
-                fused.acts.push(other);
+                fused.micro_ops.push(other);
             }
         }
     }
     fused.flush();
-    fused.acts
+    fused.micro_ops
 }
 
 struct Fuse {
-    acts: Vec<Act>,
+    micro_ops: Vec<MicroOp>,
     shape: Shape,
-    blend: Option<Blend>,
+    rewrite: Option<HeaderRewrite>,
 }
 
 impl Fuse {
     fn flush(&mut self) {
-        if let Some(blend) = self.blend.take().filter(|blend| !blend.is_empty()) {
-            self.acts.push(Act::Blend(Box::new(blend)));
+        if let Some(rewrite) = self.rewrite.take().filter(|rewrite| !rewrite.is_empty()) {
+            self.micro_ops.push(MicroOp::Rewrite(Box::new(rewrite)));
         }
-        self.blend = Blend::of(self.shape);
+        self.rewrite = HeaderRewrite::of(self.shape);
     }
 
     fn turn(&mut self, shape: Shape) {
         self.shape = shape;
-        self.blend = Blend::of(shape);
+        self.rewrite = HeaderRewrite::of(shape);
     }
 
     /// Puts a field of the MPLS entry that takes a tag's place into it; whether it is one.
     fn label(&mut self, action: &Action) -> bool {
-        let Some(Act::TagToMpls(_, entry, _)) = self.acts.last_mut() else { return false };
+        let Some(MicroOp::TagToMpls(_, entry, _)) = self.micro_ops.last_mut() else { return false };
         let Action::SetField { field, value } = action else { return false };
         let (label, tc) = (mpls::label(*entry), mpls::tc(*entry));
         let value = u32::try_from(value & field.full_mask()).unwrap_or(0);
@@ -189,41 +194,41 @@ impl Fuse {
     }
 
     fn change(&mut self, action: Action) {
-        if self.blend.as_ref().is_some_and(Blend::is_empty) && self.label(&action) {
+        if self.rewrite.as_ref().is_some_and(HeaderRewrite::is_empty) && self.label(&action) {
             return;
         }
-        if let Some(blend) = &mut self.blend {
-            if blend.add(&action) {
+        if let Some(rewrite) = &mut self.rewrite {
+            if rewrite.add(&action) {
                 return;
             }
             self.flush();
-            if self.blend.as_mut().is_some_and(|blend| blend.add(&action)) {
+            if self.rewrite.as_mut().is_some_and(|rewrite| rewrite.add(&action)) {
                 return;
             }
         }
-        let (act, shape) = match action {
+        let (micro_op, shape) = match action {
             Action::PopVlan | Action::StripVlan if self.shape.is_tagged() => {
-                (Act::PopTag, self.shape.untagged())
+                (MicroOp::PopTag, self.shape.untagged())
             }
             Action::PushMpls(eth_type) if !self.shape.is_rare() => {
-                let of_tag = self.acts.last() == Some(&Act::PopTag);
+                let of_tag = self.micro_ops.last() == Some(&MicroOp::PopTag);
                 let stacks = self.shape.network() == Network::Mpls;
                 if of_tag && !stacks {
                     // Four bytes go and four come: nothing has to move.
-                    self.acts.pop();
+                    self.micro_ops.pop();
                     let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
                     let entry = mpls::entry(0, 0, true, 0);
-                    (Act::TagToMpls(eth_type, entry, ttl), self.shape.behind_mpls())
+                    (MicroOp::TagToMpls(eth_type, entry, ttl), self.shape.behind_mpls())
                 } else {
-                    (Act::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
+                    (MicroOp::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
                 }
             }
             other => {
                 let shape = shape_after(self.shape, &other);
-                (Act::Change(other), shape)
+                (MicroOp::Apply(other), shape)
             }
         };
-        self.acts.push(act);
+        self.micro_ops.push(micro_op);
         self.turn(shape);
     }
 }
@@ -267,52 +272,52 @@ fn shape_after(shape: Shape, action: &Action) -> Shape {
 }
 
 /// Takes the end off a program whose only verdict it is.
-fn take_tail(acts: &mut Vec<Act>) -> Option<Tail> {
+fn take_terminal(micro_ops: &mut Vec<MicroOp>) -> Option<Terminal> {
     // A copy that nothing follows may as well be the packet itself.
-    while let Some(Act::Leave) = acts.last() {
+    while let Some(MicroOp::EndCopy) = micro_ops.last() {
         let mut depth = 0_usize;
-        let enter = acts.iter().rposition(|act| {
-            match act {
-                Act::Leave => depth += 1,
-                Act::Enter => depth -= 1,
+        let enter = micro_ops.iter().rposition(|micro_op| {
+            match micro_op {
+                MicroOp::EndCopy => depth += 1,
+                MicroOp::BeginCopy => depth -= 1,
                 _other => {}
             }
             depth == 0
         });
         let Some(enter) = enter else { break };
-        acts.pop();
-        acts.remove(enter);
+        micro_ops.pop();
+        micro_ops.remove(enter);
     }
-    let is_straight = |act: &Act| {
+    let is_straight = |micro_op: &MicroOp| {
         matches!(
-            act,
-            Act::Change(_)
-                | Act::Blend(_)
-                | Act::PopTag
-                | Act::PushMpls(..)
-                | Act::TagToMpls(..)
-                | Act::Group(_)
-                | Act::Bucket(..)
+            micro_op,
+            MicroOp::Apply(_)
+                | MicroOp::Rewrite(_)
+                | MicroOp::PopTag
+                | MicroOp::PushMpls(..)
+                | MicroOp::TagToMpls(..)
+                | MicroOp::Group(_)
+                | MicroOp::Bucket(..)
         )
     };
-    let (last, before) = acts.split_last()?;
+    let (last, before) = micro_ops.split_last()?;
     if !before.iter().all(is_straight) {
         return None;
     }
-    let tail = match last {
-        Act::Output(port, queue) => Tail::Output(*port, *queue),
-        Act::Drop(reason) => Tail::Drop(*reason),
+    let terminal = match last {
+        MicroOp::Output(port, queue) => Terminal::Output(*port, *queue),
+        MicroOp::Drop(reason) => Terminal::Drop(*reason),
         _other => return None,
     };
-    acts.pop();
-    Some(tail)
+    micro_ops.pop();
+    Some(terminal)
 }
 
-/// Number of a program; the highest bit says whether it has acts besides its end.
+/// Number of a program; the highest bit says whether it has micro-ops besides its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ProgramId(pub(super) u32);
 
-const ACTS: u32 = 1 << 31;
+const HAS_MICRO_OPS: u32 = 1 << 31;
 
 impl ProgramId {
     /// No program: the packet goes step by step.
@@ -320,7 +325,7 @@ impl ProgramId {
 
     #[inline]
     fn index(self) -> usize {
-        (self.0 & !ACTS) as usize
+        (self.0 & !HAS_MICRO_OPS) as usize
     }
 }
 
@@ -335,7 +340,7 @@ pub(super) struct Programs {
 impl Programs {
     /// No programs but the one that stands for none.
     pub(super) fn new() -> Self {
-        let walk = Program { acts: Box::default(), tail: None, guard: Guard::NEVER };
+        let walk = Program { micro_ops: Box::default(), terminal: None, guard: Guard::NEVER };
         Self { known: HashMap::new(), list: vec![walk], has_meters: false }
     }
 
@@ -344,9 +349,10 @@ impl Programs {
         if let Some(id) = self.known.get(&program) {
             return *id;
         }
-        let number = u32::try_from(self.list.len()).ok().filter(|number| *number < ACTS);
+        let number = u32::try_from(self.list.len()).ok().filter(|number| *number < HAS_MICRO_OPS);
         let Some(number) = number else { return ProgramId::WALK };
-        let id = ProgramId(if program.acts.is_empty() { number } else { number | ACTS });
+        let id =
+            ProgramId(if program.micro_ops.is_empty() { number } else { number | HAS_MICRO_OPS });
         self.has_meters |= program.has_meter();
         self.list.push(program.clone());
         self.known.insert(program, id);
@@ -359,21 +365,21 @@ impl Programs {
         self.list.get(id.index())
     }
 
-    /// Asks for a program that is to be carried out in a moment. Those without acts are few.
+    /// Asks for a program that is to be carried out in a moment. Those without micro-ops are few.
     #[inline]
     pub(super) fn prefetch(&self, id: ProgramId) {
-        if id.0 & ACTS != 0
+        if id.0 & HAS_MICRO_OPS != 0
             && let Some(program) = self.get(id)
         {
             prefetch(program);
         }
     }
 
-    /// Asks for the acts of a program that is to be carried out soon.
+    /// Asks for the micro-ops of a program that is to be carried out soon.
     #[inline]
-    pub(super) fn prefetch_acts(&self, id: ProgramId) {
-        if let Some(act) = self.get(id).and_then(|program| program.acts.first()) {
-            prefetch(act);
+    pub(super) fn prefetch_micro_ops(&self, id: ProgramId) {
+        if let Some(micro_op) = self.get(id).and_then(|program| program.micro_ops.first()) {
+            prefetch(micro_op);
         }
     }
 

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
-use super::super::classifier::{Classifier, Live, Template};
-use super::super::op::{Behaviour, Change, EntryId, Insert, Life};
+use super::super::classifier::{Classifier, Template, UnwildcardedBits};
+use super::super::op::{Change, EntryId, Insert, InstructionList, Life};
 use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
-use super::memo::Mix;
+use super::program_cache::BuildMixHasher;
 use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{Config, Settings};
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     pub(super) table: TableId,
     pub(super) origin: Origin,
     pub(super) life: Life,
-    pub(super) kind: Arc<Kind>,
+    pub(super) summary: Arc<InstructionSummary>,
     /// Which packets its change can concern.
     pub(super) about: About,
 }
@@ -49,21 +49,21 @@ pub(super) enum Brief<'a> {
     /// Nothing but this happens to the packet; the entry lives for ever.
     Goto(TableId),
     /// The entry lives for ever.
-    Kind(&'a Kind),
+    Summary(&'a InstructionSummary),
     /// The entry must be asked.
     Look,
 }
 
-/// A [`Brief`] that is a goto, and one that must look; any other number is that of a kind.
+/// A [`Brief`] that is a goto, and one that must look; any other number is that of a summary.
 const GOTO: u32 = 1 << 31;
 const LOOK: u32 = GOTO - 1;
 
-/// What a lookup has to know of a behaviour, found out once for all entries that have it.
+/// What a lookup has to know of an instruction list, found out once for all entries that have it.
 #[derive(Debug)]
-pub(super) struct Kind {
-    /// Never given twice, unlike the behaviour's number.
+pub(super) struct InstructionSummary {
+    /// Never given twice, unlike the instruction list's number.
     pub(super) id: u32,
-    behaviour: Arc<Behaviour>,
+    instruction_list: Arc<InstructionList>,
     /// The table to go on in.
     pub(super) next: Option<TableId>,
     /// Metadata bits that are written, and which.
@@ -76,41 +76,43 @@ pub(super) struct Kind {
     pub(super) meter: Option<MeterId>,
 }
 
-impl Kind {
-    fn new(id: u32, behaviour: &Arc<Behaviour>) -> Self {
-        let mut kind = Self {
+impl InstructionSummary {
+    fn new(id: u32, instruction_list: &Arc<InstructionList>) -> Self {
+        let mut summary = Self {
             id,
-            behaviour: Arc::clone(behaviour),
+            instruction_list: Arc::clone(instruction_list),
             next: None,
             metadata: None,
             is_plain: true,
             changes: Box::default(),
             meter: None,
         };
-        for instruction in &behaviour.instructions {
+        for instruction in &instruction_list.instructions {
             match instruction {
-                Instruction::GotoTable(table) => kind.next = Some(*table),
+                Instruction::GotoTable(table) => summary.next = Some(*table),
                 Instruction::WriteMetadata { metadata, mask } => {
-                    kind.metadata = Some((*metadata, *mask));
+                    summary.metadata = Some((*metadata, *mask));
                 }
                 Instruction::ApplyActions(actions) => {
-                    kind.is_plain &= actions.is_empty();
-                    kind.changes = actions.iter().filter(|a| changes(a)).cloned().collect();
+                    summary.is_plain &= actions.is_empty();
+                    summary.changes = actions.iter().filter(|a| changes(a)).cloned().collect();
                 }
                 Instruction::Meter(id) => {
-                    kind.is_plain = false;
-                    kind.meter = Some(*id);
+                    summary.is_plain = false;
+                    summary.meter = Some(*id);
                 }
-                Instruction::WriteActions(_) | Instruction::ClearActions => kind.is_plain = false,
+                Instruction::WriteActions(_) | Instruction::ClearActions => {
+                    summary.is_plain = false
+                }
                 // Refused when the entry came.
                 Instruction::Experimenter { .. } => {}
             }
         }
-        kind
+        summary
     }
 
     pub(super) fn instructions(&self) -> &[Instruction] {
-        &self.behaviour.instructions
+        &self.instruction_list.instructions
     }
 }
 
@@ -150,12 +152,12 @@ pub(super) fn changes(action: &Action) -> bool {
 
 /// The counters of a port, and those of its queues that this forwarder has used.
 #[derive(Debug)]
-pub(super) struct Exit {
+pub(super) struct TxCounters {
     counters: Arc<PortCounters>,
     queues: RefCell<BTreeMap<QueueId, Arc<QueueCounters>>>,
 }
 
-/// A forwarder's copy of everything that packets meet.
+/// A forwarder's copy of everything that packets need.
 #[derive(Debug)]
 pub(super) struct Replica {
     number: usize,
@@ -172,20 +174,20 @@ pub(super) struct Replica {
     entries: Vec<Option<Entry>>,
     /// For each entry, what a [`Brief`] says.
     briefs: Vec<u32>,
-    /// By the numbers of behaviours.
-    kinds: Vec<Option<Arc<Kind>>>,
-    kinds_made: u32,
+    /// By the numbers of instruction lists.
+    summaries: Vec<Option<Arc<InstructionSummary>>>,
+    summaries_made: u32,
     pub(super) groups: Groups,
-    group_counters: HashMap<GroupId, Arc<GroupCounters>, Mix>,
-    meters: HashMap<MeterId, Arc<Mutex<Meter>>, Mix>,
+    group_counters: HashMap<GroupId, Arc<GroupCounters>, BuildMixHasher>,
+    meters: HashMap<MeterId, Arc<Mutex<Meter>>, BuildMixHasher>,
     pub(super) ports: Ports,
-    exits: HashMap<PortNo, Exit, Mix>,
+    tx_counters: HashMap<PortNo, TxCounters, BuildMixHasher>,
     /// Whether the fields that select groups look at are in every key.
-    pub(super) is_select_live: bool,
+    pub(super) keys_have_select_fields: bool,
     /// Whether some entry looks at the DSCP.
-    pub(super) is_dscp_live: bool,
+    pub(super) is_dscp_matched: bool,
     /// Whether some table's entries look at other bits than before.
-    pub(super) is_live_new: bool,
+    pub(super) is_mask_stale: bool,
     /// Whether something changed that programs have in them: groups, ports, settings.
     pub(super) has_changed: bool,
 }
@@ -204,16 +206,16 @@ impl Replica {
             is_plain: false,
             entries: Vec::new(),
             briefs: Vec::new(),
-            kinds: Vec::new(),
-            kinds_made: 0,
+            summaries: Vec::new(),
+            summaries_made: 0,
             groups: Groups::default(),
             group_counters: HashMap::default(),
             meters: HashMap::default(),
             ports: Ports::default(),
-            exits: HashMap::default(),
-            is_select_live: false,
-            is_dscp_live: false,
-            is_live_new: false,
+            tx_counters: HashMap::default(),
+            keys_have_select_fields: false,
+            is_dscp_matched: false,
+            is_mask_stale: false,
             has_changed: false,
         }
     }
@@ -224,19 +226,19 @@ impl Replica {
         match change {
             Change::Insert(insert) => self.insert(insert, versions),
             Change::Exchange { old, new } => {
-                self.table(new.table, |table| table.remove(&new.pattern, new.priority, old));
+                self.table(new.table, |table| table.remove(&new.compiled, new.priority, old));
                 self.insert(new, versions);
             }
-            Change::Replace { table, id, origin, life, behaviour } => {
-                let kind = self.kind_of(&behaviour);
-                note_writes(&kind, versions);
+            Change::Replace { table, id, origin, life, instruction_list } => {
+                let summary = self.summary_of(&instruction_list);
+                note_writes(&summary, versions);
                 let about = self.entry(id).map_or(About::ALL, |entry| entry.about);
                 versions.change(about);
-                self.put_entry(id, Entry { table, origin, life, kind, about });
+                self.put_entry(id, Entry { table, origin, life, summary, about });
             }
-            Change::Remove { table, id, pattern, priority } => {
-                self.table(table, |table| table.remove(&pattern, priority, id));
-                versions.change(versions.about(&pattern));
+            Change::Remove { table, id, compiled, priority } => {
+                self.table(table, |table| table.remove(&compiled, priority, id));
+                versions.change(versions.about(&compiled));
             }
             Change::Group { id, group } => {
                 versions.change_all();
@@ -261,8 +263,8 @@ impl Replica {
                 let counters = state.as_ref().map(|state| Arc::clone(&state.counters));
                 self.ports.put(port, state.map(|state| state.port.clone()));
                 match counters {
-                    Some(counters) => self.put_exit(port, counters),
-                    None => drop(self.exits.remove(&port)),
+                    Some(counters) => self.put_tx_counters(port, counters),
+                    None => drop(self.tx_counters.remove(&port)),
                 }
             }
             Change::Settings(settings) => {
@@ -270,18 +272,18 @@ impl Replica {
                 self.has_changed = true;
                 self.settings = settings;
             }
-            Change::Fold(_) => {}
+            Change::Flush(_) => {}
         }
     }
 
     fn insert(&mut self, insert: Insert, versions: &mut Versions) {
-        let Insert { table, id, pattern, priority, seq, origin, life, behaviour } = insert;
-        let kind = self.kind_of(&behaviour);
-        note_writes(&kind, versions);
-        let about = versions.about(&pattern);
+        let Insert { table, id, compiled, priority, seq, origin, life, instruction_list } = insert;
+        let summary = self.summary_of(&instruction_list);
+        note_writes(&summary, versions);
+        let about = versions.about(&compiled);
         versions.change(about);
-        self.put_entry(id, Entry { table, origin, life, kind, about });
-        self.table(table, |table| table.insert(&pattern, priority, seq, id));
+        self.put_entry(id, Entry { table, origin, life, summary, about });
+        self.table(table, |table| table.insert(&compiled, priority, seq, id));
     }
 
     /// Changes a table, and notes whether its entries look at other bits then.
@@ -293,9 +295,9 @@ impl Replica {
             self.tables.push(made);
         }
         if let Some(table) = self.tables.get_mut(usize::from(id.0)) {
-            let before = table.live_version();
+            let before = table.unwildcarded_version();
             change(table);
-            self.is_live_new |= table.live_version() != before;
+            self.is_mask_stale |= table.unwildcarded_version() != before;
         }
     }
 
@@ -309,29 +311,29 @@ impl Replica {
         self.entries[index] = Some(entry);
     }
 
-    fn put_exit(&mut self, port: PortNo, counters: Arc<PortCounters>) {
-        let known = self.exits.get(&port);
-        if !known.is_some_and(|exit| Arc::ptr_eq(&exit.counters, &counters)) {
-            self.exits.insert(port, Exit { counters, queues: RefCell::default() });
+    fn put_tx_counters(&mut self, port: PortNo, counters: Arc<PortCounters>) {
+        let known = self.tx_counters.get(&port);
+        if !known.is_some_and(|tx| Arc::ptr_eq(&tx.counters, &counters)) {
+            self.tx_counters.insert(port, TxCounters { counters, queues: RefCell::default() });
         }
     }
 
-    fn kind_of(&mut self, behaviour: &Arc<Behaviour>) -> Arc<Kind> {
-        let number = behaviour.number as usize;
-        if self.kinds.len() <= number {
-            self.kinds.resize(number + 1, None);
+    fn summary_of(&mut self, instruction_list: &Arc<InstructionList>) -> Arc<InstructionSummary> {
+        let number = instruction_list.number as usize;
+        if self.summaries.len() <= number {
+            self.summaries.resize(number + 1, None);
         }
-        let place = &mut self.kinds[number];
-        if let Some(kind) = place
-            && (Arc::ptr_eq(&kind.behaviour, behaviour)
-                || kind.behaviour.instructions == behaviour.instructions)
+        let place = &mut self.summaries[number];
+        if let Some(summary) = place
+            && (Arc::ptr_eq(&summary.instruction_list, instruction_list)
+                || summary.instruction_list.instructions == instruction_list.instructions)
         {
-            return Arc::clone(kind);
+            return Arc::clone(summary);
         }
-        self.kinds_made = self.kinds_made.wrapping_add(1);
-        let kind = Arc::new(Kind::new(self.kinds_made, behaviour));
-        *place = Some(Arc::clone(&kind));
-        kind
+        self.summaries_made = self.summaries_made.wrapping_add(1);
+        let summary = Arc::new(InstructionSummary::new(self.summaries_made, instruction_list));
+        *place = Some(Arc::clone(&summary));
+        summary
     }
 
     /// What this forwarder counts.
@@ -392,8 +394,8 @@ impl Replica {
         if brief & GOTO != 0 {
             return Brief::Goto(TableId(brief as u8));
         }
-        let kind = self.kinds.get(brief as usize).and_then(Option::as_deref);
-        kind.map_or(Brief::Look, Brief::Kind)
+        let summary = self.summaries.get(brief as usize).and_then(Option::as_deref);
+        summary.map_or(Brief::Look, Brief::Summary)
     }
 
     /// Whether an entry's time is over.
@@ -402,7 +404,7 @@ impl Replica {
         life.is_limited() && life.is_over(self.shared.last_used(id), now)
     }
 
-    /// The entry that a packet meets in a table.
+    /// The entry that a packet matches in a table.
     pub(super) fn lookup(
         &self,
         table: TableId,
@@ -448,7 +450,7 @@ impl Replica {
         }
     }
 
-    /// Counts packets that met an entry.
+    /// Counts packets that matched an entry.
     pub(super) fn count_hit(&self, table: TableId, id: EntryId, packets: u64, bytes: u64) {
         let own = self.own();
         if let Some(cell) = own.table(table) {
@@ -480,7 +482,7 @@ impl Replica {
 
     /// This forwarder's counters of a port.
     pub(super) fn port_cell(&self, port: PortNo) -> Option<&PortCell> {
-        self.exits.get(&port)?.counters.cells().get(self.number)
+        self.tx_counters.get(&port)?.counters.cells().get(self.number)
     }
 
     /// Counts packets that leave by a port.
@@ -493,13 +495,14 @@ impl Replica {
         now: Nanos,
     ) {
         self.count(Counter::Outputs, packets);
-        let Some(exit) = self.exits.get(&port) else { return };
-        if let Some(cell) = exit.counters.cells().get(self.number) {
+        let Some(counters) = self.tx_counters.get(&port) else { return };
+        if let Some(cell) = counters.counters.cells().get(self.number) {
             cell.tx.add(packets, bytes);
         }
         if let Some(queue) = queue {
-            let mut queues = exit.queues.borrow_mut();
-            let counters = queues.entry(queue).or_insert_with(|| exit.counters.queue(queue, now));
+            let mut queues = counters.queues.borrow_mut();
+            let counters =
+                queues.entry(queue).or_insert_with(|| counters.counters.queue(queue, now));
             if let Some(cell) = counters.cells().get(self.number) {
                 cell.add(packets, bytes);
             }
@@ -528,34 +531,34 @@ impl Replica {
     }
 
     /// What the entries of all tables look at.
-    pub(super) fn live(&self) -> Live {
-        let mut live = Live::default();
+    pub(super) fn unwildcarded(&self) -> UnwildcardedBits {
+        let mut unwildcarded = UnwildcardedBits::default();
         for table in &self.tables {
-            let own = table.live();
-            live.present |= own.present;
-            for (word, bits) in live.words.iter_mut().zip(&own.words) {
+            let own = table.unwildcarded();
+            unwildcarded.present |= own.present;
+            for (word, bits) in unwildcarded.words.iter_mut().zip(&own.words) {
                 *word |= bits;
             }
         }
-        live
+        unwildcarded
     }
 }
 
 /// What stands for an entry among the briefs.
 fn brief_of(entry: &Entry) -> u32 {
-    let kind = &entry.kind;
+    let summary = &entry.summary;
     if entry.life.is_limited() {
         return LOOK;
     }
-    match kind.next.filter(|_| kind.is_plain && kind.metadata.is_none()) {
+    match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {
         Some(next) => GOTO | u32::from(next.0),
-        None => kind.behaviour.number,
+        None => summary.instruction_list.number,
     }
 }
 
 /// Tells which fields an entry writes before another table is looked up.
-fn note_writes(kind: &Kind, versions: &mut Versions) {
-    for action in kind.changes.iter().filter(|_| kind.next.is_some()) {
+fn note_writes(summary: &InstructionSummary, versions: &mut Versions) {
+    for action in summary.changes.iter().filter(|_| summary.next.is_some()) {
         match action {
             Action::SetField { field, .. } => versions.write(*field),
             Action::SetDlSrc(_) => versions.write(Field::EthSrc),

@@ -7,7 +7,7 @@
 //! nothing has changed for this packet, as versions only rise.
 //!
 //! Only values that are in the decision's digest as a whole count: packets that differ elsewhere
-//! share the decision. When other bits become live, all decisions end.
+//! share the decision. When other bits become un-wildcarded, all decisions end.
 //!
 //! An address that some entry writes before another table is looked up may be another one there
 //! than the packet came with, so such fields say nothing.
@@ -16,7 +16,7 @@ use openflow::Field;
 use packet::header::{ipv4, ipv6, vlan};
 use packet::{FlowKey, Network, Shape};
 
-use crate::fast::pattern::Pattern;
+use crate::fast::compiled_match::CompiledMatch;
 use crate::select::mix;
 
 /// Places for versions of each kind.
@@ -25,7 +25,7 @@ const PLACES: usize = 4_096;
 /// A field without its lowest bits, so many of them.
 type Part = (Field, u32);
 
-/// The kinds of values, and what is of each kind. A pattern's best is the first. Prefixes count by
+/// The kinds of values, and what is of each kind. A match's best is the first. Prefixes count by
 /// their first 16 bits, or 32 of IPv6, so that a route that changes leaves most flows alone.
 const KINDS: [&[Part]; 7] = [
     &[(Field::Ipv4Dst, 0), (Field::Ipv6Dst, 0)],
@@ -56,10 +56,10 @@ impl About {
 pub(super) struct Versions {
     /// Present state of everything; never zero.
     pub(super) epoch: u64,
-    /// The first epoch of the present live bits; decisions of earlier ones hold no longer.
+    /// The first epoch of the present un-wildcarded bits; decisions of earlier ones hold no longer.
     first: u64,
-    /// Parts of which every bit is live: bit for bit, counted through all kinds.
-    live: u32,
+    /// Parts of which every bit is un-wildcarded: bit for bit, counted through all kinds.
+    unwildcarded: u32,
     all: u32,
     by_value: Vec<u32>,
     /// Fields that entries write before other tables are looked up: bit `field as u32`.
@@ -71,22 +71,22 @@ impl Versions {
         Self {
             epoch: 1,
             first: 1,
-            live: 0,
+            unwildcarded: 0,
             all: 0,
             by_value: vec![0; PLACES * KINDS.len()],
             written: 0,
         }
     }
 
-    /// What a change of an entry with this pattern is about.
-    pub(super) fn about(&self, pattern: &Pattern) -> About {
+    /// What a change of an entry with this match is about.
+    pub(super) fn about(&self, compiled: &CompiledMatch) -> About {
         for (kind, parts) in KINDS.iter().enumerate() {
-            for (field, mask) in pattern.mask().fields() {
+            for (field, mask) in compiled.mask().fields() {
                 let part = parts
                     .iter()
                     .find(|part| part.0 == *field && mask & bits(**part) == bits(**part));
                 let Some((_, shift)) = part else { continue };
-                let value = value_of(pattern, *field) >> shift;
+                let value = value_of(compiled, *field) >> shift;
                 let untagged = *field == Field::VlanVid && value == 0;
                 if parts.iter().any(|(field, _)| self.is_written(*field)) || untagged {
                     continue;
@@ -130,19 +130,21 @@ impl Versions {
         self.change(About::ALL);
     }
 
-    /// Tells which bits of fields are live, all of them or not, from now on: all decisions end.
-    pub(super) fn set_live(&mut self, is_live: impl Fn(Field, u128) -> bool) {
+    /// Tells which bits of fields are un-wildcarded, all of them or not, from now on; all decisions
+    /// end.
+    pub(super) fn set_unwildcarded(&mut self, is_unwildcarded: impl Fn(Field, u128) -> bool) {
         let parts = KINDS.iter().flat_map(|parts| parts.iter()).enumerate();
-        let live = parts.filter(|(_, part)| is_live(part.0, bits(**part)));
-        self.live = live.fold(0, |live, (index, _)| live | 1 << index);
+        let unwildcarded = parts.filter(|(_, part)| is_unwildcarded(part.0, bits(**part)));
+        self.unwildcarded =
+            unwildcarded.fold(0, |unwildcarded, (index, _)| unwildcarded | 1 << index);
         self.change_all();
         self.first = self.epoch;
     }
 
-    /// Whether all bits of a part are live; parts are counted through all kinds.
+    /// Whether all bits of a part are un-wildcarded; parts are counted through all kinds.
     #[inline]
-    fn is_live(&self, index: usize) -> bool {
-        self.live >> index & 1 != 0
+    fn is_unwildcarded(&self, index: usize) -> bool {
+        self.unwildcarded >> index & 1 != 0
     }
 
     /// Whether a decision of an earlier epoch may hold still.
@@ -161,7 +163,7 @@ impl Versions {
         let mut index = 0;
         for (kind, parts) in KINDS.iter().enumerate() {
             for (field, shift) in *parts {
-                if self.is_live(index) && key.has(*field) {
+                if self.is_unwildcarded(index) && key.has(*field) {
                     sum = sum.wrapping_add(self.at(kind, fold(key.get(*field) >> shift)));
                 }
                 index += 1;
@@ -175,7 +177,7 @@ impl Versions {
         let l3 = shape.l3();
         let mut sum = self.all;
         let mut add = |index, kind, at, len| {
-            if self.is_live(index) {
+            if self.is_unwildcarded(index) {
                 sum = sum.wrapping_add(self.at(kind, be(frame, at, len)));
             }
         };
@@ -195,7 +197,7 @@ impl Versions {
                 add(8, 5, dst, 4);
                 add(10, 6, src, 4);
                 for (index, kind, at) in [(1, 0, dst), (3, 1, src)] {
-                    if self.is_live(index) {
+                    if self.is_unwildcarded(index) {
                         let value = be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32);
                         sum = sum.wrapping_add(self.at(kind, value));
                     }
@@ -203,7 +205,7 @@ impl Versions {
             }
             Network::Other | Network::Mpls | Network::Pbb | Network::Arp => {}
         }
-        if shape.is_tagged() && self.is_live(6) {
+        if shape.is_tagged() && self.is_unwildcarded(6) {
             let vid = be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000;
             sum = sum.wrapping_add(self.at(4, vid));
         }
@@ -211,11 +213,11 @@ impl Versions {
     }
 }
 
-/// What a pattern asks of a field.
-fn value_of(pattern: &Pattern, field: Field) -> u128 {
+/// What a match asks of a field.
+fn value_of(compiled: &CompiledMatch, field: Field) -> u128 {
     let slot = FlowKey::slot(field);
     let word = |index: usize| {
-        let mut words = pattern.mask().words().iter().zip(pattern.value());
+        let mut words = compiled.mask().words().iter().zip(compiled.value());
         let found = words.find(|(word, _)| usize::from(word.index) == index);
         found.map_or(0, |(_, value)| *value)
     };
@@ -243,7 +245,7 @@ fn place(value: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{About, Versions};
-    use crate::fast::pattern::{Masks, Pattern};
+    use crate::fast::compiled_match::{CompiledMatch, Masks};
     use openflow::{Field, MacAddr, Match, PortNo};
     use packet::build::{FrameBuilder, Ipv4, Ipv6};
     use packet::{Meta, Shape, extract};
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn frames_and_their_keys_have_the_same_sum_after_any_change() {
         let mut versions = Versions::new();
-        versions.set_live(|_, _| true);
+        versions.set_unwildcarded(|_, _| true);
         let mut masks = Masks::default();
         let fields = [
             (Field::Ipv4Dst, 0x0a00_0002),
@@ -279,8 +281,8 @@ mod tests {
             Match::any().with_masked(Field::Ipv6Dst, 0, u128::MAX << 80),
         ];
         for matching in exact.into_iter().chain(prefixes) {
-            let pattern = Pattern::of(&matching, &mut masks);
-            let about = versions.about(&pattern);
+            let compiled = CompiledMatch::of(&matching, &mut masks);
+            let about = versions.about(&compiled);
             assert_ne!(about, About::ALL);
             let sums = |versions: &Versions| -> Vec<u32> {
                 let of = |frame: &Vec<u8>| {
@@ -295,7 +297,7 @@ mod tests {
             versions.change(about);
             for ((frame, before), after) in frames().iter().zip(before).zip(sums(&versions)) {
                 let key = extract(frame, &Meta::port(PortNo(1)));
-                assert!(!pattern.meets(&key) || after != before, "{matching:?}");
+                assert!(!compiled.matches(&key) || after != before, "{matching:?}");
             }
         }
     }
@@ -303,10 +305,11 @@ mod tests {
     #[test]
     fn what_is_written_on_the_way_says_nothing() {
         let mut versions = Versions::new();
-        let pattern = Pattern::of(&Match::any().with(Field::Ipv4Dst, 1), &mut Masks::default());
+        let compiled =
+            CompiledMatch::of(&Match::any().with(Field::Ipv4Dst, 1), &mut Masks::default());
         versions.write(Field::Ipv6Dst);
-        assert_eq!(versions.about(&pattern), About::ALL);
-        let any = Pattern::of(&Match::any(), &mut Masks::default());
+        assert_eq!(versions.about(&compiled), About::ALL);
+        let any = CompiledMatch::of(&Match::any(), &mut Masks::default());
         assert_eq!(versions.about(&any), About::ALL);
     }
 }

@@ -1,8 +1,8 @@
 //! One packet's way, step by step: the reference's walk over this forwarder's replica.
 //!
-//! It does everything that a packet can meet, at the price of finding everything out anew. What
-//! programs cannot say (packet-outs, results that depend on bytes outside of any key, TTLs that
-//! are used up) goes this way. It must never do something else than the reference does.
+//! It does everything that can happen to a packet, at the price of finding everything out anew.
+//! What programs cannot say (packet-outs, results that depend on bytes outside of any key, TTLs
+//! that are used up) goes this way. It must never do something else than the reference does.
 
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
@@ -16,7 +16,7 @@ use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
 use super::Sink;
 use super::emit::Emit;
-use super::replica::{Kind, Replica};
+use super::replica::{InstructionSummary, Replica};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
 use crate::counter::{Counter, DropReason};
@@ -168,7 +168,7 @@ impl<'a, S: Sink> Walk<'a, S> {
             };
             replica.count_hit(table_id, id, 1, packet.bytes());
             replica.touch(id, entry.life, self.emit.now);
-            match self.instructions(packet, &mut set, &entry.kind, entry.origin) {
+            match self.instructions(packet, &mut set, &entry.summary, entry.origin) {
                 ControlFlow::Break(()) => return,
                 ControlFlow::Continue(Some(next)) => table_id = next,
                 ControlFlow::Continue(None) => break,
@@ -183,18 +183,18 @@ impl<'a, S: Sink> Walk<'a, S> {
         &mut self,
         packet: &mut Packet,
         set: &mut ActionSet,
-        kind: &Kind,
+        summary: &InstructionSummary,
         origin: Origin,
     ) -> ControlFlow<(), Option<TableId>> {
         for row in INSTRUCTIONS {
-            let Some(instruction) = kind.instructions().iter().find(|i| i.kind() == row.kind)
+            let Some(instruction) = summary.instructions().iter().find(|i| i.kind() == row.kind)
             else {
                 continue;
             };
             match instruction {
                 Instruction::Meter(id) => self.meter(packet, *id)?,
                 Instruction::ApplyActions(actions) => {
-                    actions.iter().try_for_each(|action| self.act(packet, action, origin))?;
+                    actions.iter().try_for_each(|action| self.action(packet, action, origin))?;
                 }
                 Instruction::ClearActions => set.clear(),
                 Instruction::WriteActions(actions) => set.write(actions, origin),
@@ -205,12 +205,12 @@ impl<'a, S: Sink> Walk<'a, S> {
                 Instruction::GotoTable(_) | Instruction::Experimenter { .. } => {}
             }
         }
-        ControlFlow::Continue(kind.next)
+        ControlFlow::Continue(summary.next)
     }
 
     fn run_set(&mut self, packet: &mut Packet, set: &ActionSet, origin: Option<Origin>) -> Goes {
         for (action, written_by) in set.in_order() {
-            self.act(packet, action, origin.unwrap_or(written_by))?;
+            self.action(packet, action, origin.unwrap_or(written_by))?;
         }
         ControlFlow::Continue(())
     }
@@ -242,7 +242,7 @@ impl<'a, S: Sink> Walk<'a, S> {
     }
 
     /// Executes one action on a packet.
-    pub(super) fn act(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> Goes {
+    pub(super) fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> Goes {
         match change(&mut packet.frame, &mut packet.meta, action) {
             Some(Changed::Yes) => {}
             Some(Changed::No) => self.emit.replica.count(Counter::ActionsWithoutEffect, 1),
@@ -264,7 +264,7 @@ impl<'a, S: Sink> Walk<'a, S> {
             }
             Action::Group(id) => self.group(packet, *id, origin),
             Action::SetQueue(queue) => packet.queue = Some(*queue),
-            other => debug_assert!(false, "an action without a behaviour: {other:?}"),
+            other => debug_assert!(false, "an action without a instruction_list: {other:?}"),
         }
     }
 

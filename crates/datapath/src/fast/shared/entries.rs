@@ -127,8 +127,8 @@ impl Entries {
         }
     }
 
-    /// Tells that a packet met the entry. Entries with an idle timeout need this at once, others
-    /// never. For the one forwarder whose counters these are.
+    /// Tells that a packet matched the entry. Entries with an idle timeout need this at once,
+    /// others never. For the one forwarder whose counters these are.
     #[inline]
     pub(crate) fn touch(&self, id: EntryId, now: Nanos) {
         if let Some(cell) = self.last_used_cell(id) {
@@ -152,7 +152,7 @@ impl Entries {
         })
     }
 
-    /// When a packet last met the entry; zero if none did.
+    /// When a packet last matched the entry; zero if none did.
     #[inline]
     pub(crate) fn last_used(&self, id: EntryId) -> Nanos {
         Nanos(self.last_used_cell(id).map_or(0, Cell::get))

@@ -40,11 +40,11 @@ fn a_fold_that_is_done_shows_every_count_from_before_it() {
                     let own = shared.own(number);
                     own.entries.add(ENTRY, 1, 60);
                     own.entries.add(ENTRY, 2, 120);
-                    own.set_folded(Ticket(1));
+                    own.set_flushed(Ticket(1));
                 })
             })
             .collect();
-        if shared.folded() >= Ticket(1) {
+        if shared.flushed() >= Ticket(1) {
             let counts = shared.entry(ENTRY);
             assert_eq!((counts.packets, counts.bytes), (6, 360));
         }
@@ -93,19 +93,19 @@ fn an_entrys_number_is_given_to_another_one_without_its_counts() {
             thread::spawn(move || {
                 let own = shared.own(0);
                 own.entries.add(ENTRY, 5, 300);
-                own.set_folded(Ticket(1));
+                own.set_flushed(Ticket(1));
                 wait_for(|| op.lock().unwrap().take().is_some());
                 own.entries.add(ENTRY, 1, 60);
-                own.set_folded(Ticket(2));
+                own.set_flushed(Ticket(2));
             })
         };
-        wait_for(|| shared.folded() >= Ticket(1));
+        wait_for(|| shared.flushed() >= Ticket(1));
         assert_eq!(shared.entry(ENTRY).packets, 5);
         shared.clear_entry(ENTRY, Nanos(9));
         *op.lock().unwrap() = Some(());
         let early = shared.entry(ENTRY).packets;
         assert!(early <= 1, "{early}");
-        wait_for(|| shared.folded() >= Ticket(2));
+        wait_for(|| shared.flushed() >= Ticket(2));
         let counts = shared.entry(ENTRY);
         assert_eq!((counts.packets, counts.bytes), (1, 60));
         forwarder.join().unwrap();

@@ -1,4 +1,5 @@
-//! The digest of packets' live bytes with the AES instructions of x86, for a burst at a time.
+//! The digest of packets' un-wildcarded bytes with the AES instructions of x86, for a burst at a
+//! time.
 //!
 //! The same function as [`crate::fast::forwarder`] defines in plain code; a test compares them. At
 //! burst size the instructions of several packets overlap: measured 1.1-1.4 ns a packet with 512
@@ -10,7 +11,7 @@ use crate::fast::forwarder::digest::{self, Keys, LINE, LineKeys, ROUNDS};
 
 /// What the processor can do. Only what it can do can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level(Instructions);
+pub(crate) struct SimdLevel(Instructions);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Instructions {
@@ -22,7 +23,7 @@ enum Instructions {
     Vaes,
 }
 
-impl Level {
+impl SimdLevel {
     /// Plain code.
     pub(crate) const SCALAR: Self = Self(Instructions::Scalar);
 
@@ -49,20 +50,20 @@ impl Level {
     }
 }
 
-/// The live bytes of each shape.
+/// The un-wildcarded bytes of each shape.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct ShapeMasks(pub(crate) [[u8; LINE]; Shape::COUNT]);
 
-/// Digests and shapes of a burst of frames: the live bytes of the first 64 of each, and the tweak,
-/// which is mixed so that no frame and no tweak of another frame can undo it. The low word of each
-/// digest is told to `found` as soon as it is known.
+/// Digests and shapes of a burst of frames: the un-wildcarded bytes of the first 64 of each, and
+/// the tweak, which is mixed so that no frame and no tweak of another frame can undo it. The low
+/// word of each digest is told to `found` as soon as it is known.
 ///
 /// # Panics
 /// When `out` or `shapes` is shorter than `frames`.
 #[inline]
 pub(crate) fn digest_frames(
-    level: Level,
+    level: SimdLevel,
     frames: &[PacketBuf],
     (masks, keys): (&ShapeMasks, &LineKeys),
     tweak: u64,
@@ -74,7 +75,7 @@ pub(crate) fn digest_frames(
     match level.0 {
         Instructions::Scalar => scalar(frames, with, tweak, shapes, out, found),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only by `Level::all`, which has asked the processor.
+        // SAFETY: a level is made only by `SimdLevel::all`, which has asked the processor.
         Instructions::Aes => unsafe { x86::aes(frames, with, tweak, shapes, out, found) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -85,7 +86,7 @@ pub(crate) fn digest_frames(
 }
 
 /// The digest of words of a flow key.
-pub(crate) fn digest_words(level: Level, words: &[u64], keys: &Keys) -> u128 {
+pub(crate) fn digest_words(level: SimdLevel, words: &[u64], keys: &Keys) -> u128 {
     match level.0 {
         Instructions::Scalar => digest::digest_words(words, keys),
         #[cfg(target_arch = "x86_64")]
@@ -295,7 +296,7 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, ShapeMasks, digest_frames, digest_words};
+    use super::{ShapeMasks, SimdLevel, digest_frames, digest_words};
     use crate::fast::forwarder::digest::Keys;
     use crate::select::mix;
     use packet::{PacketBuf, Shape};
@@ -326,9 +327,9 @@ mod tests {
             (shapes, out)
         };
         let words: Vec<u64> = (0..29).map(mix).collect();
-        for level in Level::all() {
-            assert_eq!(of(level), of(Level::SCALAR), "{level:?}");
-            let plain = digest_words(Level::SCALAR, &words, &keys);
+        for level in SimdLevel::all() {
+            assert_eq!(of(level), of(SimdLevel::SCALAR), "{level:?}");
+            let plain = digest_words(SimdLevel::SCALAR, &words, &keys);
             assert_eq!(digest_words(level, &words, &keys), plain);
         }
     }

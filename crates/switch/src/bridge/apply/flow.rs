@@ -1,6 +1,6 @@
 //! Flow-mod (clause 6.4).
 
-use datapath::fast::{Begun, Sweep};
+use datapath::fast::{FlowModProgress, Sweep};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Error, Version};
 
@@ -31,8 +31,8 @@ pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) ->
         bridge.upkeep.notify_one();
     }
     Ok(match begun {
-        Begun::Done(_) => Answer::Nothing,
-        Begun::Sweep(sweep) => Answer::Sweep(sweep),
+        FlowModProgress::Done(_) => Answer::Nothing,
+        FlowModProgress::Sweep(sweep) => Answer::Sweep(sweep),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Multipart (statistics) requests (clause 7.3.5).
 //!
-//! Counts are folded first, so that they are those of the moment of the request or later.
+//! Counts are flushed first, so that they are those of the moment of the request or later.
 
 use datapath::fast::Control;
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
@@ -21,11 +21,11 @@ pub(super) async fn request(
     }
     let body = match request.body {
         MultipartRequestBody::Flow(asked) => {
-            bridge.fold().await;
+            bridge.flush_counters().await;
             return bridge.list_flows(&asked).map(Listed::Flows);
         }
         MultipartRequestBody::Aggregate(asked) => {
-            bridge.fold().await;
+            bridge.flush_counters().await;
             MultipartReplyBody::Aggregate(bridge.sum_flows(&asked).await?)
         }
         MultipartRequestBody::PortStats(asked) => {
@@ -43,7 +43,7 @@ pub(super) async fn request(
         | MultipartRequestBody::Meter(_)
         | MultipartRequestBody::MeterConfig(_)
         | MultipartRequestBody::MeterFeatures) => {
-            bridge.fold().await;
+            bridge.flush_counters().await;
             let reply = bridge.with_control(|control| of_control(bridge, control, version, body));
             reply.ok_or_else(Bridge::no_tables)??
         }

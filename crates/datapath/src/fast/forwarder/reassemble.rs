@@ -17,7 +17,7 @@ use crate::time::Nanos;
 impl Forwarder {
     /// Takes the fragments out of a batch that their port has let in, and puts whole packets into
     /// it; whether there is anything left.
-    pub(super) fn gather(
+    pub(super) fn reassemble(
         &mut self,
         frames: &mut Vec<PacketBuf>,
         in_port: PortNo,
@@ -35,12 +35,13 @@ impl Forwarder {
                 frames.push(frame);
                 continue;
             }
-            let gathered =
-                replica.shared().with_reassembler(|kept| kept.gather(frame.bytes(), in_port, now));
-            for (reason, fragments) in gathered.lost {
+            let reassembled = replica
+                .shared()
+                .with_reassembler(|kept| kept.reassemble(frame.bytes(), in_port, now));
+            for (reason, fragments) in reassembled.lost {
                 replica.count_drops(reason, fragments);
             }
-            match gathered.fate {
+            match reassembled.fate {
                 Fate::Itself => frames.push(frame),
                 Fate::Whole(whole) => {
                     replica.count(Counter::Reassembled, 1);

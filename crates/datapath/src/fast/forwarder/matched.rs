@@ -1,4 +1,4 @@
-//! What the packets of a burst met, table by table.
+//! What the packets of a burst matched, table by table.
 //!
 //! Kept by table and not by packet: a packet that passes 64 tables leaves a number in each of 64
 //! rows of 256 bytes, which all packets of the burst share, and its entries are counted row by row,
@@ -7,7 +7,7 @@
 
 use openflow::TableId;
 
-use super::path::Step;
+use super::path::PathStep;
 use super::replica::Replica;
 use crate::fast::classifier::BURST;
 use crate::fast::op::EntryId;
@@ -15,13 +15,13 @@ use crate::fast::op::EntryId;
 /// Number of no entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What was met in one table.
+/// What was matched in one table.
 #[derive(Debug)]
 pub(super) struct Row {
     table: TableId,
     /// The packets that came here.
     among: u64,
-    /// Of each of them, the entry that it met, or [`NONE`].
+    /// Of each of them, the entry that it matched, or [`NONE`].
     pub(super) ids: [u32; BURST],
     /// How much longer each was than it came, in bytes; zero for all if not `is_longer`.
     longer: [i32; BURST],
@@ -53,12 +53,12 @@ impl Row {
 
 /// The rows of a burst, in the order of the tables.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct MatchedRows {
     rows: Vec<Row>,
     len: usize,
 }
 
-impl Met {
+impl MatchedRows {
     /// Begins with a new burst.
     pub(super) fn clear(&mut self) {
         self.len = 0;
@@ -80,7 +80,7 @@ impl Met {
         &self.rows[..self.len]
     }
 
-    /// The entry that a packet met in the last of the rows.
+    /// The entry that a packet matched in the last of the rows.
     pub(super) fn last(&mut self, index: usize) -> &mut u32 {
         &mut self.rows[self.len - 1].ids[index]
     }
@@ -90,11 +90,11 @@ impl Met {
         self.rows().iter().filter(|row| row.among >> index & 1 != 0).count()
     }
 
-    /// What one packet met, in order.
-    pub(super) fn steps(&self, index: usize, into: &mut Vec<Step>) {
+    /// What one packet matched, in order.
+    pub(super) fn steps(&self, index: usize, into: &mut Vec<PathStep>) {
         into.clear();
         let passed = self.rows().iter().filter(|row| row.among >> index & 1 != 0);
-        into.extend(passed.map(|row| Step {
+        into.extend(passed.map(|row| PathStep {
             table: row.table,
             entry: Some(EntryId(row.ids[index])).filter(|id| id.0 != NONE),
             longer: row.longer(index),

@@ -11,15 +11,15 @@ const ETH_TYPE_MPLS: [u128; 2] = [0x8847, 0x8848];
 const ETH_TYPE_IP: [u128; 2] = [0x0800, 0x86dd];
 const ETH_TYPE_PBB: [u128; 1] = [0x88e7];
 
-/// What is certain, written as a match that the packet meets.
+/// What is certain, written as a match that the packet matches.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct KnownFields {
     known: Match,
     /// Nothing is known, and nothing is refused for it: buckets see packets of many entries.
     lenient: bool,
 }
 
-impl Facts {
+impl KnownFields {
     /// What a flow entry's match promises.
     pub(crate) fn of(matching: &Match) -> Self {
         Self { known: matching.clone(), lenient: false }
@@ -30,9 +30,9 @@ impl Facts {
         Self { known: Match::any(), lenient: true }
     }
 
-    /// Runs an action over the facts.
+    /// Runs an action over the known fields.
     ///
-    /// Set-field needs certainty (clause 7.2.5). The others are refused only where the facts
+    /// Set-field needs certainty (clause 7.2.5). The others are refused only where the known fields
     /// contradict them: a pop of a tag that is certain not to be there.
     ///
     /// # Errors
@@ -148,15 +148,15 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use super::Facts;
+    use super::KnownFields;
     use openflow::field::{FIELDS, Prereq};
     use openflow::{Action, Error, Field, Match};
 
     const REFUSED: Result<(), Error> = Err(Error::BadActionMatchInconsistent);
 
     fn run(matching: Match, actions: &[Action]) -> Result<(), Error> {
-        let mut facts = Facts::of(&matching);
-        actions.iter().try_for_each(|action| facts.run(action))
+        let mut known = KnownFields::of(&matching);
+        actions.iter().try_for_each(|action| known.run(action))
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn buckets_are_not_asked_for_certainty() {
-        let mut facts = Facts::any();
-        assert_eq!(facts.run(&Action::set_field(Field::Ipv4Dst, 1)), Ok(()));
+        let mut known = KnownFields::any();
+        assert_eq!(known.run(&Action::set_field(Field::Ipv4Dst, 1)), Ok(()));
     }
 }

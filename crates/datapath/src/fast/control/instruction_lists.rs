@@ -12,13 +12,13 @@ use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
 use super::index::{Index, NONE};
 use super::slab::Slab;
 use super::words::Words;
-use crate::fast::op::Behaviour;
+use crate::fast::op::InstructionList;
 use crate::groups::group_of;
 
 /// A list of instructions.
 #[derive(Clone, Debug)]
 struct Record {
-    shared: Arc<Behaviour>,
+    shared: Arc<InstructionList>,
     hash: u64,
     users: u32,
     /// The first of the entries that have it, if it is [`Record::is_linked`].
@@ -35,7 +35,7 @@ impl Record {
 
 /// The lists of instructions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Behaviours {
+pub(super) struct InstructionLists {
     records: Vec<Option<Record>>,
     free: Vec<u32>,
     index: Index,
@@ -43,7 +43,7 @@ pub(super) struct Behaviours {
     of_meter: BTreeMap<MeterId, BTreeSet<u32>>,
 }
 
-impl Behaviours {
+impl InstructionLists {
     fn record(&self, number: u32) -> &Record {
         self.records[number as usize].as_ref().expect("a list that entries have exists")
     }
@@ -53,7 +53,7 @@ impl Behaviours {
     }
 
     /// The list of a number that an entry names.
-    pub(super) fn get(&self, number: u32) -> &Arc<Behaviour> {
+    pub(super) fn get(&self, number: u32) -> &Arc<InstructionList> {
         &self.record(number).shared
     }
 
@@ -77,7 +77,7 @@ impl Behaviours {
             self.of_meter.entry(meter).or_default().insert(number);
         }
         self.records[number as usize] = Some(Record {
-            shared: Arc::new(Behaviour { number, instructions: instructions.into() }),
+            shared: Arc::new(InstructionList { number, instructions: instructions.into() }),
             hash,
             users: 0,
             first: NONE,
@@ -88,10 +88,10 @@ impl Behaviours {
         number
     }
 
-    /// Tells that an entry has a list.
-    pub(super) fn link(&mut self, slab: &mut Slab, behaviour: u32, entry: u32) {
-        slab.get_mut(entry).behaviour = behaviour;
-        let record = self.record_mut(behaviour);
+    /// Notes that an entry has a list.
+    pub(super) fn link(&mut self, slab: &mut Slab, instruction_list: u32, entry: u32) {
+        slab.get_mut(entry).instruction_list = instruction_list;
+        let record = self.record_mut(instruction_list);
         record.users += 1;
         if record.is_linked() {
             let next = std::mem::replace(&mut record.first, entry);
@@ -104,13 +104,13 @@ impl Behaviours {
         }
     }
 
-    /// Tells that an entry has its list no more. A list that no entry has is forgotten.
+    /// Notes that an entry has its list no more. A list that no entry has is forgotten.
     pub(super) fn unlink(&mut self, slab: &mut Slab, entry: u32) {
-        let (behaviour, prev, next) = {
+        let (instruction_list, prev, next) = {
             let entry = slab.get(entry);
-            (entry.behaviour, entry.prev_user, entry.next_user)
+            (entry.instruction_list, entry.prev_user, entry.next_user)
         };
-        let record = self.record_mut(behaviour);
+        let record = self.record_mut(instruction_list);
         record.users -= 1;
         if record.is_linked() {
             if prev == NONE {
@@ -123,7 +123,7 @@ impl Behaviours {
             }
         }
         if record.users == 0 {
-            self.forget(behaviour);
+            self.forget(instruction_list);
         }
     }
 

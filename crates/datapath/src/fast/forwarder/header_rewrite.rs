@@ -9,9 +9,9 @@ use openflow::{Action, Field};
 use packet::header::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
 use packet::{Network, Shape, Transport};
 
-/// Most 16-bit words of a checksum that one blend changes, and most 64-bit words. Longer lists of
-/// actions become several blends; these lie in one piece of memory, as many packets with a program
-/// each wait for theirs.
+/// Most 16-bit words of a checksum that one rewrite changes, and most 64-bit words. Longer lists of
+/// actions become several rewrites; these lie in one piece of memory, as many packets with a
+/// program each wait for theirs.
 const WORDS: usize = 12;
 const WIDE: usize = 6;
 
@@ -97,7 +97,7 @@ struct Word {
 
 /// Changes of one header in one pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Blend {
+pub(super) struct HeaderRewrite {
     shape: Shape,
     /// Bytes that every frame of the shape has.
     least: usize,
@@ -109,7 +109,7 @@ pub(super) struct Blend {
     l4: Option<Covered>,
 }
 
-impl Blend {
+impl HeaderRewrite {
     /// No change, for frames of this shape; none for a shape that has no places.
     pub(super) fn of(shape: Shape) -> Option<Self> {
         if shape.is_rare() {

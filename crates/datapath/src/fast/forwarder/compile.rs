@@ -1,8 +1,8 @@
-//! Recording: the way of one packet over entries that are already found, written down as acts.
+//! The program compiler: the way of one packet over found entries, written down as micro-ops.
 //!
-//! The recorder decides what tables, groups and ports decide, for a real packet, and leaves to the
-//! acts what only each packet can say. It gives nothing out and counts nothing. Where the result
-//! would hold for this one packet only, it says so and the packet goes step by step: a wrong
+//! The compiler decides what tables, groups and ports decide, for a real packet, and leaves to the
+//! micro-ops what only each packet can say. It gives nothing out and counts nothing. Where the
+//! result would hold for this one packet only, it says so and the packet goes step by step: a wrong
 //! program would be wrong a million times.
 
 use std::ops::ControlFlow;
@@ -13,8 +13,8 @@ use openflow::message::PacketInReason;
 use openflow::{Action, Field, GroupId, Instruction, PortNo, QueueId, TableId};
 use packet::{Meta, PacketBuf, Shape, extract};
 
-use super::program::{Act, Guard, Message, Program, ttl_at};
-use super::replica::{Entry, Kind, Replica, changes};
+use super::program::{Guard, Message, MicroOp, Program, ttl_at};
+use super::replica::{Entry, InstructionSummary, Replica, changes};
 use super::walk::{MAX_CHAIN, change, reason_of};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::Miss;
@@ -25,8 +25,8 @@ use crate::verdict::packet_in_context;
 /// Most copies that a program makes; packets of groups that ask for more go step by step.
 const MAX_COPIES: usize = 64;
 
-/// Most acts of a program.
-const MAX_ACTS: usize = 512;
+/// Most micro-ops of a program.
+const MAX_MICRO_OPS: usize = 512;
 
 /// What is known of the TTL that is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +43,17 @@ enum Ttl {
 
 /// A program, and for whom it is right.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct Compiled {
     pub(super) program: Program,
-    /// Whether it holds only for packets that met these very entries, as it tells their cookies.
+    /// Whether it holds only for packets that matched these very entries, as it tells their
+    /// cookies.
     pub(super) is_own: bool,
     /// Whether it holds only for packets of this flow.
     pub(super) is_of_flow: bool,
 }
 
-/// A recorder. `None` and `Break` mean that the packet goes step by step.
-pub(super) struct Recorder<'a> {
+/// A compiler. `None` and `Break` mean that the packet goes step by step.
+pub(super) struct Compiler<'a> {
     replica: &'a Replica,
     shape: Shape,
     frame: PacketBuf,
@@ -61,7 +62,7 @@ pub(super) struct Recorder<'a> {
     ttl: Ttl,
     /// What every frame must have for its TTL to be right.
     guard: Guard,
-    acts: Vec<Act>,
+    micro_ops: Vec<MicroOp>,
     /// Whether the packet shows headers that no key has.
     is_opaque: bool,
     is_own: bool,
@@ -72,7 +73,7 @@ pub(super) struct Recorder<'a> {
 
 type Goes = ControlFlow<()>;
 
-impl<'a> Recorder<'a> {
+impl<'a> Compiler<'a> {
     /// For packets like this one, in a buffer that may be changed.
     pub(super) fn new(
         replica: &'a Replica,
@@ -93,7 +94,7 @@ impl<'a> Recorder<'a> {
             queue: None,
             ttl,
             guard: Guard::default(),
-            acts: Vec::new(),
+            micro_ops: Vec::new(),
             is_opaque: false,
             is_own: false,
             is_of_flow: false,
@@ -102,27 +103,31 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The program of packets that meet these entries and then, with `miss`, none in that table.
-    pub(super) fn record(&mut self, entries: &[&Entry], miss: Option<TableId>) -> Option<Recorded> {
+    /// The program of packets that match these entries and then, with `miss`, none in that table.
+    pub(super) fn compile(
+        &mut self,
+        entries: &[&Entry],
+        miss: Option<TableId>,
+    ) -> Option<Compiled> {
         let done = self.run(entries, miss);
-        if done.is_break() || self.acts.len() > MAX_ACTS {
+        if done.is_break() || self.micro_ops.len() > MAX_MICRO_OPS {
             return None;
         }
-        let gives = |act: &Act| {
+        let gives = |micro_op: &MicroOp| {
             matches!(
-                act,
-                Act::Output(..)
-                    | Act::ToController(_)
-                    | Act::Drop(_)
-                    | Act::Refused(..)
-                    | Act::Normal(_)
+                micro_op,
+                MicroOp::Output(..)
+                    | MicroOp::ToController(_)
+                    | MicroOp::Drop(_)
+                    | MicroOp::RefusedTx(..)
+                    | MicroOp::Normal(_)
             )
         };
-        if !self.acts.iter().any(gives) {
-            self.acts.push(Act::Drop(DropReason::NoOutput));
+        if !self.micro_ops.iter().any(gives) {
+            self.micro_ops.push(MicroOp::Drop(DropReason::NoOutput));
         }
-        Some(Recorded {
-            program: Program::of(std::mem::take(&mut self.acts), self.guard, self.shape),
+        Some(Compiled {
+            program: Program::of(std::mem::take(&mut self.micro_ops), self.guard, self.shape),
             is_own: self.is_own,
             is_of_flow: self.is_of_flow,
         })
@@ -131,37 +136,37 @@ impl<'a> Recorder<'a> {
     fn run(&mut self, entries: &[&Entry], miss: Option<TableId>) -> Goes {
         let mut set = ActionSet::default();
         for (index, entry) in entries.iter().enumerate() {
-            self.instructions(&entry.kind, &mut set, entry.origin, index)?;
+            self.instructions(&entry.summary, &mut set, entry.origin, index)?;
         }
         if let Some(table) = miss {
             self.miss(table);
             return ControlFlow::Continue(());
         }
         for (action, origin) in set.in_order() {
-            self.act(action, origin)?;
+            self.action(action, origin)?;
         }
         ControlFlow::Continue(())
     }
 
     fn instructions(
         &mut self,
-        kind: &Kind,
+        summary: &InstructionSummary,
         set: &mut ActionSet,
         origin: Origin,
         index: usize,
     ) -> Goes {
         for row in INSTRUCTIONS {
-            let Some(instruction) = kind.instructions().iter().find(|i| i.kind() == row.kind)
+            let Some(instruction) = summary.instructions().iter().find(|i| i.kind() == row.kind)
             else {
                 continue;
             };
             match instruction {
                 Instruction::Meter(id) => {
-                    let met = u16::try_from(index + 1).unwrap_or(u16::MAX);
-                    self.acts.push(Act::Meter(*id, met));
+                    let matched = u16::try_from(index + 1).unwrap_or(u16::MAX);
+                    self.micro_ops.push(MicroOp::Meter(*id, matched));
                 }
                 Instruction::ApplyActions(actions) => {
-                    actions.iter().try_for_each(|action| self.act(action, origin))?;
+                    actions.iter().try_for_each(|action| self.action(action, origin))?;
                 }
                 Instruction::ClearActions => set.clear(),
                 Instruction::WriteActions(actions) => set.write(actions, origin),
@@ -177,7 +182,7 @@ impl<'a> Recorder<'a> {
     fn miss(&mut self, table_id: TableId) {
         let settings = self.replica.settings;
         match settings.miss {
-            Miss::Drop => self.acts.push(Act::Drop(DropReason::NoMatch)),
+            Miss::Drop => self.micro_ops.push(MicroOp::Drop(DropReason::NoMatch)),
             Miss::Controller => {
                 let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
                 self.hand_up(PacketInReason::NoMatch, origin, settings.miss_send_len);
@@ -189,19 +194,19 @@ impl<'a> Recorder<'a> {
         self.is_own = true;
         let in_port = self.replica.ports.get(self.meta.in_port);
         if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
-            return self.acts.push(Act::Drop(DropReason::NoPacketIn));
+            return self.micro_ops.push(MicroOp::Drop(DropReason::NoPacketIn));
         }
         let Origin { table_id, cookie, is_miss } = origin;
         let matching = packet_in_context(&self.meta);
         let message = Message { matching, reason, table_id, cookie, is_miss, max_len };
-        self.acts.push(Act::ToController(Box::new(message)));
+        self.micro_ops.push(MicroOp::ToController(Box::new(message)));
     }
 
-    fn act(&mut self, action: &Action, origin: Origin) -> Goes {
+    fn action(&mut self, action: &Action, origin: Origin) -> Goes {
         if changes(action) {
             self.ttl(action)?;
             self.is_opaque |= hides_what_it_shows(action, self.shape);
-            self.acts.push(Act::Change(action.clone()));
+            self.micro_ops.push(MicroOp::Apply(action.clone()));
             // A TTL that is used up here is a later matter: the guard looks at it.
             let _changed = change(&mut self.frame, &mut self.meta, action);
             return ControlFlow::Continue(());
@@ -271,65 +276,65 @@ impl<'a> Recorder<'a> {
             PortNo::IN_PORT => self.send(in_port, queue),
             PortNo::ALL => self.flood(queue, |_| true),
             PortNo::FLOOD => self.flood(queue, |port| !port.no_flood()),
-            PortNo::NORMAL => self.acts.push(Act::Normal(queue)),
-            PortNo::TABLE => self.acts.push(Act::Drop(DropReason::ReentrantTable)),
+            PortNo::NORMAL => self.micro_ops.push(MicroOp::Normal(queue)),
+            PortNo::TABLE => self.micro_ops.push(MicroOp::Drop(DropReason::ReentrantTable)),
             PortNo::CONTROLLER => self.hand_up(reason_of(origin), origin, max_len),
-            _ if port == in_port => self.acts.push(Act::Drop(DropReason::ToIngress)),
+            _ if port == in_port => self.micro_ops.push(MicroOp::Drop(DropReason::ToIngress)),
             _ => self.send(port, queue),
         }
     }
 
     fn send(&mut self, number: PortNo, queue: Option<QueueId>) {
-        self.acts.push(match self.replica.ports.get(number) {
-            None => Act::Drop(DropReason::NoSuchPort),
+        self.micro_ops.push(match self.replica.ports.get(number) {
+            None => MicroOp::Drop(DropReason::NoSuchPort),
             Some(port) => match port.refuses_tx() {
-                Some(reason) => Act::Refused(number, reason),
-                None => Act::Output(number, queue),
+                Some(reason) => MicroOp::RefusedTx(number, reason),
+                None => MicroOp::Output(number, queue),
             },
         });
     }
 
     fn flood(&mut self, queue: Option<QueueId>, wanted: impl Fn(&Port) -> bool) {
-        let before = self.acts.len();
+        let before = self.micro_ops.len();
         for (number, port) in self.replica.ports.iter() {
             if number != self.meta.in_port && port.refuses_tx().is_none() && wanted(port) {
-                self.acts.push(Act::Output(number, queue));
+                self.micro_ops.push(MicroOp::Output(number, queue));
             }
         }
-        if self.acts.len() == before {
-            self.acts.push(Act::Drop(DropReason::NoPortLeft));
+        if self.micro_ops.len() == before {
+            self.micro_ops.push(MicroOp::Drop(DropReason::NoPortLeft));
         }
     }
 
     fn group(&mut self, id: GroupId, origin: Origin) -> Goes {
         let replica = self.replica;
         let Some(group) = replica.groups.get(id) else {
-            self.acts.push(Act::Drop(DropReason::NoBucket));
+            self.micro_ops.push(MicroOp::Drop(DropReason::NoBucket));
             return ControlFlow::Continue(());
         };
         if self.chained >= MAX_CHAIN {
-            self.acts.push(Act::Drop(DropReason::ChainTooLong));
+            self.micro_ops.push(MicroOp::Drop(DropReason::ChainTooLong));
             return ControlFlow::Continue(());
         }
-        self.acts.push(Act::Group(id));
+        self.micro_ops.push(MicroOp::Group(id));
         if group.buckets().is_empty() {
             return ControlFlow::Continue(());
         }
         for index in self.chosen(id)? {
             let Some(bucket) = group.buckets().get(index) else { continue };
             self.copies += 1;
-            if self.copies > MAX_COPIES || self.acts.len() > MAX_ACTS {
+            if self.copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
                 return ControlFlow::Break(());
             }
-            self.acts.push(Act::Enter);
-            self.acts.push(Act::Bucket(id, index));
+            self.micro_ops.push(MicroOp::BeginCopy);
+            self.micro_ops.push(MicroOp::Bucket(id, index));
             self.bucket(&bucket.actions, origin)?;
-            self.acts.push(Act::Leave);
+            self.micro_ops.push(MicroOp::EndCopy);
         }
         ControlFlow::Continue(())
     }
 
-    /// The buckets that the packet goes to; a drop is recorded when there are none.
+    /// The buckets that the packet goes to; a drop is compiled when there are none.
     fn chosen(&mut self, id: GroupId) -> ControlFlow<(), Vec<usize>> {
         let replica = self.replica;
         let is_select = replica.groups.get(id).is_some_and(|group| {
@@ -338,7 +343,7 @@ impl<'a> Recorder<'a> {
         let mut is_fragment = false;
         if is_select {
             // The choice depends on fields; the key must have them.
-            if self.is_opaque || !replica.is_select_live {
+            if self.is_opaque || !replica.keys_have_select_fields {
                 return ControlFlow::Break(());
             }
             is_fragment = self.shape.is_rare()
@@ -348,7 +353,7 @@ impl<'a> Recorder<'a> {
         let key = extract(self.frame.bytes(), &self.meta);
         let chosen = replica.groups.chosen(id, &key, is_fragment, &replica.ports);
         if chosen.is_empty() {
-            self.acts.push(Act::Drop(DropReason::NoLiveBucket));
+            self.micro_ops.push(MicroOp::Drop(DropReason::NoLiveBucket));
         }
         ControlFlow::Continue(chosen)
     }
@@ -360,7 +365,7 @@ impl<'a> Recorder<'a> {
         let set = ActionSet::of(actions);
         self.chained += 1;
         for (action, _) in set.in_order() {
-            self.act(action, origin)?;
+            self.action(action, origin)?;
         }
         self.chained -= 1;
         (self.frame, self.meta, self.queue) = (frame, meta, queue);

@@ -1,9 +1,9 @@
-//! A match as words: what a flow key is compared with.
+//! The compiled form of a match: words that a flow key is compared with (Open vSwitch: minimatch).
 //!
-//! A [`Pattern`] says the same as an [`openflow::Match`] in the layout of [`FlowKey::words`], so
-//! that a comparison is a few AND and XOR instead of a walk over fields. The mask is shared by all
-//! patterns that look at the same bits: a million entries have a handful of masks. It must never
-//! mean anything else than [`FlowKey::meets`] does.
+//! A [`CompiledMatch`] says the same as an [`openflow::Match`] in the layout of [`FlowKey::words`],
+//! so that a comparison is a few AND and XOR instead of a walk over fields. The mask is shared by
+//! all matches that look at the same bits: a million entries have a handful of masks. It must never
+//! mean anything else than [`FlowKey::matches`] does.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -47,7 +47,7 @@ impl Mask {
             if let Some(next) = all.get_mut(word + 1) {
                 *next |= high;
             }
-            // An absent tag is the value zero of the field and meets `vlan_vid=0`.
+            // An absent tag is the value zero of the field and matches `vlan_vid=0`.
             if !matches!(held.field, Field::VlanVid) {
                 present |= 1 << held.field as u32;
             }
@@ -121,7 +121,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// The mask of a match, shared with the other patterns that have it.
+    /// The mask of a match, shared with the other matches that have it.
     pub fn of(&mut self, matching: &Match) -> Arc<Mask> {
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(matching)) {
             return Arc::clone(last);
@@ -139,7 +139,7 @@ impl Masks {
         mask
     }
 
-    /// Forgets masks that no pattern has any more, at the moments when the set would grow.
+    /// Forgets masks that no match has any more, at the moments when the set would grow.
     fn sweep(&mut self) {
         if self.known.len() == self.known.capacity() {
             self.known.retain(|mask| Arc::strong_count(mask) > 1);
@@ -149,14 +149,14 @@ impl Masks {
 
 /// A match: the mask, and the value of each word that the mask looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub struct CompiledMatch {
     mask: Arc<Mask>,
     /// One word for each of the mask's, in the same order.
     value: Box<[u64]>,
 }
 
-impl Pattern {
-    /// The pattern that says what the match says.
+impl CompiledMatch {
+    /// The compiled form of a match.
     pub fn of(matching: &Match, masks: &mut Masks) -> Self {
         let mask = masks.of(matching);
         let mut all = [0_u64; packet::WORDS];
@@ -171,13 +171,13 @@ impl Pattern {
         Self { mask, value }
     }
 
-    /// The pattern of a mask and of values for its words; bits outside of the mask must be zero.
+    /// From a mask and values for its words; bits outside of the mask must be zero.
     pub(crate) fn of_parts(mask: Arc<Mask>, value: &[u64]) -> Self {
         debug_assert_eq!(mask.words.len(), value.len(), "a word for each of the mask's");
         Self { mask, value: value.into() }
     }
 
-    /// The match that this pattern was made of.
+    /// The match that this was compiled from.
     #[must_use]
     pub fn matching(&self) -> Match {
         let mut all = [0_u64; packet::WORDS];
@@ -206,23 +206,23 @@ impl Pattern {
         &self.value
     }
 
-    /// Whether every packet meets the pattern.
+    /// Whether every packet matches.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// Whether a packet meets the pattern; the same as [`FlowKey::meets`].
+    /// Whether a packet matches; the same as [`FlowKey::matches`].
     #[inline]
     #[must_use]
-    pub fn meets(&self, key: &FlowKey) -> bool {
+    pub fn matches(&self, key: &FlowKey) -> bool {
         let differs = self.mask.words.iter().zip(&self.value).fold(0, |differs, (word, value)| {
             differs | (key.words()[usize::from(word.index)] & word.bits) ^ value
         });
         differs | self.mask.present & !key.present() == 0
     }
 
-    /// Whether every packet that meets `other` meets this; the same as [`Match::covers`].
+    /// Whether every packet that matches `other` matches this; the same as [`Match::covers`].
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let mut theirs = other.mask.words.iter().zip(&other.value);
@@ -234,7 +234,7 @@ impl Pattern {
         })
     }
 
-    /// Whether a packet can meet both; the same as [`Match::overlaps`].
+    /// Whether a packet can match both; the same as [`Match::overlaps`].
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let mut theirs = other.mask.words.iter().zip(&other.value).peekable();
@@ -248,7 +248,7 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::{Masks, Pattern};
+    use super::{CompiledMatch, Masks};
     use openflow::field::FIELDS;
     use openflow::{Field, Match};
     use packet::FlowKey;
@@ -281,9 +281,10 @@ mod tests {
         #[test]
         fn says_what_the_match_says(one in matches(), other in matches(), key in keys()) {
             let mut masks = Masks::default();
-            let (a, b) = (Pattern::of(&one, &mut masks), Pattern::of(&other, &mut masks));
+            let a = CompiledMatch::of(&one, &mut masks);
+            let b = CompiledMatch::of(&other, &mut masks);
             prop_assert_eq!(a.matching(), one.clone());
-            prop_assert_eq!(a.meets(&key), key.meets(&one));
+            prop_assert_eq!(a.matches(&key), key.matches(&one));
             prop_assert_eq!(a.covers(&b), one.covers(&other));
             prop_assert_eq!(a.overlaps(&b), one.overlaps(&other));
             prop_assert_eq!(a == b, one == other);
@@ -291,7 +292,7 @@ mod tests {
             for held in other.fields() {
                 narrowed = narrowed.with_masked(held.field, held.value, held.mask);
             }
-            let c = Pattern::of(&narrowed, &mut masks);
+            let c = CompiledMatch::of(&narrowed, &mut masks);
             prop_assert_eq!(a.covers(&c), one.covers(&narrowed));
         }
     }
@@ -300,12 +301,12 @@ mod tests {
     fn masks_are_shared_and_forgotten() {
         let mut masks = Masks::default();
         let host = |value| Match::any().with(Field::Ipv4Dst, value);
-        let one = Pattern::of(&host(1), &mut masks);
-        let two = Pattern::of(&host(2), &mut masks);
+        let one = CompiledMatch::of(&host(1), &mut masks);
+        let two = CompiledMatch::of(&host(2), &mut masks);
         assert!(Arc::ptr_eq(one.mask(), two.mask()) && one != two);
         for bits in 1..1000_u32 {
             let masked = Match::any().with_masked(Field::Ipv4Dst, 0, bits.into());
-            drop(Pattern::of(&masked, &mut masks));
+            drop(CompiledMatch::of(&masked, &mut masks));
         }
         assert!(masks.known.len() < 20, "{}", masks.known.len());
     }

@@ -7,15 +7,15 @@ use openflow::Field;
 use openflow::field::{FIELDS, Place};
 use packet::{FlowKey, Shape, WORDS};
 
-use super::super::classifier::Live;
+use super::super::classifier::UnwildcardedBits;
 use super::super::sys::ShapeMasks;
 use crate::select::FLOW_FIELDS;
 
 /// What the entries of all tables look at, and what follows for frames.
 #[derive(Debug)]
-pub(super) struct Lives {
+pub(super) struct PipelineMask {
     /// What the entries look at, and select groups.
-    live: Live,
+    unwildcarded: UnwildcardedBits,
     /// For each shape, the bytes that can make a difference.
     pub(super) masks: ShapeMasks,
     /// Whether no byte of a frame makes a difference.
@@ -26,11 +26,11 @@ pub(super) struct Lives {
     present: u64,
 }
 
-impl Lives {
+impl PipelineMask {
     /// Nothing makes a difference.
     pub(super) fn new() -> Self {
         Self {
-            live: Live::default(),
+            unwildcarded: UnwildcardedBits::default(),
             masks: ShapeMasks([[0; 64]; Shape::COUNT]),
             in_port_only: true,
             words: Vec::new(),
@@ -39,20 +39,24 @@ impl Lives {
     }
 
     /// Takes over what is looked at; whether that is another thing than before.
-    pub(super) fn set(&mut self, mut live: Live, is_select_live: bool) -> bool {
-        if is_select_live {
+    pub(super) fn set(
+        &mut self,
+        mut unwildcarded: UnwildcardedBits,
+        keys_have_select_fields: bool,
+    ) -> bool {
+        if keys_have_select_fields {
             for field in FLOW_FIELDS {
-                add_field(&mut live, field);
+                add_field(&mut unwildcarded, field);
             }
         }
         // What the packet itself does not show is the same for all packets of a port.
         for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Meta)) {
-            remove_field(&mut live, row.field);
+            remove_field(&mut unwildcarded, row.field);
         }
-        if live == self.live {
+        if unwildcarded == self.unwildcarded {
             return false;
         }
-        self.live = live;
+        self.unwildcarded = unwildcarded;
         self.rebuild();
         true
     }
@@ -62,7 +66,7 @@ impl Lives {
         for (index, mask) in masks.iter_mut().enumerate() {
             let Some(shape) = Shape::from_index(index) else { continue };
             for row in FIELDS {
-                shape.mask_of(row.field, bits(&self.live, row.field), |at, bits| {
+                shape.mask_of(row.field, bits(&self.unwildcarded, row.field), |at, bits| {
                     if let Some(byte) = mask.get_mut(at) {
                         *byte |= bits;
                     }
@@ -70,24 +74,24 @@ impl Lives {
             }
         }
         self.masks = ShapeMasks(masks);
-        let words = self.live.words.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        let words = self.unwildcarded.words.iter().enumerate().filter(|(_, bits)| **bits != 0);
         self.words = words.map(|(index, bits)| (index, *bits)).collect();
         // Whoever looks at the value of a field looks at its presence.
         self.present = FIELDS
             .iter()
-            .filter(|row| bits(&self.live, row.field) != 0)
-            .fold(self.live.present, |present, row| present | 1 << row.field as u32);
+            .filter(|row| bits(&self.unwildcarded, row.field) != 0)
+            .fold(self.unwildcarded.present, |present, row| present | 1 << row.field as u32);
         self.in_port_only = self.words.is_empty() && self.present == 0;
     }
 
     /// Whether a field makes a difference.
     pub(super) fn has(&self, field: Field) -> bool {
-        bits(&self.live, field) != 0
+        bits(&self.unwildcarded, field) != 0
     }
 
     /// Whether every one of these bits of a field makes a difference.
     pub(super) fn has_bits(&self, field: Field, wanted: u128) -> bool {
-        bits(&self.live, field) & wanted == wanted
+        bits(&self.unwildcarded, field) & wanted == wanted
     }
 
     /// The words of a key that make a difference; the first tells which fields there are.
@@ -101,27 +105,27 @@ impl Lives {
 }
 
 /// The bits of a field that are looked at.
-fn bits(live: &Live, field: Field) -> u128 {
+fn bits(unwildcarded: &UnwildcardedBits, field: Field) -> u128 {
     let slot = FlowKey::slot(field);
-    let low = u128::from(live.words[slot.word] >> slot.shift);
-    let high = if slot.bits > 64 { u128::from(live.words[slot.word + 1]) << 64 } else { 0 };
+    let low = u128::from(unwildcarded.words[slot.word] >> slot.shift);
+    let high = if slot.bits > 64 { u128::from(unwildcarded.words[slot.word + 1]) << 64 } else { 0 };
     (low | high) & field.full_mask()
 }
 
-fn add_field(live: &mut Live, field: Field) {
+fn add_field(unwildcarded: &mut UnwildcardedBits, field: Field) {
     let mut key = FlowKey::default();
     key.set(field, u128::MAX);
-    for (word, bits) in live.words.iter_mut().zip(key.words()) {
+    for (word, bits) in unwildcarded.words.iter_mut().zip(key.words()) {
         *word |= bits;
     }
-    live.present |= 1 << field as u32;
+    unwildcarded.present |= 1 << field as u32;
 }
 
-fn remove_field(live: &mut Live, field: Field) {
+fn remove_field(unwildcarded: &mut UnwildcardedBits, field: Field) {
     let mut key = FlowKey::default();
     key.set(field, u128::MAX);
-    for (word, bits) in live.words.iter_mut().zip(key.words()) {
+    for (word, bits) in unwildcarded.words.iter_mut().zip(key.words()) {
         *word &= !bits;
     }
-    live.present &= !(1 << field as u32);
+    unwildcarded.present &= !(1 << field as u32);
 }

@@ -1,7 +1,7 @@
-//! Which program packets of a kind have: found again by what decides about it, without recording.
+//! Which program packets of a kind have: found again by what decides about it, without compiling.
 //!
 //! Entries of equal instructions have equal programs, so that of a million entries that output to a
-//! few ports only a few are recorded. A memo must be forgotten with the programs.
+//! few ports only a few are compiled. It must be emptied with the programs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -14,9 +14,9 @@ use crate::select::mix;
 
 /// A hasher for keys that come from entries, not from packets.
 #[derive(Debug, Default)]
-pub(super) struct Mixed(u64);
+pub(super) struct MixHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for MixHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -40,25 +40,25 @@ impl Hasher for Mixed {
     }
 }
 
-/// Builds [`Mixed`].
-pub(super) type Mix = BuildHasherDefault<Mixed>;
+/// Builds [`MixHasher`].
+pub(super) type BuildMixHasher = BuildHasherDefault<MixHasher>;
 
-/// What decides about a program: the kinds of entries that were met and do anything, the port, the
-/// shape, and the table where nothing was met.
+/// What decides about a program: the summaries of matched entries that do anything, the port, the
+/// shape, and the table where nothing was matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct ProgramKey {
     words: Vec<u32>,
 }
 
-impl Facts {
+impl ProgramKey {
     pub(super) fn begin(&mut self, in_port: PortNo, shape: Shape) {
         self.words.clear();
         self.words.push(in_port.0);
         self.words.push(shape.index() as u32);
     }
 
-    pub(super) fn met(&mut self, kind: u32) {
-        self.words.push(kind);
+    pub(super) fn push(&mut self, summary: u32) {
+        self.words.push(summary);
     }
 
     pub(super) fn missed(&mut self, table: TableId) {
@@ -70,24 +70,24 @@ impl Facts {
 
 /// Programs by what decides about them.
 #[derive(Debug, Default)]
-pub(super) struct Memo {
+pub(super) struct ProgramCache {
     /// The usual case: one kind.
-    ones: HashMap<(u64, u32), ProgramId, Mix>,
-    others: HashMap<Box<[u32]>, ProgramId, Mix>,
+    ones: HashMap<(u64, u32), ProgramId, BuildMixHasher>,
+    others: HashMap<Box<[u32]>, ProgramId, BuildMixHasher>,
 }
 
-impl Memo {
+impl ProgramCache {
     #[inline]
-    pub(super) fn get(&self, facts: &Facts) -> Option<ProgramId> {
-        match facts.words.as_slice() {
-            [port, shape, kind] => self.ones.get(&one(*port, *shape, *kind)).copied(),
+    pub(super) fn get(&self, program_key: &ProgramKey) -> Option<ProgramId> {
+        match program_key.words.as_slice() {
+            [port, shape, summary] => self.ones.get(&one(*port, *shape, *summary)).copied(),
             words => self.others.get(words).copied(),
         }
     }
 
-    pub(super) fn put(&mut self, facts: &Facts, program: ProgramId) {
-        match facts.words.as_slice() {
-            [port, shape, kind] => drop(self.ones.insert(one(*port, *shape, *kind), program)),
+    pub(super) fn put(&mut self, program_key: &ProgramKey, program: ProgramId) {
+        match program_key.words.as_slice() {
+            [port, shape, summary] => drop(self.ones.insert(one(*port, *shape, *summary), program)),
             words => drop(self.others.insert(words.into(), program)),
         }
     }
@@ -102,6 +102,6 @@ impl Memo {
     }
 }
 
-fn one(port: u32, shape: u32, kind: u32) -> (u64, u32) {
-    (u64::from(port) << 32 | u64::from(shape), kind)
+fn one(port: u32, shape: u32, summary: u32) -> (u64, u32) {
+    (u64::from(port) << 32 | u64::from(shape), summary)
 }
