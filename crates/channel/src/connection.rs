@@ -1,9 +1,9 @@
 //! One OpenFlow connection as a state machine: bytes in, events out; messages in, bytes out.
 //!
-//! Switch, controller and the lab's probes are three drivers of this one type. The clock is an
-//! argument of every call that needs it and there is no input or output here, so a simulation in
-//! virtual time runs the same code as the real thing. Bytes from the peer must never make it panic,
-//! grow without bound, or answer an error with an error.
+//! The agent of the switch and the runtime of the controller drive it through [`crate::Link`]. The
+//! clock is an argument of every call that needs it and there is no input or output here, so a
+//! simulation in virtual time runs the same code as the real thing. Bytes from the peer must never
+//! make it panic, grow without bound, or answer an error with an error.
 //!
 //! How to drive it: [`Connection::receive`] bytes, then [`Connection::poll_event`] until it is
 //! empty, then send what [`Connection::transmit`] holds; call [`Connection::handle_timeout`] when
@@ -40,16 +40,16 @@ pub struct Connection {
     state: State,
     input: Input,
     output: Output,
-    /// The latest time that the owner has told.
+    /// The time of the owner's latest call.
     now: Instant,
     opened: Instant,
     last_alive: Instant,
     partial_since: Option<Instant>,
     probe_sent: Option<Instant>,
     next_xid: u32,
-    /// The frame of the message that the owner has been given last.
+    /// The frame of the latest message given to the owner.
     last_frame: Range<usize>,
-    /// The owner has told to read no further.
+    /// Set by [`Connection::hold_input`].
     is_held: bool,
     down: Option<DownReason>,
     counters: ConnectionCounters,
@@ -92,7 +92,7 @@ impl Connection {
         connection
     }
 
-    /// The version agreed on; `None` before and after.
+    /// The agreed version; `None` before the hello exchange is done and after the end.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         match self.state {
@@ -107,19 +107,19 @@ impl Connection {
         self.state == State::Over
     }
 
-    /// Which side we are.
+    /// Our side of the connection.
     #[must_use]
     pub fn side(&self) -> Side {
         self.settings.side
     }
 
-    /// What has been counted.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> ConnectionCounters {
         self.counters
     }
 
-    /// Takes bytes of the peer. Poll events until there are none before giving more.
+    /// Takes bytes from the peer. Poll all events before the next call.
     pub fn receive(&mut self, bytes: &[u8], now: Instant) {
         self.now = now;
         if self.is_over() || bytes.is_empty() {
@@ -132,7 +132,7 @@ impl Connection {
         self.input.push(bytes);
     }
 
-    /// The next thing that has happened. [`Event::Down`] is the last.
+    /// The next event. [`Event::Down`] is the last.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             if let Some(reason) = self.down.take() {
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection where the header of an unfinished message already says that it is wrong.
+    /// Ends the connection when the header of an unfinished message is already wrong.
     fn judge_partial(&mut self, header: Header) -> bool {
         let is_error = is_kind(header, MessageKind::Error);
         let is_hello = is_kind(header, MessageKind::Hello);
@@ -269,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// A message in another version than the agreed one: hellos and errors are let pass.
+    /// A message in another version than the agreed one: a hello is ignored.
     fn take_other_version(&mut self, header: Header) -> Option<Event> {
         if is_kind(header, MessageKind::Hello) {
             return None;
@@ -295,7 +295,7 @@ impl Connection {
         frame.get(..QUOTE_LEN).unwrap_or(frame)
     }
 
-    /// An xid for a message of the owner's; it goes round after two thousand million.
+    /// A new xid for a message of the owner. The numbers repeat after two thousand million.
     pub fn allocate_xid(&mut self) -> Xid {
         let xid = self.next_xid;
         self.next_xid = if xid + 1 == PROBE_XID.0 { FIRST_XID } else { xid + 1 };
@@ -338,8 +338,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a message that may be lost, a packet-in, unless the output is full. Whether it was
-    /// sent; what was not is counted in [`ConnectionCounters::offers_dropped`].
+    /// Sends a message that may be lost, such as a packet-in, unless the output is full. Returns
+    /// whether it was queued; a dropped one counts in [`ConnectionCounters::offers_dropped`].
     ///
     /// # Errors
     /// As [`Connection::send`].
@@ -362,7 +362,7 @@ impl Connection {
         self.send_error(xid, error, &quote)
     }
 
-    /// Refuses an earlier message of this xid, with what [`Connection::quote`] said then.
+    /// Refuses an earlier message with this xid, quoting what [`Connection::quote`] returned then.
     ///
     /// # Errors
     /// As [`Connection::send`].
@@ -372,14 +372,14 @@ impl Connection {
         self.send_as(xid, &Message::Error(body))
     }
 
-    /// What waits for the peer.
+    /// The bytes to be sent to the peer.
     #[must_use]
     pub fn transmit(&self) -> &[u8] {
         self.output.waiting()
     }
 
-    /// The first `count` bytes of [`Connection::transmit`] have been taken by the stream. While
-    /// nothing is read this is the sign of life: a slow reader is not taken for a dead one.
+    /// The stream has taken the first `count` bytes of [`Connection::transmit`]. While input is held
+    /// this is the peer's sign of life, so that a slow reader does not pass for a dead one.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         if count > 0 && !self.wants_input() {
             self.excuse(now);
@@ -388,23 +388,22 @@ impl Connection {
         self.output.sent(count);
     }
 
-    /// Begins all deadlines of the peer anew: what it says, or the rest of a message that it has
-    /// begun, may stand in the stream while we do not read.
+    /// Restarts all deadlines of the peer: its bytes may wait in the stream while we do not read.
     fn excuse(&mut self, now: Instant) {
         self.last_alive = now;
         self.probe_sent = None;
         self.partial_since = self.partial_since.map(|_| now);
     }
 
-    /// Whether so much waits for the peer that [`Connection::offer`] drops.
+    /// Whether the output is full, so that [`Connection::offer`] drops.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.output.waiting().len() >= self.settings.output_limit_bytes
     }
 
-    /// Tells to read no further, or to go on: for an owner with replies of its own in waiting,
-    /// which the connection does not know of. Meanwhile the peer is not judged by its silence,
-    /// unless it leaves unread what waits for it.
+    /// Stops or resumes reading, for an owner that has replies queued outside the connection. While
+    /// input is held the peer's silence does not end the connection, unless it leaves unread what
+    /// was sent to it.
     pub fn hold_input(&mut self, hold: bool) {
         self.is_held = hold;
     }
@@ -438,7 +437,7 @@ impl Connection {
         of_state.into_iter().chain(of_frame).min()
     }
 
-    /// Does what is due at `now`: sends a probe or gives the peer up.
+    /// Does what is due at `now`: sends an echo request or ends the connection.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         if self.is_held && self.output.waiting().is_empty() {
@@ -475,7 +474,7 @@ impl Connection {
         self.end(DownReason::Closed);
     }
 
-    /// The stream has ended: the reason is [`DownReason::PeerClosed`] or [`DownReason::Stream`].
+    /// The stream has ended; the reason is [`DownReason::PeerClosed`] or [`DownReason::Stream`].
     pub fn stream_ended(&mut self, reason: DownReason) {
         self.end(reason);
     }
@@ -494,7 +493,8 @@ impl Connection {
         self.down = Some(reason);
     }
 
-    /// Answers a message with an error in the agreed version, before that in one the peer may know.
+    /// Answers a message with an error: in the agreed version, or before the agreement in one that
+    /// the peer is likely to know.
     fn answer(&mut self, header: Header, error: Error, data: &[u8]) {
         let version = self
             .version()
@@ -549,7 +549,7 @@ fn quote_of(frame: &[u8]) -> Vec<u8> {
     frame.get(..QUOTE_LEN).unwrap_or(frame).to_vec()
 }
 
-/// An error of the peer for people: its name if it has one, and its text if it is one.
+/// The text form of a peer's error: its name if known, and its data if that is text.
 fn error_text(version: Version, error: &ErrorMessage) -> String {
     let name = match error.error(version) {
         Some(known) => known.name().to_owned(),

@@ -1,9 +1,9 @@
 //! Pumps a [`Connection`] over a [`Stream`] on tokio, without a task or a channel per message.
 //!
-//! A turn writes all that waits in as few calls as the stream takes, then waits for bytes, room or
-//! a deadline, whichever is first. The owner handles the events of a turn and queues its answers,
-//! and the next turn writes them all at once: one read and one write carry as many messages as have
-//! come. It must never read on where [`Connection::wants_input`] says no.
+//! A turn writes the send queue in as few calls as the stream takes, then waits for bytes, room or
+//! a deadline, whichever is first. The owner handles the events of a turn and queues its replies;
+//! the next turn writes them all at once, so that one read and one write carry as many messages as
+//! have come. It must never read on where [`Connection::wants_input`] says no.
 
 use crate::connection::Connection;
 use crate::event::DownReason;
@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 /// in the processor's cache together with the answers.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// How long [`Link::finish`] tries to send what waits.
+/// Deadline of [`Link::finish`].
 const FINISH_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A connection and the stream that carries it.
@@ -35,7 +35,7 @@ pub struct Link {
     write_failed: Option<String>,
 }
 
-/// The time as tokio's clock tells it, which a test can stop.
+/// The time of tokio's clock, which a test can stop.
 #[must_use]
 pub fn now() -> Instant {
     tokio::time::Instant::now().into_std()
@@ -59,8 +59,8 @@ impl Link {
         &mut self.connection
     }
 
-    /// Writes what waits, then returns as soon as something came: events to poll, or room in an
-    /// output that was full. May be dropped at any time without loss, for use in `select!`.
+    /// Writes the send queue, then returns as soon as there are events to poll, or room in an output
+    /// that was full. Safe to drop at any time, for use in `select!`.
     pub async fn turn(&mut self) {
         poll_fn(|cx| self.poll_turn(cx)).await;
     }

@@ -1,4 +1,4 @@
-//! Where a connection goes to or comes from, as text: `tcp:HOST:PORT`, `ptcp:PORT:HOST`, ...
+//! The address of a connection or a listener as text: `tcp:HOST:PORT`, `ptcp:PORT:HOST`, ...
 //!
 //! The forms are those of `ovs-ofctl` and `ovs-vsctl`, so that a command line can be carried over.
 //! It must never open anything; that is `transport`.
@@ -47,9 +47,9 @@ pub enum Endpoint {
     PassiveUnix(PathBuf),
 }
 
-/// A text that is no endpoint, with the reason and what is allowed.
+/// A text that is not an endpoint, with the reason and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no endpoint: {reason}")]
+#[error("`{text}` is not an endpoint: {reason}")]
 pub struct BadEndpoint {
     /// What was given.
     pub text: String,

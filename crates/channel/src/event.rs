@@ -1,10 +1,10 @@
-//! What a connection tells its owner, and why it ends.
+//! The events of a connection, and why it ends.
 //!
 //! Values only; every reason says in its text what happened and who did it.
 
 use openflow::{Error, Message, Version, Xid};
 
-/// Something that happened on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The hello exchange is done; messages may be sent.
@@ -12,24 +12,24 @@ pub enum Event {
         /// The version agreed on.
         version: Version,
     },
-    /// A message for the owner. Hellos and echo requests never show up here, nor the answers to the
-    /// connection's own probes.
+    /// A message for the owner. Hellos, echo requests and the replies to the connection's own echo
+    /// requests are handled inside.
     Message {
         /// Its transaction number.
         xid: Xid,
         /// The message.
         message: Message,
     },
-    /// A message of the peer was wrong and has been answered with this error (never when it was an
-    /// error message itself). The connection goes on.
+    /// A wrong message has been answered with this error, unless it was an error itself. The
+    /// connection goes on.
     Refused {
         /// Its transaction number.
         xid: Xid,
         /// What was wrong.
         error: Error,
     },
-    /// The connection is over; nothing follows. What [`crate::Connection::transmit`] still holds
-    /// should be sent before the stream is closed.
+    /// The connection is over; this is the last event. What [`crate::Connection::transmit`] still
+    /// holds should be sent before the stream is closed.
     Down(DownReason),
 }
 
@@ -53,11 +53,11 @@ pub enum DownReason {
     /// The peer has sent `OFPET_HELLO_FAILED`.
     #[error("the peer refuses the connection: {0}")]
     RefusedByPeer(String),
-    /// A header's length is below 8: the stream cannot be cut into messages any more.
+    /// A header's length is below 8: message boundaries are lost.
     #[error("the peer sent a message with the impossible length {0}")]
     BadLength(u16),
-    /// A message has begun and did not end in time.
-    #[error("the peer sent half a message and stopped")]
+    /// A message was not whole within its deadline.
+    #[error("the peer did not finish a message in time")]
     HalfMessage,
     /// No byte came within the deadline after an echo request.
     #[error("the peer does not answer the echo request")]
@@ -82,12 +82,12 @@ pub enum SendError {
     /// The hello exchange is not done, or the connection is over.
     #[error("the connection is not up")]
     NotUp,
-    /// The message cannot be said in the agreed version, or is too long.
+    /// The agreed version does not have the message, or it is too long.
     #[error("{0}")]
     Encode(#[from] wire::EncodeError),
 }
 
-/// What a connection has counted.
+/// The counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
     /// Messages received, of every kind.
@@ -96,10 +96,10 @@ pub struct ConnectionCounters {
     pub bytes_received: u64,
     /// Messages queued for sending, of every kind.
     pub messages_sent: u64,
-    /// Bytes handed to the stream.
+    /// Bytes that the stream has taken.
     pub bytes_sent: u64,
-    /// Messages of the peer that were wrong.
+    /// Wrong messages from the peer.
     pub refused: u64,
-    /// Messages that [`crate::Connection::offer`] dropped since the output was full.
+    /// Messages dropped by [`crate::Connection::offer`] because the output was full.
     pub offers_dropped: u64,
 }

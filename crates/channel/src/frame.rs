@@ -1,12 +1,12 @@
 //! Cutting the byte stream into messages by the common header (clause 7.1.1).
 //!
-//! Only version, type, length and xid are read here; `wire` reads the rest. It must never hold more
-//! than one message beyond what it was given and not yet asked for.
+//! Only the common header is read here; `wire` reads the rest. It never holds more than what was
+//! received and not yet taken.
 
 use std::ops::Range;
 use wire::{HEADER_LEN, Header};
 
-/// What stands next in the stream.
+/// The next part of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Nothing.
@@ -17,7 +17,7 @@ pub(crate) enum Next {
     Frame(Header, Range<usize>),
 }
 
-/// The bytes received and not yet used up.
+/// The bytes received and not yet consumed.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -25,14 +25,14 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Takes bytes; what was used up before goes.
+    /// Appends received bytes and frees the consumed ones.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Looks at what stands next without using it up. A header whose length is below
+    /// The next part, without consuming it. A header whose length is below
     /// [`HEADER_LEN`] is `Partial`: the stream cannot be cut there, the caller checks the length.
     pub(crate) fn next(&self) -> Next {
         let rest = self.bytes.get(self.start..).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Input {
         Next::Frame(header, self.start..self.start + length)
     }
 
-    /// Uses up everything before `end`, the end of a frame of [`Input::next`].
+    /// Consumes everything before `end`, the end of a frame of [`Input::next`].
     pub(crate) fn use_up(&mut self, end: usize) {
         debug_assert!(self.start <= end && end <= self.bytes.len(), "a frame of `next`");
         self.start = end;
@@ -57,12 +57,12 @@ impl Input {
         self.bytes.get(at).unwrap_or_default()
     }
 
-    /// The bytes behind what was used up.
+    /// The bytes not yet consumed.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Lets everything go.
+    /// Frees everything.
     pub(crate) fn clear(&mut self) {
         self.bytes = Vec::new();
         self.start = 0;

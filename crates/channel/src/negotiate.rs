@@ -1,12 +1,12 @@
-//! Which version a hello exchange settles on (clause 6.3.1): a pure function.
+//! Version negotiation by the hello exchange (clause 6.3.1): a pure function.
 //!
-//! It must never guess: what cannot be agreed on is refused, with the reason as text for the peer.
+//! It must never guess: where there is no common version the result is an error with a text for
+//! the peer.
 
 use openflow::message::Hello;
 use openflow::{Version, VersionBitmap};
 
-/// The body of our hello: the bitmap goes with it unless 1.0, which has no elements, is all we
-/// speak.
+/// The body of our hello. It has a bitmap unless we speak 1.0 alone, which has no hello elements.
 pub(crate) fn hello(ours: VersionBitmap) -> Hello {
     let only_v1_0 = ours == VersionBitmap::of(&[Version::V1_0]);
     Hello { versions: (!only_v1_0).then_some(ours) }
@@ -32,7 +32,7 @@ pub(crate) fn answer_version(ours: VersionBitmap, peer: u8) -> Version {
 /// The version of the connection.
 ///
 /// # Errors
-/// The text for the peer's eyes when there is none.
+/// A text for the peer when there is none.
 pub(crate) fn agree(
     ours: VersionBitmap,
     peer: u8,

@@ -1,4 +1,4 @@
-//! The bytes that wait for the peer, in the order of sending, and how many of them may be lost.
+//! The send queue of a connection, and how much of it must arrive.
 //!
 //! Two classes share one queue, so that order on the wire is order of sending: messages that must
 //! arrive (replies, requests, flow-mods) and offers (packet-ins), which a full queue refuses. The
@@ -21,13 +21,13 @@ pub(crate) enum Class {
 pub(crate) struct Output {
     bytes: Vec<u8>,
     start: usize,
-    /// Class and length of what waits; neighbours of one class are one run.
+    /// Class and length of the runs that wait; neighbours of one class are one run.
     runs: VecDeque<(Class, usize)>,
     must_bytes: usize,
 }
 
 impl Output {
-    /// The queue's tail for one message of `class`: `write` appends to it or leaves it as it was.
+    /// Appends one message of `class`: `write` appends its bytes, or fails and changes nothing.
     pub(crate) fn push<E>(
         &mut self,
         class: Class,
@@ -56,7 +56,7 @@ impl Output {
         }
     }
 
-    /// Moves what waits to the front when at least half of a large buffer has gone.
+    /// Moves the queue to the front when at least half of a large buffer has been sent.
     fn reclaim(&mut self) {
         if self.start == self.bytes.len() {
             self.bytes.clear();
@@ -67,17 +67,17 @@ impl Output {
         }
     }
 
-    /// What waits.
+    /// The bytes not yet sent.
     pub(crate) fn waiting(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// How many bytes of [`Output::waiting`] must arrive.
+    /// The number of bytes of [`Output::waiting`] that must arrive.
     pub(crate) fn must_bytes(&self) -> usize {
         self.must_bytes
     }
 
-    /// The first `sent` bytes of [`Output::waiting`] are gone.
+    /// The first `sent` bytes of [`Output::waiting`] have been sent.
     pub(crate) fn sent(&mut self, sent: usize) {
         let sent = sent.min(self.bytes.len() - self.start);
         self.start += sent;

@@ -1,11 +1,11 @@
-//! Multipart bodies as lists: put parts together, count entries (clause 7.3.5).
+//! Multipart bodies as lists: joining of parts, count of entries (clause 7.3.5).
 //!
-//! A message has at most 65,535 bytes, so a long answer comes in parts; `wire` cuts them on the way
+//! A message has at most 65,535 bytes, so a long reply comes in parts; `wire` splits it on the way
 //! out. Knows which bodies are lists and nothing else.
 
 use openflow::message::MultipartReplyBody;
 
-/// How many entries a body has; one that is no list counts as one.
+/// The number of entries of a body; one that is no list counts as one.
 pub(crate) fn entries(body: &MultipartReplyBody) -> usize {
     match body {
         MultipartReplyBody::Flow(list) => list.len(),

@@ -1,15 +1,15 @@
-//! Pairing of requests and answers by xid, with the parts of a multipart answer put together
+//! Matching of replies to requests by xid, with the parts of a multipart reply joined
 //! (clauses 6.2 and 7.3.5).
 //!
-//! Both the number of open requests and the entries of one answer have bounds, since the peer
-//! chooses how much it sends. It must never keep an answer that nobody asked for.
+//! The number of pending requests and the entries of one reply are bounded, since the peer chooses
+//! how much it sends. A reply that nobody asked for is never kept.
 
 use crate::parts;
 use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};
 use openflow::{Message, MessageKind, Xid};
 use std::collections::HashMap;
 
-/// Requests that wait for their answers, each with a value of the owner's.
+/// Pending requests, each with a value of the owner.
 #[derive(Debug)]
 pub struct Pending<T> {
     waiting: HashMap<Xid, Waiting<T>>,
@@ -24,68 +24,68 @@ struct Waiting<T> {
     parts: Option<MultipartReplyBody>,
 }
 
-/// What a message was for [`Pending::pair`].
+/// The result of [`Pending::pair`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Paired<T> {
-    /// No answer to a request that waits: the message, back.
+    /// Not a reply to a pending request: the message itself.
     Other(Message),
-    /// A part of an answer; more follow.
+    /// A part of a multipart reply; more follow.
     Part,
-    /// The answer is complete.
+    /// The reply is complete.
     Done {
         /// The value that was given with the request.
         context: T,
-        /// The answer; a multipart answer is one message with all its entries.
+        /// The reply; a multipart reply is one message with all its entries.
         answer: Result<Message, Unanswered>,
     },
 }
 
-/// Why a request has no answer.
+/// Why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// The peer answered with an error.
     #[error("the peer answered with error type {}, code {}", .0.error_type, .0.code)]
     Error(ErrorMessage),
-    /// The parts of a multipart answer are not of one type.
+    /// The parts of a multipart reply are not of one type.
     #[error("the parts of the answer do not fit together")]
     Mismatch,
-    /// The answer has more entries than allowed.
+    /// The reply has more entries than allowed.
     #[error("the answer has more than {0} entries")]
     TooLong(usize),
 }
 
-/// Why a request cannot wait.
+/// Why a request cannot be pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotWait {
-    /// The message is none that gets an answer.
+    /// The message has no reply.
     #[error("the message gets no answer")]
     NoReply,
-    /// As many requests wait as are allowed.
+    /// The limit of pending requests is reached.
     #[error("{0} requests wait already")]
     Full(usize),
-    /// A request of this xid waits.
+    /// A request with this xid is pending.
     #[error("a request with this xid waits already")]
     XidInUse,
 }
 
 impl<T> Default for Pending<T> {
-    /// At most 1,024 requests, at most 4,000,000 entries in an answer.
+    /// At most 1,024 requests, at most 4,000,000 entries in a reply.
     fn default() -> Self {
         Self::new(1024, 4_000_000)
     }
 }
 
 impl<T> Pending<T> {
-    /// At most `requests_max` requests at a time, at most `entries_max` entries in an answer.
+    /// At most `requests_max` requests at a time, at most `entries_max` entries in a reply.
     #[must_use]
     pub fn new(requests_max: usize, entries_max: usize) -> Self {
         Self { waiting: HashMap::new(), requests_max, entries_max }
     }
 
-    /// Waits for the answer to `request`, which is sent with `xid`.
+    /// Adds `request`, which is sent with `xid`.
     ///
     /// # Errors
-    /// When the request gets no answer, its xid is in use, or too many wait.
+    /// When the request has no reply, its xid is in use, or too many are pending.
     pub fn expect(&mut self, xid: Xid, request: &Message, context: T) -> Result<(), CannotWait> {
         let reply = request.kind().row().reply.ok_or(CannotWait::NoReply)?;
         if self.waiting.len() >= self.requests_max {
@@ -98,7 +98,7 @@ impl<T> Pending<T> {
         Ok(())
     }
 
-    /// Takes a message of the peer.
+    /// Takes a message from the peer.
     pub fn pair(&mut self, xid: Xid, message: Message) -> Paired<T> {
         let Some(waiting) = self.waiting.get_mut(&xid) else { return Paired::Other(message) };
         let answer = match message {
@@ -118,31 +118,31 @@ impl<T> Pending<T> {
         }
     }
 
-    /// How many requests wait.
+    /// The number of pending requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether no request waits.
+    /// Whether no request is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Gives up waiting for one answer.
+    /// Cancels one request and returns its value.
     pub fn cancel(&mut self, xid: Xid) -> Option<T> {
         self.waiting.remove(&xid).map(|waiting| waiting.context)
     }
 
-    /// Gives up waiting, for a connection that is over: the values of all that waited.
+    /// Cancels all requests, for a connection that is over, and returns their values.
     pub fn cancel_all(&mut self) -> Vec<(Xid, T)> {
         self.waiting.drain().map(|(xid, waiting)| (xid, waiting.context)).collect()
     }
 }
 
 impl<T> Waiting<T> {
-    /// Adds a part; the whole answer once no more follow.
+    /// Adds a part; returns the whole reply once no more follow.
     fn take_part(
         &mut self,
         part: MultipartReply,

@@ -1,7 +1,7 @@
 //! Certificates for TLS channels: a certificate authority in a folder, and what it signs.
 //!
-//! Key, request and signature in one step, for those who have no certificate authority; whoever has
-//! one gives its files to `--private-key`, `--certificate` and `--ca-cert`. The folder holds
+//! Key, request and signature in one step, for users without a certificate authority; those with one
+//! give its files to `--private-key`, `--certificate` and `--ca-cert`. The folder holds
 //! `cakey.pem`, `cacert.pem`, and for each name `NAME-privkey.pem` and `NAME-cert.pem`, as
 //! `ovs-pki` calls them. A key is never overwritten: a name that has one gets a new certificate.
 
@@ -15,12 +15,12 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// The clock of a peer may be so much behind ours.
+/// Tolerated lag of a peer's clock.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Days for which the certificate of a CA holds.
+/// Validity of a CA's certificate.
 const CA_DAYS: u32 = 3650;
 
 /// Why no certificate was made.
@@ -53,14 +53,14 @@ pub enum PkiError {
     },
 }
 
-/// A certificate that is wanted.
+/// A certificate to be issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// Whose it is: the common name, and the beginning of the files' names.
+    /// The common name, which is also the prefix of the file names.
     pub name: String,
-    /// The host names and addresses that it is for; only peers with `--check-peer-name` look there.
+    /// Its host names and addresses, which only peers with `--check-peer-name` check.
     pub hosts: Vec<String>,
-    /// For how many days it holds.
+    /// Validity in days.
     pub days: u32,
 }
 

@@ -1,11 +1,11 @@
-//! What a connection may be told: role, versions, deadlines, limits.
+//! The settings of a connection: side, versions, deadlines, limits.
 //!
 //! Plain values with sound defaults; nothing here acts.
 
 use openflow::{Version, VersionBitmap};
 use std::time::Duration;
 
-/// Which side of the connection we are.
+/// The two sides of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The peer is a switch.
@@ -17,22 +17,22 @@ pub enum Side {
 /// The settings of one connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionSettings {
-    /// Which side we are.
+    /// Our side.
     pub side: Side,
     /// The versions offered in the hello, not empty.
     pub versions: VersionBitmap,
-    /// The peer's hello must be here within this time.
+    /// Deadline of the peer's hello, from the opening of the stream.
     pub hello_deadline: Duration,
-    /// A message that has begun must be whole within this time.
+    /// Deadline of a whole message, from its first byte.
     pub frame_deadline: Duration,
-    /// Send an echo request after this time without a byte from the peer; `None` never asks.
+    /// An echo request is sent after this time without a byte from the peer; `None` for never.
     pub probe_after: Option<Duration>,
-    /// Give the peer up when nothing has come this long after the echo request.
+    /// The connection ends when no byte has come this long after the echo request.
     pub probe_deadline: Duration,
-    /// With this many bytes waiting for the peer the output is full: [`crate::Connection::offer`]
-    /// drops, and a switch takes no further requests while its replies fill it.
+    /// The output is full at this many bytes: [`crate::Connection::offer`] drops, and a switch
+    /// reads no further requests while its replies alone fill it.
     pub output_limit_bytes: usize,
-    /// With more bytes waiting the connection is given up: the peer does not read.
+    /// The connection ends when more bytes wait: the peer does not read.
     pub output_max_bytes: usize,
 }
 

@@ -1,10 +1,10 @@
-//! TLS 1.2 and 1.3 for `ssl:` and `pssl:` (clause 6.3.4): both sides show a certificate, each
-//! signed by a CA that the other side trusts.
+//! TLS 1.2 and 1.3 for `ssl:` and `pssl:` (clause 6.3.4): each side presents a certificate signed by
+//! a CA that the other side trusts.
 //!
-//! The three files are those of Open vSwitch's options, with the same names. They are looked at
-//! again whenever a connection is made or accepted, so that a renewed certificate holds from the
-//! next connection on; files that are wrong by then are told of, and the earlier ones still hold.
-//! It must never talk to a peer without a certificate, nor let one by whose chain does not verify.
+//! The three files are those of Open vSwitch's options, with the same names. They are
+//! checked for changes whenever a connection is made or accepted, so that a renewed certificate is
+//! in use from the next connection on; changed files that are unusable are logged and the earlier
+//! ones stay in use. A peer without a certificate, or whose chain does not verify, is never let in.
 
 mod explain;
 mod verify;
@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 pub(crate) use explain::explain;
 
-/// The files that say who we are and whom we trust, each in PEM.
+/// The files of our key, our certificate and the trusted CA, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// `--private-key`: the key of our certificate, without a passphrase.
@@ -81,7 +81,7 @@ pub struct Tls {
 #[derive(Debug)]
 struct State {
     loaded: Loaded,
-    /// The files as they were when they were loaded, or tried last.
+    /// The files when they were last loaded or tried.
     stamps: [Option<Stamp>; 3],
 }
 
@@ -91,7 +91,7 @@ struct Loaded {
     server: Arc<ServerConfig>,
 }
 
-/// What changes when a file is written anew or another takes its place.
+/// Changes when a file is rewritten or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -128,7 +128,7 @@ impl Tls {
         self.current().server
     }
 
-    /// What the files hold now, or held when they were last in order.
+    /// The present contents of the files, or the last usable ones.
     fn current(&self) -> Loaded {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = stamps(&self.files);

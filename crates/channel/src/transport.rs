@@ -17,10 +17,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{LazyConfigAcceptor, TlsConnector, TlsStream};
 
-/// How long an attempt to connect may take.
+/// Deadline of an attempt to connect.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long a TLS handshake may take, from either side.
+/// Deadline of a TLS handshake, on either side.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why a stream or a listener could not be opened.
@@ -78,7 +78,7 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
-/// A TLS stream that tells its failures in words which name our files.
+/// A TLS stream whose errors name our files.
 #[derive(Debug)]
 pub struct Encrypted {
     stream: TlsStream<TcpStream>,

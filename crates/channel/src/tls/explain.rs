@@ -1,6 +1,6 @@
-//! What a failure of TLS means, for people: who refuses whom, by which file, and what helps.
+//! Explanations of TLS failures: who refuses whom, by which file, and the remedy.
 //!
-//! Texts only. What is not known here is told in the library's words.
+//! Texts only. Other failures keep the library's words.
 
 use std::io;
 

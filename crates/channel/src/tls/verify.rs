@@ -1,8 +1,7 @@
-//! Judges the certificate of whom we connect to: its chain always, its name only where that is
-//! asked.
+//! Verification of the certificate of a server: its chain always, its name only on request.
 //!
-//! A certificate of `ovs-pki` names no host, and Open vSwitch does not look at names: whoever holds
-//! a certificate of the CA is trusted. It must never forgive anything but the name.
+//! A certificate of `ovs-pki` names no host, and Open vSwitch does not check names: every holder of
+//! a certificate of the CA is trusted. Nothing but the name is ever forgiven.
 
 use std::sync::Arc;
 

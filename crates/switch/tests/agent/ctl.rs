@@ -109,7 +109,7 @@ fn sets_of_flows_are_compared_and_replaced() {
     let (_, err) = switch.ctl_ends(1, &["diff-flows", &wanted, "/nonexistent"]);
     assert!(err.contains("cannot be read"), "{err}");
     let (_, err) = switch.ctl_ends(1, &["diff-flows", &one, "zzz:1"]);
-    assert!(err.contains("is no endpoint"), "{err}");
+    assert!(err.contains("is not an endpoint"), "{err}");
 
     // What is alike keeps its counters, unless all is added again.
     let deletes = file(folder.path(), "deletes", "delete ip\n");
