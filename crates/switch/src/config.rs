@@ -20,7 +20,9 @@ use serde::Deserialize;
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues, default_control};
-pub use values::{Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, VlanArg, Wire};
+pub use values::{
+    Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Seconds, VlanArg, Wire,
+};
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
 /// with the same name; flags win over the file. A table `[[bridge]]` of the file has the same keys
@@ -119,9 +121,10 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "SECONDS")]
     pub inactivity_probe: Option<u32>,
 
-    /// Most seconds between two attempts to reach a controller, at least 1 [default: 8]
+    /// Most seconds between two attempts to reach a controller, also with a fraction, at least 0.1
+    /// [default: 8]
     #[arg(long, value_name = "SECONDS")]
-    pub max_backoff: Option<u32>,
+    pub max_backoff: Option<Seconds>,
 
     /// Most packets that wait for the controllers; more are dropped and counted [default: 8192]
     #[arg(long, value_name = "PACKETS")]

@@ -110,8 +110,9 @@ async fn serve_accepted(
         }
     };
     let kind = ConnectionKind::Accepted(Rc::clone(accepted));
-    let (reason, was_up) = serve(Rc::clone(agent), stream, &name, kind).await;
-    if was_up {
+    let served = serve(Rc::clone(agent), stream, &name, kind).await;
+    let reason = served.reason;
+    if served.up_since.is_some() {
         tracing::info!(bridge = agent.told(), controller = name, %reason, "disconnected");
     } else if is_mistake(&reason) {
         if let Some(suppressed) = tells.borrow_mut().mistaken.pass(Instant::now()) {

@@ -1,10 +1,11 @@
-//! Keeping connected to controllers, by a main connection each and the auxiliary ones beside it
-//! (clause 6.3.6).
+//! Connections that the switch makes: a main connection to each controller, and the auxiliary ones
+//! beside it (clause 6.3.6).
 
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use channel::driver::now;
 use channel::{Backoff, Endpoint, Stream};
 use openflow::Version;
 
@@ -14,9 +15,6 @@ use crate::counters::Counter;
 
 /// First wait before connecting again.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
-
-/// A connection that was up for so long counts as a good one.
-const STEADY: Duration = Duration::from_secs(10);
 
 /// Connects to a controller, and again whenever the connection ends, for ever.
 pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
@@ -48,18 +46,20 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
 
 /// Connects and serves again and again, for ever.
 async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind: &ConnectionKind) {
-    let most = Duration::from_secs(agent.config.max_backoff_s.into());
-    let mut backoff = Backoff::new(BACKOFF_FIRST.min(most), most, STEADY);
+    let mut backoff = Backoff::new(BACKOFF_FIRST, agent.config.max_backoff);
     let mut told = false;
     loop {
-        let begun = Instant::now();
         match Stream::connect(endpoint, agent.tls.as_ref()).await {
             Ok(stream) => {
                 told = false;
-                let (reason, was_up) = serve(Rc::clone(&agent), stream, &name, kind.clone()).await;
-                if was_up {
-                    backoff.up(begun);
+                let served = serve(Rc::clone(&agent), stream, &name, kind.clone()).await;
+                if let Some(since) = served.up_since {
+                    backoff.up(since);
                 }
+                if served.was_used {
+                    backoff.used();
+                }
+                let reason = served.reason;
                 tracing::warn!(bridge = agent.told(), controller = name, %reason, "disconnected");
             }
             Err(error) => {
@@ -74,7 +74,7 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 told = true;
             }
         }
-        tokio::time::sleep(backoff.down(Instant::now(), chance())).await;
+        tokio::time::sleep(backoff.down(now(), chance())).await;
     }
 }
 

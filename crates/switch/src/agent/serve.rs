@@ -12,12 +12,13 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use channel::driver::now;
 use channel::{AcceptedConnection, DownReason, Endpoint, Event, Link, SendError, Stream};
 use datapath::fast::Sweep;
-use openflow::message::{MultipartReply, MultipartRequest};
-use openflow::{Error, Message, Version, Xid};
+use openflow::message::{MultipartReply, MultipartRequest, Sender};
+use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
 use super::answers::Answers;
@@ -65,6 +66,8 @@ struct Service {
     kind: ConnectionKind,
     /// Set while the connection is up.
     peer: Option<Membership>,
+    up_since: Option<Instant>,
+    was_used: bool,
     /// The workers do not keep up.
     is_congested: bool,
     /// The peer sends much: others have their turn before more is read.
@@ -82,13 +85,32 @@ struct Service {
     parts: Option<Parts>,
 }
 
-/// Serves a connection until it is over; why it ended, and whether it was ever up.
+/// How a connection went.
+pub(super) struct Served {
+    /// Why it ended.
+    pub(super) reason: DownReason,
+    /// When its hello exchange was done, if ever.
+    pub(super) up_since: Option<Instant>,
+    /// Whether the controller used the switch: flow-mod, packet-out, statistics, barrier, role.
+    pub(super) was_used: bool,
+}
+
+/// Messages that set a connection up; every other request of a controller uses the switch.
+const SETUP: [MessageKind; 5] = [
+    MessageKind::FeaturesRequest,
+    MessageKind::GetConfigRequest,
+    MessageKind::SetConfig,
+    MessageKind::GetAsyncRequest,
+    MessageKind::SetAsync,
+];
+
+/// Serves a connection until it is over.
 pub(super) async fn serve(
     agent: Rc<Agent>,
     stream: Stream,
     name: &str,
     kind: ConnectionKind,
-) -> (DownReason, bool) {
+) -> Served {
     let settings = match &kind {
         ConnectionKind::Main(_) | ConnectionKind::Accepted(_) => agent.settings(),
         ConnectionKind::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
@@ -102,6 +124,8 @@ pub(super) async fn serve(
         name: name.to_owned(),
         kind,
         peer: None,
+        up_since: None,
+        was_used: false,
         is_congested: false,
         is_greedy: false,
         is_unfinished: false,
@@ -112,19 +136,19 @@ pub(super) async fn serve(
         parts: None,
     };
     let reason = service.run().await;
-    let was_up = service.peer.is_some();
-    if !was_up {
+    if service.up_since.is_none() {
         service.agent.counters.bump(Counter::ChannelFailed);
     }
+    let (up_since, was_used) = (service.up_since, service.was_used);
     service.leave();
     service.link.finish().await;
-    (reason, was_up)
+    Served { reason, up_since, was_used }
 }
 
 /// Serves OpenFlow on a connection of the control socket until it is over.
 pub(crate) async fn serve_tool(agent: Rc<Agent>, stream: UnixStream) {
     let stream = Stream::Unix(stream);
-    let (reason, _) = serve(agent, stream, "control socket", ConnectionKind::ControlSocket).await;
+    let reason = serve(agent, stream, "control socket", ConnectionKind::ControlSocket).await.reason;
     tracing::debug!(%reason, "a connection of the control socket ended");
 }
 
@@ -225,6 +249,7 @@ impl Service {
             ConnectionKind::ControlSocket => agent.join_tool(&self.name, version),
         };
         self.peer = Some(Membership { agent, peer });
+        self.up_since = Some(now());
     }
 
     /// The agent forgets the connection.
@@ -234,6 +259,8 @@ impl Service {
 
     fn take_message(&mut self, xid: Xid, message: Message) {
         let Some(Membership { peer, .. }) = &self.peer else { return };
+        let kind = message.kind();
+        self.was_used |= kind.row().sender == Sender::Controller && !SETUP.contains(&kind);
         let handling = match self.spanning.take(xid, message) {
             Ok(Some(message)) => handle(&self.agent, peer, message),
             Ok(None) => Handling::Nothing,

@@ -320,7 +320,7 @@ mod tests {
             tables = 10
             max-entries = 5
             inactivity-probe = 0
-            max-backoff = 1
+            max-backoff = 0.5
             mfr-desc = "me"
         "#;
         let args = parse_config(text).unwrap();
@@ -328,6 +328,7 @@ mod tests {
         let [bridge] = &config.bridges[..] else { panic!("one bridge") };
         assert_eq!((bridge.ports.len(), bridge.ports[1].number.0), (2, 2));
         assert_eq!((bridge.tables, bridge.inactivity_probe_s), (10, 0));
+        assert_eq!(bridge.max_backoff.as_millis(), 500);
     }
 
     #[test]
@@ -359,7 +360,12 @@ mod tests {
             ("tables = 300\n", &["1:10: tables: ", "1 to 254"]),
             ("tables = \"x\"\n", &["1:10: tables: ", "invalid type"]),
             ("max-entries = 0\n", &["1:15: max-entries: ", "at least 1"]),
-            ("max-backoff = 0\n", &["1:15: max-backoff: ", "at least 1"]),
+            ("max-backoff = 0\n", &["1:15: max-backoff: ", "at least 0.1"]),
+            ("max-backoff = 0.05\n", &["1:15: max-backoff: ", "at least 0.1"]),
+            ("max-backoff = -1\n", &["1:15: max-backoff: ", "-1 is not a time in seconds"]),
+            ("max-backoff = nan\n", &["1:15: max-backoff: ", "not a time in seconds"]),
+            ("max-backoff = \"8\"\n", &["1:15: max-backoff: ", "expected a number of seconds"]),
+            ("max-backoff = 8\n", &[]),
             ("protocols = [\"OpenFlow15\"]\n", &["1:14: protocols: ", "OpenFlow10, OpenFlow13"]),
             ("port = [\n \"null:a\",\n \"nul:b\"\n]\n", &["3:2: port: ", "nul"]),
             ("controller = [\"10.0.0.1\"]\n", &["1:15: controller: ", "tcp:HOST"]),

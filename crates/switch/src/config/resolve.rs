@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
 use datapath::{PortVlans, QueueConfig, check_queues};
@@ -22,6 +23,10 @@ const WORKERS_MAX: u16 = 64;
 
 /// Most auxiliary connections to one controller.
 const AUXILIARY_MAX: u8 = 8;
+
+/// Shortest allowed `max-backoff`, and its default.
+const BACKOFF_LEAST: Duration = Duration::from_millis(100);
+const BACKOFF_DEFAULT: Duration = Duration::from_secs(8);
 
 /// A configuration without gaps.
 #[derive(Clone, Debug)]
@@ -71,8 +76,8 @@ pub struct BridgeConfig {
     pub max_entries: u32,
     /// Seconds of silence until a probe; 0 for never.
     pub inactivity_probe_s: u32,
-    /// Most seconds between attempts.
-    pub max_backoff_s: u32,
+    /// The longest wait between two attempts to connect to a controller.
+    pub max_backoff: Duration,
     /// Most packets that wait for the controllers.
     pub packet_in_queue: usize,
     /// Most packet-ins a second for each reason; 0 for any number.
@@ -132,14 +137,15 @@ impl SwitchArgs {
         if self.tables.is_some_and(|tables| !(1..=254).contains(&tables)) {
             return Err(Problem::new("tables", "must be 1 to 254"));
         }
-        for (key, value) in [
-            ("max-entries", self.max_entries),
-            ("max-backoff", self.max_backoff),
-            ("packet-in-queue", self.packet_in_queue),
-        ] {
+        for (key, value) in
+            [("max-entries", self.max_entries), ("packet-in-queue", self.packet_in_queue)]
+        {
             if value == Some(0) {
                 return Err(Problem::new(key, "must be at least 1"));
             }
+        }
+        if self.max_backoff.is_some_and(|most| most.0 < BACKOFF_LEAST) {
+            return Err(Problem::new("max-backoff", "must be at least 0.1"));
         }
         self.check_workers()?;
         self.check_endpoints()?;
@@ -336,7 +342,7 @@ impl SwitchArgs {
             tables: self.tables.unwrap_or(254),
             max_entries: self.max_entries.unwrap_or(1_000_000),
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
-            max_backoff_s: self.max_backoff.unwrap_or(8),
+            max_backoff: self.max_backoff.map_or(BACKOFF_DEFAULT, |most| most.0),
             packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,
             packet_in_rate: self.packet_in_rate.unwrap_or(0),
             packet_in_burst: self

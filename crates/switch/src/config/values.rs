@@ -4,11 +4,12 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use datapath::PortVlans;
 use netdev::PortSpec;
 use openflow::{DatapathId, PortNo, Version};
-use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
 use super::{QueueArg, RateArg};
 
@@ -40,6 +41,54 @@ impl FromStr for Dpid {
             Ok(id) if hex => Ok(Self(DatapathId(id))),
             _ => Err(format!("{text:?} is not a datapath id; use 1 to 16 hex digits")),
         }
+    }
+}
+
+/// A time in seconds, for example `8` or `0.5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+/// The longest time that an option may name, in seconds: a day.
+const SECONDS_MAX: f64 = 86_400.0;
+
+impl Seconds {
+    fn new(seconds: f64) -> Result<Self, String> {
+        if (0.0..=SECONDS_MAX).contains(&seconds) {
+            Ok(Self(Duration::from_secs_f64(seconds)))
+        } else {
+            Err(format!("{seconds} is not a time in seconds from 0 to {SECONDS_MAX}"))
+        }
+    }
+}
+
+impl FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let seconds = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+        Self::new(seconds)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Seconds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of seconds")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<Seconds, E> {
+                Seconds::new(seconds as f64).map_err(E::custom)
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<Seconds, E> {
+                Seconds::new(seconds).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Number)
     }
 }
 

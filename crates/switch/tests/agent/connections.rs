@@ -30,6 +30,23 @@ fn a_lost_controller_is_connected_to_again_and_flows_stay() {
     switch.stop();
 }
 
+/// Growing waits would be a minute long before the last of these connections.
+#[test]
+fn a_controller_that_used_the_switch_is_connected_to_again_after_the_least_wait() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("controller");
+    let listener = UnixListener::bind(&path).unwrap();
+    let toml = format!("controller = [\"unix:{}\"]\nmax-backoff = 3600", path.display());
+    let switch = Switch::start(1, &toml);
+    listener.set_nonblocking(true).unwrap();
+    for _ in 0..9 {
+        let (stream, _) = until("the switch connects", || listener.accept().ok());
+        stream.set_nonblocking(false).unwrap();
+        Controller::greet(stream, Version::V1_3).barrier();
+    }
+    switch.stop();
+}
+
 #[test]
 fn a_controller_that_is_not_there_is_waited_for() {
     let place = tempfile::tempdir().unwrap();
