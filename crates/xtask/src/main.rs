@@ -9,9 +9,11 @@ mod docs;
 mod example;
 mod fuzz;
 mod graph;
+mod instructions;
 mod shell;
 mod test;
 mod tidy;
+mod tool;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +38,8 @@ enum Task {
     Docs(docs::Options),
     /// Prove that the example of CONTRIBUTING.md still applies, compiles and passes
     Example,
+    /// Count the instructions of classifier, caches and codec, and compare with the figures
+    Instructions(instructions::Options),
     /// Check the house rules that a program can check; draws the crate graph
     Tidy,
     /// Draw the crate graph as it is in the manifests
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&root, &options),
         Task::Docs(options) => docs::run(&root, &options),
         Task::Example => example::run(&root),
+        Task::Instructions(options) => instructions::run(&root, &options),
         Task::Tidy => tidy::run(&root),
         Task::Graph { dot: true, .. } => draw(&root, graph::dot),
         Task::Graph { markdown: true, .. } => draw(&root, graph::markdown),

@@ -12,7 +12,6 @@ mod dpdk;
 mod leftovers;
 mod peers;
 mod suites;
-mod tool;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{docs, example, fuzz, shell, tidy};
+use crate::{docs, example, fuzz, instructions, shell, tidy, tool};
 
 /// Marks every process of a run, so that one that stays behind is known.
 const RUN_MARK: &str = "WEIR_TEST_RUN";
@@ -72,6 +71,14 @@ impl Context {
         // A property test that fails panics a thousand times while it looks for a small example.
         command.env("RUST_BACKTRACE", "0");
         command
+    }
+
+    /// A program that cargo builds; none when it is missing and may not be installed.
+    fn tool(&self, tool: &tool::Tool) -> Result<Option<PathBuf>> {
+        if self.is_root && self.install {
+            return tool::find_or_install(tool, || self.cargo()).map(Some);
+        }
+        Ok(tool::find(tool))
     }
 
     /// Where cargo builds.
@@ -127,6 +134,11 @@ const STEPS: &[Step] = &[
         what: "the fast datapath against the reference, on random packets",
         run: datapath::sameness,
     },
+    Step {
+        name: "instructions",
+        what: "how many instructions classifier, caches and codec execute",
+        run: run_instructions,
+    },
     Step { name: "model", what: "shared counters, by a model checker", run: datapath::model },
     Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
     Step { name: "dpdk", what: "the feature dpdk over virtual devices", run: dpdk::run },
@@ -151,7 +163,7 @@ const STEPS: &[Step] = &[
 pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
     if options.list {
         for step in STEPS {
-            println!("{:10} {}", step.name, step.what);
+            println!("{:12} {}", step.name, step.what);
         }
         return Ok(true);
     }
@@ -213,7 +225,7 @@ impl Report {
             let word = if tally.failed > 0 { "FAILED" } else { "" };
             let (passed, failed) = (tally.passed, tally.failed);
             let seconds = took.as_secs_f64();
-            println!("{name:10} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
+            println!("{name:12} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
         }
         let left_out: Vec<_> = self
             .rows
@@ -245,6 +257,17 @@ fn run_docs(context: &Context) -> Result<Tally> {
 
 fn run_example(context: &Context) -> Result<Tally> {
     example::run(&context.root)?;
+    Ok(Tally::of(true))
+}
+
+fn run_instructions(context: &Context) -> Result<Tally> {
+    if !peers::installed("valgrind") {
+        return Ok(Tally::left_out("valgrind is missing (Debian's package valgrind)"));
+    }
+    if context.tool(&instructions::RUNNER)?.is_none() {
+        return Ok(Tally::left_out(instructions::RUNNER.how_to_install()));
+    }
+    instructions::run(&context.root, &instructions::Options::default())?;
     Ok(Tally::of(true))
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::{Context, Tally, tool};
-use crate::shell;
+use super::{Context, Tally};
+use crate::{shell, tool};
 
 const CARGO_DENY: tool::Tool = tool::Tool { name: "cargo-deny", version: "0.20.2" };
 
@@ -18,7 +18,7 @@ const ALWAYS: &[&str] = &["licenses", "bans", "sources"];
 
 /// Judges the dependencies of the workspace.
 pub(super) fn run(context: &Context) -> Result<Tally> {
-    let Some(program) = tool::find_or_install(context, &CARGO_DENY)? else {
+    let Some(program) = context.tool(&CARGO_DENY)? else {
         return Ok(Tally::left_out(CARGO_DENY.how_to_install()));
     };
     let mut tally = Tally::default();

@@ -1,4 +1,4 @@
-//! The programs that tests run beside Weir: Open vSwitch, iperf, ping, os-ken.
+//! The programs that tests run beside Weir: Open vSwitch, iperf, ping, os-ken, Valgrind.
 //!
 //! As root they are installed when missing, from Debian's packages and, for os-ken, into a private
 //! virtual environment below the target folder. It must never let a package start a service: a
@@ -24,6 +24,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ethtool", "ethtool"),
     ("python3", "python3-venv"),
     ("c++", "g++"),
+    ("valgrind", "valgrind"),
 ];
 
 const OS_KEN: &str = "os-ken==4.2.2";

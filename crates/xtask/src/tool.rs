@@ -1,4 +1,4 @@
-//! Programs of cargo's that a step needs in one version: found, or installed as root.
+//! Programs that a task needs in one version and `cargo install` builds.
 //!
 //! They are built without optimisation, which takes about a minute instead of five, and stay in
 //! cargo's own folder, so that the next run finds them. Another version than the wanted one must
@@ -9,20 +9,19 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::Context;
 use crate::shell;
 
 /// A program that `cargo install` builds.
-pub(super) struct Tool {
+pub(crate) struct Tool {
     /// The package, which is the program's name too.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The version, in full.
-    pub(super) version: &'static str,
+    pub(crate) version: &'static str,
 }
 
 impl Tool {
     /// What a person would type, for the list of what did not run.
-    pub(super) fn how_to_install(&self) -> String {
+    pub(crate) fn how_to_install(&self) -> String {
         let Self { name, version } = self;
         format!("{name} {version} is missing (cargo install {name} --version {version} --locked)")
     }
@@ -38,30 +37,28 @@ impl Tool {
     }
 }
 
-/// The program in the wanted version; none when it is missing and may not be installed.
+/// The program in the wanted version, built if it is missing; `cargo` makes the command for that.
 ///
 /// # Errors
 /// When it cannot be built.
-pub(super) fn find_or_install(context: &Context, tool: &Tool) -> Result<Option<PathBuf>> {
+pub(crate) fn find_or_install(tool: &Tool, cargo: impl FnOnce() -> Command) -> Result<PathBuf> {
     if let Some(program) = find(tool) {
-        return Ok(Some(program));
-    }
-    if !(context.is_root && context.install) {
-        return Ok(None);
+        return Ok(program);
     }
     let Tool { name, version } = tool;
     println!("installing {name} {version}");
-    let mut command = context.cargo();
+    let mut command = cargo();
     command.args(["install", name, "--version", version, "--locked", "--debug", "--force"]);
     command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     shell::run(&mut command)?;
     match find(tool) {
-        Some(program) => Ok(Some(program)),
+        Some(program) => Ok(program),
         None => bail!("cargo installed {name}, and {version} is not found in its folder"),
     }
 }
 
-fn find(tool: &Tool) -> Option<PathBuf> {
+/// The program in the wanted version, in cargo's folder or on the path.
+pub(crate) fn find(tool: &Tool) -> Option<PathBuf> {
     let own = cargo_home().map(|home| home.join("bin"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = own.into_iter().chain(std::env::split_paths(&path));
@@ -69,7 +66,7 @@ fn find(tool: &Tool) -> Option<PathBuf> {
 }
 
 /// Where cargo keeps what it installs.
-pub(super) fn cargo_home() -> Option<PathBuf> {
+pub(crate) fn cargo_home() -> Option<PathBuf> {
     if let Some(home) = std::env::var_os("CARGO_HOME") {
         return Some(PathBuf::from(home));
     }
