@@ -5,7 +5,8 @@
 //! - [`Connection`]: hello exchange, framing, echo, deadlines, flow control. Bytes in and events
 //!   out; messages in and bytes out.
 //! - [`Link`] drives a connection over a [`Stream`] on tokio; [`Listener`] accepts streams;
-//!   [`Endpoint`] is the text form of an address (`tcp:192.0.2.7:6653`).
+//!   [`Endpoint`] is the text form of an address (`tcp:192.0.2.7:6653`). [`BlockingStream`] is a
+//!   stream for programs without a runtime.
 //! - [`Pending`] matches replies to requests and joins the parts of a multipart reply.
 //! - [`Backoff`] is the wait before the next attempt to connect; [`Admission`] and
 //!   [`ConnectionGate`] decide which connections a listener serves; [`LogThrottle`] limits log lines
@@ -45,6 +46,7 @@
 
 mod admission;
 mod backoff;
+pub mod blocking;
 mod connection;
 pub mod driver;
 mod endpoint;
@@ -66,6 +68,7 @@ pub use admission::{
     Admission, AdmissionDecision, AdmissionId, AdmissionLimits, ListenerFull, Source,
 };
 pub use backoff::Backoff;
+pub use blocking::BlockingStream;
 pub use connection::Connection;
 pub use driver::Link;
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};

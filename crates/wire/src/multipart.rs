@@ -37,7 +37,7 @@ fn has_type(version: Version, number: MultipartType) -> bool {
     }
 }
 
-fn read_header(r: &mut Reader<'_>) -> reader::Result<(MultipartType, bool)> {
+pub(crate) fn read_header(r: &mut Reader<'_>) -> reader::Result<(MultipartType, bool)> {
     let start = r.clone();
     let number = MultipartType::from_number(r.u16()?);
     if !has_type(r.version, number) {

@@ -1,0 +1,187 @@
+//! Changes: any number of messages in their order, a barrier behind them, and which of them the
+//! switch refuses (clause 6.2).
+//!
+//! Messages are encoded where they wait for the stream, and written in large pieces; while they
+//! are, what comes is read, so that two peers that both wait to write never wait for each other.
+//! The xids of a load follow each other, so that an error finds its message without a map of a
+//! million entries.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use channel::Connection;
+use openflow::message::ErrorMessage;
+use openflow::{Message, Version, Xid};
+
+use crate::core::{Came, Core, Operation};
+use crate::error::{ClientError, error_name};
+
+/// Refusals that are kept of one load.
+const REFUSALS_MAX: usize = 1_000;
+
+/// A message that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which of the messages, from 0.
+    pub index: u64,
+    /// Why.
+    pub why: RefusalReason,
+}
+
+/// Why a message was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The switch answers with an error.
+    Error(Version, ErrorMessage),
+    /// It cannot be said in the version of the connection.
+    Unsayable(String),
+}
+
+impl std::fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error(version, error) => f.write_str(&error_name(*version, error)),
+            Self::Unsayable(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Xids that follow each other, and the index of the message of the first.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: Xid,
+    count: u32,
+    index: u64,
+}
+
+/// Messages, and a barrier behind them.
+pub(crate) struct Load<I> {
+    messages: Option<I>,
+    /// One, unless a message cannot be said or the xids have gone round.
+    runs: VecDeque<Run>,
+    sent: u64,
+    barrier: Option<Xid>,
+    refused: Vec<Refusal>,
+}
+
+impl<I> Load<I> {
+    /// A load of these messages.
+    pub(crate) fn new(messages: I) -> Self {
+        let (runs, refused) = (VecDeque::new(), Vec::new());
+        Self { messages: Some(messages), runs, sent: 0, barrier: None, refused }
+    }
+
+    fn note(&mut self, xid: Xid) {
+        let index = self.sent;
+        match self.runs.back_mut() {
+            Some(run)
+                if run.first.0.checked_add(run.count) == Some(xid.0)
+                    && run.index + u64::from(run.count) == index =>
+            {
+                run.count += 1;
+            }
+            Some(_) | None => self.runs.push_back(Run { first: xid, count: 1, index }),
+        }
+    }
+
+    /// Which message had the xid.
+    fn index_of(&self, xid: Xid) -> Option<u64> {
+        let offset = |run: &Run| xid.0.checked_sub(run.first.0).filter(|by| *by < run.count);
+        self.runs.iter().rev().find_map(|run| offset(run).map(|by| run.index + u64::from(by)))
+    }
+
+    fn refuse(&mut self, index: u64, why: RefusalReason) {
+        if self.refused.len() < REFUSALS_MAX {
+            self.refused.push(Refusal { index, why });
+        }
+    }
+
+    /// Takes what has come; whether the barrier's reply has.
+    fn take(&mut self, core: &mut Core, connection: &mut Connection) -> Result<bool, ClientError> {
+        loop {
+            let (xid, message) = match core.come(connection)? {
+                Came::Nothing => return Ok(false),
+                Came::Message(xid, message) => (xid, message),
+            };
+            let index = self.index_of(xid);
+            if index.is_some() || self.barrier == Some(xid) {
+                core.begin(Instant::now());
+            }
+            match message {
+                Ok(Message::BarrierReply) if self.barrier == Some(xid) => return Ok(true),
+                Ok(Message::Error(error)) if index.is_some() => {
+                    let why = RefusalReason::Error(Core::version(connection), error);
+                    self.refuse(index.unwrap_or_default(), why);
+                }
+                Ok(Message::Error(error)) if self.barrier == Some(xid) => {
+                    let version = Core::version(connection);
+                    return Err(ClientError::Refused { version, error });
+                }
+                Ok(message) => core.keep(xid, message),
+                Err(error) if index.is_some() || self.barrier == Some(xid) => {
+                    return Err(ClientError::Unreadable(error));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl<I: Iterator<Item = Message>> Load<I> {
+    /// Queues messages until there is no more room, and the barrier behind the last.
+    fn fill(&mut self, core: &mut Core, connection: &mut Connection) -> Result<(), ClientError> {
+        while let Some(messages) = &mut self.messages
+            && !connection.is_full()
+        {
+            core.begin(Instant::now());
+            let Some(message) = messages.next() else {
+                self.messages = None;
+                self.barrier = Some(core.send(connection, &Message::BarrierRequest)?);
+                return Ok(());
+            };
+            match core.send(connection, &message) {
+                Ok(xid) => self.note(xid),
+                Err(ClientError::Encode(error)) => {
+                    self.refuse(self.sent, RefusalReason::Unsayable(error.to_string()));
+                }
+                Err(other) => return Err(other),
+            }
+            self.sent += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<I: Iterator<Item = Message>> Operation for Load<I> {
+    type Output = (u64, Vec<Refusal>);
+
+    fn step(
+        &mut self,
+        core: &mut Core,
+        connection: &mut Connection,
+    ) -> Result<Option<(u64, Vec<Refusal>)>, ClientError> {
+        self.fill(core, connection)?;
+        if !self.take(core, connection)? {
+            return Ok(None);
+        }
+        self.refused.sort_by_key(|refusal| refusal.index);
+        Ok(Some((self.sent, std::mem::take(&mut self.refused))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Load;
+    use openflow::Xid;
+
+    #[test]
+    fn an_xid_finds_its_message_over_gaps() {
+        let mut load: Load<std::iter::Empty<openflow::Message>> = Load::new(std::iter::empty());
+        for (index, xid) in [(0, 5), (1, 6), (3, 8), (4, 9), (5, 1)] {
+            load.sent = index;
+            load.note(Xid(xid));
+        }
+        let found = [4, 5, 6, 7, 8, 9, 10, 1].map(|xid| load.index_of(Xid(xid)));
+        assert_eq!(found, [None, Some(0), Some(1), None, Some(3), Some(4), None, Some(5)]);
+    }
+}

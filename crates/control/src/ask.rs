@@ -1,0 +1,213 @@
+//! The blocking client: one connection for one request.
+//!
+//! A question takes some tens of microseconds, so that a time series can be made of it. Every wait
+//! ends after [`SILENCE_MAX`], so that a switch that is stopped is named and not waited for.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Command, Line, Request};
+
+/// How long the switch may be silent.
+pub const SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody listens there, or it is another user's.
+    #[error("no switch answers on the control socket {path}: {source}; {remedy}", remedy = remedy(source))]
+    Unreached {
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It listens and says nothing: stopped, or too busy.
+    #[error("no answer from {path} after {seconds} s", seconds = after.as_secs())]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The connection failed.
+    #[error("{what} {path}: {source}")]
+    Broken {
+        /// What was tried.
+        what: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The connection ended in the middle of an answer.
+    #[error("the switch ended the connection")]
+    Closed,
+    /// A line that is no answer.
+    #[error("the switch at {path} gave another answer than asked: {why}")]
+    Odd {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The switch refuses the request.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What to do where the control socket cannot be reached.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "run as the user whose switch it is, or as root",
+        _ => "start weir switch, or name the socket of another by --control",
+    }
+}
+
+/// The records that the switch at `socket` answers.
+///
+/// # Errors
+/// [`AskError`].
+pub fn ask(socket: &Path, request: &Request) -> Result<Vec<Line>, AskError> {
+    ask_within(SILENCE_MAX, socket, request)
+}
+
+fn ask_within(
+    silence_max: Duration,
+    socket: &Path,
+    request: &Request,
+) -> Result<Vec<Line>, AskError> {
+    let mut lines = BufReader::new(open(silence_max, socket, request)?);
+    let mut records = Vec::new();
+    loop {
+        let mut text = Vec::new();
+        let read = lines.read_until(b'\n', &mut text);
+        if read.map_err(|error| broken("reading from", socket, error, silence_max))? == 0 {
+            return Err(AskError::Closed);
+        }
+        match line(&text, socket)? {
+            Line::Done => return Ok(records),
+            Line::Refused(why) => return Err(AskError::Refused(why)),
+            record @ (Line::Text(_) | Line::Value(_)) => records.push(record),
+        }
+    }
+}
+
+/// A stream to a bridge of the switch at `socket` that speaks OpenFlow, without timeouts.
+///
+/// # Errors
+/// [`AskError`].
+pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskError> {
+    let bridge = bridge.map(str::to_owned);
+    let request = Request { json: false, bridge, command: Command::Openflow };
+    let mut stream = open(SILENCE_MAX, socket, &request)?;
+    // Byte by byte, since what stands behind the line is the switch's hello.
+    let mut text = Vec::new();
+    while text.last() != Some(&b'\n') {
+        let mut byte = [0];
+        let read = stream.read_exact(&mut byte);
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => AskError::Closed,
+            _ => broken("reading from", socket, error, SILENCE_MAX),
+        })?;
+        text.extend(byte);
+    }
+    match line(&text, socket)? {
+        Line::Done => {}
+        Line::Refused(why) => return Err(AskError::Refused(why)),
+        Line::Text(_) | Line::Value(_) => {
+            let why = "a record before the end".to_owned();
+            return Err(AskError::Odd { path: socket.to_owned(), why });
+        }
+    }
+    set_timeouts(&stream, None)
+        .map_err(|error| broken("setting up", socket, error, SILENCE_MAX))?;
+    Ok(stream)
+}
+
+fn open(silence_max: Duration, socket: &Path, request: &Request) -> Result<UnixStream, AskError> {
+    let failed = |what| move |error| broken(what, socket, error, silence_max);
+    let mut stream = UnixStream::connect(socket)
+        .map_err(|source| AskError::Unreached { path: socket.to_owned(), source })?;
+    set_timeouts(&stream, Some(silence_max)).map_err(failed("setting up"))?;
+    let line = serde_json::to_vec(request);
+    let mut line = line.map_err(io::Error::other).map_err(failed("asking"))?;
+    line.push(b'\n');
+    // A switch that refuses the connection says why without having read what is asked: what it
+    // says is read even where writing fails.
+    let _ = stream.write_all(&line);
+    Ok(stream)
+}
+
+fn set_timeouts(stream: &UnixStream, timeout: Option<Duration>) -> io::Result<()> {
+    stream.set_read_timeout(timeout)?;
+    stream.set_write_timeout(timeout)
+}
+
+fn line(text: &[u8], socket: &Path) -> Result<Line, AskError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let why = format!("{error}: {}", String::from_utf8_lossy(text).trim_end());
+        AskError::Odd { path: socket.to_owned(), why }
+    })
+}
+
+fn broken(what: &'static str, socket: &Path, source: io::Error, after: Duration) -> AskError {
+    let path = socket.to_owned();
+    match source.kind() {
+        // A read that has a timeout ends with either.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => AskError::Silent { path, after },
+        _ => AskError::Broken { what, path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    use super::{AskError, ask, ask_within};
+    use crate::{Command, Line, Request};
+
+    #[test]
+    fn an_answer_is_its_records_up_to_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let answers = [
+                "{\"value\":{\"a\":1}}\n{\"value\":2}\n\"done\"\n",
+                "{\"refused\":\"no\"}\n",
+                "\n",
+                "",
+            ];
+            for answer in answers {
+                let (stream, _) = listener.accept().unwrap();
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).unwrap();
+                assert!(line.contains("\"command\":\"workers\""), "{line}");
+                (&stream).write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let request = Request { json: true, bridge: None, command: Command::Workers };
+        let values = [Line::Value(serde_json::json!({"a": 1})), Line::Value(2.into())];
+        assert_eq!(ask(&path, &request).unwrap(), values);
+        assert!(matches!(ask(&path, &request), Err(AskError::Refused(why)) if why == "no"));
+        assert!(matches!(ask(&path, &request), Err(AskError::Odd { .. })));
+        assert!(matches!(ask(&path, &request), Err(AskError::Closed)));
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn who_listens_and_is_silent_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        // The kernel accepts for a process that is stopped.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let request = Request { json: false, bridge: None, command: Command::Show };
+        let told = ask_within(Duration::from_secs(1), &path, &request).unwrap_err().to_string();
+        assert_eq!(told, format!("no answer from {} after 1 s", path.display()));
+    }
+}

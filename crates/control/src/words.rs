@@ -1,0 +1,104 @@
+//! Requests and the lines of their answers: one request line in, record lines and one end line out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longest request line in bytes; a longer one ends the connection.
+pub const LINE_MAX: usize = 1 << 20;
+
+/// What the control socket can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// The bridges: name, datapath id, ports, connections.
+    ListBridges,
+    /// How the bridge was set up, and its controllers.
+    Show,
+    /// From the end of this answer on the connection speaks OpenFlow.
+    Openflow,
+    /// The way of one packet through the tables.
+    Trace {
+        /// The port that the packet comes in by.
+        in_port: u32,
+        /// The frame in hex digits, or a match that it is to meet.
+        frame: String,
+    },
+    /// The forwarding threads.
+    Workers,
+    /// How the caches of decisions do; or which are used from now on.
+    Caches {
+        /// `off`, or some of `exact` and `flow` with a comma between.
+        #[serde(default)]
+        set: Option<String>,
+    },
+    /// Every counter and drop reason by name.
+    Counters,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Whether records come as JSON values instead of text.
+    #[serde(default)]
+    pub json: bool,
+    /// The bridge that is meant; the only one where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<String>,
+    /// What is asked.
+    #[serde(flatten)]
+    pub command: Command,
+}
+/// A line of the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// One record as text; may hold several lines.
+    Text(String),
+    /// One record as a value.
+    Value(Value),
+    /// The end: it is done.
+    Done,
+    /// The end: it was refused, and why.
+    Refused(String),
+}
+
+impl Line {
+    /// The line with its newline.
+    pub fn encode(&self) -> Vec<u8> {
+        // A value of strings, numbers and string-keyed maps always has a JSON form.
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, Line, Request};
+
+    #[test]
+    fn requests_read_as_they_are_written() {
+        let command = Command::Trace { in_port: 7, frame: "ip".into() };
+        let request = Request { json: true, bridge: Some("br1".into()), command };
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        let short: Request = serde_json::from_str(r#"{"command":"caches"}"#).unwrap();
+        assert_eq!(short.command, Command::Caches { set: None });
+        assert!(!short.json && short.bridge.is_none());
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for text in ["", "{}", "[]", "{\"command\":\"fly\"}", "{\"command\":true}", "\u{0}", "nul"]
+        {
+            assert!(serde_json::from_str::<Request>(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line() {
+        let bytes = Line::Text("a\nb".into()).encode();
+        assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert_eq!(serde_json::from_slice::<Line>(&bytes).unwrap(), Line::Text("a\nb".into()));
+    }
+}
