@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Side, ConnectionSettings, Tls};
+use channel::{ConnectionSettings, Side, Tls};
 use openflow::Version;
 
 /// Bytes that wait before a stream of messages is written: enough for a thousand flow-mods in one

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use channel::{Connection, Event, Side, ConnectionSettings, Stream};
+use channel::{Connection, ConnectionSettings, Event, Side, Stream};
 use client::{AsyncClient, Client, ClientError, ClientSettings, RefusalReason};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{

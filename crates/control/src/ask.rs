@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Command, Line, Request};
+use crate::{ControlCommand, ControlLine, ControlRequest};
 
 /// How long the switch may be silent.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -70,15 +70,15 @@ fn remedy(error: &io::Error) -> &'static str {
 ///
 /// # Errors
 /// [`AskError`].
-pub fn ask(socket: &Path, request: &Request) -> Result<Vec<Line>, AskError> {
+pub fn ask(socket: &Path, request: &ControlRequest) -> Result<Vec<ControlLine>, AskError> {
     ask_within(SILENCE_MAX, socket, request)
 }
 
 fn ask_within(
     silence_max: Duration,
     socket: &Path,
-    request: &Request,
-) -> Result<Vec<Line>, AskError> {
+    request: &ControlRequest,
+) -> Result<Vec<ControlLine>, AskError> {
     let mut lines = BufReader::new(open(silence_max, socket, request)?);
     let mut records = Vec::new();
     loop {
@@ -88,9 +88,9 @@ fn ask_within(
             return Err(AskError::Closed);
         }
         match line(&text, socket)? {
-            Line::Done => return Ok(records),
-            Line::Refused(why) => return Err(AskError::Refused(why)),
-            record @ (Line::Text(_) | Line::Value(_)) => records.push(record),
+            ControlLine::Done => return Ok(records),
+            ControlLine::Refused(why) => return Err(AskError::Refused(why)),
+            record @ (ControlLine::Text(_) | ControlLine::Value(_)) => records.push(record),
         }
     }
 }
@@ -101,7 +101,7 @@ fn ask_within(
 /// [`AskError`].
 pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskError> {
     let bridge = bridge.map(str::to_owned);
-    let request = Request { json: false, bridge, command: Command::Openflow };
+    let request = ControlRequest { json: false, bridge, command: ControlCommand::Openflow };
     let mut stream = open(SILENCE_MAX, socket, &request)?;
     // Byte by byte, since what stands behind the line is the switch's hello.
     let mut text = Vec::new();
@@ -115,9 +115,9 @@ pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskEr
         text.extend(byte);
     }
     match line(&text, socket)? {
-        Line::Done => {}
-        Line::Refused(why) => return Err(AskError::Refused(why)),
-        Line::Text(_) | Line::Value(_) => {
+        ControlLine::Done => {}
+        ControlLine::Refused(why) => return Err(AskError::Refused(why)),
+        ControlLine::Text(_) | ControlLine::Value(_) => {
             let why = "a record before the end".to_owned();
             return Err(AskError::Odd { path: socket.to_owned(), why });
         }
@@ -127,7 +127,11 @@ pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskEr
     Ok(stream)
 }
 
-fn open(silence_max: Duration, socket: &Path, request: &Request) -> Result<UnixStream, AskError> {
+fn open(
+    silence_max: Duration,
+    socket: &Path,
+    request: &ControlRequest,
+) -> Result<UnixStream, AskError> {
     let failed = |what| move |error| broken(what, socket, error, silence_max);
     let mut stream = UnixStream::connect(socket)
         .map_err(|source| AskError::Unreached { path: socket.to_owned(), source })?;
@@ -146,7 +150,7 @@ fn set_timeouts(stream: &UnixStream, timeout: Option<Duration>) -> io::Result<()
     stream.set_write_timeout(timeout)
 }
 
-fn line(text: &[u8], socket: &Path) -> Result<Line, AskError> {
+fn line(text: &[u8], socket: &Path) -> Result<ControlLine, AskError> {
     serde_json::from_slice(text).map_err(|error| {
         let why = format!("{error}: {}", String::from_utf8_lossy(text).trim_end());
         AskError::Odd { path: socket.to_owned(), why }
@@ -169,7 +173,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{AskError, ask, ask_within};
-    use crate::{Command, Line, Request};
+    use crate::{ControlCommand, ControlLine, ControlRequest};
 
     #[test]
     fn an_answer_is_its_records_up_to_the_end() {
@@ -191,8 +195,9 @@ mod tests {
                 (&stream).write_all(answer.as_bytes()).unwrap();
             }
         });
-        let request = Request { json: true, bridge: None, command: Command::Workers };
-        let values = [Line::Value(serde_json::json!({"a": 1})), Line::Value(2.into())];
+        let request = ControlRequest { json: true, bridge: None, command: ControlCommand::Workers };
+        let values =
+            [ControlLine::Value(serde_json::json!({"a": 1})), ControlLine::Value(2.into())];
         assert_eq!(ask(&path, &request).unwrap(), values);
         assert!(matches!(ask(&path, &request), Err(AskError::Refused(why)) if why == "no"));
         assert!(matches!(ask(&path, &request), Err(AskError::Odd { .. })));
@@ -206,7 +211,7 @@ mod tests {
         let path = folder.path().join("s");
         // The kernel accepts for a process that is stopped.
         let _listener = UnixListener::bind(&path).unwrap();
-        let request = Request { json: false, bridge: None, command: Command::Show };
+        let request = ControlRequest { json: false, bridge: None, command: ControlCommand::Show };
         let told = ask_within(Duration::from_secs(1), &path, &request).unwrap_err().to_string();
         assert_eq!(told, format!("no answer from {} after 1 s", path.display()));
     }

@@ -9,7 +9,7 @@ pub const LINE_MAX: usize = 1 << 20;
 /// What the control socket can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Command {
+pub enum ControlCommand {
     /// The bridges: name, datapath id, ports, connections.
     ListBridges,
     /// How the bridge was set up, and its controllers.
@@ -37,7 +37,7 @@ pub enum Command {
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct ControlRequest {
     /// Whether records come as JSON values instead of text.
     #[serde(default)]
     pub json: bool,
@@ -46,12 +46,12 @@ pub struct Request {
     pub bridge: Option<String>,
     /// What is asked.
     #[serde(flatten)]
-    pub command: Command,
+    pub command: ControlCommand,
 }
 /// A line of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Line {
+pub enum ControlLine {
     /// One record as text; may hold several lines.
     Text(String),
     /// One record as a value.
@@ -62,7 +62,7 @@ pub enum Line {
     Refused(String),
 }
 
-impl Line {
+impl ControlLine {
     /// The line with its newline.
     pub fn encode(&self) -> Vec<u8> {
         // A value of strings, numbers and string-keyed maps always has a JSON form.
@@ -74,16 +74,16 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Line, Request};
+    use super::{ControlCommand, ControlLine, ControlRequest};
 
     #[test]
     fn requests_read_as_they_are_written() {
-        let command = Command::Trace { in_port: 7, frame: "ip".into() };
-        let request = Request { json: true, bridge: Some("br1".into()), command };
+        let command = ControlCommand::Trace { in_port: 7, frame: "ip".into() };
+        let request = ControlRequest { json: true, bridge: Some("br1".into()), command };
         let text = serde_json::to_string(&request).unwrap();
-        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
-        let short: Request = serde_json::from_str(r#"{"command":"caches"}"#).unwrap();
-        assert_eq!(short.command, Command::Caches { set: None });
+        assert_eq!(serde_json::from_str::<ControlRequest>(&text).unwrap(), request);
+        let short: ControlRequest = serde_json::from_str(r#"{"command":"caches"}"#).unwrap();
+        assert_eq!(short.command, ControlCommand::Caches { set: None });
         assert!(!short.json && short.bridge.is_none());
     }
 
@@ -91,14 +91,17 @@ mod tests {
     fn what_is_no_request_is_refused() {
         for text in ["", "{}", "[]", "{\"command\":\"fly\"}", "{\"command\":true}", "\u{0}", "nul"]
         {
-            assert!(serde_json::from_str::<Request>(text).is_err(), "{text:?}");
+            assert!(serde_json::from_str::<ControlRequest>(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn a_line_is_one_line() {
-        let bytes = Line::Text("a\nb".into()).encode();
+        let bytes = ControlLine::Text("a\nb".into()).encode();
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
-        assert_eq!(serde_json::from_slice::<Line>(&bytes).unwrap(), Line::Text("a\nb".into()));
+        assert_eq!(
+            serde_json::from_slice::<ControlLine>(&bytes).unwrap(),
+            ControlLine::Text("a\nb".into())
+        );
     }
 }
