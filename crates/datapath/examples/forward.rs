@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use datapath::fast::{Caches, Fast, Sink};
-use datapath::{Config, Datapath, DropReason, Nanos};
+use datapath::{Datapath, DatapathConfig, DropReason, Nanos};
 use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
 use openflow::message::PacketIn;
@@ -232,7 +232,8 @@ fn add(dp: &mut Fast, lines: &str) -> Result<usize, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = asked()?;
-    let mut dp = Fast::new(Config { max_entries: 20_000_000, ..Config::default() }, 1);
+    let mut dp =
+        Fast::new(DatapathConfig { max_entries: 20_000_000, ..DatapathConfig::default() }, 1);
     for number in 1..=4 {
         let desc =
             PortDesc { port_no: PortNo(number), state: PortState::LIVE, ..PortDesc::default() };

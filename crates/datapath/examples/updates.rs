@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use datapath::fast::{Control, Forwarder, Op, RemovalReport};
-use datapath::{Config, Nanos};
+use datapath::{DatapathConfig, Nanos};
 use openflow::flow::{AggregateStats, FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::{Action, Field, Instruction, Match, PortNo, Version};
 
@@ -27,7 +27,7 @@ struct Switch {
 
 impl Switch {
     fn new(has_forwarder: bool) -> Self {
-        let config = Config { max_entries: u32::MAX, ..Config::default() };
+        let config = DatapathConfig { max_entries: u32::MAX, ..DatapathConfig::default() };
         let control = Control::new(config, 1, RemovalReport::Asked);
         let forwarder = has_forwarder.then(|| control.forwarder(0, 1));
         Self { control, forwarder, ops: Vec::new(), commands: 0 }

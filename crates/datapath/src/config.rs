@@ -1,6 +1,6 @@
 //! What a datapath is built with: sizes, and what happens to misses, fragments and dead TTLs.
 //!
-//! Sizes ([`Config`]) are fixed for the datapath's life, because they are announced to controllers;
+//! Sizes ([`DatapathConfig`]) are fixed for the datapath's life, because they are announced to controllers;
 //! treatments ([`Settings`]) can be changed while it runs. Nothing here is read from a file: that
 //! is the switch's business.
 
@@ -61,7 +61,7 @@ impl Default for Settings {
 /// Sizes, and the treatments to begin with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct DatapathConfig {
     /// Flow tables, 1 to 255.
     pub n_tables: u8,
     /// Most entries of each table.
@@ -82,7 +82,7 @@ pub struct Config {
     pub settings: Settings,
 }
 
-impl Default for Config {
+impl Default for DatapathConfig {
     fn default() -> Self {
         Self {
             n_tables: 255,

@@ -100,18 +100,18 @@ rows! {
 
 /// The values of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters {
+pub struct DatapathCounters {
     counts: [u64; Counter::ALL.len()],
     drops: [u64; DropReason::ALL.len()],
 }
 
-impl Default for Counters {
+impl Default for DatapathCounters {
     fn default() -> Self {
         Self { counts: [0; Counter::ALL.len()], drops: [0; DropReason::ALL.len()] }
     }
 }
 
-impl Counters {
+impl DatapathCounters {
     /// Adds to a counter.
     pub fn add(&mut self, counter: Counter, amount: u64) {
         let count = &mut self.counts[counter as usize];
@@ -145,7 +145,7 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counter, Counters, DropReason};
+    use super::{Counter, DatapathCounters, DropReason};
     use std::collections::HashSet;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_drop_counts_under_its_reason_and_in_the_sum() {
-        let mut counters = Counters::default();
+        let mut counters = DatapathCounters::default();
         counters.add_drop(DropReason::NoMatch);
         counters.add_drop(DropReason::Meter);
         assert_eq!(counters.drops(DropReason::NoMatch), 1);

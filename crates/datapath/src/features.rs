@@ -10,7 +10,7 @@ use openflow::message::Capabilities;
 use openflow::meter::{MeterFeatures, MeterFlags};
 use openflow::{InstructionKind, TableId, Version};
 
-use crate::config::Config;
+use crate::config::DatapathConfig;
 
 /// All wildcard bits of 1.0 (`OFPFW_ALL`): tables match on every field or on none.
 pub(crate) const WILDCARDS_1_0: u32 = (1 << 22) - 1;
@@ -56,7 +56,7 @@ pub(crate) fn runs(kind: InstructionKind, has_next: bool) -> bool {
 }
 
 /// Features of groups.
-pub(crate) fn group_features(config: &Config) -> GroupFeatures {
+pub(crate) fn group_features(config: &DatapathConfig) -> GroupFeatures {
     GroupFeatures {
         types: 0b1111,
         capabilities: GroupCapabilities::SELECT_WEIGHT
@@ -69,7 +69,7 @@ pub(crate) fn group_features(config: &Config) -> GroupFeatures {
 }
 
 /// Features of meters: bands drop (1) and DSCP remark (2).
-pub(crate) fn meter_features(config: &Config) -> MeterFeatures {
+pub(crate) fn meter_features(config: &DatapathConfig) -> MeterFeatures {
     let flags = MeterFlags::KBPS | MeterFlags::PKTPS | MeterFlags::BURST | MeterFlags::STATS;
     MeterFeatures {
         max_meter: config.max_meters,

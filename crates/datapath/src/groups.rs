@@ -14,7 +14,7 @@ use openflow::text::format_actions;
 use openflow::{Action, Error, GroupId, PortNo};
 use packet::FlowKey;
 
-use crate::config::Config;
+use crate::config::DatapathConfig;
 use crate::known_fields::KnownFields;
 use crate::ports::Ports;
 use crate::select::{choose, flow_hash, mix};
@@ -146,7 +146,7 @@ impl Groups {
     pub(crate) fn apply(
         &mut self,
         asked: &GroupMod,
-        config: &Config,
+        config: &DatapathConfig,
         now: Nanos,
     ) -> Result<Vec<GroupId>, Error> {
         match asked.command {
@@ -189,7 +189,7 @@ impl Groups {
     }
 
     /// The checks of an add or modify.
-    fn check(&self, asked: &GroupMod, config: &Config) -> Result<(), Error> {
+    fn check(&self, asked: &GroupMod, config: &DatapathConfig) -> Result<(), Error> {
         if asked.group_id > GroupId::MAX {
             return Err(Error::GroupModInvalidGroup);
         }

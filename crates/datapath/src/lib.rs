@@ -28,13 +28,13 @@ mod validate;
 mod verdict;
 mod vlans;
 
-pub use config::{Config, Fragments, Miss, Settings};
-pub use counter::{Counter, Counters, DropReason};
+pub use config::{DatapathConfig, Fragments, Miss, Settings};
+pub use counter::{Counter, DatapathCounters, DropReason};
 pub use features::{action_bits, capabilities};
-pub use queues::{BadQueues, QueueConfig, QueueTally, Scheduler, check_queues};
+pub use queues::{BadQueues, QueueRates, QueueTally, Scheduler, check_queues};
 pub use reference::Reference;
 pub use seam::{CommandOutcome, Datapath, Removed};
 pub use time::{NS_PER_S, Nanos};
-pub use trace::{Step, Trace};
+pub use trace::{Trace, TraceStep};
 pub use verdict::{Out, Verdict};
 pub use vlans::{BadVlans, Native, PortVlans, Vids};

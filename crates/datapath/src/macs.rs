@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use openflow::{MacAddr, PortNo};
 
-use crate::config::Config;
+use crate::config::DatapathConfig;
 use crate::time::{NS_PER_S, Nanos};
 
 /// A VLAN id (zero for none) and an address.
@@ -28,14 +28,25 @@ pub(crate) struct Macs {
 
 impl Macs {
     /// The port behind which a station is, if that is known and not too old.
-    pub(crate) fn port(&self, station: Station, config: &Config, now: Nanos) -> Option<PortNo> {
+    pub(crate) fn port(
+        &self,
+        station: Station,
+        config: &DatapathConfig,
+        now: Nanos,
+    ) -> Option<PortNo> {
         let seen = self.seen.get(&station)?;
         (!is_old(seen, config, now)).then_some(seen.port)
     }
 
     /// Learns where a station is. When the table is full of fresh addresses, new ones are not
     /// learnt and their packets keep being flooded.
-    pub(crate) fn learn(&mut self, station: Station, port: PortNo, config: &Config, now: Nanos) {
+    pub(crate) fn learn(
+        &mut self,
+        station: Station,
+        port: PortNo,
+        config: &DatapathConfig,
+        now: Nanos,
+    ) {
         let full = self.seen.len() >= config.max_macs as usize;
         if full && !self.seen.contains_key(&station) {
             self.seen.retain(|_, seen| !is_old(seen, config, now));
@@ -52,7 +63,7 @@ impl Macs {
     }
 }
 
-fn is_old(seen: &Seen, config: &Config, now: Nanos) -> bool {
+fn is_old(seen: &Seen, config: &DatapathConfig, now: Nanos) -> bool {
     now.since(seen.at) >= u64::from(config.mac_age_s) * NS_PER_S
 }
 
@@ -69,7 +80,7 @@ pub(crate) fn is_link_local(address: MacAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Macs, is_link_local};
-    use crate::config::Config;
+    use crate::config::DatapathConfig;
     use crate::time::Nanos;
     use openflow::{MacAddr, PortNo};
 
@@ -79,7 +90,7 @@ mod tests {
 
     #[test]
     fn addresses_move_age_and_go_with_their_port() {
-        let config = Config::default();
+        let config = DatapathConfig::default();
         let mut macs = Macs::default();
         macs.learn(station(1), PortNo(1), &config, Nanos(0));
         macs.learn(station(1), PortNo(2), &config, Nanos::from_s(10));
@@ -93,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_full_table_drops_the_old_and_keeps_the_fresh() {
-        let config = Config { max_macs: 1, ..Config::default() };
+        let config = DatapathConfig { max_macs: 1, ..DatapathConfig::default() };
         let mut macs = Macs::default();
         macs.learn(station(1), PortNo(1), &config, Nanos(0));
         macs.learn(station(2), PortNo(1), &config, Nanos(1));

@@ -26,7 +26,7 @@ use openflow::meter::{
 };
 use openflow::{Error, MeterId};
 
-use crate::config::Config;
+use crate::config::DatapathConfig;
 use crate::time::Nanos;
 
 /// Tokens in a bit and in a packet.
@@ -251,7 +251,7 @@ impl Meters {
     pub(crate) fn apply(
         &mut self,
         asked: &MeterMod,
-        config: &Config,
+        config: &DatapathConfig,
         now: Nanos,
     ) -> Result<Vec<MeterId>, Error> {
         match asked.command {
@@ -309,7 +309,7 @@ impl Meters {
 }
 
 /// The checks of an add or modify that need no other meter.
-pub(crate) fn check(asked: &MeterMod, config: &Config) -> Result<(), Error> {
+pub(crate) fn check(asked: &MeterMod, config: &DatapathConfig) -> Result<(), Error> {
     // The virtual meters are not offered.
     if asked.meter_id == MeterId(0) || asked.meter_id > MeterId::MAX {
         return Err(Error::MeterModInvalidMeter);
@@ -337,7 +337,7 @@ pub(crate) fn check(asked: &MeterMod, config: &Config) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::{Meters, remarked};
-    use crate::config::Config;
+    use crate::config::DatapathConfig;
     use crate::time::Nanos;
     use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
     use openflow::{Error, MeterId};
@@ -355,7 +355,7 @@ mod tests {
     fn meters(flags: MeterFlags, bands: &[Band]) -> Meters {
         let mut meters = Meters::default();
         let add = meter_mod(MeterModCommand::Add, flags, bands);
-        meters.apply(&add, &Config::default(), Nanos(0)).unwrap();
+        meters.apply(&add, &DatapathConfig::default(), Nanos(0)).unwrap();
         meters
     }
 
@@ -448,7 +448,7 @@ mod tests {
         send(&mut m, 64, Nanos(0));
         send(&mut m, 64, Nanos(0));
         let modify = meter_mod(MeterModCommand::Modify, flags, &[drop_band(5, 1)]);
-        m.apply(&modify, &Config::default(), Nanos(9)).unwrap();
+        m.apply(&modify, &DatapathConfig::default(), Nanos(9)).unwrap();
         let stats = m.stats(ID, Nanos::from_s(1), &|_| 0).unwrap().remove(0);
         assert_eq!((stats.packet_in_count, stats.duration_s), (2, 1));
         assert_eq!(stats.bands[0].packet_count, 0);
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_with_the_error_of_clause_6_6() {
         let mut m = meters(MeterFlags::KBPS, &[drop_band(1, 0)]);
-        let config = Config { max_meters: 1, max_bands: 1, ..Config::default() };
+        let config = DatapathConfig { max_meters: 1, max_bands: 1, ..DatapathConfig::default() };
         let band = drop_band(1, 0);
         let add = meter_mod(MeterModCommand::Add, MeterFlags::KBPS, &[band]);
         let mut refused = |change: &dyn Fn(&mut MeterMod)| {

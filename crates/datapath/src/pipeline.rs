@@ -14,7 +14,7 @@ use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, TableId, Version};
 
 use self::limits::Limits;
-use crate::config::Config;
+use crate::config::DatapathConfig;
 use crate::features::table_name;
 
 /// The bits of a table's settings that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
@@ -39,7 +39,7 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// All tables, each with everything that runs.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &DatapathConfig) -> Self {
         let table =
             |number| Some(Table { name: table_name(TableId(number)), config: 0, limits: None });
         Self {

@@ -40,7 +40,7 @@ fn fine(now: Nanos) -> Fine {
 
 /// A queue as it is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueConfig {
+pub struct QueueRates {
     /// Its number.
     pub id: QueueId,
     /// Guaranteed rate in tenths of a percent of the port's, 1 to 1000; `None` for none.
@@ -51,7 +51,7 @@ pub struct QueueConfig {
     pub frames_max: usize,
 }
 
-impl QueueConfig {
+impl QueueRates {
     /// A queue without guarantee and limit, for a thousand frames.
     #[must_use]
     pub const fn new(id: QueueId) -> Self {
@@ -105,7 +105,7 @@ impl std::error::Error for BadQueues {}
 ///
 /// # Errors
 /// The first thing that cannot be.
-pub fn check_queues(rate_bps: u64, queues: &[QueueConfig]) -> Result<(), BadQueues> {
+pub fn check_queues(rate_bps: u64, queues: &[QueueRates]) -> Result<(), BadQueues> {
     if rate_bps == 0 {
         return Err(BadQueues::NoRate);
     }
@@ -163,7 +163,7 @@ impl PerByte {
 /// A queue with its frames.
 #[derive(Debug)]
 struct Queue<T> {
-    config: QueueConfig,
+    config: QueueRates,
     frames: VecDeque<(usize, T)>,
     tally: QueueTally,
     min: Option<PerByte>,
@@ -178,7 +178,7 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn new(config: QueueConfig, rate_bps: u64) -> Self {
+    fn new(config: QueueRates, rate_bps: u64) -> Self {
         let limit = config.max_rate.filter(|max| *max < WHOLE);
         Self {
             config,
@@ -213,7 +213,7 @@ impl<T> Scheduler<T> {
     ///
     /// # Errors
     /// Those of [`check_queues`].
-    pub fn new(rate_bps: u64, queues: &[QueueConfig]) -> Result<Self, BadQueues> {
+    pub fn new(rate_bps: u64, queues: &[QueueRates]) -> Result<Self, BadQueues> {
         check_queues(rate_bps, queues)?;
         let mut queues: Vec<Queue<T>> =
             queues.iter().map(|config| Queue::new(*config, rate_bps)).collect();
@@ -222,7 +222,7 @@ impl<T> Scheduler<T> {
                 let own = queues.remove(at);
                 queues.push(own);
             }
-            None => queues.push(Queue::new(QueueConfig::new(QueueId(0)), rate_bps)),
+            None => queues.push(Queue::new(QueueRates::new(QueueId(0)), rate_bps)),
         }
         Ok(Self {
             queues,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use openflow::PortNo;
 use packet::Layout;
 
-use self::fragment::{Fragment, Head, Key};
+use self::fragment::{Fragment, FragmentHead, Key};
 use crate::config::{Fragments, Settings};
 use crate::counter::DropReason;
 use crate::time::Nanos;
@@ -66,7 +66,7 @@ struct Incomplete {
     /// Its place in the order of arrival.
     number: u64,
     since: Nanos,
-    head: Option<Head>,
+    head: Option<FragmentHead>,
     pieces: BTreeMap<usize, Vec<u8>>,
     /// What it costs, of [`BYTES_MAX`].
     cost: usize,

@@ -31,8 +31,8 @@ use packet::PacketBuf;
 use self::table::Table;
 pub(crate) use self::view::{MatchedEntry, View};
 pub(crate) use self::walk::Walk;
-use crate::config::{Config, Settings};
-use crate::counter::{Counter, Counters};
+use crate::config::{DatapathConfig, Settings};
+use crate::counter::{Counter, DatapathCounters};
 use crate::features;
 use crate::groups::Groups;
 use crate::macs::Macs;
@@ -49,7 +49,7 @@ use crate::vlans::PortVlans;
 /// The reference datapath.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    config: Config,
+    config: DatapathConfig,
     settings: Settings,
     pipeline: Pipeline,
     tables: Vec<Table>,
@@ -58,15 +58,15 @@ pub struct Reference {
     ports: Ports,
     macs: Macs,
     reassembler: Reassembler,
-    counters: Counters,
+    counters: DatapathCounters,
 }
 
 impl Reference {
     /// A datapath without ports, entries, groups and meters. `config.n_tables` of zero is taken as
     /// one, as there is no pipeline without a table.
     #[must_use]
-    pub fn new(config: Config) -> Self {
-        let config = Config { n_tables: config.n_tables.max(1), ..config };
+    pub fn new(config: DatapathConfig) -> Self {
+        let config = DatapathConfig { n_tables: config.n_tables.max(1), ..config };
         Self {
             settings: config.settings,
             pipeline: Pipeline::new(&config),
@@ -76,7 +76,7 @@ impl Reference {
             ports: Ports::default(),
             macs: Macs::default(),
             reassembler: Reassembler::default(),
-            counters: Counters::default(),
+            counters: DatapathCounters::default(),
             config,
         }
     }
@@ -96,7 +96,7 @@ impl Reference {
 }
 
 impl Datapath for Reference {
-    fn config(&self) -> &Config {
+    fn config(&self) -> &DatapathConfig {
         &self.config
     }
 
@@ -287,7 +287,7 @@ impl Datapath for Reference {
         features::meter_features(&self.config)
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &DatapathCounters {
         &self.counters
     }
 }

@@ -12,8 +12,8 @@ use openflow::table::{TableFeatures, TableMod, TableStats};
 use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
-use crate::config::{Config, Settings};
-use crate::counter::Counters;
+use crate::config::{DatapathConfig, Settings};
+use crate::counter::DatapathCounters;
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
@@ -42,7 +42,7 @@ pub struct CommandOutcome {
 /// A datapath: flow tables, groups, meters and ports, and the way of packets through them.
 pub trait Datapath: Send {
     /// Its sizes, and the treatments that it began with.
-    fn config(&self) -> &Config;
+    fn config(&self) -> &DatapathConfig;
 
     /// Its treatments as they are now.
     fn settings(&self) -> Settings;
@@ -196,5 +196,5 @@ pub trait Datapath: Send {
     fn meter_features(&self) -> MeterFeatures;
 
     /// The counters of the datapath as a whole, and the drops by reason.
-    fn counters(&self) -> &Counters;
+    fn counters(&self) -> &DatapathCounters;
 }

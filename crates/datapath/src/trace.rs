@@ -9,7 +9,7 @@ use crate::verdict::Verdict;
 
 /// One step of the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// How deep: 0 for the pipeline, one more inside of each group.
     pub depth: usize,
     /// What happened, in one line.
@@ -20,7 +20,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// What would have become of the packet.
     pub verdicts: Vec<Verdict>,
 }

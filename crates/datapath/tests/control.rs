@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use datapath::fast::{Control, Forwarder, Op, RemovalReport, Sink};
-use datapath::{Config, DropReason, Nanos};
+use datapath::{DatapathConfig, DropReason, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
 };
@@ -44,7 +44,7 @@ struct Rig {
 
 impl Rig {
     fn new(forwarders: usize, removal_report: RemovalReport) -> Self {
-        let config = Config { n_tables: 4, ..Config::default() };
+        let config = DatapathConfig { n_tables: 4, ..DatapathConfig::default() };
         let mut control = Control::new(config, forwarders, removal_report);
         for number in 1..=2 {
             let state = PortState::LIVE;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use datapath::fast::Fast;
 use datapath::{
-    Config, Counter, Datapath, DropReason, Miss, Nanos, Out, Reference, Settings, Verdict,
+    Counter, Datapath, DatapathConfig, DropReason, Miss, Nanos, Out, Reference, Settings, Verdict,
 };
 use openflow::field::{FIELDS, Prereq};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
@@ -28,7 +28,7 @@ thread_local! {
     static IS_FAST: Cell<bool> = const { Cell::new(false) };
 }
 
-fn with_ports(config: Config) -> Box<dyn Datapath> {
+fn with_ports(config: DatapathConfig) -> Box<dyn Datapath> {
     let mut dp: Box<dyn Datapath> = if IS_FAST.get() {
         Box::new(Fast::new(config, 1))
     } else {
@@ -43,7 +43,7 @@ fn with_ports(config: Config) -> Box<dyn Datapath> {
 }
 
 fn datapath() -> Box<dyn Datapath> {
-    with_ports(Config::default())
+    with_ports(DatapathConfig::default())
 }
 
 fn add(dp: &mut dyn Datapath, text: &str) {
@@ -124,7 +124,7 @@ fn what_1_0_does_not_have_or_weir_does_not_offer_is_refused() {
 
 #[test]
 fn a_full_table_refuses_new_entries_and_takes_replacements() {
-    let mut dp = with_ports(Config { max_entries: 2, ..Config::default() });
+    let mut dp = with_ports(DatapathConfig { max_entries: 2, ..DatapathConfig::default() });
     add(&mut *dp, "in_port=1,actions=output:2");
     add(&mut *dp, "in_port=2,actions=output:1");
     add(&mut *dp, "in_port=2,actions=output:3");
@@ -246,7 +246,8 @@ fn a_select_group_keeps_flows_together_and_follows_weights_and_liveness() {
 
 #[test]
 fn group_mods_that_no_text_can_say_are_refused() {
-    let mut dp = with_ports(Config { max_groups: 1, max_buckets: 1, ..Config::default() });
+    let mut dp =
+        with_ports(DatapathConfig { max_groups: 1, max_buckets: 1, ..DatapathConfig::default() });
     let asked = |change: &dyn Fn(&mut GroupMod)| {
         let mut group_mod = GroupMod {
             command: GroupModCommand::Add,
@@ -380,13 +381,13 @@ fn table_mods_are_accepted_without_an_effect() {
     assert_eq!(run(&mut *dp, TableId::ALL, 0), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 3), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 4), Err(Error::TableModBadConfig));
-    let mut small = with_ports(Config { n_tables: 2, ..Config::default() });
+    let mut small = with_ports(DatapathConfig { n_tables: 2, ..DatapathConfig::default() });
     assert_eq!(run(&mut *small, TableId(2), 0), Err(Error::TableModBadTable));
 }
 
 #[test]
 fn requests_for_tables_that_are_not_there_are_refused() {
-    let dp = with_ports(Config { n_tables: 2, ..Config::default() });
+    let dp = with_ports(DatapathConfig { n_tables: 2, ..DatapathConfig::default() });
     let request = FlowStatsRequest { table_id: TableId(2), ..FlowStatsRequest::all() };
     assert_eq!(dp.flow_stats(&request, Nanos(0)), Err(Error::BadRequestBadTableId));
     assert_eq!(dp.aggregate_stats(&request), Err(Error::BadRequestBadTableId));
@@ -489,7 +490,7 @@ fn a_trace_tells_the_way_and_changes_nothing() {
 
 /// Both datapaths, with four ports, three tables and room for two entries in each.
 fn both() -> [Box<dyn Datapath>; 2] {
-    let config = Config { n_tables: 3, max_entries: 2, ..Config::default() };
+    let config = DatapathConfig { n_tables: 3, max_entries: 2, ..DatapathConfig::default() };
     let both: [Box<dyn Datapath>; 2] =
         [Box::new(Reference::new(config.clone())), Box::new(Fast::new(config, 1))];
     both.map(|mut dp| {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use datapath::fast::Fast;
-use datapath::{Config, Datapath, Nanos, Out, Reference, Verdict};
+use datapath::{Datapath, DatapathConfig, Nanos, Out, Reference, Verdict};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::port::{PortDesc, PortState};
@@ -99,8 +99,8 @@ proptest! {
         }
         let touched = if (1..=6).contains(&new_weight) { 8 } else { place };
         let both: [Box<dyn Datapath>; 2] = [
-            Box::new(Reference::new(Config::default())),
-            Box::new(Fast::new(Config::default(), 1)),
+            Box::new(Reference::new(DatapathConfig::default())),
+            Box::new(Fast::new(DatapathConfig::default(), 1)),
         ];
         let mut results = Vec::new();
         for mut dp in both {
@@ -129,7 +129,7 @@ proptest! {
     ) {
         let buckets: Buckets = (1..).zip(weights.iter().copied()).collect();
         let dead = 1 + (dead % weights.len()) as u32;
-        let mut dp = Fast::new(Config::default(), 1);
+        let mut dp = Fast::new(DatapathConfig::default(), 1);
         prepare(&mut dp, &buckets);
         let alive = ports(&mut dp);
         port(&mut dp, dead, PortState::LINK_DOWN);

@@ -241,10 +241,10 @@ fn shape(wanted: &[PortQueues], slots: &mut [Slot]) -> Result<Vec<QueueFacts>, S
 fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire> {
     match config.forward {
         Forward::Openflow => {
-            let sizes = datapath::Config {
+            let sizes = datapath::DatapathConfig {
                 n_tables: config.tables,
                 max_entries: config.max_entries,
-                ..datapath::Config::default()
+                ..datapath::DatapathConfig::default()
             };
             let mut control = Control::new(sizes, forwarders, RemovalReport::Asked);
             for (port, vlans) in &config.vlans {

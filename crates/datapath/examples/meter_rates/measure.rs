@@ -5,7 +5,7 @@
 //! on; what had passed by then beyond the rate is shown beside it, as the burst.
 
 use datapath::fast::{Fast, Sink};
-use datapath::{Config, Datapath, DropReason, NS_PER_S, Nanos};
+use datapath::{Datapath, DatapathConfig, DropReason, NS_PER_S, Nanos};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::message::PacketIn;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
@@ -80,7 +80,7 @@ impl Sink for Count {
 }
 
 fn datapath(point: &Point) -> Fast {
-    let mut dp = Fast::new(Config { n_tables: 1, ..Config::default() }, 1);
+    let mut dp = Fast::new(DatapathConfig { n_tables: 1, ..DatapathConfig::default() }, 1);
     for number in 1..=2 {
         let (port_no, state) = (PortNo(number), PortState::LIVE);
         dp.port_set(PortDesc { port_no, state, ..PortDesc::default() }, Nanos(0));

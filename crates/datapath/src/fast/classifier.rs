@@ -51,8 +51,8 @@ use std::collections::BTreeMap;
 
 use packet::FlowKey;
 
-use self::filter::Filter;
-use self::group::{Groups, Known};
+use self::filter::GroupFilter;
+use self::group::{Known, TupleGroups};
 use self::hash::Secrets;
 use self::list::List;
 use self::masks::MaskTable;
@@ -93,8 +93,8 @@ pub struct Classifier {
     /// Entries that every packet matches, by rank.
     always: BTreeMap<u64, EntryId>,
     list: List,
-    groups: Groups,
-    filter: Filter,
+    groups: TupleGroups,
+    filter: GroupFilter,
     /// Behind a record: the entries of the same mask and value with higher ranks.
     /// By record and rank: a tree, because a hash would stop to grow.
     shadows: BTreeMap<(u32, u64), EntryId>,
@@ -125,8 +125,8 @@ impl Classifier {
             records: Records::default(),
             always: BTreeMap::new(),
             list: List::default(),
-            groups: Groups::default(),
-            filter: Filter::default(),
+            groups: TupleGroups::default(),
+            filter: GroupFilter::default(),
             shadows: BTreeMap::new(),
             sharing: 1,
             debts: Vec::new(),

@@ -40,8 +40,8 @@ use super::compiled_match::Masks;
 use super::forwarder::Forwarder;
 use super::op::{Change, Op, Ticket};
 use super::shared::{GroupCounters, PortCounters, Shared};
-use crate::config::{Config, Settings};
-use crate::counter::Counters;
+use crate::config::{DatapathConfig, Settings};
+use crate::counter::DatapathCounters;
 use crate::groups::Groups;
 use crate::meters::Meter;
 use crate::pipeline::Pipeline;
@@ -60,7 +60,7 @@ pub enum RemovalReport {
 /// The state of a datapath with several forwarders.
 #[derive(Debug)]
 pub struct Control {
-    config: Config,
+    config: DatapathConfig,
     settings: Settings,
     pipeline: Pipeline,
     store: Store,
@@ -71,7 +71,7 @@ pub struct Control {
     ports: Ports,
     port_counters: BTreeMap<PortNo, Arc<PortCounters>>,
     /// What control itself counts.
-    counters: Counters,
+    counters: DatapathCounters,
     shared: Arc<Shared>,
     ops: Vec<Op>,
     ticket: Ticket,
@@ -86,8 +86,8 @@ impl Control {
     /// A datapath without ports, entries, groups and meters, for so many forwarders (at least
     /// one). `config.n_tables` of zero is taken as one, as there is no pipeline without a table.
     #[must_use]
-    pub fn new(config: Config, forwarders: usize, removal_report: RemovalReport) -> Self {
-        let config = Config { n_tables: config.n_tables.max(1), ..config };
+    pub fn new(config: DatapathConfig, forwarders: usize, removal_report: RemovalReport) -> Self {
+        let config = DatapathConfig { n_tables: config.n_tables.max(1), ..config };
         Self {
             settings: config.settings,
             pipeline: Pipeline::new(&config),
@@ -98,7 +98,7 @@ impl Control {
             meters: BTreeMap::new(),
             ports: Ports::default(),
             port_counters: BTreeMap::new(),
-            counters: Counters::default(),
+            counters: DatapathCounters::default(),
             shared: Arc::new(Shared::new(forwarders, &config)),
             ops: Vec::new(),
             ticket: Ticket::default(),
@@ -129,7 +129,7 @@ impl Control {
 
     /// Sizes, and the treatments to begin with.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &DatapathConfig {
         &self.config
     }
 
@@ -178,7 +178,7 @@ impl Control {
 
     /// The counters of the datapath as a whole: its own and what the forwarders have flushed.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> DatapathCounters {
         let mut counters = self.counters.clone();
         self.shared.add_counters(&mut counters);
         counters

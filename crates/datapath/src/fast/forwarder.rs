@@ -47,7 +47,7 @@ use super::classifier::{BURST, Template};
 use super::op::{Change, Op, Ticket};
 use super::shared::Shared;
 use super::sys;
-use crate::config::{Config, Fragments};
+use crate::config::{DatapathConfig, Fragments};
 use crate::counter::{Counter, DropReason};
 use crate::time::Nanos;
 
@@ -159,7 +159,12 @@ impl Forwarder {
     /// tell it. The seed keeps peers from choosing packets
     /// that collide; it changes no verdict.
     #[must_use]
-    pub(crate) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        config: &DatapathConfig,
+        shared: Arc<Shared>,
+        number: usize,
+        seed: u64,
+    ) -> Self {
         Self {
             replica: Replica::new(config, shared, number, seed),
             applied: Ticket(0),

@@ -20,8 +20,8 @@ pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueC
 pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES};
 use self::sync::{AtomicU64, Ordering};
 use super::op::{EntryId, Ticket};
-use crate::config::Config;
-use crate::counter::{Counter, Counters, DropReason};
+use crate::config::DatapathConfig;
+use crate::counter::{Counter, DatapathCounters, DropReason};
 use crate::macs::Macs;
 use crate::reassembly::Reassembler;
 use crate::time::Nanos;
@@ -37,7 +37,7 @@ pub struct Shared {
 impl Shared {
     /// For so many forwarders (at least one) of a datapath of this size.
     #[must_use]
-    pub(crate) fn new(forwarders: usize, config: &Config) -> Self {
+    pub(crate) fn new(forwarders: usize, config: &DatapathConfig) -> Self {
         let own = || Own::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| own()).collect();
         Self { forwarders, macs: Mutex::default(), reassembler: Mutex::default() }
@@ -110,7 +110,7 @@ impl Shared {
     }
 
     /// Adds what the forwarders count as a whole.
-    pub(crate) fn add_counters(&self, counters: &mut Counters) {
+    pub(crate) fn add_counters(&self, counters: &mut DatapathCounters) {
         for own in &self.forwarders {
             own.add_to(counters);
         }
@@ -138,7 +138,7 @@ pub(crate) struct TableCell {
 }
 
 impl Own {
-    fn new(config: &Config) -> Self {
+    fn new(config: &DatapathConfig) -> Self {
         Self {
             entries: Entries::new(),
             tables: (0..config.n_tables.max(1)).map(|_| TableCell::default()).collect(),
@@ -168,7 +168,7 @@ impl Own {
         self.add(Counter::Drops, amount);
     }
 
-    fn add_to(&self, counters: &mut Counters) {
+    fn add_to(&self, counters: &mut DatapathCounters) {
         for (counter, cell) in Counter::ALL.iter().zip(&self.counts) {
             // The sum of drops is made again from the reasons.
             if *counter != Counter::Drops {

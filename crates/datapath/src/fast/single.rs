@@ -17,8 +17,8 @@ use packet::PacketBuf;
 use super::control::{CommandCounts, Control, RemovalReport};
 use super::forwarder::{Forwarder, Sink};
 use super::op::{Op, Ticket};
-use crate::config::{Config, Settings};
-use crate::counter::{Counters, DropReason};
+use crate::config::{DatapathConfig, Settings};
+use crate::counter::{DatapathCounters, DropReason};
 use crate::seam::{CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -31,8 +31,8 @@ const FLUSH_PIECE: usize = 1 << 20;
 /// The fast datapath in one thread.
 #[derive(Debug)]
 pub struct Fast {
-    config: Config,
-    counters: Counters,
+    config: DatapathConfig,
+    counters: DatapathCounters,
     inner: RefCell<Inner>,
     /// The frame of [`Datapath::process`] as a batch.
     batch: Vec<PacketBuf>,
@@ -88,12 +88,12 @@ impl Fast {
     /// A datapath without ports, entries, groups and meters. The seed keeps peers from choosing
     /// packets that collide; it changes no verdict.
     #[must_use]
-    pub fn new(config: Config, seed: u64) -> Self {
+    pub fn new(config: DatapathConfig, seed: u64) -> Self {
         let control = Control::new(config, 1, RemovalReport::All);
         let forwarder = control.forwarder(0, seed);
         Self {
             config: control.config().clone(),
-            counters: Counters::default(),
+            counters: DatapathCounters::default(),
             inner: RefCell::new(Inner { control, forwarder, ops: Vec::new() }),
             batch: Vec::new(),
         }
@@ -157,7 +157,7 @@ impl Sink for Verdicts<'_> {
 }
 
 impl Datapath for Fast {
-    fn config(&self) -> &Config {
+    fn config(&self) -> &DatapathConfig {
         &self.config
     }
 
@@ -336,7 +336,7 @@ impl Datapath for Fast {
         self.inner.borrow().control.meter_features()
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> &DatapathCounters {
         &self.counters
     }
 }

@@ -6,10 +6,10 @@ use openflow::text::parse_flow_mod;
 use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
 
 use super::Pipeline;
-use crate::config::Config;
+use crate::config::DatapathConfig;
 
 fn pipeline() -> Pipeline {
-    Pipeline::new(&Config { n_tables: 3, max_entries: 100, ..Config::default() })
+    Pipeline::new(&DatapathConfig { n_tables: 3, max_entries: 100, ..DatapathConfig::default() })
 }
 
 /// Features with everything that runs, changed in the first table.

@@ -3,12 +3,12 @@
 use openflow::QueueId;
 use openflow::port::QueueProperty;
 
-use super::{BadQueues, QueueConfig, Scheduler, check_queues};
+use super::{BadQueues, QueueRates, Scheduler, check_queues};
 use crate::time::{NS_PER_S, Nanos};
 
-fn queue(id: u32, min: u16, max: u16) -> QueueConfig {
+fn queue(id: u32, min: u16, max: u16) -> QueueRates {
     let some = |rate| (rate != 0).then_some(rate);
-    QueueConfig { min_rate: some(min), max_rate: some(max), ..QueueConfig::new(QueueId(id)) }
+    QueueRates { min_rate: some(min), max_rate: some(max), ..QueueRates::new(QueueId(id)) }
 }
 
 /// A source: queue, bytes of its frames, offered rate in bits per second.
@@ -17,7 +17,7 @@ struct Source(u32, usize, u64);
 
 /// The rates of the sources' queues in bits per second, over three seconds after half a second of
 /// settling. Frames are taken as soon as they may go, or every `nap_ns` where that is not zero.
-fn rates(rate_bps: u64, queues: &[QueueConfig], sources: &[Source], nap_ns: u64) -> Vec<f64> {
+fn rates(rate_bps: u64, queues: &[QueueRates], sources: &[Source], nap_ns: u64) -> Vec<f64> {
     let mut scheduler = Scheduler::new(rate_bps, queues).unwrap();
     let gap = |source: &Source| source.1 as u64 * 8 * NS_PER_S / source.2;
     let mut next: Vec<u64> = (0..sources.len() as u64).collect();
@@ -144,7 +144,7 @@ fn a_gigabit_of_small_frames_is_exact() {
 
 #[test]
 fn frames_of_a_queue_keep_their_order_and_full_queues_hand_back() {
-    let small = QueueConfig { frames_max: 3, ..queue(1, 0, 0) };
+    let small = QueueRates { frames_max: 3, ..queue(1, 0, 0) };
     let mut scheduler = Scheduler::new(M, &[small]).unwrap();
     let offered: Vec<_> =
         (0..5).map(|n| scheduler.offer(Some(QueueId(1)), 125, n, Nanos(0))).collect();
@@ -165,14 +165,14 @@ fn frames_of_a_queue_keep_their_order_and_full_queues_hand_back() {
 
 #[test]
 fn queues_that_cannot_be_are_refused() {
-    let bad = |queues: &[QueueConfig]| check_queues(M, queues).unwrap_err();
+    let bad = |queues: &[QueueRates]| check_queues(M, queues).unwrap_err();
     assert_eq!(check_queues(0, &[]), Err(BadQueues::NoRate));
     assert_eq!(bad(&[queue(1, 0, 0), queue(1, 5, 0)]), BadQueues::BadId(QueueId(1)));
     assert_eq!(bad(&[queue(u32::MAX, 0, 0)]), BadQueues::BadId(QueueId::ALL));
     assert_eq!(bad(&[queue(1, 1001, 0)]), BadQueues::BadRate(QueueId(1)));
     assert_eq!(bad(&[queue(1, 500, 400)]), BadQueues::BadRate(QueueId(1)));
     assert_eq!(bad(&[queue(1, 600, 0), queue(2, 500, 0)]), BadQueues::TooMuch);
-    let none = QueueConfig { frames_max: 0, ..queue(4, 0, 0) };
+    let none = QueueRates { frames_max: 0, ..queue(4, 0, 0) };
     assert_eq!(bad(&[none]), BadQueues::NoRoom(QueueId(4)));
     let properties = queue(1, 100, 900).properties();
     assert_eq!(properties, [QueueProperty::MinRate(100), QueueProperty::MaxRate(900)]);

@@ -41,7 +41,7 @@ pub(super) enum Ip {
 
 /// What stands before the data of a packet, from its first fragment.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(super) struct FragmentHead {
     bytes: Vec<u8>,
     ip: Ip,
     length_at: Option<usize>,
@@ -139,8 +139,8 @@ impl<'a> Fragment<'a> {
     }
 
     /// What stands before the data.
-    pub(super) fn head(&self) -> Head {
-        Head { bytes: self.head.to_vec(), ip: self.ip, length_at: self.length_at }
+    pub(super) fn head(&self) -> FragmentHead {
+        FragmentHead { bytes: self.head.to_vec(), ip: self.ip, length_at: self.length_at }
     }
 }
 
@@ -152,7 +152,7 @@ fn put(bytes: &mut [u8], at: usize, value: u16) -> Option<()> {
     Some(())
 }
 
-impl Head {
+impl FragmentHead {
     /// The whole frame; `None` when it would be longer than IP can state. With `is_congested` it
     /// says so in its ECN field.
     pub(super) fn whole(

@@ -14,12 +14,12 @@ use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
 
 /// Which entries a command or a request means, beside its tables.
-pub(super) struct Filter<'a> {
+pub(super) struct EntrySelection<'a> {
     request: &'a FlowStatsRequest,
     strict_priority: Option<u16>,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> EntrySelection<'a> {
     /// Those that a non-strict request covers.
     pub(super) fn loose(request: &'a FlowStatsRequest) -> Self {
         Self { request, strict_priority: None }
@@ -147,7 +147,7 @@ impl Reference {
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let request = request_of(flow_mod, false);
-        let filter = Filter { request: &request, strict_priority };
+        let filter = EntrySelection { request: &request, strict_priority };
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut modified = 0;
         for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
@@ -180,7 +180,7 @@ impl Reference {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         check_match(&flow_mod.matching)?;
         let request = request_of(flow_mod, true);
-        let filter = Filter { request: &request, strict_priority };
+        let filter = EntrySelection { request: &request, strict_priority };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
         Ok(CommandOutcome { removed, ..CommandOutcome::default() })

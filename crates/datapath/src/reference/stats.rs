@@ -8,14 +8,14 @@ use openflow::{Error, GroupId, MeterId, TableId};
 
 use super::Reference;
 use super::entry::Entry;
-use super::flow_mod::Filter;
+use super::flow_mod::EntrySelection;
 use crate::features::WILDCARDS_1_0;
 use crate::time::Nanos;
 
 impl Reference {
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<(TableId, &Entry)>, Error> {
         let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
-        let filter = Filter::loose(request);
+        let filter = EntrySelection::loose(request);
         let mut found = Vec::new();
         for number in tables {
             if let Some(table) = self.tables.get(usize::from(number)) {

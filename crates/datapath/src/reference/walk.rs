@@ -21,7 +21,7 @@ use crate::counter::{Counter, DropReason};
 use crate::meters::remarked;
 use crate::reassembly::Fate;
 use crate::time::Nanos;
-use crate::trace::Step;
+use crate::trace::TraceStep;
 use crate::verdict::{Out, Verdict};
 
 /// Whether the rest of a list of actions, or of the pipeline, still happens to a packet.
@@ -62,7 +62,7 @@ pub(crate) struct Walk<'a> {
     pub(super) now: Nanos,
     out: &'a mut Out,
     effects: Effects,
-    steps: Option<Vec<Step>>,
+    steps: Option<Vec<TraceStep>>,
     depth: usize,
     /// Verdicts of this walk so far.
     given: usize,
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The steps that were written down; the changes are forgotten.
-    pub(crate) fn into_steps(mut self) -> Vec<Step> {
+    pub(crate) fn into_steps(mut self) -> Vec<TraceStep> {
         self.close();
         self.steps.unwrap_or_default()
     }
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
     /// Writes down a step, if steps are wanted.
     pub(super) fn note(&mut self, text: impl FnOnce() -> String) {
         if let Some(steps) = &mut self.steps {
-            steps.push(Step { depth: self.depth, text: text() });
+            steps.push(TraceStep { depth: self.depth, text: text() });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Everything that a switch announces, asked of the fast datapath.
 
 use datapath::fast::Fast;
-use datapath::{Config, Datapath, action_bits, capabilities};
+use datapath::{Datapath, DatapathConfig, action_bits, capabilities};
 use openflow::action::ACTIONS;
 use openflow::group::GroupType;
 use openflow::message::Capabilities;
@@ -120,7 +120,7 @@ impl List {
 
 /// Everything that is announced.
 pub(crate) fn announced() -> Vec<Announced> {
-    let dp = Fast::new(Config::default(), 1);
+    let dp = Fast::new(DatapathConfig::default(), 1);
     let mut list = List { part: "", kind: "", all: Vec::new() };
     list.part("Features reply of 1.3", "capability");
     list.capabilities(Version::V1_3);

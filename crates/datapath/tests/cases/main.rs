@@ -6,7 +6,7 @@
 mod runner;
 
 use datapath::fast::Fast;
-use datapath::{Config, Datapath, Reference};
+use datapath::{Datapath, DatapathConfig, Reference};
 use testkit::cases::load_dir;
 
 fn run_all(area: &str, at_least: usize, datapath: impl Fn() -> Box<dyn Datapath>) {
@@ -23,11 +23,11 @@ fn run_all(area: &str, at_least: usize, datapath: impl Fn() -> Box<dyn Datapath>
 }
 
 fn reference() -> Box<dyn Datapath> {
-    Box::new(Reference::new(Config::default()))
+    Box::new(Reference::new(DatapathConfig::default()))
 }
 
 fn fast() -> Box<dyn Datapath> {
-    Box::new(Fast::new(Config::default(), 1))
+    Box::new(Fast::new(DatapathConfig::default(), 1))
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use datapath::fast::{Fast, Sink, Template};
-use datapath::{Config, Datapath, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
+use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::FlowStatsRequest;
 use openflow::message::PacketIn;
 use openflow::{GroupId, MeterId, PortNo, QueueId};
@@ -106,7 +106,7 @@ pub(crate) type Lookups = [u64; Template::ALL.len()];
 /// Runs a scenario: the lookups that were made, or the place of the step at which something
 /// differs, and what.
 pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<Lookups, (usize, Difference)> {
-    let config: Config = scenario.config.clone();
+    let config: DatapathConfig = scenario.config.clone();
     let mut fast = Fast::new(config.clone(), scenario.seed);
     how.set(&mut fast);
     let mut pair = Pair {

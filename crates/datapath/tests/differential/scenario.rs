@@ -3,7 +3,7 @@
 //! All of it follows from one number. It is made before it is run, so that a part of it can be run
 //! again when something differs.
 
-use datapath::{Config, Datapath, Fragments, Miss, Reference, Settings};
+use datapath::{Datapath, DatapathConfig, Fragments, Miss, Reference, Settings};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
-    pub(crate) config: Config,
+    pub(crate) config: DatapathConfig,
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) steps: Vec<Step>,
 }
@@ -128,7 +128,7 @@ struct Maker {
     style: Style,
     /// Commands before so many of a hundred batches.
     churn: u64,
-    config: Config,
+    config: DatapathConfig,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
     /// Matches that were used, for strict commands and for entries of the same shape.
@@ -145,15 +145,15 @@ impl Maker {
         let universe = Universe::new(&mut rng);
         let frames: Vec<Vec<u8>> = (0..size.frames).map(|_| universe.frame(&mut rng)).collect();
         let key = |frame: &Vec<u8>| extract(frame, &Meta::port(PortNo(1)));
-        let config = Config {
+        let config = DatapathConfig {
             n_tables: *rng.pick(&[1, 2, 3, 4, 8, 64]),
             max_entries: if rng.percent(10) { 8 } else { 1_000_000 },
             max_macs: if rng.percent(50) { 4 } else { 8_192 },
             mac_age_s: 1 + rng.below(4) as u16,
             max_groups: 5,
-            ..Config::default()
+            ..DatapathConfig::default()
         };
-        let config = Config { settings: settings(&mut rng), ..config };
+        let config = DatapathConfig { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
         Self { size, style, churn, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
     }

@@ -262,6 +262,6 @@ proptest! {
 #[test]
 fn both_are_datapaths_that_can_move_to_a_thread() {
     fn takes(_: Box<dyn Datapath>) {}
-    takes(Box::new(Reference::new(datapath::Config::default())));
-    takes(Box::new(Fast::new(datapath::Config::default(), 1)));
+    takes(Box::new(Reference::new(datapath::DatapathConfig::default())));
+    takes(Box::new(Fast::new(datapath::DatapathConfig::default(), 1)));
 }

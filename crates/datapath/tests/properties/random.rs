@@ -1,7 +1,7 @@
 //! Random commands, packets and times over a small universe.
 
 use datapath::fast::Fast;
-use datapath::{Config, Datapath, Nanos, Reference};
+use datapath::{Datapath, DatapathConfig, Nanos, Reference};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
@@ -27,7 +27,7 @@ pub(crate) enum Op {
 
 /// A datapath of four tables and four live ports.
 pub(crate) fn datapath(fast: bool) -> Box<dyn Datapath> {
-    let config = Config { n_tables: 4, max_entries: 16, ..Config::default() };
+    let config = DatapathConfig { n_tables: 4, max_entries: 16, ..DatapathConfig::default() };
     let mut dp: Box<dyn Datapath> =
         if fast { Box::new(Fast::new(config, 1)) } else { Box::new(Reference::new(config)) };
     for number in 1..=4 {

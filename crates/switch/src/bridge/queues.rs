@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datapath::{Nanos, QueueConfig};
+use datapath::{Nanos, QueueRates};
 use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
@@ -13,13 +13,13 @@ use crate::worker::QueueCells;
 #[derive(Debug)]
 pub(crate) struct QueueFacts {
     port: PortNo,
-    queues: Vec<QueueConfig>,
+    queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
 
 impl QueueFacts {
     /// The queues of a port, with the counters that its worker writes.
-    pub(crate) fn new(port: PortNo, queues: Vec<QueueConfig>, cells: Arc<QueueCells>) -> Self {
+    pub(crate) fn new(port: PortNo, queues: Vec<QueueRates>, cells: Arc<QueueCells>) -> Self {
         Self { port, queues, cells }
     }
 }
@@ -36,7 +36,7 @@ impl Bridge {
         let meant = self.queues.iter().filter(|facts| port == PortNo::ANY || facts.port == port);
         let config = |facts: &QueueFacts| {
             let port = facts.port;
-            let queue = move |queue: &QueueConfig| PacketQueue {
+            let queue = move |queue: &QueueRates| PacketQueue {
                 queue_id: queue.id,
                 port,
                 properties: queue.properties(),

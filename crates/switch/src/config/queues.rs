@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use datapath::QueueConfig;
+use datapath::QueueRates;
 use openflow::{PortNo, QueueId};
 
 use super::values::port_name;
@@ -13,7 +13,7 @@ pub struct QueueArg {
     /// The port.
     pub port: PortNo,
     /// The queue.
-    pub queue: QueueConfig,
+    pub queue: QueueRates,
 }
 
 const QUEUE_FORM: &str = "N:ID[,min=PERCENT][,max=PERCENT][,frames=COUNT]";
@@ -35,7 +35,7 @@ impl FromStr for QueueArg {
         let form = || format!("{text:?} is no queue; write {QUEUE_FORM}, for example 1:5,min=30%");
         let (port, id) = head.split_once(':').ok_or_else(form)?;
         let id: u32 = id.parse().map_err(|_| form())?;
-        let mut queue = QueueConfig::new(QueueId(id));
+        let mut queue = QueueRates::new(QueueId(id));
         for part in parts {
             let (key, value) = part.split_once('=').ok_or_else(form)?;
             match key {

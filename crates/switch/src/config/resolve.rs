@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::{PortVlans, QueueConfig, check_queues};
+use datapath::{PortVlans, QueueRates, check_queues};
 use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
@@ -109,7 +109,7 @@ pub struct PortQueues {
     /// Bits per second; `None` for the device's.
     pub rate_bps: Option<u64>,
     /// Its queues; none where only the rate was asked for.
-    pub queues: Vec<QueueConfig>,
+    pub queues: Vec<QueueRates>,
 }
 
 /// What is wrong with a value that is fine by itself.

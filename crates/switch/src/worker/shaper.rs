@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datapath::{BadQueues, Nanos, QueueConfig, QueueTally, Scheduler};
+use datapath::{BadQueues, Nanos, QueueRates, QueueTally, Scheduler};
 use openflow::QueueId;
 use packet::PacketBuf;
 
@@ -42,7 +42,7 @@ pub(crate) struct Shaper {
 
 impl Shaper {
     /// Queues for a port of this rate in bits per second.
-    pub(crate) fn new(rate_bps: u64, queues: &[QueueConfig]) -> Result<Self, BadQueues> {
+    pub(crate) fn new(rate_bps: u64, queues: &[QueueRates]) -> Result<Self, BadQueues> {
         let scheduler = Scheduler::new(rate_bps, queues)?;
         let cells = scheduler.tallies().map(|(id, _)| (id, Cell::default())).collect();
         Ok(Self { scheduler, cells: Arc::new(QueueCells(cells)) })

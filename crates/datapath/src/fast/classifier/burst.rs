@@ -9,11 +9,11 @@ use packet::FlowKey;
 
 use super::Classifier;
 use super::exact::Default;
-use super::group::{GROUPS_MAX, Group};
+use super::group::{GROUPS_MAX, TupleGroup};
 use super::hash::masked;
 use super::index::Probe;
 use super::list::Item;
-use super::records::{Line, NOWHERE};
+use super::records::{NOWHERE, RecordLine};
 use crate::fast::op::EntryId;
 use crate::fast::sys::prefetch;
 
@@ -51,7 +51,7 @@ struct Work<'a> {
     probes: [Probe<'a>; BURST],
     /// Keys and the records they may match.
     candidates: [(u8, u32); CANDIDATES],
-    lines: [&'a Line; CANDIDATES],
+    lines: [&'a RecordLine; CANDIDATES],
 }
 
 impl Classifier {
@@ -158,7 +158,7 @@ impl Classifier {
     }
 
     /// Asks a group for the keys that are open.
-    fn ask<'a>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+    fn ask<'a>(&'a self, group: &'a TupleGroup, work: &mut Work<'a>, open: usize) {
         match (group.bits.words.len(), group.is_exact) {
             (1, true) => self.ask_exact::<1>(group, work, open),
             (2, true) => self.ask_exact::<2>(group, work, open),
@@ -175,7 +175,12 @@ impl Classifier {
     }
 
     /// A group with one mask, of `N` words: what was hashed is what is compared.
-    fn ask_exact<'a, const N: usize>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+    fn ask_exact<'a, const N: usize>(
+        &'a self,
+        group: &'a TupleGroup,
+        work: &mut Work<'a>,
+        open: usize,
+    ) {
         let Some(words) = group.bits.words.first_chunk::<N>() else { return };
         let mut rows = [[0; N]; BURST];
         for place in 0..open.min(BURST) {
@@ -192,7 +197,12 @@ impl Classifier {
     }
 
     /// A group with several masks, whose own mask has `N` words.
-    fn ask_mixed<'a, const N: usize>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+    fn ask_mixed<'a, const N: usize>(
+        &'a self,
+        group: &'a TupleGroup,
+        work: &mut Work<'a>,
+        open: usize,
+    ) {
         let Some(words) = group.bits.words.first_chunk::<N>() else { return };
         for place in 0..open.min(BURST) {
             let at = usize::from(work.open[place]) % BURST;
@@ -205,7 +215,7 @@ impl Classifier {
     }
 
     /// Any group.
-    fn ask_wide<'a>(&'a self, group: &'a Group, work: &mut Work<'a>, open: usize) {
+    fn ask_wide<'a>(&'a self, group: &'a TupleGroup, work: &mut Work<'a>, open: usize) {
         for place in 0..open.min(BURST) {
             let at = usize::from(work.open[place]) % BURST;
             let hash = self.secrets.of_masked(&work.keys[at], &group.bits.words);
@@ -219,10 +229,10 @@ impl Classifier {
     #[inline(always)]
     fn probe<'a>(
         &'a self,
-        group: &'a Group,
+        group: &'a TupleGroup,
         work: &mut Work<'a>,
         open: usize,
-        matches: impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
+        matches: impl Fn(&[FlowKey], usize, &RecordLine, u32) -> bool,
     ) {
         let mut found = 0;
         let is_plain = group.index.is_plain;
@@ -251,7 +261,7 @@ impl Classifier {
         &'a self,
         work: &mut Work<'a>,
         found: usize,
-        matches: &impl Fn(&[FlowKey], usize, &Line, u32) -> bool,
+        matches: &impl Fn(&[FlowKey], usize, &RecordLine, u32) -> bool,
     ) {
         let Work { keys, best, id, candidates, lines, .. } = work;
         let candidates = &candidates[..found.min(CANDIDATES)];
@@ -310,7 +320,7 @@ impl Work<'_> {
     /// Lists the keys that the group may have something for, and says how many there are. Of the
     /// keys that are alive only those stay that this group can win: later ones can win no others.
     #[inline(always)]
-    fn open_for(&mut self, group: &Group, alive: &mut [u8; BURST], len: &mut usize) -> usize {
+    fn open_for(&mut self, group: &TupleGroup, alive: &mut [u8; BURST], len: &mut usize) -> usize {
         let needed = group.bits.present;
         let (mut open, mut kept) = (0, 0);
         for place in 0..(*len).min(BURST) {

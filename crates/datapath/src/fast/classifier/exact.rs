@@ -10,7 +10,7 @@ use packet::FlowKey;
 
 use super::Classifier;
 use super::burst::BURST;
-use super::group::Group;
+use super::group::TupleGroup;
 use super::hash::masked;
 use super::index::Probe;
 use super::records::NOWHERE;
@@ -27,7 +27,7 @@ pub(super) struct Default {
 impl Classifier {
     /// The only group, if the table is that simple.
     #[inline]
-    pub(super) fn only_exact(&self) -> Option<&Group> {
+    pub(super) fn only_exact(&self) -> Option<&TupleGroup> {
         let [number] = self.groups.order[..] else { return None };
         let group = self.groups.get(number)?;
         (group.is_exact && self.list.len() == 0).then_some(group)
@@ -36,7 +36,7 @@ impl Classifier {
     /// Looks up the keys of a burst in the only group; `false` when its mask is too wide for that.
     pub(super) fn lookup_exact(
         &self,
-        group: &Group,
+        group: &TupleGroup,
         keys: &[FlowKey],
         default: Default,
         out: &mut [Option<EntryId>],
@@ -56,7 +56,7 @@ impl Classifier {
 
     fn lookup_words<const N: usize>(
         &self,
-        group: &Group,
+        group: &TupleGroup,
         keys: &[FlowKey],
         default: Default,
         out: &mut [Option<EntryId>],

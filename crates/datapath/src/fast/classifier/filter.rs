@@ -8,12 +8,12 @@
 //! A bit too many costs a probe and is harmless, so nothing is taken out of a table when an entry
 //! goes: now and then a new set of tables is filled, a bucket of entries with each change of the
 //! flow table, and takes the old one's place when it is complete. A bit too few would lose packets:
-//! whoever puts an entry into a group must call [`Filter::enter`].
+//! whoever puts an entry into a group must call [`GroupFilter::enter`].
 
 use openflow::field::FIELDS;
 use packet::FlowKey;
 
-use super::group::{Bits, GROUPS_MAX, Group, Groups, Known};
+use super::group::{Bits, GROUPS_MAX, Known, TupleGroup, TupleGroups};
 use crate::fast::compiled_match::MaskWord;
 
 /// Groups from which on a filter pays, and below which it goes.
@@ -62,7 +62,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(groups: &Groups, entries: usize, secret: u64) -> Self {
+    fn new(groups: &TupleGroups, entries: usize, secret: u64) -> Self {
         let places = (2 * entries).next_power_of_two().clamp(PLACES_MIN, PLACES_MAX);
         let atoms = atoms_of(groups);
         Self {
@@ -117,7 +117,7 @@ impl Tables {
 }
 
 /// The atoms that rule out most: many bits, in many groups.
-fn atoms_of(groups: &Groups) -> Vec<Atom> {
+fn atoms_of(groups: &TupleGroups) -> Vec<Atom> {
     let mut atoms: Vec<(u32, Atom)> = Vec::new();
     let mut offer = |word: u8, bits: u64| {
         let atom = Atom { word, bits, always: u64::MAX };
@@ -162,7 +162,7 @@ struct Build {
 
 /// The filter of a classifier, if it pays.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub(super) struct GroupFilter {
     current: Option<Tables>,
     next: Option<Box<Build>>,
     /// Entries that went, and changes of any kind, since the last tables were begun.
@@ -170,7 +170,7 @@ pub(super) struct Filter {
     changes: usize,
 }
 
-impl Filter {
+impl GroupFilter {
     pub(super) fn is_active(&self) -> bool {
         self.current.is_some()
     }
@@ -210,7 +210,13 @@ impl Filter {
     }
 
     /// Does a small part of what is to be done.
-    pub(super) fn step(&mut self, groups: &Groups, known: Known<'_>, entries: usize, secret: u64) {
+    pub(super) fn step(
+        &mut self,
+        groups: &TupleGroups,
+        known: Known<'_>,
+        entries: usize,
+        secret: u64,
+    ) {
         self.changes += 1;
         if let Some(build) = &mut self.next {
             if build.step(groups, known) {
@@ -230,7 +236,13 @@ impl Filter {
 
     /// Has tables whatever it costs, unless there is nothing to filter: new ones when the groups
     /// changed, and after some more changes.
-    pub(super) fn force(&mut self, groups: &Groups, known: Known<'_>, entries: usize, secret: u64) {
+    pub(super) fn force(
+        &mut self,
+        groups: &TupleGroups,
+        known: Known<'_>,
+        entries: usize,
+        secret: u64,
+    ) {
         self.changes += 1;
         let current = self.current.as_ref().filter(|_| self.changes < CHANGES_FORCED);
         if groups.is_empty() {
@@ -249,7 +261,7 @@ impl Filter {
         (self.current, self.next) = (None, None);
     }
 
-    fn is_outdated(&self, groups: &Groups, entries: usize) -> bool {
+    fn is_outdated(&self, groups: &TupleGroups, entries: usize) -> bool {
         let Some(tables) = &self.current else { return true };
         let is_small = entries > 2 * tables.entries && tables.places < PLACES_MAX;
         let is_stale = tables.version != groups.version || self.gone > entries / 2;
@@ -259,7 +271,7 @@ impl Filter {
 
 impl Build {
     /// Reads one bucket, and says whether it was the last.
-    fn step(&mut self, groups: &Groups, known: Known<'_>) -> bool {
+    fn step(&mut self, groups: &TupleGroups, known: Known<'_>) -> bool {
         while usize::from(self.group) < GROUPS_MAX {
             if let Some(group) = groups.get(self.group) {
                 // A merge moves entries to a bucket that may have been read already.
@@ -278,7 +290,7 @@ impl Build {
         true
     }
 
-    fn read(&mut self, group: &Group, known: Known<'_>) {
+    fn read(&mut self, group: &TupleGroup, known: Known<'_>) {
         for slot in group.index.slots_of(self.bucket) {
             if let Some(held) = known.masks.held(known.records.get(slot).mask()) {
                 let value = |at| known.records.word(slot, at);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::hash::Secrets;
-use super::index::Index;
+use super::index::RecordIndex;
 use super::masks::MaskTable;
 use super::records::Records;
 use crate::fast::compiled_match::MaskWord;
@@ -67,7 +67,7 @@ pub(super) struct Known<'a> {
 
 /// One group.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct TupleGroup {
     pub(super) number: u8,
     pub(super) bits: Bits,
     /// Every entry has exactly the group's mask.
@@ -76,10 +76,10 @@ pub(super) struct Group {
     pub(super) best: u64,
     /// How many records there are of each priority; the highest comes first.
     priorities: BTreeMap<u16, u32>,
-    pub(super) index: Index,
+    pub(super) index: RecordIndex,
 }
 
-impl Group {
+impl TupleGroup {
     fn new(number: u8, bits: Bits) -> Self {
         Self {
             number,
@@ -87,7 +87,7 @@ impl Group {
             is_exact: true,
             best: u64::MAX,
             priorities: BTreeMap::new(),
-            index: Index::new(),
+            index: RecordIndex::new(),
         }
     }
 
@@ -134,8 +134,8 @@ fn hash_of(bits: &Bits, known: Known<'_>, slot: u32, is_exact: bool) -> u64 {
 
 /// The groups of a classifier, in the order in which they are asked.
 #[derive(Debug)]
-pub(super) struct Groups {
-    all: Vec<Option<Group>>,
+pub(super) struct TupleGroups {
+    all: Vec<Option<TupleGroup>>,
     /// Numbers of groups by falling priority of their best entry.
     pub(super) order: Vec<u8>,
     /// One bit for each group.
@@ -145,13 +145,13 @@ pub(super) struct Groups {
     pub(super) version: u64,
 }
 
-impl Default for Groups {
+impl Default for TupleGroups {
     fn default() -> Self {
         Self { all: Vec::new(), order: Vec::new(), numbers: 0, is_plain: false, version: 1 }
     }
 }
 
-impl Groups {
+impl TupleGroups {
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
@@ -161,16 +161,16 @@ impl Groups {
     }
 
     #[inline(always)]
-    pub(super) fn get(&self, number: u8) -> Option<&Group> {
+    pub(super) fn get(&self, number: u8) -> Option<&TupleGroup> {
         self.all.get(usize::from(number))?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u8) -> Option<&mut Group> {
+    pub(super) fn get_mut(&mut self, number: u8) -> Option<&mut TupleGroup> {
         self.all.get_mut(usize::from(number))?.as_mut()
     }
 
     /// The groups in the order in which they are asked.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = &Group> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &TupleGroup> {
         self.order.iter().filter_map(|number| self.get(*number))
     }
 
@@ -194,7 +194,7 @@ impl Groups {
         }
         let hole = self.all.iter().position(Option::is_none);
         let number = hole.unwrap_or(self.all.len());
-        let mut group = Group::new(number as u8, bits);
+        let mut group = TupleGroup::new(number as u8, bits);
         group.index.is_plain = self.is_plain;
         let group = Some(group);
         match self.all.get_mut(number) {
@@ -208,7 +208,7 @@ impl Groups {
     }
 
     /// Takes a group away, with what it holds.
-    pub(super) fn take(&mut self, number: u8) -> Option<Group> {
+    pub(super) fn take(&mut self, number: u8) -> Option<TupleGroup> {
         let group = self.all.get_mut(usize::from(number))?.take();
         self.order.retain(|held| *held != number);
         self.numbers &= !(1 << number);

@@ -85,9 +85,9 @@ pub(super) struct First {
     /// One if there is a candidate, zero if not: a number and no branch, because it would be a
     /// coin flip.
     pub(super) found: usize,
-    /// Further candidates of the bucket, for [`Index::rest`].
+    /// Further candidates of the bucket, for [`RecordIndex::rest`].
     pub(super) rest: u32,
-    /// Whether there is anything for [`Index::rest`]; rare.
+    /// Whether there is anything for [`RecordIndex::rest`]; rare.
     pub(super) has_rest: bool,
 }
 
@@ -114,7 +114,7 @@ static EMPTY: Bucket = Bucket { tags: [0; 16], slots: [0; WAYS] };
 
 /// A growing hash of places of records.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct RecordIndex {
     buckets: Chunked<Bucket, CHUNK>,
     overflow: Chunked<Bucket, CHUNK>,
     /// First free overflow bucket plus one; linked by `next`.
@@ -127,7 +127,7 @@ pub(super) struct Index {
     pub(super) is_plain: bool,
 }
 
-impl Index {
+impl RecordIndex {
     pub(super) fn new() -> Self {
         let mut buckets = Chunked::default();
         buckets.push(Bucket::default());
@@ -374,14 +374,14 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::Index;
+    use super::RecordIndex;
 
     /// Poor in the low bits and in the tag, so that chains and equal tags come about.
     fn hash_of(slot: u32) -> u64 {
         (u64::from(slot / 5) * 0x9e37_79b9) ^ (u64::from(slot % 7) << 56)
     }
 
-    fn found(index: &Index, slot: u32) -> Vec<u32> {
+    fn found(index: &RecordIndex, slot: u32) -> Vec<u32> {
         let mut all = Vec::new();
         index.find(hash_of(slot), |slot| all.push(slot));
         let probe = index.probe(hash_of(slot));
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn grows_and_shrinks_one_bucket_at_a_time_and_loses_nothing() {
-        let mut index = Index::new();
+        let mut index = RecordIndex::new();
         for round in 0..2 {
             for slot in 0..20_000 {
                 let before = index.buckets.len();

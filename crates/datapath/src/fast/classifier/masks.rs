@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use packet::{FlowKey, WORDS};
 
-use super::group::{Bits, Groups};
-use super::records::{Line, NEAR, Records};
+use super::group::{Bits, TupleGroups};
+use super::records::{NEAR, RecordLine, Records};
 use super::relax::{RELAXATIONS, relax};
 use crate::fast::compiled_match::{CompiledMatch, Mask};
 
@@ -109,7 +109,7 @@ impl Held {
     }
 
     /// Brings the homes up to date.
-    pub(super) fn refresh(&mut self, groups: &Groups) {
+    pub(super) fn refresh(&mut self, groups: &TupleGroups) {
         if self.homes.version == groups.version {
             return;
         }
@@ -275,7 +275,13 @@ impl MaskTable {
 
     /// Whether a key matches a record.
     #[inline(always)]
-    pub(super) fn matches(&self, key: &FlowKey, line: &Line, slot: u32, records: &Records) -> bool {
+    pub(super) fn matches(
+        &self,
+        key: &FlowKey,
+        line: &RecordLine,
+        slot: u32,
+        records: &Records,
+    ) -> bool {
         let compare = &self.compares[line.mask() as usize];
         match compare.len() {
             0..=3 => compare.differs_in::<3>(key, line.near()) == 0,

@@ -230,7 +230,7 @@ impl Classifier {
     /// Merges one group that owes it, if it still does.
     fn pay_debt(&mut self) {
         let Some(number) = self.debts.pop() else { return };
-        let owes = |group: &super::group::Group| {
+        let owes = |group: &super::group::TupleGroup| {
             group.is_exact && group.index.len() <= MERGE_MAX && self.groups.len() > EXACT_MAX
         };
         if !self.groups.get(number).is_some_and(owes) {

@@ -22,12 +22,12 @@ const SHADOWS: u64 = 1 << 63;
 /// it; rank; the first words of the value, zero where there are none.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-pub(super) struct Line(pub(super) [u64; LINE]);
+pub(super) struct RecordLine(pub(super) [u64; LINE]);
 
 /// A line that wins over nothing, for lists that are not filled yet.
-pub(super) static NOWHERE: Line = Line([0, u64::MAX, 0, 0, 0, 0, 0, 0]);
+pub(super) static NOWHERE: RecordLine = RecordLine([0, u64::MAX, 0, 0, 0, 0, 0, 0]);
 
-impl Line {
+impl RecordLine {
     #[inline(always)]
     pub(super) fn id(&self) -> EntryId {
         EntryId(self.0[0] as u32)
@@ -73,7 +73,7 @@ fn lines_of(words: usize) -> usize {
 /// All records of a classifier.
 #[derive(Debug)]
 pub(super) struct Records {
-    lines: Chunked<Line, CHUNK>,
+    lines: Chunked<RecordLine, CHUNK>,
     /// First free record of each size in lines; linked by word 0.
     free: [u32; LINES_MAX],
 }
@@ -86,12 +86,12 @@ impl Default for Records {
 
 impl Records {
     #[inline(always)]
-    pub(super) fn get(&self, slot: u32) -> &Line {
+    pub(super) fn get(&self, slot: u32) -> &RecordLine {
         self.lines.get(slot)
     }
 
     #[inline(always)]
-    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Line {
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut RecordLine {
         self.lines.get_mut(slot)
     }
 
@@ -113,7 +113,7 @@ impl Records {
         let mut words = head.iter().chain(value).copied();
         for line in 0..lines as u32 {
             let whole = std::array::from_fn(|_| words.next().unwrap_or_default());
-            *self.lines.get_mut(slot + line) = Line(whole);
+            *self.lines.get_mut(slot + line) = RecordLine(whole);
         }
         slot
     }
@@ -137,12 +137,12 @@ impl Records {
         }
         // Records do not lie across chunks; what is left of one goes to small records.
         while self.lines.len() as usize % CHUNK + lines > CHUNK {
-            let odd = self.lines.push(Line::default());
+            let odd = self.lines.push(RecordLine::default());
             self.link(odd, 1);
         }
-        let slot = self.lines.push(Line::default());
+        let slot = self.lines.push(RecordLine::default());
         for _ in 1..lines {
-            self.lines.push(Line::default());
+            self.lines.push(RecordLine::default());
         }
         slot
     }
@@ -150,12 +150,12 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, Records};
+    use super::{RecordLine, Records};
     use crate::fast::op::EntryId;
 
     #[test]
     fn records_of_every_size_keep_their_words_and_are_used_again() {
-        assert_eq!(size_of::<Line>(), 64);
+        assert_eq!(size_of::<RecordLine>(), 64);
         let mut records = Records::default();
         let value = |n: u32| -> Vec<u64> {
             (0..n as usize % (packet::WORDS + 1)).map(|at| u64::from(n) << 32 | at as u64).collect()

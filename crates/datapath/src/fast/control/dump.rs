@@ -9,7 +9,7 @@ use openflow::flow::{AggregateStats, FlowStats, FlowStatsRequest};
 use openflow::{Error, TableId};
 
 use super::Control;
-use super::filter::Filter;
+use super::filter::EntryFilter;
 use crate::time::Nanos;
 
 /// Entries of the tables meant up to which a dump is in order.
@@ -22,7 +22,7 @@ const LOOKS: usize = 16;
 /// A dump on its way.
 #[derive(Debug)]
 pub struct Dump {
-    filter: Filter,
+    filter: EntryFilter,
     tables: std::ops::Range<u8>,
     /// Entries of this age and above came later.
     before: u64,

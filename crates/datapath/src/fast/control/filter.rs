@@ -13,7 +13,7 @@ use crate::fast::compiled_match::{CompiledMatch, Masks};
 
 /// Which entries are meant, beside their tables.
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
+pub(super) struct EntryFilter {
     pub(super) compiled: CompiledMatch,
     pub(super) strict_priority: Option<u16>,
     pub(super) cookie: Cookie,
@@ -22,7 +22,7 @@ pub(super) struct Filter {
     pub(super) out_group: GroupId,
 }
 
-impl Filter {
+impl EntryFilter {
     /// Those that a non-strict request covers.
     pub(super) fn loose(request: &FlowStatsRequest, compiled: CompiledMatch) -> Self {
         Self {

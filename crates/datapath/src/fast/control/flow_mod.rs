@@ -6,8 +6,8 @@
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
-use super::filter::Filter;
-use super::store::Head;
+use super::filter::EntryFilter;
+use super::store::EntryHead;
 use super::{CommandCounts, Control};
 use crate::counter::{Counter, DropReason};
 use crate::fast::compiled_match::CompiledMatch;
@@ -91,7 +91,7 @@ impl Control {
         let old = self.store.find(table, &compiled, flow_mod.priority);
         let over = old.filter(|old| self.expired(*old, now).is_some());
         let mut done = CommandCounts { added: 1, ..CommandCounts::default() };
-        let head = |seq| Head {
+        let head = |seq| EntryHead {
             cookie: flow_mod.cookie,
             priority: flow_mod.priority,
             idle_timeout_s: flow_mod.idle_timeout_s,
@@ -172,7 +172,7 @@ impl Control {
         if !self.is_any_expired(now) {
             return Err(Error::FlowModTableFull);
         }
-        let everything = Filter::everything(&mut self.masks);
+        let everything = EntryFilter::everything(&mut self.masks);
         let tables = table.0..table.0.saturating_add(1);
         let mut over = everything.entries(&self.store, tables);
         over.retain(|number| self.expired(*number, now).is_some());
@@ -183,7 +183,7 @@ impl Control {
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
-    fn exchange(&mut self, old: u32, head: Head, flow_mod: &FlowMod, last_used: Nanos) {
+    fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, last_used: Nanos) {
         let gone = self.store.remove(old);
         let instructions = &flow_mod.instructions;
         let id = self.store.insert(gone.table, &gone.compiled, head, instructions, last_used);
@@ -195,7 +195,7 @@ impl Control {
     }
 
     /// Makes an entry what an equal one would be, with the counts that it has.
-    fn rewrite(&mut self, number: u32, head: Head, flow_mod: &FlowMod) {
+    fn rewrite(&mut self, number: u32, head: EntryHead, flow_mod: &FlowMod) {
         self.store.set_instructions(number, &flow_mod.instructions);
         let entry = self.store.slab.get_mut(number);
         entry.cookie = head.cookie;
@@ -241,8 +241,8 @@ impl Control {
         flow_mod: &FlowMod,
         strict_priority: Option<u16>,
         is_delete: bool,
-    ) -> Filter {
-        Filter {
+    ) -> EntryFilter {
+        EntryFilter {
             compiled: CompiledMatch::of(&flow_mod.matching, &mut self.masks),
             strict_priority,
             cookie: flow_mod.cookie,
@@ -279,7 +279,7 @@ impl Control {
         let takes_cookie = version == Version::V1_0;
         let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };
         if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
-            let head = Head {
+            let head = EntryHead {
                 cookie,
                 priority: entry.priority,
                 idle_timeout_s: entry.idle_timeout_s,
@@ -316,7 +316,7 @@ impl Control {
 
     /// Removes the entries of a table without a flow-removed message; how many there were.
     pub(super) fn remove_silently(&mut self, table: TableId, now: Nanos) -> usize {
-        let everything = Filter::everything(&mut self.masks);
+        let everything = EntryFilter::everything(&mut self.masks);
         let gone = everything.entries(&self.store, table.0..table.0.saturating_add(1));
         for number in &gone {
             self.store.slab.get_mut(*number).flags -= FlowModFlags::SEND_FLOW_REM;

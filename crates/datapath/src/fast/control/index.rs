@@ -27,17 +27,17 @@ struct Shard {
 
 /// The index.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct NumberIndex {
     shards: Vec<Shard>,
 }
 
-impl Default for Index {
+impl Default for NumberIndex {
     fn default() -> Self {
         Self { shards: vec![Shard::default(); SHARDS] }
     }
 }
 
-impl Index {
+impl NumberIndex {
     fn shard(hash: u64) -> usize {
         (hash >> 56) as usize
     }
@@ -140,7 +140,7 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::Index;
+    use super::NumberIndex;
     use crate::select::mix;
     use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn finds_what_a_map_finds() {
         for spread in [1, 7, 1000, u64::MAX] {
-            let mut index = Index::default();
+            let mut index = NumberIndex::default();
             let mut map = BTreeMap::new();
             for step in 0..20_000_u64 {
                 let number = u32::try_from(mix(step) % 500).unwrap();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_number_takes_the_place_of_another() {
-        let mut index = Index::default();
+        let mut index = NumberIndex::default();
         index.insert(5, 1);
         index.replace(5, 1, 2);
         assert_eq!(index.find(5, |_| true), Some(2));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
 
-use super::index::{Index, NONE};
+use super::index::{NONE, NumberIndex};
 use super::slab::Slab;
 use super::words::Words;
 use crate::fast::op::InstructionList;
@@ -38,7 +38,7 @@ impl Record {
 pub(super) struct InstructionLists {
     records: Vec<Option<Record>>,
     free: Vec<u32>,
-    index: Index,
+    index: NumberIndex,
     of_group: BTreeMap<GroupId, BTreeSet<u32>>,
     of_meter: BTreeMap<MeterId, BTreeSet<u32>>,
 }

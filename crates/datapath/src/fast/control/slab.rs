@@ -15,7 +15,7 @@ const CHUNK: usize = 4_096;
 
 /// A flow entry.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct StoredEntry {
     pub(super) cookie: Cookie,
     pub(super) created: Nanos,
     /// Age among entries of equal priority. Replacing an entry keeps it.
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) flags: FlowModFlags,
 }
 
-impl Entry {
+impl StoredEntry {
     const FREE: Self = Self {
         cookie: Cookie(0),
         created: Nanos(0),
@@ -81,7 +81,7 @@ impl Entry {
 /// The entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slab {
-    chunks: Vec<Vec<Entry>>,
+    chunks: Vec<Vec<StoredEntry>>,
     free: Vec<u32>,
     len: usize,
 }
@@ -98,7 +98,7 @@ impl Slab {
     }
 
     /// A number for an entry.
-    pub(super) fn take(&mut self, entry: Entry) -> EntryId {
+    pub(super) fn take(&mut self, entry: StoredEntry) -> EntryId {
         if let Some(number) = self.free.pop() {
             *self.get_mut(number) = entry;
             return EntryId(number);
@@ -113,7 +113,7 @@ impl Slab {
 
     /// Empties the place of an entry; its number stays taken.
     pub(super) fn empty(&mut self, number: u32) {
-        *self.get_mut(number) = Entry::FREE;
+        *self.get_mut(number) = StoredEntry::FREE;
     }
 
     /// Gives a number back.
@@ -122,16 +122,16 @@ impl Slab {
         self.free.push(id.0);
     }
 
-    pub(super) fn get(&self, number: u32) -> &Entry {
+    pub(super) fn get(&self, number: u32) -> &StoredEntry {
         &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> &mut Entry {
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut StoredEntry {
         &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
     }
 
     /// The entry of a number below [`Slab::end`], if there is one.
-    pub(super) fn live(&self, number: u32) -> Option<&Entry> {
+    pub(super) fn live(&self, number: u32) -> Option<&StoredEntry> {
         let entry = self.chunks.get(number as usize / CHUNK)?.get(number as usize % CHUNK)?;
         (entry.tuple != NONE).then_some(entry)
     }
@@ -139,10 +139,10 @@ impl Slab {
 
 #[cfg(test)]
 mod tests {
-    use super::Entry;
+    use super::StoredEntry;
 
     #[test]
     fn an_entry_is_one_cache_line() {
-        assert!(size_of::<Entry>() <= 64);
+        assert!(size_of::<StoredEntry>() <= 64);
     }
 }

@@ -7,7 +7,7 @@ use openflow::table::TableStats;
 use openflow::{Error, TableId};
 
 use super::Control;
-use super::filter::Filter;
+use super::filter::EntryFilter;
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
 use crate::features::WILDCARDS_1_0;
@@ -16,8 +16,11 @@ use crate::time::Nanos;
 impl Control {
     /// The filter of a request. Its mask is made for it alone: a request must not add to the masks
     /// that are kept.
-    pub(super) fn filter_of(request: &FlowStatsRequest) -> Filter {
-        Filter::loose(request, CompiledMatch::of(&request.matching, &mut super::Masks::default()))
+    pub(super) fn filter_of(request: &FlowStatsRequest) -> EntryFilter {
+        EntryFilter::loose(
+            request,
+            CompiledMatch::of(&request.matching, &mut super::Masks::default()),
+        )
     }
 
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<u32>, Error> {

@@ -7,9 +7,9 @@
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
 use openflow::{Cookie, Instruction, TableId};
 
-use super::index::{Index, NONE};
+use super::index::{NONE, NumberIndex};
 use super::instruction_lists::InstructionLists;
-use super::slab::{Entry, Slab};
+use super::slab::{Slab, StoredEntry};
 use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
 use crate::fast::compiled_match::CompiledMatch;
@@ -18,7 +18,7 @@ use crate::time::Nanos;
 
 /// What an entry has beside its match and its instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct EntryHead {
     pub(super) cookie: Cookie,
     pub(super) priority: u16,
     pub(super) idle_timeout_s: u16,
@@ -35,7 +35,7 @@ pub(super) struct Store {
     pub(super) tuples: Tuples,
     pub(super) instruction_lists: InstructionLists,
     timers: Timers,
-    index: Index,
+    index: NumberIndex,
     active: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Store {
             tuples: Tuples::new(tables),
             instruction_lists: InstructionLists::default(),
             timers: Timers::default(),
-            index: Index::default(),
+            index: NumberIndex::default(),
             active: vec![0; usize::from(tables)],
         }
     }
@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// The tuple of an entry.
-    pub(super) fn tuple(&self, entry: &Entry) -> &Tuple {
+    pub(super) fn tuple(&self, entry: &StoredEntry) -> &Tuple {
         self.tuples.get(entry.tuple).expect("the tuple of an entry exists")
     }
 
@@ -97,13 +97,13 @@ impl Store {
         &mut self,
         table: TableId,
         compiled: &CompiledMatch,
-        head: Head,
+        head: EntryHead,
         instructions: &[Instruction],
         last_used: Nanos,
     ) -> EntryId {
         let instruction_list = self.instruction_lists.of(instructions);
         let tuple = self.tuples.of(table, compiled.mask());
-        let entry = Entry {
+        let entry = StoredEntry {
             cookie: head.cookie,
             created: head.created,
             seq: head.seq,
@@ -165,7 +165,13 @@ impl Store {
         Gone { id: EntryId(number), table, compiled, entry }
     }
 
-    fn take_from_chain(&mut self, number: u32, entry: &Entry, compiled: &CompiledMatch, hash: u64) {
+    fn take_from_chain(
+        &mut self,
+        number: u32,
+        entry: &StoredEntry,
+        compiled: &CompiledMatch,
+        hash: u64,
+    ) {
         let first = self.find_first(entry.tuple, compiled.value(), hash);
         if first != Some(number) {
             let is_before = |before: &u32| self.slab.get(*before).next_same == number;
@@ -267,7 +273,7 @@ pub(super) struct Gone {
     pub(super) id: EntryId,
     pub(super) table: TableId,
     pub(super) compiled: CompiledMatch,
-    pub(super) entry: Entry,
+    pub(super) entry: StoredEntry,
 }
 
 /// The values of a match in the words of a tuple whose mask lies within the match's.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason};
 use openflow::{Error, TableId, Version};
 
-use super::filter::Filter;
+use super::filter::EntryFilter;
 use super::tuples::Projection;
 use super::{CommandCounts, Control};
 use crate::counter::Counter;
@@ -81,7 +81,7 @@ impl Sweeps {
 pub struct Sweep {
     flow_mod: FlowMod,
     version: Version,
-    filter: Filter,
+    filter: EntryFilter,
     tables: Range<u8>,
     /// The age of the first entry that came later.
     seq_end: u64,
@@ -288,7 +288,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::{CommandCounts, Control, FlowModProgress, Sweep};
-    use crate::config::Config;
+    use crate::config::DatapathConfig;
     use crate::counter::Counter;
     use crate::fast::control::RemovalReport;
     use crate::time::Nanos;
@@ -298,7 +298,7 @@ mod tests {
 
     /// 5,000 entries in four tables and of two masks, with priorities in disorder.
     fn control() -> Control {
-        let mut control = Control::new(Config::default(), 1, RemovalReport::All);
+        let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::All);
         for number in 0..5_000_u32 {
             let field = if number % 3 == 0 { Field::InPort } else { Field::Metadata };
             let flow_mod = FlowMod {

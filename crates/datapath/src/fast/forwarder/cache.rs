@@ -24,9 +24,9 @@ const MOVES: usize = 64;
 /// One decision: the digest in two words; program and path; the stamp; packets; bytes; versions,
 /// guard and last use; until when it holds.
 #[derive(Debug)]
-pub(super) struct Line<'a>(&'a mut [u64; WORDS]);
+pub(super) struct DecisionLine<'a>(&'a mut [u64; WORDS]);
 
-impl Line<'_> {
+impl DecisionLine<'_> {
     #[inline]
     fn digest(&self) -> u128 {
         u128::from(self.0[0]) | u128::from(self.0[1]) << 64
@@ -171,8 +171,8 @@ impl Table {
     }
 
     #[inline]
-    fn line(&mut self, index: usize) -> Line<'_> {
-        Line(&mut self.words[self.skew..].as_chunks_mut().0[index])
+    fn line(&mut self, index: usize) -> DecisionLine<'_> {
+        DecisionLine(&mut self.words[self.skew..].as_chunks_mut().0[index])
     }
 
     #[inline]
@@ -266,9 +266,9 @@ pub(super) struct PrimarySlots<'a> {
 impl PrimarySlots<'_> {
     /// The line where a digest should lie, and its place.
     #[inline]
-    pub(super) fn line(&mut self, digest: u128) -> (usize, Line<'_>) {
+    pub(super) fn line(&mut self, digest: u128) -> (usize, DecisionLine<'_>) {
         let home = digest as usize & self.mask;
-        (home, Line(&mut self.lines[home]))
+        (home, DecisionLine(&mut self.lines[home]))
     }
 
     /// Marks a line that has counts now and had none.
@@ -356,7 +356,7 @@ impl Cache {
 
     /// A line.
     #[inline]
-    pub(super) fn line(&mut self, index: usize) -> Line<'_> {
+    pub(super) fn line(&mut self, index: usize) -> DecisionLine<'_> {
         self.table.line(index)
     }
 

@@ -14,7 +14,7 @@ use openflow::{Action, Field, GroupId, Instruction, PortNo, QueueId, TableId};
 use packet::{Meta, PacketBuf, Shape, extract};
 
 use super::program::{Guard, Message, MicroOp, Program, ttl_at};
-use super::replica::{Entry, InstructionSummary, Replica, changes};
+use super::replica::{InstructionSummary, Replica, ReplicaEntry, changes};
 use super::walk::{MAX_CHAIN, change, reason_of};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::Miss;
@@ -106,7 +106,7 @@ impl<'a> Compiler<'a> {
     /// The program of packets that match these entries and then, with `miss`, none in that table.
     pub(super) fn compile(
         &mut self,
-        entries: &[&Entry],
+        entries: &[&ReplicaEntry],
         miss: Option<TableId>,
     ) -> Option<Compiled> {
         let done = self.run(entries, miss);
@@ -133,7 +133,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn run(&mut self, entries: &[&Entry], miss: Option<TableId>) -> Goes {
+    fn run(&mut self, entries: &[&ReplicaEntry], miss: Option<TableId>) -> Goes {
         let mut set = ActionSet::default();
         for (index, entry) in entries.iter().enumerate() {
             self.instructions(&entry.summary, &mut set, entry.origin, index)?;

@@ -418,7 +418,7 @@ mod tests {
     use packet::{Meta, PacketBuf, Shape};
 
     use super::run_micro_ops;
-    use crate::config::Config;
+    use crate::config::DatapathConfig;
     use crate::fast::forwarder::program::{Guard, MicroOp, Program};
     use crate::fast::forwarder::replica::Replica;
     use crate::fast::forwarder::walk::{Changed, change};
@@ -505,7 +505,7 @@ mod tests {
     /// Joined changes against the actions one after the other, byte for byte.
     #[test]
     fn programs_change_frames_as_their_actions_do() {
-        let config = Config::default();
+        let config = DatapathConfig::default();
         let shared = Arc::new(Shared::new(1, &config));
         let replica = Replica::new(&config, shared, 0, 1);
         let mut draw = Draw(1);

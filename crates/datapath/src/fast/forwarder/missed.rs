@@ -13,7 +13,7 @@ use super::decide::{Decided, Scratch};
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::ProgramId;
 use super::program_cache::ProgramKey;
-use super::replica::{Brief, Entry, InstructionSummary, Replica};
+use super::replica::{Brief, InstructionSummary, Replica, ReplicaEntry};
 use super::walk::{Changed, change, refusal};
 use crate::fast::classifier::BURST;
 use crate::fast::op::EntryId;
@@ -171,7 +171,7 @@ impl Forwarder {
         }
         self.scratch.take_steps(index);
         let steps = &self.scratch.steps;
-        let entries: Vec<&Entry> =
+        let entries: Vec<&ReplicaEntry> =
             steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
         let miss = steps.last().filter(|step| step.entry.is_none()).map(|step| step.table);
         let copy = PacketBuf::from_slice(frame.bytes());
@@ -301,7 +301,7 @@ impl Open {
     }
 
     /// Notes for how long an entry lives.
-    fn note_lifetime(&mut self, entry: &Entry, now: Nanos) {
+    fn note_lifetime(&mut self, entry: &ReplicaEntry, now: Nanos) {
         if entry.life.is_limited() {
             self.is_timed |= entry.life.idle_timeout_s != 0;
             self.until = self.until.min(ends(entry, now));
@@ -354,7 +354,7 @@ impl Open {
 }
 
 /// When an entry is over if nothing uses it after now.
-pub(super) fn ends(entry: &Entry, now: Nanos) -> u64 {
+pub(super) fn ends(entry: &ReplicaEntry, now: Nanos) -> u64 {
     let hard = entry.life.hard_at().map_or(u64::MAX, |at| at.0);
     let idle = entry.life.idle_at(now).map_or(u64::MAX, |at| at.0);
     hard.min(idle)

@@ -17,7 +17,7 @@ use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCoun
 use super::program_cache::BuildMixHasher;
 use super::versions::{About, Versions};
 use crate::action_set::Origin;
-use crate::config::{Config, Settings};
+use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DropReason};
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
@@ -31,7 +31,7 @@ use crate::time::Nanos;
 /// tables a third was waiting for the second line of entries that lay on two.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Entry {
+pub(super) struct ReplicaEntry {
     pub(super) table: TableId,
     pub(super) origin: Origin,
     pub(super) life: Life,
@@ -163,7 +163,7 @@ pub(super) struct Replica {
     number: usize,
     seed: u64,
     shared: Arc<Shared>,
-    pub(super) config: Config,
+    pub(super) config: DatapathConfig,
     pub(super) settings: Settings,
     /// As far as there ever were entries: most datapaths use few of their tables.
     tables: Vec<Classifier>,
@@ -171,7 +171,7 @@ pub(super) struct Replica {
     no_entries: Classifier,
     forced: Option<Template>,
     is_plain: bool,
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<ReplicaEntry>>,
     /// For each entry, what a [`Brief`] says.
     briefs: Vec<u32>,
     /// By the numbers of instruction lists.
@@ -193,7 +193,12 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    pub(super) fn new(config: &Config, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
+    pub(super) fn new(
+        config: &DatapathConfig,
+        shared: Arc<Shared>,
+        number: usize,
+        seed: u64,
+    ) -> Self {
         Self {
             number,
             seed,
@@ -234,7 +239,7 @@ impl Replica {
                 note_writes(&summary, versions);
                 let about = self.entry(id).map_or(About::ALL, |entry| entry.about);
                 versions.change(about);
-                self.put_entry(id, Entry { table, origin, life, summary, about });
+                self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
             }
             Change::Remove { table, id, compiled, priority } => {
                 self.table(table, |table| table.remove(&compiled, priority, id));
@@ -282,7 +287,7 @@ impl Replica {
         note_writes(&summary, versions);
         let about = versions.about(&compiled);
         versions.change(about);
-        self.put_entry(id, Entry { table, origin, life, summary, about });
+        self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
         self.table(table, |table| table.insert(&compiled, priority, seq, id));
     }
 
@@ -301,7 +306,7 @@ impl Replica {
         }
     }
 
-    fn put_entry(&mut self, id: EntryId, entry: Entry) {
+    fn put_entry(&mut self, id: EntryId, entry: ReplicaEntry) {
         let index = id.0 as usize;
         if self.entries.len() <= index {
             self.entries.resize_with(index + 1, || None);
@@ -367,7 +372,7 @@ impl Replica {
 
     /// An entry, also a removed one whose place was not given away.
     #[inline]
-    pub(super) fn entry(&self, id: EntryId) -> Option<&Entry> {
+    pub(super) fn entry(&self, id: EntryId) -> Option<&ReplicaEntry> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
@@ -410,7 +415,7 @@ impl Replica {
         table: TableId,
         key: &FlowKey,
         now: Nanos,
-    ) -> Option<(EntryId, &Entry)> {
+    ) -> Option<(EntryId, &ReplicaEntry)> {
         let found = self.entries_of(table).lookup(key)?;
         self.alive(table, key, found, now)
     }
@@ -423,7 +428,7 @@ impl Replica {
         key: &FlowKey,
         found: EntryId,
         now: Nanos,
-    ) -> Option<(EntryId, &Entry)> {
+    ) -> Option<(EntryId, &ReplicaEntry)> {
         let entry = self.entry(found)?;
         if !self.is_over(found, entry.life, now) {
             return Some((found, entry));
@@ -432,7 +437,12 @@ impl Replica {
     }
 
     #[cold]
-    fn next_alive(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<(EntryId, &Entry)> {
+    fn next_alive(
+        &self,
+        table: TableId,
+        key: &FlowKey,
+        now: Nanos,
+    ) -> Option<(EntryId, &ReplicaEntry)> {
         let counts = |id| self.entry(id).is_some_and(|entry| !self.is_over(id, entry.life, now));
         let found = self.entries_of(table).lookup_if(key, counts)?;
         Some((found, self.entry(found)?))
@@ -545,7 +555,7 @@ impl Replica {
 }
 
 /// What stands for an entry among the briefs.
-fn brief_of(entry: &Entry) -> u32 {
+fn brief_of(entry: &ReplicaEntry) -> u32 {
     let summary = &entry.summary;
     if entry.life.is_limited() {
         return LOOK;

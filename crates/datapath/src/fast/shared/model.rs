@@ -9,15 +9,15 @@ use loom::thread;
 use openflow::TableId;
 
 use super::Shared;
-use crate::config::Config;
-use crate::counter::{Counter, Counters};
+use crate::config::DatapathConfig;
+use crate::counter::{Counter, DatapathCounters};
 use crate::fast::op::{EntryId, Ticket};
 use crate::time::Nanos;
 
 const ENTRY: EntryId = EntryId(0);
 
 fn shared(forwarders: usize) -> Arc<Shared> {
-    let config = Config { n_tables: 1, ..Config::default() };
+    let config = DatapathConfig { n_tables: 1, ..DatapathConfig::default() };
     let shared = Shared::new(forwarders, &config);
     shared.clear_entry(ENTRY, Nanos(0));
     Arc::new(shared)
@@ -71,7 +71,7 @@ fn what_was_counted_before_an_op_is_seen_with_it() {
             })
         };
         if shared.applied() >= Ticket(1) {
-            let mut counters = Counters::default();
+            let mut counters = DatapathCounters::default();
             shared.add_counters(&mut counters);
             assert!(counters.get(Counter::Received) >= 1);
             assert_eq!(shared.table(TableId(0)).0, 1);
