@@ -38,6 +38,7 @@ const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const IFF_UP: u32 = 0x1;
+const IFF_RUNNING: u32 = 0x40;
 const IFINFOMSG_LEN: usize = 16;
 
 /// A request that the kernel refused, with what was asked.
@@ -71,6 +72,8 @@ pub struct LinkInfo {
     pub up: bool,
     /// Whether it has carrier.
     pub carrier: bool,
+    /// Whether it is operational (`IFF_RUNNING`), which follows the carrier by up to a second.
+    pub running: bool,
     /// RFC 2863 operational state: 6 is up, 2 down, 7 lower layer down, 0 unknown.
     pub operstate: u8,
     /// The kind of a virtual device (`veth`, `tun`, `bridge`, ...); empty for others.
@@ -164,7 +167,7 @@ impl Rtnl {
     /// What the kernel says; so it is for all orders below.
     pub fn links(&self) -> Result<Vec<LinkInfo>, LinkError> {
         let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
-        let replies = self.socket.dump(request).map_err(said("listing devices"))?;
+        let replies = self.socket.dump(request).map_err(refused("listing devices"))?;
         Ok(replies.iter().filter_map(link_of).collect())
     }
 
@@ -229,7 +232,7 @@ impl Rtnl {
     pub fn delete(&self, name: &str) -> Result<(), LinkError> {
         let index = self.link(name)?.index;
         let request = NetlinkRequest::new(libc::RTM_DELLINK, 0, &ifinfomsg(index, 0, 0));
-        self.socket.act(request).map_err(said(&format!("deleting {name}")))
+        self.socket.act(request).map_err(refused(&format!("deleting {name}")))
     }
 
     /// Sets a device administratively up or down.
@@ -285,7 +288,7 @@ impl Rtnl {
         let index = self.link(name)?.index;
         let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, 0, &ifinfomsg(index, flags, mask));
         fill(&mut request);
-        self.socket.act(request).map_err(said(&format!("{what} of {name}")))
+        self.socket.act(request).map_err(refused(&format!("{what} of {name}")))
     }
 
     /// Gives a device an address with a prefix length. An IPv6 address is usable at once (no
@@ -305,7 +308,7 @@ impl Rtnl {
         if address.is_ipv6() {
             request.attr_u32(IFA_FLAGS, IFA_F_NODAD);
         }
-        self.socket.act(request).map_err(said(&format!("adding {address}/{prefix} to {name}")))
+        self.socket.act(request).map_err(refused(&format!("adding {address}/{prefix} to {name}")))
     }
 
     /// Adds a route to `destination` (address and prefix length; `0.0.0.0/0` or `::/0` is the
@@ -338,7 +341,7 @@ impl Rtnl {
             request.attr(RTA_GATEWAY, &octets(gateway));
         }
         request.attr_u32(RTA_OIF, index);
-        self.socket.act(request).map_err(said(&format!("route to {address}/{prefix} by {name}")))
+        self.socket.act(request).map_err(refused(&format!("route to {address}/{prefix} by {name}")))
     }
 
     /// Enters a neighbour's Ethernet address for good, so that none is asked for.
@@ -360,7 +363,7 @@ impl Rtnl {
         let mut request = NetlinkRequest::new(libc::RTM_NEWNEIGH, flags, &header);
         request.attr(NDA_DST, &octets(address));
         request.attr(NDA_LLADDR, &mac);
-        self.socket.act(request).map_err(said(&format!("neighbour {address} on {name}")))
+        self.socket.act(request).map_err(refused(&format!("neighbour {address} on {name}")))
     }
 }
 
@@ -402,7 +405,7 @@ pub fn quiet_ipv6(device: &str) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn said(what: &str) -> impl FnOnce(io::Error) -> LinkError {
+pub(super) fn refused(what: &str) -> impl FnOnce(io::Error) -> LinkError {
     let what = what.to_owned();
     move |source| LinkError { what, source }
 }
@@ -439,12 +442,14 @@ pub(super) fn link_of(reply: &NetlinkMessage) -> Option<LinkInfo> {
     let attributes = reply.attributes(IFINFOMSG_LEN);
     let mac = attributes.find(IFLA_ADDRESS).and_then(|m| m.try_into().ok()).unwrap_or_default();
     let info = Attributes::inside(attributes.find(IFLA_LINKINFO).unwrap_or_default());
+    let flags = reply.header_u32(8)?;
     Some(LinkInfo {
         index: reply.header_u32(4)?,
         name: read_text(attributes.find(IFLA_IFNAME)?),
         mac,
         mtu: attributes.find(IFLA_MTU).and_then(|m| read_u32(m, 0)).unwrap_or_default(),
-        up: reply.header_u32(8)? & IFF_UP != 0,
+        up: flags & IFF_UP != 0,
+        running: flags & IFF_RUNNING != 0,
         carrier: attributes.find(IFLA_CARRIER).is_some_and(|c| c.first() == Some(&1)),
         operstate: attributes.find(IFLA_OPERSTATE).and_then(|o| o.first().copied()).unwrap_or(0),
         kind: info.find(IFLA_INFO_KIND).map(read_text).unwrap_or_default(),

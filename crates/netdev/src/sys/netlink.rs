@@ -22,6 +22,8 @@ pub(crate) const NLM_F_REPLACE: u16 = 0x100;
 /// With `RTM_NEW...`: make it when it is not there.
 pub(crate) const NLM_F_CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
+/// In a reply: the objects changed while they were listed, so that some may be missing.
+const NLM_F_DUMP_INTR: u16 = 0x10;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -32,8 +34,11 @@ const HEADER_LEN: usize = 16;
 /// The kernel answers a dump in pieces of at most this size.
 const RECEIVE_LEN: usize = 64 * 1024;
 
+/// How often a list is asked for that changed while it was read.
+const DUMP_TRIES: usize = 8;
+
 /// A request under construction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
@@ -110,6 +115,7 @@ impl NetlinkRequest {
 pub(crate) struct NetlinkMessage {
     /// `nlmsg_type`.
     pub(crate) kind: u16,
+    flags: u16,
     sequence: u32,
     body: Vec<u8>,
 }
@@ -188,6 +194,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> Vec<NetlinkMessage> {
         let Some(body) = bytes.get(HEADER_LEN..len) else { break };
         found.push(NetlinkMessage {
             kind: u16::from_ne_bytes([bytes[4], bytes[5]]),
+            flags: u16::from_ne_bytes([bytes[6], bytes[7]]),
             sequence: read_u32(bytes, 8).unwrap_or_default(),
             body: body.to_vec(),
         });
@@ -230,9 +237,18 @@ impl NetlinkSocket {
         replies.into_iter().next().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Asks for all objects of a kind.
+    /// Asks for all objects of a kind, and again while they change during the reply.
+    ///
+    /// # Errors
+    /// `EINTR` when they changed each time.
     pub(crate) fn dump(&self, request: NetlinkRequest) -> io::Result<Vec<NetlinkMessage>> {
-        self.ask(request, NLM_F_DUMP)
+        for _ in 0..DUMP_TRIES {
+            match self.ask(request.clone(), NLM_F_DUMP) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                whole => return whole,
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EINTR))
     }
 
     fn ask(&self, request: NetlinkRequest, flags: u16) -> io::Result<Vec<NetlinkMessage>> {
@@ -241,11 +257,14 @@ impl NetlinkSocket {
         let bytes = request.finish(*sequence, flags);
         sendto(&self.fd, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut replies = Vec::new();
+        let mut is_whole = true;
         loop {
             let ours = self.receive(RecvFlags::empty())?;
             for reply in ours.into_iter().filter(|reply| reply.sequence == *sequence) {
+                is_whole &= reply.flags & NLM_F_DUMP_INTR == 0;
                 match reply.kind {
                     NLMSG_ERROR => return error_of(&reply).map(|()| replies),
+                    NLMSG_DONE if !is_whole => return Err(io::ErrorKind::Interrupted.into()),
                     NLMSG_DONE => return Ok(replies),
                     _ => replies.push(reply),
                 }

@@ -3,7 +3,7 @@
 //!
 //! It must never leave the rate to be guessed: what is counted per frame is a parameter.
 
-use super::link::{LinkError, Rtnl, said};
+use super::link::{LinkError, Rtnl, refused};
 use super::netlink::{
     Attributes, NLM_F_CREATE, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest, read_text, read_u32,
     read_u64,
@@ -120,7 +120,7 @@ impl Rtnl {
                 options.attr(TCA_TBF_RATE64, &bytes_per_s.to_ne_bytes());
             }
         });
-        self.socket.act(request).map_err(said(&format!("token bucket {tbf:?} on {name}")))
+        self.socket.act(request).map_err(refused(&format!("token bucket {tbf:?} on {name}")))
     }
 
     /// Gives a device its default qdisc back.
@@ -130,7 +130,7 @@ impl Rtnl {
     pub fn reset_qdisc(&self, name: &str) -> Result<(), LinkError> {
         let index = self.link(name)?.index;
         let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &tcmsg(index, 0, TC_H_ROOT));
-        self.socket.act(request).map_err(said(&format!("removing the qdisc of {name}")))
+        self.socket.act(request).map_err(refused(&format!("removing the qdisc of {name}")))
     }
 
     /// The root qdisc of a device with its counters.
@@ -141,7 +141,7 @@ impl Rtnl {
         let index = self.link(name)?.index;
         let what = format!("qdisc of {name}");
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, 0, &tcmsg(index, 0, 0));
-        let all = self.socket.dump(request).map_err(said(&what))?;
+        let all = self.socket.dump(request).map_err(refused(&what))?;
         let mut found = all.iter().filter_map(qdisc_of);
         found
             .find(|qdisc| qdisc.index == index && qdisc.root)

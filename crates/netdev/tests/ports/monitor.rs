@@ -1,7 +1,8 @@
 //! The link monitor: up, down, carrier, gone, and more changes than the kernel can queue.
 
-use netdev::sys::link::{VethEnd, VethPair};
-use netdev::{LinkChange, LinkMonitor};
+use netdev::sys::link::{VethEnd, VethPair, disable_ipv6};
+use netdev::{LinkChange, LinkMonitor, LinkNotification, Port, open_text};
+use packet::{Batch, PacketBuf};
 
 use crate::testbed::{Host, until};
 
@@ -62,4 +63,80 @@ fn an_overflow_loses_no_state() {
         gather(&mut monitor, &mut all);
         monitor.known().any(|c| c.name == "x0" && c.link_up())
     });
+}
+
+/// Two fresh namespaces joined by the first veth of each: both ends have the same interface index,
+/// and the kernel then reports `IFF_RUNNING` up to a second after the carrier.
+fn twins() -> [Host; 2] {
+    let hosts = [Host::new(), Host::new()];
+    for host in &hosts {
+        host.ns.enter(|| disable_ipv6("default")).unwrap().unwrap();
+    }
+    let (here, there) = (VethEnd::new("x0"), VethEnd::new("x0"));
+    let pair = VethPair { here, there, there_in: Some(&hosts[1].ns) };
+    hosts[0].rtnl.add_veth(&pair).unwrap();
+    let index = |host: &Host| host.rtnl.link("x0").unwrap().index;
+    assert_eq!(index(&hosts[0]), index(&hosts[1]));
+    hosts
+}
+
+/// A port whose link state is read only when it is opened and when its monitor reports a change, as
+/// a worker does.
+struct Watched {
+    port: Box<dyn Port>,
+    monitor: LinkMonitor,
+    link_up: bool,
+}
+
+impl Watched {
+    fn open(host: &Host) -> Self {
+        let monitor = LinkMonitor::open_in(&host.ns).unwrap();
+        let mut port = host.ns.enter(|| open_text("af_packet:x0").unwrap()).unwrap();
+        let link_up = port.info().link_up;
+        Self { port, monitor, link_up }
+    }
+
+    fn poll(&mut self) -> bool {
+        for change in self.monitor.changes().unwrap() {
+            if self.port.link_notification() == LinkNotification::Netlink(change.index) {
+                self.link_up = self.port.info().link_up;
+            }
+        }
+        self.link_up
+    }
+}
+
+fn send_through(ports: &mut [Watched; 2], number: u8) {
+    let frame = [PacketBuf::from_slice(&[number; 60])];
+    for (from, to) in [(0, 1), (1, 0)] {
+        assert_eq!(ports[from].port.tx(&frame).unwrap(), 1);
+        let mut batch = Batch::default();
+        until("the frame", || ports[to].port.rx(&mut batch, 1).unwrap() == 1);
+        assert_eq!(batch.frames(), frame);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_port_opened_as_its_link_comes_up_learns_that_it_is_up() {
+    let hosts: Vec<[Host; 2]> = (0..10).map(|_| twins()).collect();
+    let open = |pair: &[Host; 2]| {
+        pair[1].rtnl.set_up("x0", true).unwrap();
+        pair[0].rtnl.set_up("x0", true).unwrap();
+        [Watched::open(&pair[0]), Watched::open(&pair[1])]
+    };
+    let mut pairs: Vec<[Watched; 2]> = hosts.iter().map(open).collect();
+    for round in 0..2 {
+        for (ports, number) in pairs.iter_mut().zip(round..) {
+            until("both links", || ports.iter_mut().all(Watched::poll));
+            send_through(ports, number);
+        }
+        // Down and up again, faster than the kernel reports it.
+        for (ports, pair) in pairs.iter_mut().zip(&hosts) {
+            pair[0].rtnl.set_up("x0", false).unwrap();
+            until("the link down", || !ports[0].poll());
+            pair[0].rtnl.set_up("x0", true).unwrap();
+        }
+    }
+    until("all links", || pairs.iter_mut().flatten().all(Watched::poll));
 }
