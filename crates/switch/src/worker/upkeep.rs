@@ -26,6 +26,11 @@ pub(super) struct Upkeep {
     pub(super) has_news: bool,
     /// The ports of each device.
     devices: BTreeMap<u32, Vec<Place>>,
+    /// Ports to be compared with the monitor, each with the interface index of its device: newly
+    /// opened ones, and those of which it reported a change.
+    unconfirmed: Vec<(Place, u32)>,
+    /// When they are compared again, or the monitor is asked again.
+    compare_at: Option<Instant>,
     /// Ports that must be asked.
     asked: Vec<Place>,
     ask_at: Instant,
@@ -37,12 +42,14 @@ pub(super) struct Upkeep {
 
 impl Upkeep {
     pub(super) fn new(branches: &[Branch], monitor: Option<LinkMonitor>, now: Instant) -> Self {
-        // Something may have changed since the ports were opened.
+        // The state of a port may have changed since it was opened.
         let has_news = true;
         let mut upkeep = Self {
             monitor,
             has_news,
             devices: BTreeMap::new(),
+            unconfirmed: Vec::new(),
+            compare_at: None,
             asked: Vec::new(),
             ask_at: now + ASK_EVERY,
             care_at: None,
@@ -50,18 +57,21 @@ impl Upkeep {
         };
         for (place, branch) in branches.iter().enumerate() {
             for (index, slot) in branch.ports.slots().iter().enumerate() {
-                upkeep.enrol((place, index), slot.news);
+                upkeep.enrol((place, index), slot.news, now);
             }
         }
         upkeep
     }
 
     /// Notes who tells of a port.
-    fn enrol(&mut self, place: Place, news: LinkNotification) {
+    fn enrol(&mut self, place: Place, news: LinkNotification, now: Instant) {
         match news {
             LinkNotification::Never => {}
             LinkNotification::Netlink(index) if self.monitor.is_some() => {
                 self.devices.entry(index).or_default().push(place);
+                // A message may have come before the port was enrolled.
+                self.unconfirmed.push((place, index));
+                self.compare_at = Some(now);
             }
             LinkNotification::Netlink(_) | LinkNotification::Polled => {
                 if !self.asked.contains(&place) {
@@ -74,7 +84,7 @@ impl Upkeep {
     /// When the next thing is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let ask_at = (!self.asked.is_empty()).then_some(self.ask_at);
-        ask_at.into_iter().chain(self.care_at).min()
+        ask_at.into_iter().chain(self.care_at).chain(self.compare_at).min()
     }
 }
 
@@ -82,8 +92,9 @@ impl Worker {
     /// Does what is due; whether anything was.
     pub(super) fn tend(&mut self, now: Instant) -> bool {
         let mut worked = std::mem::take(&mut self.upkeep.has_news);
-        if worked {
+        if worked || self.upkeep.compare_at.is_some_and(|due| now >= due) {
             self.hear(now);
+            self.compare_links(now);
         }
         if !self.upkeep.asked.is_empty() && now >= self.upkeep.ask_at {
             worked = true;
@@ -101,7 +112,7 @@ impl Worker {
         worked
     }
 
-    /// Looks at the ports whose devices the kernel tells of.
+    /// Reads the monitor's changes.
     fn hear(&mut self, now: Instant) {
         let Some(monitor) = &mut self.upkeep.monitor else { return };
         let changes = monitor.changes().unwrap_or_else(|error| {
@@ -109,15 +120,38 @@ impl Worker {
             Vec::new()
         });
         for LinkChange { index, name, exists, .. } in changes {
-            for place in self.upkeep.devices.get(&index).cloned().unwrap_or_default() {
-                self.look_at(place, now);
-            }
+            let ports = self.upkeep.devices.get(&index).into_iter().flatten();
+            self.upkeep.unconfirmed.extend(ports.map(|place| (*place, index)));
             if exists {
                 self.is_back(&name, now);
             } else {
                 self.upkeep.devices.remove(&index);
             }
         }
+    }
+
+    /// Reads the state of the unconfirmed ports; of each again until port and monitor agree on its
+    /// link, since the one may have seen a change that the other has not.
+    fn compare_links(&mut self, now: Instant) {
+        let mut unconfirmed = std::mem::take(&mut self.upkeep.unconfirmed);
+        unconfirmed.sort_unstable();
+        unconfirmed.dedup();
+        unconfirmed.retain(|(place, index)| {
+            self.look_at(*place, now);
+            let device = self.upkeep.monitor.as_ref().and_then(|monitor| monitor.device(*index));
+            let reported = device.is_some_and(LinkChange::link_up);
+            self.link_is_up(*place).is_some_and(|link_up| link_up != reported)
+        });
+        let is_stale = self.upkeep.monitor.as_ref().is_some_and(LinkMonitor::is_stale);
+        let again = is_stale || !unconfirmed.is_empty();
+        self.upkeep.compare_at = again.then_some(now + ASK_EVERY);
+        self.upkeep.unconfirmed = unconfirmed;
+    }
+
+    /// Whether the link of a port was up when it was last looked at; `None` without a device.
+    fn link_is_up(&self, (place, index): Place) -> Option<bool> {
+        let slot = self.branches.get(place)?.ports.slots().get(index)?;
+        slot.port.as_ref().map(|_| slot.info.link_up)
     }
 
     /// A device of this name is there, perhaps anew.
@@ -179,7 +213,7 @@ impl Worker {
             branch.counters.bump(Counter::PortReopened);
             let (bridge, port, name) = told(branch, index);
             tracing::info!(bridge, port, name, "the port is back");
-            self.upkeep.enrol((place, index), news);
+            self.upkeep.enrol((place, index), news, now);
         }
         if changed {
             self.tell((place, index));

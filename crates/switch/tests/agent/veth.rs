@@ -7,7 +7,7 @@ use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortReason, PortState};
 use openflow::{Action, Field, Match, Message, PortNo, Version};
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame};
+use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
 
 /// Runs a test in a namespace of its own.
 fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
@@ -64,6 +64,41 @@ fn a_port_that_disappears_stays_configured_and_comes_back() {
         assert_eq!(far.receive(), frame(7));
         assert_eq!(switch.counter("port_gone"), 1);
         assert_eq!(switch.counter("port_reopened"), 1);
+        switch.stop();
+    });
+}
+
+/// The kernel reports such links last: both ends of the veth have the same interface index, as the
+/// first veths of two namespaces have.
+#[test]
+#[ignore = "needs root"]
+fn a_port_whose_link_is_just_coming_up_forwards_soon() {
+    in_namespace(|rtnl| {
+        let far_side = Namespace::new().unwrap();
+        let (here, there) = (VethEnd::new("sw1"), VethEnd::new("host1"));
+        rtnl.add_veth(&VethPair { here, there, there_in: Some(&far_side) }).unwrap();
+        let far_rtnl = Rtnl::open_in(&far_side).unwrap();
+        assert_eq!(rtnl.link("sw1").unwrap().index, far_rtnl.link("host1").unwrap().index);
+        far_side.enter(|| netdev::sys::link::disable_ipv6("host1").unwrap()).unwrap();
+        far_rtnl.set_up("host1", true).unwrap();
+        netdev::sys::link::disable_ipv6("sw1").unwrap();
+        rtnl.set_up("sw1", true).unwrap();
+        let mut near = Host::open("memory:just-coming-up?end=b");
+        let ports = "\"1=af_packet:sw1\", \"2=memory:just-coming-up\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let mut controller = switch.controller(Version::V1_3);
+        let matching = Match::any().with(Field::InPort, 2);
+        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.barrier();
+        let mut far = far_side.enter(|| Host::open("af_packet:host1")).unwrap();
+        for number in 0..3 {
+            until("a frame through the link", || {
+                near.send(&frame(number));
+                (far.received() > 0).then_some(())
+            });
+            rtnl.set_up("sw1", false).unwrap();
+            rtnl.set_up("sw1", true).unwrap();
+        }
         switch.stop();
     });
 }
