@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use openflow::action::{InSet, SetStep};
 use openflow::{Action, Cookie, TableId};
 
 /// Which flow entry put an action where it is; a packet-in tells the controller.
@@ -24,13 +25,11 @@ impl Origin {
         Self { table_id: TableId::ALL, cookie: Cookie(u64::MAX), is_miss: false };
 }
 
-/// Rank in the order of execution; set-fields have one for each field.
-type Rank = (u8, u8);
+/// A step of the execution and a place in it; fields stand behind the places that rows have.
+type Rank = (SetStep, u8);
 
-const POP: u8 = 1;
-const SET: u8 = 7;
-const GROUP: Rank = (9, 0);
-const OUTPUT: Rank = (10, 0);
+/// The place of a field's action among those of its step.
+const FIELDS_FROM: u8 = 16;
 
 /// An action set.
 #[derive(Clone, Debug, Default)]
@@ -63,10 +62,10 @@ impl ActionSet {
     /// The actions in the order of execution. A group takes precedence over an output, which is
     /// then left out.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (&Action, Origin)> {
-        let grouped = self.slots.contains_key(&GROUP);
+        let grouped = self.slots.keys().any(|(step, _)| *step == SetStep::Group);
         self.slots
             .iter()
-            .filter(move |(slot, _)| !(grouped && **slot == OUTPUT))
+            .filter(move |(slot, _)| !(grouped && slot.0 == SetStep::Output))
             .map(|(_, (action, origin))| (action, *origin))
     }
 }
@@ -78,37 +77,16 @@ pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
 
 /// Where an action stands; `None` for one that no set can hold.
 ///
-/// Pops go from the outermost tag inwards: VLAN, PBB, MPLS. The actions of 1.0 never come here, as
-/// 1.0 has no action sets; they stand where their heirs of 1.3 do.
+/// The actions of 1.0 never come here, as 1.0 has no action sets; they stand where their successors
+/// do.
 fn slot(action: &Action) -> Option<Rank> {
-    Some(match action {
-        Action::CopyTtlIn => (0, 0),
-        Action::PopVlan | Action::StripVlan => (POP, 0),
-        Action::PopPbb => (POP, 1),
-        Action::PopMpls(_) => (POP, 2),
-        Action::PushMpls(_) => (2, 0),
-        Action::PushPbb(_) => (3, 0),
-        Action::PushVlan(_) => (4, 0),
-        Action::CopyTtlOut => (5, 0),
-        Action::DecMplsTtl => (6, 0),
-        Action::DecNwTtl => (6, 1),
-        Action::SetMplsTtl(_) => (SET, 0),
-        Action::SetNwTtl(_) => (SET, 1),
-        Action::SetVlanVid(_) => (SET, 2),
-        Action::SetVlanPcp(_) => (SET, 3),
-        Action::SetDlSrc(_) => (SET, 4),
-        Action::SetDlDst(_) => (SET, 5),
-        Action::SetNwSrc(_) => (SET, 6),
-        Action::SetNwDst(_) => (SET, 7),
-        Action::SetNwTos(_) => (SET, 8),
-        Action::SetTpSrc(_) => (SET, 9),
-        Action::SetTpDst(_) => (SET, 10),
-        Action::SetField { field, .. } => (SET, 16 + *field as u8),
-        Action::SetQueue(_) => (8, 0),
-        Action::Group(_) => GROUP,
-        Action::Output { .. } | Action::Enqueue { .. } => OUTPUT,
-        Action::Experimenter { .. } => return None,
-    })
+    match action.kind().row().in_set {
+        InSet::Never => None,
+        InSet::At(step, place) => Some((step, place)),
+        InSet::PerField(step) => {
+            action.writes().first().map(|field| (step, FIELDS_FROM + *field as u8))
+        }
+    }
 }
 
 #[cfg(test)]

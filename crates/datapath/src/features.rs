@@ -23,9 +23,10 @@ pub fn capabilities(version: Version) -> Capabilities {
         | Capabilities::PORT_STATS
         | Capabilities::IP_REASM
         | Capabilities::QUEUE_STATS;
-    match version {
-        Version::V1_0 => common | Capabilities::ARP_MATCH_IP,
-        Version::V1_3 => common | Capabilities::GROUP_STATS,
+    if version.has_groups() {
+        common | Capabilities::GROUP_STATS
+    } else {
+        common | Capabilities::ARP_MATCH_IP
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn group_features(config: &DatapathConfig) -> GroupFeatures {
             | GroupCapabilities::CHAINING
             | GroupCapabilities::CHAINING_CHECKS,
         max_groups: [config.max_groups; 4],
-        actions: [action_bits(Version::V1_3); 4],
+        actions: [action_bits(Version::NEWEST); 4],
     }
 }
 

@@ -4,12 +4,9 @@
 //! about IP). An action that writes a field the packet is not certain to have is refused before it
 //! is installed (clauses 5.9 and 6.4). No packet is looked at here.
 
-use openflow::field::{Prereq, VID_PRESENT};
+use openflow::action::HeaderEffect;
+use openflow::field::{Header, Prereq, VID_PRESENT};
 use openflow::{Action, Error, Field, Match};
-
-const ETH_TYPE_MPLS: [u128; 2] = [0x8847, 0x8848];
-const ETH_TYPE_IP: [u128; 2] = [0x0800, 0x86dd];
-const ETH_TYPE_PBB: [u128; 1] = [0x88e7];
 
 /// What is certain, written as a match that the packet matches.
 #[derive(Clone, Debug)]
@@ -38,54 +35,74 @@ impl KnownFields {
     /// # Errors
     /// `OFPBAC_MATCH_INCONSISTENT`.
     pub(crate) fn run(&mut self, action: &Action) -> Result<(), Error> {
-        match action {
-            Action::SetField { field, value } => self.set_field(*field, *value)?,
-            Action::PushVlan(_) => self.set_vlan(VID_PRESENT, VID_PRESENT),
-            Action::PopVlan => {
-                self.refuse_if(self.known.exact(Field::VlanVid) == Some(0))?;
-                self.set_vlan(0, 0);
-            }
-            Action::PushMpls(eth_type) => self.set_eth_type(Some(*eth_type)),
-            Action::PopMpls(eth_type) => {
-                self.refuse_unless_eth_type(&ETH_TYPE_MPLS)?;
-                self.set_eth_type(Some(*eth_type));
-            }
-            Action::PushPbb(eth_type) => {
-                self.set_vlan(0, u128::MAX);
-                self.set_eth_type(Some(*eth_type));
-            }
-            Action::PopPbb => {
-                self.refuse_unless_eth_type(&ETH_TYPE_PBB)?;
-                self.set_vlan(0, 0);
-                self.set_eth_type(None);
-            }
-            Action::SetMplsTtl(_) | Action::DecMplsTtl => {
-                self.refuse_unless_eth_type(&ETH_TYPE_MPLS)?;
-            }
-            Action::SetNwTtl(_) | Action::DecNwTtl => {
-                self.refuse_unless_eth_type(&ETH_TYPE_IP)?;
-            }
-            Action::SetVlanVid(_) | Action::SetVlanPcp(_) => {
-                self.set_vlan(VID_PRESENT, VID_PRESENT);
-            }
-            Action::StripVlan => self.set_vlan(0, 0),
+        let row = action.kind().row();
+        self.refuse_if(self.contradicts(row.needs))?;
+        match row.effect {
             // These change no field that another one needs.
-            Action::Output { .. }
-            | Action::CopyTtlOut
-            | Action::CopyTtlIn
-            | Action::SetQueue(_)
-            | Action::Group(_)
-            | Action::SetDlSrc(_)
-            | Action::SetDlDst(_)
-            | Action::SetNwSrc(_)
-            | Action::SetNwDst(_)
-            | Action::SetNwTos(_)
-            | Action::SetTpSrc(_)
-            | Action::SetTpDst(_)
-            | Action::Enqueue { .. }
-            | Action::Experimenter { .. } => {}
+            HeaderEffect::None
+            | HeaderEffect::SetTtl(_)
+            | HeaderEffect::DecTtl(_)
+            | HeaderEffect::CopyTtl => {}
+            HeaderEffect::Write => self.write(action)?,
+            HeaderEffect::WriteTag => self.set_vlan(VID_PRESENT, VID_PRESENT),
+            HeaderEffect::Push(header) => self.push(header, eth_type_of(action)),
+            HeaderEffect::Pop(header) => self.pop(header, eth_type_of(action)),
         }
         Ok(())
+    }
+
+    /// Whether no packet with these facts is what an action needs.
+    fn contradicts(&self, needs: Prereq) -> bool {
+        match needs {
+            Prereq::None | Prereq::Present(_) => false,
+            Prereq::VlanTag => self.known.exact(Field::VlanVid) == Some(0),
+            Prereq::OneOf(field, values) => {
+                self.known.exact(field).is_some_and(|value| !values.contains(&value))
+            }
+        }
+    }
+
+    /// The header becomes the outermost; what stands behind an MPLS entry or a PBB header is no
+    /// longer known.
+    fn push(&mut self, header: Header, eth_type: Option<u16>) {
+        match header {
+            Header::Vlan => self.set_vlan(VID_PRESENT, VID_PRESENT),
+            Header::Pbb => {
+                self.set_vlan(0, u128::MAX);
+                self.set_eth_type(eth_type);
+            }
+            Header::Mpls => self.set_eth_type(eth_type),
+            Header::Ethernet
+            | Header::Arp
+            | Header::Ipv4
+            | Header::Ipv6
+            | Header::Tcp
+            | Header::Udp
+            | Header::Sctp
+            | Header::Icmpv4
+            | Header::Icmpv6 => {}
+        }
+    }
+
+    /// The header goes; what stands behind it has the EtherType, or one that nobody knows.
+    fn pop(&mut self, header: Header, eth_type: Option<u16>) {
+        match header {
+            Header::Vlan => self.set_vlan(0, 0),
+            Header::Pbb => {
+                self.set_vlan(0, 0);
+                self.set_eth_type(eth_type);
+            }
+            Header::Mpls => self.set_eth_type(eth_type),
+            Header::Ethernet
+            | Header::Arp
+            | Header::Ipv4
+            | Header::Ipv6
+            | Header::Tcp
+            | Header::Udp
+            | Header::Sctp
+            | Header::Icmpv4
+            | Header::Icmpv6 => {}
+        }
     }
 
     fn refuse_if(&self, contradiction: bool) -> Result<(), Error> {
@@ -95,25 +112,34 @@ impl KnownFields {
         Ok(())
     }
 
-    fn refuse_unless_eth_type(&self, allowed: &[u128]) -> Result<(), Error> {
-        let known = self.known.exact(Field::EthType);
-        self.refuse_if(known.is_some_and(|eth_type| !allowed.contains(&eth_type)))
-    }
-
-    /// A tag's id and priority can be set only where there is a tag, although a match on the id
-    /// needs no other field.
-    fn set_field(&mut self, field: Field, value: u128) -> Result<(), Error> {
-        let needs = if field == Field::VlanVid { Prereq::VlanTag } else { field.row().prereq };
-        self.refuse_if(!self.known.meets(needs))?;
-        if field == Field::VlanVid {
-            self.set_vlan(value | VID_PRESENT, u128::MAX);
-        } else if field == Field::EthType {
-            self.set_eth_type(u16::try_from(value).ok());
-        } else {
-            self.known.set(field, value, u128::MAX);
-            self.forget_orphans();
+    /// An action that names fields needs certainty that the packet has them.
+    fn write(&mut self, action: &Action) -> Result<(), Error> {
+        if !action.names_fields() {
+            return Ok(());
+        }
+        for field in action.reads().iter().chain(action.writes()) {
+            self.refuse_if(!self.known.meets(needs(*field)))?;
+        }
+        for field in action.writes() {
+            self.set(*field, action.value());
         }
         Ok(())
+    }
+
+    /// The field has the value now, or one that nobody knows.
+    fn set(&mut self, field: Field, value: Option<u128>) {
+        match field {
+            Field::VlanVid => match value {
+                Some(vid) => self.set_vlan(vid | VID_PRESENT, u128::MAX),
+                None => self.set_vlan(VID_PRESENT, VID_PRESENT),
+            },
+            Field::EthType => self.set_eth_type(value.and_then(|value| u16::try_from(value).ok())),
+            field => {
+                let mask = if value.is_some() { u128::MAX } else { 0 };
+                self.known.set(field, value.unwrap_or(0), mask);
+                self.forget_orphans();
+            }
+        }
     }
 
     /// The outermost tag: known to have these bits; a mask of zero for "nothing is known".
@@ -144,6 +170,17 @@ impl KnownFields {
             }
         }
     }
+}
+
+/// What a packet must be for an action that names the field. A tag's id can be set only where there
+/// is a tag, although a match on the id needs no other field.
+fn needs(field: Field) -> Prereq {
+    if field == Field::VlanVid { Prereq::VlanTag } else { field.row().prereq }
+}
+
+/// The EtherType that an action gives the frame.
+fn eth_type_of(action: &Action) -> Option<u16> {
+    action.number().and_then(|number| u16::try_from(number).ok())
 }
 
 #[cfg(test)]

@@ -77,10 +77,7 @@ impl Pipeline {
         flow_mod: &FlowMod,
         version: Version,
     ) -> Result<std::ops::Range<u8>, Error> {
-        let named = match version {
-            Version::V1_0 => TableId::ALL,
-            Version::V1_3 => flow_mod.table_id,
-        };
+        let named = if version.has_pipeline() { flow_mod.table_id } else { TableId::ALL };
         self.meant(named).ok_or(Error::FlowModBadTableId)
     }
 

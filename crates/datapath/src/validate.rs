@@ -16,10 +16,6 @@ use crate::action_set::in_set_order;
 use crate::known_fields::KnownFields;
 use crate::pipeline::Pipeline;
 
-const VLAN_TYPES: [u16; 2] = [0x8100, 0x88a8];
-const MPLS_TYPES: [u16; 2] = [0x8847, 0x8848];
-const PBB_TYPE: u16 = 0x88e7;
-
 /// The flags of 1.3.
 const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::CHECK_OVERLAP)
@@ -94,7 +90,7 @@ pub(crate) fn check_flow_mod(
     // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto could
     // lead backwards there.
     let is_list = |i: &Instruction| i.kind() == InstructionKind::ApplyActions;
-    if version == Version::V1_0 && !flow_mod.instructions.iter().all(is_list) {
+    if !version.has_instructions() && !flow_mod.instructions.iter().all(is_list) {
         return Err(Error::BadInstructionUnsupInst);
     }
     check_instructions(table, &flow_mod.matching, &flow_mod.instructions, existing)?;
@@ -107,15 +103,15 @@ pub(crate) fn check_flow_mod(
 /// # Errors
 /// `OFPFMFC_BAD_FLAGS`, `OFPFMFC_BAD_TIMEOUT`.
 fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-    let allowed = match version {
-        Version::V1_0 => FLAGS_1_0,
-        Version::V1_3 => FLAGS_1_3,
-    };
+    let allowed = if version.has_reset_counts() { FLAGS_1_3 } else { FLAGS_1_0 };
     if allowed.contains(flow_mod.flags) {
         return Ok(());
     }
     let has_timeout = flow_mod.idle_timeout_s != 0 || flow_mod.hard_timeout_s != 0;
-    if version == Version::V1_0 && flow_mod.flags.contains(FlowModFlags::EMERG) && has_timeout {
+    if version.has_emergency_entries()
+        && flow_mod.flags.contains(FlowModFlags::EMERG)
+        && has_timeout
+    {
         return Err(Error::FlowModBadTimeout);
     }
     Err(Error::FlowModBadFlags)
@@ -217,50 +213,33 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
     Ok(())
 }
 
-/// The checks of one action that need no packet.
+/// The checks of one action that need no packet. What its row says of the argument comes first, then
+/// what the argument refers to.
 fn check_action(
     action: &Action,
     context: ActionContext,
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
-    match action {
-        Action::Output { port, .. } => check_output(*port, context),
-        Action::Enqueue { port, queue } => {
-            if !port.is_port() && *port != PortNo::IN_PORT {
-                return Err(Error::BadActionBadOutPort);
-            }
-            check_queue(*queue)
-        }
-        Action::SetQueue(queue) => check_queue(*queue),
-        Action::Group(group) => require((existing.group)(*group), Error::BadActionBadOutGroup),
-        Action::PushVlan(eth_type) => {
-            require(VLAN_TYPES.contains(eth_type), Error::BadActionBadArgument)
-        }
-        Action::PushMpls(eth_type) => {
-            require(MPLS_TYPES.contains(eth_type), Error::BadActionBadArgument)
-        }
-        Action::PushPbb(eth_type) => require(*eth_type == PBB_TYPE, Error::BadActionBadArgument),
-        Action::SetField { field, value } => check_set_field(*field, *value),
-        Action::SetVlanVid(vid) => require(*vid <= 0x0fff, Error::BadActionBadArgument),
-        Action::SetVlanPcp(pcp) => require(*pcp <= 7, Error::BadActionBadArgument),
-        Action::SetNwTos(tos) => require(tos & 3 == 0, Error::BadActionBadArgument),
-        Action::Experimenter { .. } => Err(Error::BadActionBadExperimenter),
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::PopVlan
-        | Action::PopMpls(_)
-        | Action::SetNwTtl(_)
-        | Action::DecNwTtl
-        | Action::PopPbb
-        | Action::StripVlan
-        | Action::SetDlSrc(_)
-        | Action::SetDlDst(_)
-        | Action::SetNwSrc(_)
-        | Action::SetNwDst(_)
-        | Action::SetTpSrc(_)
-        | Action::SetTpDst(_) => Ok(()),
+    let accepted = |number| action.kind().row().accepts.allows(number);
+    require(action.number().is_none_or(accepted), Error::BadActionBadArgument)?;
+    if action.names_fields() {
+        let check = |field: &Field| check_set_field(*field, action.value());
+        return action.writes().iter().try_for_each(check);
+    }
+    if let Action::Output { port, .. } = action {
+        check_output(*port, context)
+    } else if let Action::Enqueue { port, queue } = action {
+        let exists = port.is_port() || *port == PortNo::IN_PORT;
+        require(exists, Error::BadActionBadOutPort)?;
+        check_queue(*queue)
+    } else if let Action::SetQueue(queue) = action {
+        check_queue(*queue)
+    } else if let Action::Group(group) = action {
+        require((existing.group)(*group), Error::BadActionBadOutGroup)
+    } else if let Action::Experimenter { .. } = action {
+        Err(Error::BadActionBadExperimenter)
+    } else {
+        Ok(())
     }
 }
 
@@ -289,9 +268,11 @@ fn check_queue(queue: QueueId) -> Result<(), Error> {
     require(queue != QueueId::ALL, Error::BadActionBadQueue)
 }
 
-/// The id of no tag cannot be set, and neither can an id of a tag that is not there.
-fn check_set_field(field: Field, value: u128) -> Result<(), Error> {
+/// The id of no tag cannot be set, and neither can an id of a tag that is not there. A value that
+/// comes from the packet is cut to the field's width.
+fn check_set_field(field: Field, value: Option<u128>) -> Result<(), Error> {
     require(field.row().settable, Error::BadActionBadSetType)?;
+    let Some(value) = value else { return Ok(()) };
     let is_present = field != Field::VlanVid || value & VID_PRESENT != 0;
     require(is_present, Error::BadActionBadSetArgument)?;
     require(value & !field.full_mask() == 0, Error::BadActionBadSetArgument)

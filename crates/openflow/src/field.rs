@@ -5,6 +5,8 @@
 //! packet. Codec, checks, text, table features, the flow key and the reference page are derived
 //! from these rows. Behaviour never goes in here.
 
+use crate::version::Version;
+
 /// The class of the basic match fields, `OFPXMC_OPENFLOW_BASIC`.
 pub const OXM_CLASS_BASIC: u16 = 0x8000;
 
@@ -107,8 +109,8 @@ pub struct FieldRow {
     pub prereq: Prereq,
     /// Whether set-field may write it.
     pub settable: bool,
-    /// Whether 1.0's twelve-tuple can say it.
-    pub in_v1_0: bool,
+    /// The first version whose matches have it.
+    pub since: Version,
     /// Where the value lies in a packet.
     pub place: Place,
 }
@@ -117,7 +119,7 @@ macro_rules! fields {
     ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
         [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal,
         needs $prereq:expr,
-        set $set:literal, v1_0 $v10:literal, $place:expr;)+) => {
+        set $set:literal, since $since:ident, $place:expr;)+) => {
         /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -138,18 +140,18 @@ macro_rules! fields {
             maskable: $mask,
             prereq: $prereq,
             settable: $set,
-            in_v1_0: $v10,
+            since: Version::$since,
             place: $place,
         },)+];
     };
 }
 
-const IP: Prereq = Prereq::OneOf(Field::EthType, &[0x0800, 0x86dd]);
+pub(crate) const IP: Prereq = Prereq::OneOf(Field::EthType, &[0x0800, 0x86dd]);
 const IPV4: Prereq = Prereq::OneOf(Field::EthType, &[0x0800]);
 const IPV6: Prereq = Prereq::OneOf(Field::EthType, &[0x86dd]);
 const ARP: Prereq = Prereq::OneOf(Field::EthType, &[0x0806]);
-const MPLS: Prereq = Prereq::OneOf(Field::EthType, &[0x8847, 0x8848]);
-const PBB: Prereq = Prereq::OneOf(Field::EthType, &[0x88e7]);
+pub(crate) const MPLS: Prereq = Prereq::OneOf(Field::EthType, &[0x8847, 0x8848]);
+pub(crate) const PBB: Prereq = Prereq::OneOf(Field::EthType, &[0x88e7]);
 const TCP: Prereq = Prereq::OneOf(Field::IpProto, &[6]);
 const UDP: Prereq = Prereq::OneOf(Field::IpProto, &[17]);
 const SCTP: Prereq = Prereq::OneOf(Field::IpProto, &[132]);
@@ -162,124 +164,124 @@ const ND_ADVERT: Prereq = Prereq::OneOf(Field::Icmpv6Type, &[136]);
 fields! {
     /// Port that the packet came in by: physical, logical or `LOCAL`/`CONTROLLER`.
     InPort "in_port" "in_port" "in_port" [] Port oxm 0, 32 bits, mask false, needs Prereq::None,
-        set false, v1_0 true, Place::Meta;
+        set false, since V1_0, Place::Meta;
     /// Physical port below a logical ingress port.
     InPhyPort "in_phy_port" "in_phy_port" "in_phy_port" [] Port oxm 1, 32 bits, mask false,
-        needs Prereq::Present(Field::InPort), set false, v1_0 false, Place::Meta;
+        needs Prereq::Present(Field::InPort), set false, since V1_3, Place::Meta;
     /// Metadata passed from table to table.
     Metadata "metadata" "metadata" "metadata" [] Hex oxm 2, 64 bits, mask true, needs Prereq::None,
-        set false, v1_0 false, Place::Meta;
+        set false, since V1_3, Place::Meta;
     /// Ethernet destination address.
     EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
-        set true, v1_0 true, Place::At(&[(Header::Ethernet, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]);
     /// Ethernet source address.
     EthSrc "eth_src" "dl_src" "eth_src" [] Mac oxm 4, 48 bits, mask true, needs Prereq::None,
-        set true, v1_0 true, Place::At(&[(Header::Ethernet, 48)]);
+        set true, since V1_0, Place::At(&[(Header::Ethernet, 48)]);
     /// EtherType behind the VLAN tags.
     EthType "eth_type" "dl_type" "eth_type" [] Hex oxm 5, 16 bits, mask false, needs Prereq::None,
-        set true, v1_0 true, Place::Parsed;
+        set true, since V1_0, Place::Parsed;
     /// VLAN id of the outermost tag, with `OFPVID_PRESENT`; zero when there is no tag.
     VlanVid "vlan_vid" "vlan_vid" "vlan_vid" [] Dec oxm 6, 13 bits, mask true, needs Prereq::None,
-        set true, v1_0 true, Place::Parsed;
+        set true, since V1_0, Place::Parsed;
     /// Priority of the outermost VLAN tag.
     VlanPcp "vlan_pcp" "dl_vlan_pcp" "vlan_pcp" [] Dec oxm 7, 3 bits, mask false,
-        needs Prereq::VlanTag, set true, v1_0 true, Place::At(&[(Header::Vlan, 0)]);
+        needs Prereq::VlanTag, set true, since V1_0, Place::At(&[(Header::Vlan, 0)]);
     /// Differentiated services code point.
     IpDscp "ip_dscp" "ip_dscp" "ip_dscp" [] Dec oxm 8, 6 bits, mask false, needs IP,
-        set true, v1_0 true, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]);
     /// Explicit congestion notification bits.
     IpEcn "ip_ecn" "nw_ecn" "nw_ecn" [] Dec oxm 9, 2 bits, mask false, needs IP,
-        set true, v1_0 false, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
+        set true, since V1_3, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
     /// IPv4 protocol, or the IPv6 upper-layer header behind the extension headers.
     IpProto "ip_proto" "nw_proto" "nw_proto" [] Dec oxm 10, 8 bits, mask false, needs IP,
-        set true, v1_0 true, Place::Parsed;
+        set true, since V1_0, Place::Parsed;
     /// IPv4 source address.
     Ipv4Src "ipv4_src" "nw_src" "ip_src" [] Ipv4 oxm 11, 32 bits, mask true, needs IPV4,
-        set true, v1_0 true, Place::At(&[(Header::Ipv4, 96)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 96)]);
     /// IPv4 destination address.
     Ipv4Dst "ipv4_dst" "nw_dst" "ip_dst" [] Ipv4 oxm 12, 32 bits, mask true, needs IPV4,
-        set true, v1_0 true, Place::At(&[(Header::Ipv4, 128)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 128)]);
     /// TCP source port.
     TcpSrc "tcp_src" "tp_src" "tcp_src" [] Dec oxm 13, 16 bits, mask false, needs TCP,
-        set true, v1_0 true, Place::At(&[(Header::Tcp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Tcp, 0)]);
     /// TCP destination port.
     TcpDst "tcp_dst" "tp_dst" "tcp_dst" [] Dec oxm 14, 16 bits, mask false, needs TCP,
-        set true, v1_0 true, Place::At(&[(Header::Tcp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Tcp, 16)]);
     /// UDP source port.
     UdpSrc "udp_src" "tp_src" "udp_src" [] Dec oxm 15, 16 bits, mask false, needs UDP,
-        set true, v1_0 true, Place::At(&[(Header::Udp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Udp, 0)]);
     /// UDP destination port.
     UdpDst "udp_dst" "tp_dst" "udp_dst" [] Dec oxm 16, 16 bits, mask false, needs UDP,
-        set true, v1_0 true, Place::At(&[(Header::Udp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Udp, 16)]);
     /// SCTP source port.
     SctpSrc "sctp_src" "tp_src" "sctp_src" [] Dec oxm 17, 16 bits, mask false, needs SCTP,
-        set true, v1_0 true, Place::At(&[(Header::Sctp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Sctp, 0)]);
     /// SCTP destination port.
     SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask false, needs SCTP,
-        set true, v1_0 true, Place::At(&[(Header::Sctp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Sctp, 16)]);
     /// ICMP type.
     Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false,
-        needs ICMPV4, set true, v1_0 true, Place::At(&[(Header::Icmpv4, 0)]);
+        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 0)]);
     /// ICMP code.
     Icmpv4Code "icmpv4_code" "icmp_code" "icmp_code" [] Dec oxm 20, 8 bits, mask false,
-        needs ICMPV4, set true, v1_0 true, Place::At(&[(Header::Icmpv4, 8)]);
+        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 8)]);
     /// ARP opcode.
     ArpOp "arp_op" "arp_op" "arp_op" [] Dec oxm 21, 16 bits, mask false, needs ARP,
-        set true, v1_0 true, Place::At(&[(Header::Arp, 48)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 48)]);
     /// ARP sender's IPv4 address.
     ArpSpa "arp_spa" "arp_spa" "arp_spa" [] Ipv4 oxm 22, 32 bits, mask true, needs ARP,
-        set true, v1_0 true, Place::At(&[(Header::Arp, 112)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 112)]);
     /// ARP target's IPv4 address.
     ArpTpa "arp_tpa" "arp_tpa" "arp_tpa" [] Ipv4 oxm 23, 32 bits, mask true, needs ARP,
-        set true, v1_0 true, Place::At(&[(Header::Arp, 192)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 192)]);
     /// ARP sender's Ethernet address.
     ArpSha "arp_sha" "arp_sha" "arp_sha" [] Mac oxm 24, 48 bits, mask true, needs ARP,
-        set true, v1_0 false, Place::At(&[(Header::Arp, 64)]);
+        set true, since V1_3, Place::At(&[(Header::Arp, 64)]);
     /// ARP target's Ethernet address.
     ArpTha "arp_tha" "arp_tha" "arp_tha" [] Mac oxm 25, 48 bits, mask true, needs ARP,
-        set true, v1_0 false, Place::At(&[(Header::Arp, 144)]);
+        set true, since V1_3, Place::At(&[(Header::Arp, 144)]);
     /// IPv6 source address.
     Ipv6Src "ipv6_src" "ipv6_src" "ipv6_src" [] Ipv6 oxm 26, 128 bits, mask true, needs IPV6,
-        set true, v1_0 false, Place::At(&[(Header::Ipv6, 64)]);
+        set true, since V1_3, Place::At(&[(Header::Ipv6, 64)]);
     /// IPv6 destination address.
     Ipv6Dst "ipv6_dst" "ipv6_dst" "ipv6_dst" [] Ipv6 oxm 27, 128 bits, mask true, needs IPV6,
-        set true, v1_0 false, Place::At(&[(Header::Ipv6, 192)]);
+        set true, since V1_3, Place::At(&[(Header::Ipv6, 192)]);
     /// IPv6 flow label.
     Ipv6Flabel "ipv6_flabel" "ipv6_label" "ipv6_label" [] Hex oxm 28, 20 bits, mask true,
-        needs IPV6, set true, v1_0 false, Place::At(&[(Header::Ipv6, 12)]);
+        needs IPV6, set true, since V1_3, Place::At(&[(Header::Ipv6, 12)]);
     /// ICMPv6 type.
     Icmpv6Type "icmpv6_type" "icmp_type" "icmpv6_type" [] Dec oxm 29, 8 bits, mask false,
-        needs ICMPV6, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 0)]);
+        needs ICMPV6, set true, since V1_3, Place::At(&[(Header::Icmpv6, 0)]);
     /// ICMPv6 code.
     Icmpv6Code "icmpv6_code" "icmp_code" "icmpv6_code" [] Dec oxm 30, 8 bits, mask false,
-        needs ICMPV6, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 8)]);
+        needs ICMPV6, set true, since V1_3, Place::At(&[(Header::Icmpv6, 8)]);
     /// Target address of a neighbour solicitation or advertisement.
     Ipv6NdTarget "ipv6_nd_target" "nd_target" "nd_target" [] Ipv6 oxm 31, 128 bits, mask false,
-        needs ND, set true, v1_0 false, Place::At(&[(Header::Icmpv6, 64)]);
+        needs ND, set true, since V1_3, Place::At(&[(Header::Icmpv6, 64)]);
     /// Source link-layer address option of a neighbour solicitation.
     Ipv6NdSll "ipv6_nd_sll" "nd_sll" "nd_sll" [] Mac oxm 32, 48 bits, mask false, needs ND_SOLICIT,
-        set true, v1_0 false, Place::Parsed;
+        set true, since V1_3, Place::Parsed;
     /// Target link-layer address option of a neighbour advertisement.
     Ipv6NdTll "ipv6_nd_tll" "nd_tll" "nd_tll" [] Mac oxm 33, 48 bits, mask false, needs ND_ADVERT,
-        set true, v1_0 false, Place::Parsed;
+        set true, since V1_3, Place::Parsed;
     /// Label of the outermost MPLS entry.
     MplsLabel "mpls_label" "mpls_label" "mpls_label" [] Dec oxm 34, 20 bits, mask false, needs MPLS,
-        set true, v1_0 false, Place::At(&[(Header::Mpls, 0)]);
+        set true, since V1_3, Place::At(&[(Header::Mpls, 0)]);
     /// Traffic class of the outermost MPLS entry.
     MplsTc "mpls_tc" "mpls_tc" "mpls_tc" [] Dec oxm 35, 3 bits, mask false, needs MPLS,
-        set true, v1_0 false, Place::At(&[(Header::Mpls, 20)]);
+        set true, since V1_3, Place::At(&[(Header::Mpls, 20)]);
     /// Bottom-of-stack bit of the outermost MPLS entry.
     MplsBos "mpls_bos" "mpls_bos" "mpls_bos" [] Dec oxm 36, 1 bits, mask false, needs MPLS,
-        set true, v1_0 false, Place::At(&[(Header::Mpls, 23)]);
+        set true, since V1_3, Place::At(&[(Header::Mpls, 23)]);
     /// PBB service instance.
     PbbIsid "pbb_isid" "pbb_isid" "pbb_isid" [] Hex oxm 37, 24 bits, mask true, needs PBB,
-        set true, v1_0 false, Place::At(&[(Header::Pbb, 8)]);
+        set true, since V1_3, Place::At(&[(Header::Pbb, 8)]);
     /// Metadata of a logical port's tunnel.
     TunnelId "tunnel_id" "tun_id" "tun_id" [] Hex oxm 38, 64 bits, mask true, needs Prereq::None,
-        set true, v1_0 false, Place::Meta;
+        set true, since V1_3, Place::Meta;
     /// Which IPv6 extension headers there are, and in which order (`OFPIEH_*` bits).
     Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true,
-        needs IPV6, set false, v1_0 false, Place::Parsed;
+        needs IPV6, set false, since V1_3, Place::Parsed;
 }
 
 impl Field {

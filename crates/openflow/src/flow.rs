@@ -32,7 +32,7 @@ numbered! {
         /// Deleted by a flow-mod.
         Delete = 2 => "delete",
         /// Deleted because a group it used was.
-        GroupDelete = 3 => "group_delete",
+        GroupDelete = 3 => "group_delete" since V1_3,
     }
 }
 

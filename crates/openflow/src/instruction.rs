@@ -2,6 +2,7 @@
 
 use crate::action::Action;
 use crate::id::{MeterId, TableId};
+use crate::version::Version;
 
 /// An instruction with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +42,8 @@ pub struct InstructionRow {
     pub text: &'static str,
     /// Type number on the wire.
     pub number: u16,
+    /// The first version that has it.
+    pub since: Version,
 }
 
 /// An instruction without its arguments: the row's key. The order is the order of execution
@@ -64,15 +67,19 @@ pub enum InstructionKind {
     Experimenter,
 }
 
+const fn row(kind: InstructionKind, text: &'static str, number: u16) -> InstructionRow {
+    InstructionRow { kind, text, number, since: Version::V1_3 }
+}
+
 /// Every row, in the order of [`InstructionKind`].
 pub const INSTRUCTIONS: &[InstructionRow] = &[
-    InstructionRow { kind: InstructionKind::Meter, text: "meter", number: 6 },
-    InstructionRow { kind: InstructionKind::ApplyActions, text: "apply_actions", number: 4 },
-    InstructionRow { kind: InstructionKind::ClearActions, text: "clear_actions", number: 5 },
-    InstructionRow { kind: InstructionKind::WriteActions, text: "write_actions", number: 3 },
-    InstructionRow { kind: InstructionKind::WriteMetadata, text: "write_metadata", number: 2 },
-    InstructionRow { kind: InstructionKind::GotoTable, text: "goto_table", number: 1 },
-    InstructionRow { kind: InstructionKind::Experimenter, text: "experimenter", number: 0xffff },
+    row(InstructionKind::Meter, "meter", 6),
+    row(InstructionKind::ApplyActions, "apply_actions", 4),
+    row(InstructionKind::ClearActions, "clear_actions", 5),
+    row(InstructionKind::WriteActions, "write_actions", 3),
+    row(InstructionKind::WriteMetadata, "write_metadata", 2),
+    row(InstructionKind::GotoTable, "goto_table", 1),
+    row(InstructionKind::Experimenter, "experimenter", 0xffff),
 ];
 
 impl InstructionKind {
@@ -82,10 +89,11 @@ impl InstructionKind {
         &INSTRUCTIONS[self as usize]
     }
 
-    /// The instruction of a type number.
+    /// The instruction of a type number, if the version has it.
     #[must_use]
-    pub fn from_number(number: u16) -> Option<Self> {
-        INSTRUCTIONS.iter().find(|row| row.number == number).map(|row| row.kind)
+    pub fn from_number(version: Version, number: u16) -> Option<Self> {
+        let row = INSTRUCTIONS.iter().find(|row| row.number == number)?;
+        (row.since <= version).then_some(row.kind)
     }
 }
 
@@ -113,7 +121,7 @@ mod tests {
     fn rows_stand_in_the_order_of_the_enum_and_numbers_lead_back() {
         for (index, row) in INSTRUCTIONS.iter().enumerate() {
             assert_eq!(row.kind as usize, index);
-            assert_eq!(InstructionKind::from_number(row.number), Some(row.kind));
+            assert_eq!(InstructionKind::from_number(row.since, row.number), Some(row.kind));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use crate::numbered::numbered;
 use crate::port::{PacketQueue, PortDesc, PortMod, PortStats, PortStatus, QueueStats};
 use crate::table::{TableFeatures, TableMod, TableStats};
-use crate::version::{Version, VersionBitmap};
+use crate::version::{Numbers, Version, VersionBitmap, numbers};
 
 /// Who may send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,8 @@ pub struct MessageRow {
     pub kind: MessageKind,
     /// The name as `ovs-ofctl` prints it: `OFPT_FLOW_MOD`.
     pub name: &'static str,
-    /// Type number in 1.0.
-    pub v1_0: Option<u8>,
-    /// Type number in 1.3.
-    pub v1_3: Option<u8>,
+    /// Type numbers.
+    pub numbers: Numbers<u8>,
     /// Who may send it.
     pub sender: Sender,
     /// The message that answers it.
@@ -45,7 +43,7 @@ pub struct MessageRow {
 
 macro_rules! messages {
     ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )? $name:literal
-        v1_0 $n10:expr, v1_3 $n13:expr, $sender:ident, $reply:expr;)+) => {
+        [$($numbers:tt)+], $sender:ident, $reply:expr;)+) => {
         /// A message without its header's version and xid.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Message {
@@ -63,8 +61,7 @@ macro_rules! messages {
         pub const MESSAGES: &[MessageRow] = &[$(MessageRow {
             kind: MessageKind::$variant,
             name: $name,
-            v1_0: $n10,
-            v1_3: $n13,
+            numbers: numbers!($($numbers)+),
             sender: Sender::$sender,
             reply: $reply,
         },)+];
@@ -83,76 +80,94 @@ macro_rules! messages {
 
 messages! {
     /// First message of both sides.
-    Hello(Hello) "OFPT_HELLO" v1_0 Some(0), v1_3 Some(0), Both, None;
+    Hello(Hello) "OFPT_HELLO" [V1_0: 0], Both, None;
     /// Something went wrong with a message.
-    Error(ErrorMessage) "OFPT_ERROR" v1_0 Some(1), v1_3 Some(1), Both, None;
+    Error(ErrorMessage) "OFPT_ERROR" [V1_0: 1], Both, None;
     /// Are you there; the body comes back.
-    EchoRequest(Vec<u8>) "OFPT_ECHO_REQUEST" v1_0 Some(2), v1_3 Some(2), Both,
+    EchoRequest(Vec<u8>) "OFPT_ECHO_REQUEST" [V1_0: 2], Both,
         Some(MessageKind::EchoReply);
     /// I am.
-    EchoReply(Vec<u8>) "OFPT_ECHO_REPLY" v1_0 Some(3), v1_3 Some(3), Both, None;
+    EchoReply(Vec<u8>) "OFPT_ECHO_REPLY" [V1_0: 3], Both, None;
     /// A message of somebody's own (`OFPT_VENDOR` in 1.0).
-    Experimenter(Experimenter) "OFPT_EXPERIMENTER" v1_0 Some(4), v1_3 Some(4), Both, None;
+    Experimenter(Experimenter) "OFPT_EXPERIMENTER" [V1_0: 4], Both, None;
     /// What can you do.
-    FeaturesRequest "OFPT_FEATURES_REQUEST" v1_0 Some(5), v1_3 Some(5), Controller,
+    FeaturesRequest "OFPT_FEATURES_REQUEST" [V1_0: 5], Controller,
         Some(MessageKind::FeaturesReply);
     /// What the switch can do.
-    FeaturesReply(Features) "OFPT_FEATURES_REPLY" v1_0 Some(6), v1_3 Some(6), Switch, None;
+    FeaturesReply(Features) "OFPT_FEATURES_REPLY" [V1_0: 6], Switch, None;
     /// How are you set.
-    GetConfigRequest "OFPT_GET_CONFIG_REQUEST" v1_0 Some(7), v1_3 Some(7), Controller,
+    GetConfigRequest "OFPT_GET_CONFIG_REQUEST" [V1_0: 7], Controller,
         Some(MessageKind::GetConfigReply);
     /// How the switch is set.
-    GetConfigReply(SwitchConfig) "OFPT_GET_CONFIG_REPLY" v1_0 Some(8), v1_3 Some(8), Switch, None;
+    GetConfigReply(SwitchConfig) "OFPT_GET_CONFIG_REPLY" [V1_0: 8], Switch, None;
     /// Set the switch.
-    SetConfig(SwitchConfig) "OFPT_SET_CONFIG" v1_0 Some(9), v1_3 Some(9), Controller, None;
+    SetConfig(SwitchConfig) "OFPT_SET_CONFIG" [V1_0: 9], Controller, None;
     /// A packet for the controller.
-    PacketIn(PacketIn) "OFPT_PACKET_IN" v1_0 Some(10), v1_3 Some(10), Switch, None;
+    PacketIn(PacketIn) "OFPT_PACKET_IN" [V1_0: 10], Switch, None;
     /// A flow entry is gone.
-    FlowRemoved(FlowRemoved) "OFPT_FLOW_REMOVED" v1_0 Some(11), v1_3 Some(11), Switch, None;
+    FlowRemoved(FlowRemoved) "OFPT_FLOW_REMOVED" [V1_0: 11], Switch, None;
     /// A port has come, gone or changed.
-    PortStatus(PortStatus) "OFPT_PORT_STATUS" v1_0 Some(12), v1_3 Some(12), Switch, None;
+    PortStatus(PortStatus) "OFPT_PORT_STATUS" [V1_0: 12], Switch, None;
     /// Send a packet.
-    PacketOut(PacketOut) "OFPT_PACKET_OUT" v1_0 Some(13), v1_3 Some(13), Controller, None;
+    PacketOut(PacketOut) "OFPT_PACKET_OUT" [V1_0: 13], Controller, None;
     /// Change flow entries.
-    FlowMod(FlowMod) "OFPT_FLOW_MOD" v1_0 Some(14), v1_3 Some(14), Controller, None;
+    FlowMod(FlowMod) "OFPT_FLOW_MOD" [V1_0: 14], Controller, None;
     /// Change a group.
-    GroupMod(GroupMod) "OFPT_GROUP_MOD" v1_0 None, v1_3 Some(15), Controller, None;
+    GroupMod(GroupMod) "OFPT_GROUP_MOD" [V1_3: 15], Controller, None;
     /// Change a port's settings.
-    PortMod(PortMod) "OFPT_PORT_MOD" v1_0 Some(15), v1_3 Some(16), Controller, None;
+    PortMod(PortMod) "OFPT_PORT_MOD" [V1_0: 15, V1_3: 16], Controller, None;
     /// Change a table's settings.
-    TableMod(TableMod) "OFPT_TABLE_MOD" v1_0 None, v1_3 Some(17), Controller, None;
+    TableMod(TableMod) "OFPT_TABLE_MOD" [V1_3: 17], Controller, None;
     /// Ask for statistics or descriptions (`OFPT_STATS_REQUEST` in 1.0).
-    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" v1_0 Some(16), v1_3 Some(18),
+    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" [V1_0: 16, V1_3: 18],
         Controller, Some(MessageKind::MultipartReply);
     /// A part of the answer.
-    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" v1_0 Some(17), v1_3 Some(19), Switch,
+    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" [V1_0: 17, V1_3: 19], Switch,
         None;
     /// Finish what came before.
-    BarrierRequest "OFPT_BARRIER_REQUEST" v1_0 Some(18), v1_3 Some(20), Controller,
+    BarrierRequest "OFPT_BARRIER_REQUEST" [V1_0: 18, V1_3: 20], Controller,
         Some(MessageKind::BarrierReply);
     /// It is finished.
-    BarrierReply "OFPT_BARRIER_REPLY" v1_0 Some(19), v1_3 Some(21), Switch, None;
+    BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_3: 21], Switch, None;
     /// Which queues has a port.
-    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" v1_0 Some(20), v1_3 Some(22),
+    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_3: 22],
         Controller, Some(MessageKind::QueueGetConfigReply);
     /// The queues of a port.
-    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" v1_0 Some(21), v1_3 Some(23),
+    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_3: 23],
         Switch, None;
     /// Ask for a role.
-    RoleRequest(Role) "OFPT_ROLE_REQUEST" v1_0 None, v1_3 Some(24), Controller,
+    RoleRequest(Role) "OFPT_ROLE_REQUEST" [V1_3: 24], Controller,
         Some(MessageKind::RoleReply);
     /// The role that the controller has.
-    RoleReply(Role) "OFPT_ROLE_REPLY" v1_0 None, v1_3 Some(25), Switch, None;
+    RoleReply(Role) "OFPT_ROLE_REPLY" [V1_3: 25], Switch, None;
     /// Which asynchronous messages do I get.
-    GetAsyncRequest "OFPT_GET_ASYNC_REQUEST" v1_0 None, v1_3 Some(26), Controller,
+    GetAsyncRequest "OFPT_GET_ASYNC_REQUEST" [V1_3: 26], Controller,
         Some(MessageKind::GetAsyncReply);
     /// Those that the controller gets.
-    GetAsyncReply(AsyncConfig) "OFPT_GET_ASYNC_REPLY" v1_0 None, v1_3 Some(27), Switch, None;
+    GetAsyncReply(AsyncConfig) "OFPT_GET_ASYNC_REPLY" [V1_3: 27], Switch, None;
     /// Choose asynchronous messages.
-    SetAsync(AsyncConfig) "OFPT_SET_ASYNC" v1_0 None, v1_3 Some(28), Controller, None;
+    SetAsync(AsyncConfig) "OFPT_SET_ASYNC" [V1_3: 28], Controller, None;
     /// Change a meter.
-    MeterMod(MeterMod) "OFPT_METER_MOD" v1_0 None, v1_3 Some(29), Controller, None;
+    MeterMod(MeterMod) "OFPT_METER_MOD" [V1_3: 29], Controller, None;
 }
+
+/// The type numbers of a version, by the index of the row.
+type TypeNumbers = [Option<u8>; MESSAGES.len()];
+
+/// Type numbers of every version, by the version's index.
+const NUMBERS: [TypeNumbers; Version::ALL.len()] = {
+    let mut all = [[None; MESSAGES.len()]; Version::ALL.len()];
+    let mut version = 0;
+    while version < Version::ALL.len() {
+        let mut row = 0;
+        while row < MESSAGES.len() {
+            all[version][row] = MESSAGES[row].numbers.of(Version::ALL[version]);
+            row += 1;
+        }
+        version += 1;
+    }
+    all
+};
 
 impl MessageKind {
     /// The message's row.
@@ -164,16 +179,15 @@ impl MessageKind {
     /// The type number on the wire, if the version has the message.
     #[must_use]
     pub const fn number(self, version: Version) -> Option<u8> {
-        match version {
-            Version::V1_0 => self.row().v1_0,
-            Version::V1_3 => self.row().v1_3,
-        }
+        NUMBERS[version as usize][self as usize]
     }
 
     /// The message of a type number.
     #[must_use]
     pub fn from_number(version: Version, number: u8) -> Option<Self> {
-        MESSAGES.iter().map(|row| row.kind).find(|kind| kind.number(version) == Some(number))
+        let numbers = &NUMBERS[version as usize];
+        let index = numbers.iter().position(|own| *own == Some(number))?;
+        MESSAGES.get(index).map(|row| row.kind)
     }
 }
 
@@ -437,20 +451,20 @@ numbered! {
         /// Queues' counters.
         Queue = 5 => "OFPMP_QUEUE",
         /// Groups' counters.
-        Group = 6 => "OFPMP_GROUP",
+        Group = 6 => "OFPMP_GROUP" since V1_3,
         /// Groups' descriptions.
-        GroupDesc = 7 => "OFPMP_GROUP_DESC",
+        GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_3,
         /// What groups can do.
-        GroupFeatures = 8 => "OFPMP_GROUP_FEATURES",
+        GroupFeatures = 8 => "OFPMP_GROUP_FEATURES" since V1_3,
         /// Meters' counters.
-        Meter = 9 => "OFPMP_METER",
+        Meter = 9 => "OFPMP_METER" since V1_3,
         /// Meters' configurations.
-        MeterConfig = 10 => "OFPMP_METER_CONFIG",
+        MeterConfig = 10 => "OFPMP_METER_CONFIG" since V1_3,
         /// What meters can do.
-        MeterFeatures = 11 => "OFPMP_METER_FEATURES",
+        MeterFeatures = 11 => "OFPMP_METER_FEATURES" since V1_3,
         /// What tables can do.
-        TableFeatures = 12 => "OFPMP_TABLE_FEATURES",
-        /// Ports' descriptions.
+        TableFeatures = 12 => "OFPMP_TABLE_FEATURES" since V1_3,
+        /// Ports' descriptions. Tools of Open vSwitch ask for them in 1.0 too, under this number.
         PortDesc = 13 => "OFPMP_PORT_DESC",
         /// Somebody's own.
         Experimenter = 0xffff => "OFPMP_EXPERIMENTER",

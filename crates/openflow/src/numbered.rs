@@ -6,7 +6,8 @@
 /// Defines an enum over an integer with the specification's numbers and the text that tools print.
 macro_rules! numbered {
     ($(#[$meta:meta])* pub enum $name:ident : $int:ty {
-        $($(#[$vmeta:meta])* $variant:ident = $number:literal => $text:literal,)+
+        $($(#[$vmeta:meta])* $variant:ident = $number:literal => $text:literal
+            $(since $since:ident)?,)+
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +36,22 @@ macro_rules! numbered {
                 match number {
                     $($number => Self::$variant,)+
                     other => Self::Unknown(other),
+                }
+            }
+
+            /// Whether a version has the value; none has an unknown one.
+            #[must_use]
+            pub const fn is_in(self, version: $crate::version::Version) -> bool {
+                // Each value is in all versions, or in those since one.
+                match self {
+                    $(Self::$variant => {
+                        const SINCE: &[$crate::version::Version] = &[
+                            $crate::version::Version::OLDEST,
+                            $($crate::version::Version::$since,)?
+                        ];
+                        SINCE[SINCE.len() - 1] as u8 <= version as u8
+                    })+
+                    Self::Unknown(_) => false,
                 }
             }
 

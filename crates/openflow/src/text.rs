@@ -4,10 +4,10 @@
 //! (an address with a part over 255, a field whose prerequisite is missing) is an error here: a
 //! flow entry must never be broader than what was asked.
 
-mod action;
+pub(crate) mod action;
 mod flow;
 mod group;
-mod lex;
+pub(crate) mod lex;
 mod matching;
 mod meter;
 mod notice;

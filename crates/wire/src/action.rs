@@ -1,33 +1,21 @@
 //! The actions on the wire (clause 7.2.5 of 1.3, 5.2.4 of 1.0).
 //!
-//! Numbers and the length of the argument come from the actions' rows; only arguments of their own
-//! shape are laid out here. Actions that the version does not have are translated by
+//! Numbers and the types of the arguments come from the actions' rows; here stands how an argument
+//! of each type is laid out, so that a new action needs nothing here. Actions that the version does not have are translated by
 //! [`compat::action`] before they are written.
 
-use openflow::action::Shape;
-use openflow::{Action, ActionKind, Error, QueueId, Version};
+use std::net::Ipv4Addr;
+
+use openflow::action::{ReadArguments, WriteArguments};
+use openflow::{Action, ActionKind, Error, Field, MacAddr, PortNo};
 
 pub(crate) use crate::compat::action::Context;
 
 use crate::compat;
-use crate::error::EncodeError;
+use crate::error::{EncodeError, Fault};
 use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-
-/// Highest VLAN id.
-const VLAN_VID_MAX: u16 = 0xfff;
-/// Highest VLAN priority.
-const VLAN_PCP_MAX: u8 = 7;
-
-/// Bytes behind type and length; `None` for shapes of their own.
-fn body_len(shape: Shape) -> Option<usize> {
-    match shape {
-        Shape::Empty | Shape::U8 | Shape::U16 | Shape::U32 | Shape::Ipv4 => Some(4),
-        Shape::Mac => Some(12),
-        Shape::Own => None,
-    }
-}
 
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::Result<Vec<Action>> {
@@ -47,80 +35,81 @@ fn read(r: &mut Reader<'_>) -> reader::Result<Action> {
     }
     let kind = ActionKind::from_number(r.version, number)
         .ok_or_else(|| start.fault(Error::BadActionBadType))?;
-    let mut body = body.reading(kind.row().text, Error::BadActionBadLen);
-    if body_len(kind.row().shape).is_some_and(|len| len != body.remaining()) {
-        return Err(body.bad_len());
+    let row = kind.row();
+    let mut body = body.reading(row.text, Error::BadActionBadLen);
+    let argument = body.clone();
+    let mut reading = Reading { r: &mut body, field: None };
+    let action = Action::read(kind, &mut reading)?;
+    let padding = (len - body.remaining()).next_multiple_of(8) - (len - body.remaining());
+    body.skip(padding)?;
+    body.finish()?;
+    if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
+        return Err(argument.fault(Error::BadActionBadArgument));
     }
-    read_argument(kind, &mut body)
-}
-
-fn read_argument(kind: ActionKind, r: &mut Reader<'_>) -> reader::Result<Action> {
-    Ok(match kind {
-        ActionKind::Output => return read_output(r),
-        ActionKind::CopyTtlOut => Action::CopyTtlOut,
-        ActionKind::CopyTtlIn => Action::CopyTtlIn,
-        ActionKind::SetMplsTtl => Action::SetMplsTtl(r.u8()?),
-        ActionKind::DecMplsTtl => Action::DecMplsTtl,
-        ActionKind::PushVlan => Action::PushVlan(r.u16()?),
-        ActionKind::PopVlan => Action::PopVlan,
-        ActionKind::PushMpls => Action::PushMpls(r.u16()?),
-        ActionKind::PopMpls => Action::PopMpls(r.u16()?),
-        ActionKind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
-        ActionKind::Group => Action::Group(openflow::GroupId(r.u32()?)),
-        ActionKind::SetNwTtl => Action::SetNwTtl(r.u8()?),
-        ActionKind::DecNwTtl => Action::DecNwTtl,
-        ActionKind::SetField => {
-            let (field, value) = oxm::read_set(r)?;
-            Action::SetField { field, value }
+    Ok(match action {
+        Action::Experimenter { experimenter, data } if !r.version.has_push() => {
+            let known = compat::action::of_vendor(experimenter, &data);
+            known.unwrap_or(Action::Experimenter { experimenter, data })
         }
-        ActionKind::PushPbb => Action::PushPbb(r.u16()?),
-        ActionKind::PopPbb => Action::PopPbb,
-        ActionKind::SetVlanVid => Action::SetVlanVid(at_most(r, Reader::u16, VLAN_VID_MAX)?),
-        ActionKind::SetVlanPcp => Action::SetVlanPcp(at_most(r, Reader::u8, VLAN_PCP_MAX)?),
-        ActionKind::StripVlan => Action::StripVlan,
-        ActionKind::SetDlSrc => Action::SetDlSrc(r.mac()?),
-        ActionKind::SetDlDst => Action::SetDlDst(r.mac()?),
-        ActionKind::SetNwSrc => Action::SetNwSrc(r.ipv4()?),
-        ActionKind::SetNwDst => Action::SetNwDst(r.ipv4()?),
-        ActionKind::SetNwTos => Action::SetNwTos(r.u8()?),
-        ActionKind::SetTpSrc => Action::SetTpSrc(r.u16()?),
-        ActionKind::SetTpDst => Action::SetTpDst(r.u16()?),
-        ActionKind::Enqueue => {
-            let port = r.port()?;
-            r.skip(6)?;
-            let queue = QueueId(r.u32()?);
-            r.finish()?;
-            Action::Enqueue { port, queue }
-        }
-        ActionKind::Experimenter => {
-            let (experimenter, data) = (r.u32()?, r.rest());
-            let known = (r.version == Version::V1_0)
-                .then(|| compat::action::of_vendor(experimenter, data))
-                .flatten();
-            known.unwrap_or_else(|| Action::Experimenter { experimenter, data: data.to_vec() })
-        }
+        action => action,
     })
 }
 
-fn read_output(r: &mut Reader<'_>) -> reader::Result<Action> {
-    let port = r.port()?;
-    let max_len = r.u16()?;
-    if r.version == Version::V1_3 {
-        r.skip(6)?;
-    }
-    r.finish()?;
-    Ok(Action::Output { port, max_len })
+/// Reads arguments from the bytes of an action.
+struct Reading<'r, 'a> {
+    r: &'r mut Reader<'a>,
+    /// The field that was named last, with its OXM header's place.
+    field: Option<(Field, Reader<'a>)>,
 }
 
-/// A number that its field can hold, or `OFPBAC_BAD_ARGUMENT`.
-fn at_most<'a, T: PartialOrd>(
-    r: &mut Reader<'a>,
-    read: fn(&mut Reader<'a>) -> reader::Result<T>,
-    max: T,
-) -> reader::Result<T> {
-    let start = r.clone();
-    let number = read(r)?;
-    if number <= max { Ok(number) } else { Err(start.fault(Error::BadActionBadArgument)) }
+impl ReadArguments for Reading<'_, '_> {
+    type Error = Fault;
+
+    fn u8(&mut self) -> reader::Result<u8> {
+        self.r.u8()
+    }
+
+    fn u16(&mut self) -> reader::Result<u16> {
+        self.r.u16()
+    }
+
+    fn u32(&mut self) -> reader::Result<u32> {
+        self.r.u32()
+    }
+
+    fn port(&mut self) -> reader::Result<PortNo> {
+        self.r.port()
+    }
+
+    fn mac(&mut self) -> reader::Result<MacAddr> {
+        self.r.mac()
+    }
+
+    fn ipv4(&mut self) -> reader::Result<Ipv4Addr> {
+        self.r.ipv4()
+    }
+
+    fn field(&mut self) -> reader::Result<Field> {
+        let start = self.r.clone();
+        let field = oxm::read_field(self.r)?;
+        self.field = Some((field, start));
+        Ok(field)
+    }
+
+    fn value(&mut self) -> reader::Result<u128> {
+        match self.field.take() {
+            Some((field, start)) => oxm::read_value(self.r, field, &start),
+            None => Err(self.r.bad_len()),
+        }
+    }
+
+    fn rest(&mut self) -> reader::Result<Vec<u8>> {
+        Ok(self.r.rest().to_vec())
+    }
+
+    fn pad(&mut self, bytes: usize) -> reader::Result<()> {
+        self.r.skip(bytes)
+    }
 }
 
 /// Writes actions for packets of which `context` is known, translated to the version's words.
@@ -142,7 +131,10 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::Result<()> {
     let start = w.place();
     w.u16(number);
     w.u16(0);
-    write_argument(w, action)?;
+    if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
+        return Err(EncodeError::Invalid { what: row.text });
+    }
+    action.write(&mut Writing { w, field: None })?;
     if matches!(action, Action::Experimenter { .. }) && !(w.place() - start).is_multiple_of(8) {
         return Err(EncodeError::Invalid { what: "experimenter action of an uneven length" });
     }
@@ -150,50 +142,65 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::Result<()> {
     w.fill_len(start + 2, start, row.text)
 }
 
-fn write_argument(w: &mut Writer<'_>, action: &Action) -> writer::Result<()> {
-    match action {
-        Action::Output { port, max_len } => {
-            w.port(*port)?;
-            w.u16(*max_len);
-        }
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::DecMplsTtl
-        | Action::PopVlan
-        | Action::DecNwTtl
-        | Action::PopPbb
-        | Action::StripVlan => {}
-        Action::SetMplsTtl(number) | Action::SetNwTtl(number) | Action::SetNwTos(number) => {
-            w.u8(*number);
-        }
-        Action::PushVlan(number)
-        | Action::PushMpls(number)
-        | Action::PopMpls(number)
-        | Action::PushPbb(number)
-        | Action::SetTpSrc(number)
-        | Action::SetTpDst(number) => w.u16(*number),
-        Action::SetVlanVid(vid) if *vid > VLAN_VID_MAX => {
-            return Err(EncodeError::Invalid { what: "VLAN id above 4095" });
-        }
-        Action::SetVlanVid(vid) => w.u16(*vid),
-        Action::SetVlanPcp(pcp) if *pcp > VLAN_PCP_MAX => {
-            return Err(EncodeError::Invalid { what: "VLAN priority above 7" });
-        }
-        Action::SetVlanPcp(pcp) => w.u8(*pcp),
-        Action::SetQueue(queue) => w.u32(queue.0),
-        Action::Group(group) => w.u32(group.0),
-        Action::SetField { field, value } => oxm::write_set(w, *field, *value)?,
-        Action::SetDlSrc(mac) | Action::SetDlDst(mac) => w.mac(*mac),
-        Action::SetNwSrc(address) | Action::SetNwDst(address) => w.ipv4(*address),
-        Action::Enqueue { port, queue } => {
-            w.port(*port)?;
-            w.zeros(6);
-            w.u32(queue.0);
-        }
-        Action::Experimenter { experimenter, data } => {
-            w.u32(*experimenter);
-            w.bytes(data);
+/// Appends arguments to the bytes of an action.
+struct Writing<'w, 'a> {
+    w: &'w mut Writer<'a>,
+    /// The field that was named last.
+    field: Option<Field>,
+}
+
+impl WriteArguments for Writing<'_, '_> {
+    type Error = EncodeError;
+
+    fn u8(&mut self, number: u8) -> writer::Result<()> {
+        self.w.u8(number);
+        Ok(())
+    }
+
+    fn u16(&mut self, number: u16) -> writer::Result<()> {
+        self.w.u16(number);
+        Ok(())
+    }
+
+    fn u32(&mut self, number: u32) -> writer::Result<()> {
+        self.w.u32(number);
+        Ok(())
+    }
+
+    fn port(&mut self, port: PortNo) -> writer::Result<()> {
+        self.w.port(port)
+    }
+
+    fn mac(&mut self, mac: MacAddr) -> writer::Result<()> {
+        self.w.mac(mac);
+        Ok(())
+    }
+
+    fn ipv4(&mut self, address: Ipv4Addr) -> writer::Result<()> {
+        self.w.ipv4(address);
+        Ok(())
+    }
+
+    fn field(&mut self, field: Field) -> writer::Result<()> {
+        self.field = Some(field);
+        oxm::write_field(self.w, field);
+        Ok(())
+    }
+
+    fn value(&mut self, value: u128) -> writer::Result<()> {
+        match self.field {
+            Some(field) => oxm::write_value(self.w, field, value),
+            None => Err(EncodeError::Invalid { what: "value of no field" }),
         }
     }
-    Ok(())
+
+    fn rest(&mut self, bytes: &[u8]) -> writer::Result<()> {
+        self.w.bytes(bytes);
+        Ok(())
+    }
+
+    fn pad(&mut self, bytes: usize) -> writer::Result<()> {
+        self.w.zeros(bytes);
+        Ok(())
+    }
 }

@@ -30,7 +30,7 @@ fn read(r: &mut Reader<'_>) -> reader::Result<Instruction> {
     if len < 8 || !len.is_multiple_of(8) {
         return Err(start.bad_len());
     }
-    let kind = InstructionKind::from_number(number)
+    let kind = InstructionKind::from_number(r.version, number)
         .ok_or_else(|| start.fault(Error::BadInstructionUnknownInst))?;
     let instruction = match kind {
         InstructionKind::GotoTable => {

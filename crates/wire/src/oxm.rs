@@ -87,19 +87,36 @@ pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
     }
 }
 
-/// Reads field and value of a set-field action; the reader holds the rest of the action.
+/// Reads the OXM header by which an action names a field: one without a mask.
 ///
-/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for what cannot be set and for
-/// masks, `OFPBAC_BAD_SET_LEN` for lengths, `OFPBAC_BAD_SET_ARGUMENT` for values beyond the
-/// field's width.
-pub(crate) fn read_set(r: &mut Reader<'_>) -> reader::Result<(Field, u128)> {
+/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for unknown fields and for masks,
+/// `OFPBAC_BAD_SET_LEN` for lengths.
+pub(crate) fn read_field(r: &mut Reader<'_>) -> reader::Result<Field> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
-    let settable = header.field().filter(|field| field.row().settable && !header.has_mask());
-    let field = settable.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
+    let known = header.field().filter(|_| !header.has_mask());
+    let field = known.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
+    if header.len() != field.bytes() {
+        return Err(start.fault_in(Error::BadActionBadSetLen, field.row().name));
+    }
+    Ok(field)
+}
+
+/// Reads the value of the field that a set-field names at `start`, with its padding.
+///
+/// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for what cannot be set,
+/// `OFPBAC_BAD_SET_LEN` for lengths, `OFPBAC_BAD_SET_ARGUMENT` for values beyond the field's width.
+pub(crate) fn read_value(
+    r: &mut Reader<'_>,
+    field: Field,
+    start: &Reader<'_>,
+) -> reader::Result<u128> {
+    if !field.row().settable {
+        return Err(start.fault(Error::BadActionBadSetType));
+    }
     let fail = |error| start.fault_in(error, field.row().name);
     let padded = (8 + field.bytes()).next_multiple_of(8) - 8;
-    if header.len() != field.bytes() || r.remaining() != padded {
+    if r.remaining() != padded {
         return Err(fail(Error::BadActionBadSetLen));
     }
     let value = number(r.bytes(field.bytes())?);
@@ -107,18 +124,22 @@ pub(crate) fn read_set(r: &mut Reader<'_>) -> reader::Result<(Field, u128)> {
     if value & !field.full_mask() != 0 {
         return Err(fail(Error::BadActionBadSetArgument));
     }
-    Ok((field, value))
+    Ok(value)
 }
 
-/// Writes field and value of a set-field action.
-pub(crate) fn write_set(w: &mut Writer<'_>, field: Field, value: u128) -> writer::Result<()> {
+/// Writes the OXM header by which an action names a field.
+pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) {
+    w.u32(OxmHeader::of(field, false).0);
+}
+
+/// Writes the value of a set-field action.
+pub(crate) fn write_value(w: &mut Writer<'_>, field: Field, value: u128) -> writer::Result<()> {
     if !field.row().settable {
         return Err(EncodeError::Invalid { what: "set-field of a field that cannot be set" });
     }
     if value & !field.full_mask() != 0 {
         return Err(EncodeError::Invalid { what: "set-field of a value wider than its field" });
     }
-    w.u32(OxmHeader::of(field, false).0);
     write_number(w, field, value);
     Ok(())
 }

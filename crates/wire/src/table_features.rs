@@ -4,7 +4,7 @@
 //! `OFPTFFC_BAD_TYPE`. Whether the properties make sense together is not for the codec to judge.
 
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
-use openflow::{ActionKind, Error, InstructionKind, TableId, Version};
+use openflow::{ActionKind, Error, InstructionKind, TableId};
 
 use crate::oxm;
 use crate::reader::{self, Reader};
@@ -82,11 +82,13 @@ fn read_all<'a, T>(
 }
 
 fn read_instruction(r: &mut Reader<'_>) -> reader::Result<TypeId<InstructionKind>> {
-    read_type(r, InstructionKind::from_number)
+    let version = r.version;
+    read_type(r, |number| InstructionKind::from_number(version, number))
 }
 
 fn read_action(r: &mut Reader<'_>) -> reader::Result<TypeId<ActionKind>> {
-    read_type(r, |number| ActionKind::from_number(Version::V1_3, number))
+    let version = r.version;
+    read_type(r, |number| ActionKind::from_number(version, number))
 }
 
 /// Reads type and length without a body; an experimenter's has its id behind it.
@@ -128,7 +130,7 @@ fn numbered(hit: u16, on: OnPacket) -> u16 {
 }
 
 fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Result<()> {
-    let start = w.place();
+    let (start, version) = (w.place(), w.version);
     w.u16(match property {
         TableProperty::Instructions(on, _) => numbered(INSTRUCTIONS, *on),
         TableProperty::NextTables(on, _) => numbered(NEXT_TABLES, *on),
@@ -147,7 +149,7 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Resul
         }
         TableProperty::NextTables(_, tables) => tables.iter().for_each(|table| w.u8(table.0)),
         TableProperty::WriteActions(_, ids) | TableProperty::ApplyActions(_, ids) => {
-            ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.row().v1_3))?;
+            ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;
         }
         TableProperty::Match(ids)
         | TableProperty::Wildcards(ids)

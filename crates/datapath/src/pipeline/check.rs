@@ -69,42 +69,9 @@ fn check_action(
     kinds: &std::collections::BTreeSet<ActionKind>,
     fields: &std::collections::BTreeSet<Field>,
 ) -> Result<(), Error> {
-    let (kind, field) = meaning(action);
-    require(kinds.contains(&kind), Error::BadActionBadType)?;
-    require(field.is_none_or(|field| fields.contains(&field)), Error::BadActionBadSetType)
-}
-
-/// The action of 1.3 that does what an action does, with the field that it sets.
-fn meaning(action: &Action) -> (ActionKind, Option<Field>) {
-    let set = |field| (ActionKind::SetField, Some(field));
-    match action {
-        Action::SetField { field, .. } => set(*field),
-        Action::SetVlanVid(_) => set(Field::VlanVid),
-        Action::SetVlanPcp(_) => set(Field::VlanPcp),
-        Action::SetDlSrc(_) => set(Field::EthSrc),
-        Action::SetDlDst(_) => set(Field::EthDst),
-        Action::SetNwSrc(_) => set(Field::Ipv4Src),
-        Action::SetNwDst(_) => set(Field::Ipv4Dst),
-        Action::SetNwTos(_) => set(Field::IpDscp),
-        Action::SetTpSrc(_) => set(Field::TcpSrc),
-        Action::SetTpDst(_) => set(Field::TcpDst),
-        Action::StripVlan => (ActionKind::PopVlan, None),
-        Action::Enqueue { .. } => (ActionKind::SetQueue, None),
-        Action::Output { .. }
-        | Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::PushVlan(_)
-        | Action::PopVlan
-        | Action::PushMpls(_)
-        | Action::PopMpls(_)
-        | Action::SetQueue(_)
-        | Action::Group(_)
-        | Action::SetNwTtl(_)
-        | Action::DecNwTtl
-        | Action::PushPbb(_)
-        | Action::PopPbb
-        | Action::Experimenter { .. } => (action.kind(), None),
-    }
+    let row = action.kind().row();
+    require(kinds.contains(&row.successor.unwrap_or(row.kind)), Error::BadActionBadType)?;
+    let sets = action.names_fields() || row.successor == Some(ActionKind::SetField);
+    let set = action.writes().first().filter(|_| sets);
+    require(set.is_none_or(|field| fields.contains(field)), Error::BadActionBadSetType)
 }

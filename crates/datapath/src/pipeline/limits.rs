@@ -9,7 +9,7 @@ use openflow::action::ACTIONS;
 use openflow::field::{FIELDS, OXM_CLASS_BASIC};
 use openflow::instruction::INSTRUCTIONS;
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
-use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
+use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
 
 use crate::features::runs;
 
@@ -187,7 +187,10 @@ impl Limits {
         let next: BTreeSet<TableId> = (table_id.0..n_tables).skip(1).map(TableId).collect();
         let instructions = INSTRUCTIONS.iter().map(|row| row.kind);
         let instructions = instructions.filter(|kind| runs(*kind, !next.is_empty())).collect();
-        let actions = ACTIONS.iter().filter(|row| row.v1_3.is_some()).map(|row| row.kind);
+        let actions = ACTIONS
+            .iter()
+            .filter(|row| row.kind.number(Version::NEWEST).is_some())
+            .map(|row| row.kind);
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();

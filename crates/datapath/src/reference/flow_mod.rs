@@ -115,7 +115,7 @@ impl Reference {
         let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
         if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
-            if version != Version::V1_0 && !resets {
+            if version.has_reset_counts() && !resets {
                 entry.packets = old.packets;
                 entry.bytes = old.bytes;
             }
@@ -158,13 +158,13 @@ impl Reference {
                     entry.packets = 0;
                     entry.bytes = 0;
                 }
-                if version == Version::V1_0 {
+                if version.modify_sets_cookie() {
                     entry.cookie = flow_mod.cookie;
                 }
                 modified += 1;
             }
         }
-        if modified == 0 && version == Version::V1_0 {
+        if modified == 0 && version.has_modify_or_add() {
             return self.add(flow_mod, version, now);
         }
         Ok(CommandOutcome { modified, ..CommandOutcome::default() })

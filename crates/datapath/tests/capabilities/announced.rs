@@ -129,8 +129,9 @@ pub(crate) fn announced() -> Vec<Announced> {
     list.part("Actions of 1.0", "action");
     let bits = action_bits(Version::V1_0);
     for row in ACTIONS {
+        let number = row.kind.number(Version::V1_0);
         let is_announced =
-            row.v1_0.is_some_and(|n| 1_u32.checked_shl(n.into()).unwrap_or(0) & bits != 0);
+            number.is_some_and(|n| 1_u32.checked_shl(n.into()).unwrap_or(0) & bits != 0);
         if is_announced {
             list.add(row.text, None);
         }

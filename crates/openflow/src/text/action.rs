@@ -4,10 +4,13 @@ use super::TextError;
 use super::lex::{Pair, Piece, pairs};
 use super::matching::unknown;
 use super::value::{format_value, number, port, unsigned, value};
-use crate::action::{ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER};
+use crate::action::{
+    ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
+};
 use crate::field::Field;
-use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, TableId};
+use crate::id::{MacAddr, MeterId, PortNo, QueueId, TableId};
 use crate::instruction::Instruction;
+use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
 /// Words of actions that are not the row's own.
@@ -147,50 +150,92 @@ fn controller_len(piece: Piece<'_>) -> Result<u16, TextError> {
     }
 }
 
+/// Reads the argument in the form that the row says.
 fn argument(kind: ActionKind, pair: Pair<'_>) -> Result<Action, TextError> {
-    let u8_arg = || unsigned::<u8>(pair.needed()?);
-    let u16_arg = || unsigned::<u16>(pair.needed()?);
-    let u32_arg = || unsigned::<u32>(pair.needed()?);
-    let alone = |action: Action| match pair.value {
-        None => Ok(action),
-        Some(value) if value.text.is_empty() => Ok(action),
-        Some(value) => Err(value.error(format!("`{}` takes no argument", pair.key.text))),
-    };
-    Ok(match kind {
-        ActionKind::Output => {
-            let port = port(pair.needed()?)?;
-            Action::Output { port, max_len: MAX_LEN_NO_BUFFER }
+    match kind.row().syntax {
+        Syntax::Own { parse, .. } => parse(pair.needed()?),
+        Syntax::Value | Syntax::Parenthesized | Syntax::EthType => {
+            let mut reading = Reading { pair, bits: kind.row().bits, taken: false };
+            let action = Action::read(kind, &mut reading)?;
+            match (reading.taken, pair.value) {
+                (false, Some(value)) if !value.text.is_empty() => {
+                    Err(value.error(format!("`{}` takes no argument", pair.key.text)))
+                }
+                (true | false, Some(_) | None) => Ok(action),
+            }
         }
-        ActionKind::CopyTtlOut => alone(Action::CopyTtlOut)?,
-        ActionKind::CopyTtlIn => alone(Action::CopyTtlIn)?,
-        ActionKind::SetMplsTtl => Action::SetMplsTtl(u8_arg()?),
-        ActionKind::DecMplsTtl => alone(Action::DecMplsTtl)?,
-        ActionKind::PushVlan => Action::PushVlan(u16_arg()?),
-        ActionKind::PopVlan => alone(Action::PopVlan)?,
-        ActionKind::PushMpls => Action::PushMpls(u16_arg()?),
-        ActionKind::PopMpls => Action::PopMpls(u16_arg()?),
-        ActionKind::SetQueue => Action::SetQueue(QueueId(u32_arg()?)),
-        ActionKind::Group => Action::Group(GroupId(u32_arg()?)),
-        ActionKind::SetNwTtl => Action::SetNwTtl(u8_arg()?),
-        ActionKind::DecNwTtl => alone(Action::DecNwTtl)?,
-        ActionKind::SetField => set_field(pair.needed()?)?,
-        ActionKind::PushPbb => Action::PushPbb(u16_arg()?),
-        ActionKind::PopPbb => alone(Action::PopPbb)?,
-        ActionKind::SetVlanVid => Action::SetVlanVid(narrow(pair.needed()?, 12)?),
-        ActionKind::SetVlanPcp => Action::SetVlanPcp(narrow(pair.needed()?, 3)?),
-        ActionKind::StripVlan => alone(Action::StripVlan)?,
-        ActionKind::SetDlSrc => Action::SetDlSrc(mac(pair.needed()?)?),
-        ActionKind::SetDlDst => Action::SetDlDst(mac(pair.needed()?)?),
-        ActionKind::SetNwSrc => Action::SetNwSrc(ipv4(pair.needed()?)?),
-        ActionKind::SetNwDst => Action::SetNwDst(ipv4(pair.needed()?)?),
-        ActionKind::SetNwTos => Action::SetNwTos(u8_arg()?),
-        ActionKind::SetTpSrc => Action::SetTpSrc(u16_arg()?),
-        ActionKind::SetTpDst => Action::SetTpDst(u16_arg()?),
-        ActionKind::Enqueue => enqueue(pair.needed()?)?,
-        ActionKind::Experimenter => {
-            return Err(pair.key.error("experimenter actions cannot be written as text"));
+    }
+}
+
+/// The text of one argument.
+struct Reading<'a> {
+    pair: Pair<'a>,
+    bits: Option<u16>,
+    taken: bool,
+}
+
+impl<'a> Reading<'a> {
+    fn take(&mut self) -> Result<Piece<'a>, TextError> {
+        self.taken = true;
+        self.pair.needed()
+    }
+
+    fn unsigned<T: TryFrom<u128>>(&mut self) -> Result<T, TextError> {
+        let piece = self.take()?;
+        match self.bits {
+            Some(bits) => narrow(piece, bits),
+            None => unsigned(piece),
         }
-    })
+    }
+
+    /// What no action of one argument has.
+    fn own<T>(&self) -> Result<T, TextError> {
+        Err(self.pair.key.error(format!("`{}` has no text", self.pair.key.text)))
+    }
+}
+
+impl ReadArguments for Reading<'_> {
+    type Error = TextError;
+
+    fn u8(&mut self) -> Result<u8, TextError> {
+        self.unsigned()
+    }
+
+    fn u16(&mut self) -> Result<u16, TextError> {
+        self.unsigned()
+    }
+
+    fn u32(&mut self) -> Result<u32, TextError> {
+        self.unsigned()
+    }
+
+    fn port(&mut self) -> Result<PortNo, TextError> {
+        port(self.take()?)
+    }
+
+    fn mac(&mut self) -> Result<MacAddr, TextError> {
+        mac(self.take()?)
+    }
+
+    fn ipv4(&mut self) -> Result<Ipv4Addr, TextError> {
+        ipv4(self.take()?)
+    }
+
+    fn field(&mut self) -> Result<Field, TextError> {
+        self.own()
+    }
+
+    fn value(&mut self) -> Result<u128, TextError> {
+        self.own()
+    }
+
+    fn rest(&mut self) -> Result<Vec<u8>, TextError> {
+        self.own()
+    }
+
+    fn pad(&mut self, _bytes: usize) -> Result<(), TextError> {
+        Ok(())
+    }
 }
 
 fn narrow<T: TryFrom<u128>>(piece: Piece<'_>, bits: u16) -> Result<T, TextError> {
@@ -205,13 +250,44 @@ fn ipv4(piece: Piece<'_>) -> Result<Ipv4Addr, TextError> {
     piece.text.parse().map_err(|_| piece.error(format!("`{}` is not an IPv4 address", piece.text)))
 }
 
-fn enqueue(piece: Piece<'_>) -> Result<Action, TextError> {
+pub(crate) fn output(piece: Piece<'_>) -> Result<Action, TextError> {
+    Ok(Action::Output { port: port(piece)?, max_len: MAX_LEN_NO_BUFFER })
+}
+
+/// A port's number, or a reserved port's name alone; the controller with the length.
+pub(crate) fn format_output(words: &[String]) -> String {
+    match words {
+        [port, max_len] if port == "CONTROLLER" => format!("{port}:{max_len}"),
+        [port, ..] if port.starts_with(|c: char| c.is_ascii_digit()) => format!("output:{port}"),
+        words => words.first().cloned().unwrap_or_default(),
+    }
+}
+
+pub(crate) fn format_enqueue(words: &[String]) -> String {
+    format!("enqueue:{}", words.join(":"))
+}
+
+pub(crate) fn format_experimenter(words: &[String]) -> String {
+    let id = words.first().and_then(|id| id.parse::<u32>().ok()).unwrap_or_default();
+    format!("experimenter({id:#x},{})", words.get(1..).unwrap_or_default().join(","))
+}
+
+pub(crate) fn format_set_field(words: &[String]) -> String {
+    let reversed: Vec<&str> = words.iter().rev().map(String::as_str).collect();
+    format!("set_field:{}", reversed.join("->"))
+}
+
+pub(crate) fn enqueue(piece: Piece<'_>) -> Result<Action, TextError> {
     let parts = piece.split_once(":").or_else(|| piece.split_once(","));
     let (left, right) = parts.ok_or_else(|| piece.error("enqueue takes PORT:QUEUE"))?;
     Ok(Action::Enqueue { port: port(left)?, queue: QueueId(unsigned(right)?) })
 }
 
-fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
+pub(crate) fn experimenter(piece: Piece<'_>) -> Result<Action, TextError> {
+    Err(piece.error("experimenter actions cannot be written as text"))
+}
+
+pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
     let (left, right) =
         piece.split_once("->").ok_or_else(|| piece.error("set_field takes VALUE->FIELD"))?;
     let field = Field::from_name(right.text.trim()).ok_or_else(|| unknown(right))?;
@@ -264,42 +340,81 @@ fn format_instruction(instruction: &Instruction) -> String {
     }
 }
 
+/// An action in the form that its row says.
 fn format_action(action: &Action) -> String {
-    let text = action.kind().row().text;
-    match action {
-        Action::Output { port: PortNo::CONTROLLER, max_len } => format!("CONTROLLER:{max_len}"),
-        Action::Output { port, .. } => match port.reserved_name() {
-            Some(name) => name.to_owned(),
-            None => format!("{text}:{}", port.0),
-        },
-        Action::SetMplsTtl(ttl) => format!("{text}({ttl})"),
-        Action::PushVlan(eth_type)
-        | Action::PushMpls(eth_type)
-        | Action::PopMpls(eth_type)
-        | Action::PushPbb(eth_type) => format!("{text}:0x{eth_type:04x}"),
-        Action::SetQueue(queue) => format!("{text}:{}", queue.0),
-        Action::Group(group) => format!("{text}:{}", group.0),
-        Action::SetField { field, value } => {
-            format!("{text}:{}->{}", format_value(*field, *value), field.row().set_text)
+    let row = action.kind().row();
+    let mut words = Words::default();
+    match action.write(&mut words) {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+    match (row.syntax, words.words.as_slice()) {
+        (Syntax::Own { format, .. }, words) => format(words),
+        (Syntax::Value | Syntax::Parenthesized | Syntax::EthType, []) => row.text.to_owned(),
+        (Syntax::Value, words) => format!("{}:{}", row.text, words.join(":")),
+        (Syntax::Parenthesized, words) => format!("{}({})", row.text, words.join(",")),
+        (Syntax::EthType, _) => {
+            format!("{}:0x{:04x}", row.text, action.number().unwrap_or_default())
         }
-        Action::SetNwTtl(value) | Action::SetVlanPcp(value) | Action::SetNwTos(value) => {
-            format!("{text}:{value}")
-        }
-        Action::SetVlanVid(value) | Action::SetTpSrc(value) | Action::SetTpDst(value) => {
-            format!("{text}:{value}")
-        }
-        Action::SetDlSrc(mac) | Action::SetDlDst(mac) => format!("{text}:{mac}"),
-        Action::SetNwSrc(address) | Action::SetNwDst(address) => format!("{text}:{address}"),
-        Action::Enqueue { port, queue } => format!("{text}:{port}:{}", queue.0),
-        Action::Experimenter { experimenter, data } => {
-            format!("{text}({experimenter:#x},{} bytes)", data.len())
-        }
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::DecMplsTtl
-        | Action::PopVlan
-        | Action::DecNwTtl
-        | Action::PopPbb
-        | Action::StripVlan => text.to_owned(),
+    }
+}
+
+/// The arguments of an action in words.
+#[derive(Default)]
+struct Words {
+    words: Vec<String>,
+    field: Option<Field>,
+}
+
+impl Words {
+    fn push(&mut self, word: String) -> Result<(), Infallible> {
+        self.words.push(word);
+        Ok(())
+    }
+}
+
+impl WriteArguments for Words {
+    type Error = Infallible;
+
+    fn u8(&mut self, number: u8) -> Result<(), Infallible> {
+        self.push(number.to_string())
+    }
+
+    fn u16(&mut self, number: u16) -> Result<(), Infallible> {
+        self.push(number.to_string())
+    }
+
+    fn u32(&mut self, number: u32) -> Result<(), Infallible> {
+        self.push(number.to_string())
+    }
+
+    fn port(&mut self, port: PortNo) -> Result<(), Infallible> {
+        self.push(port.to_string())
+    }
+
+    fn mac(&mut self, mac: MacAddr) -> Result<(), Infallible> {
+        self.push(mac.to_string())
+    }
+
+    fn ipv4(&mut self, address: Ipv4Addr) -> Result<(), Infallible> {
+        self.push(address.to_string())
+    }
+
+    fn field(&mut self, field: Field) -> Result<(), Infallible> {
+        self.field = Some(field);
+        self.push(field.row().set_text.to_owned())
+    }
+
+    fn value(&mut self, value: u128) -> Result<(), Infallible> {
+        let word = self.field.map(|field| format_value(field, value));
+        self.push(word.unwrap_or_else(|| value.to_string()))
+    }
+
+    fn rest(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.push(format!("{} bytes", bytes.len()))
+    }
+
+    fn pad(&mut self, _bytes: usize) -> Result<(), Infallible> {
+        Ok(())
     }
 }

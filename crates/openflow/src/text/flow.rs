@@ -133,10 +133,7 @@ fn format_rule(priority: u16, matching: &Match) -> String {
 
 /// 1.0 has no tag without its priority: of a packet without a tag all bits of both are known.
 fn in_words_of(version: Version, rule: String) -> String {
-    match version {
-        Version::V1_0 => rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000"),
-        Version::V1_3 => rule,
-    }
+    if version.has_oxm() { rule } else { rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000") }
 }
 
 fn format_flags(flags: FlowModFlags) -> String {
@@ -239,7 +236,7 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
 pub fn format_flow_removed(version: Version, gone: &FlowRemoved) -> String {
     let rule = in_words_of(version, format_rule(gone.priority, &gone.matching));
     let mut out = format!("{rule} reason={}", gone.reason.text());
-    if version != Version::V1_0 && gone.table_id != TableId::ALL {
+    if version.has_pipeline() && gone.table_id != TableId::ALL {
         out += &format!(" table_id={}", gone.table_id.0);
     }
     if gone.cookie.0 != 0 {

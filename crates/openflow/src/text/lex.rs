@@ -7,22 +7,22 @@ use super::TextError;
 
 /// A piece of the text and its byte offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece<'a> {
-    pub(super) text: &'a str,
-    pub(super) at: usize,
+pub(crate) struct Piece<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn whole(text: &'a str) -> Self {
+    pub(crate) fn whole(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    pub(super) fn error(self, what: impl Into<String>) -> TextError {
+    pub(crate) fn error(self, what: impl Into<String>) -> TextError {
         TextError::new(self.at, what)
     }
 
     /// The two sides of the first `separator`, if there is one.
-    pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
+    pub(crate) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
         let index = self.text.find(separator)?;
         let (left, rest) = self.text.split_at(index);
         let right = &rest[separator.len()..];
@@ -33,7 +33,7 @@ impl<'a> Piece<'a> {
     }
 
     /// What stands before and behind the first `word` that begins a token.
-    pub(super) fn split_at_token(self, word: &str) -> Option<(Self, Self)> {
+    pub(crate) fn split_at_token(self, word: &str) -> Option<(Self, Self)> {
         let mut from = 0;
         while let Some(found) = self.text[from..].find(word) {
             let index = from + found;
@@ -52,9 +52,9 @@ impl<'a> Piece<'a> {
 
 /// A key with its value; the value is `None` for a word that stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pair<'a> {
-    pub(super) key: Piece<'a>,
-    pub(super) value: Option<Piece<'a>>,
+pub(crate) struct Pair<'a> {
+    pub(crate) key: Piece<'a>,
+    pub(crate) value: Option<Piece<'a>>,
 }
 
 impl<'a> Pair<'a> {
@@ -62,7 +62,7 @@ impl<'a> Pair<'a> {
     ///
     /// # Errors
     /// When the key stands alone.
-    pub(super) fn needed(self) -> Result<Piece<'a>, TextError> {
+    pub(crate) fn needed(self) -> Result<Piece<'a>, TextError> {
         self.value.ok_or_else(|| {
             self.key.error(format!("`{}` needs a value: `{}=...`", self.key.text, self.key.text))
         })
@@ -74,12 +74,12 @@ fn is_separator(c: char) -> bool {
 }
 
 /// The pairs of a text.
-pub(super) fn pairs(piece: Piece<'_>) -> Pairs<'_> {
+pub(crate) fn pairs(piece: Piece<'_>) -> Pairs<'_> {
     Pairs { rest: piece }
 }
 
 /// Iterates over the pairs of a text.
-pub(super) struct Pairs<'a> {
+pub(crate) struct Pairs<'a> {
     rest: Piece<'a>,
 }
 

@@ -12,10 +12,10 @@ use crate::version::Version;
 #[must_use]
 pub fn format_packet_in(version: Version, xid: Xid, packet: &PacketIn) -> String {
     let mut out = title(version, xid, "OFPT_PACKET_IN");
-    if packet.table_id.0 != 0 && version != Version::V1_0 {
+    if packet.table_id.0 != 0 && version.has_pipeline() {
         out += &format!(" table_id={}", packet.table_id.0);
     }
-    if packet.cookie != Cookie(u64::MAX) && version != Version::V1_0 {
+    if packet.cookie != Cookie(u64::MAX) && version.has_pipeline() {
         out += &format!(" cookie={:#x}", packet.cookie.0);
     }
     out += &format!(" total_len={}", packet.total_len);

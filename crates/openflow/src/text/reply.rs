@@ -49,10 +49,7 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
 
 /// A message's name with its version and transaction number.
 pub(super) fn title(version: Version, xid: Xid, name: &str) -> String {
-    match version {
-        Version::V1_0 => format!("{name} (xid={:#x}):", xid.0),
-        Version::V1_3 => format!("{name} (OF1.3) (xid={:#x}):", xid.0),
-    }
+    format!("{name}{} (xid={:#x}):", version.row().mark, xid.0)
 }
 
 fn reply_type(reply: &MultipartReply) -> MultipartType {
@@ -103,7 +100,7 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
         MultipartReplyBody::GroupDesc(groups) => {
             lines(groups, |group| format!(" {}", format_group(group)))
         }
-        MultipartReplyBody::GroupFeatures(features) => format_group_features(features),
+        MultipartReplyBody::GroupFeatures(features) => format_group_features(version, features),
         MultipartReplyBody::Meter(meters) => {
             paragraphs(meters.iter().map(format_meter_stats).collect())
         }
@@ -145,9 +142,10 @@ fn words_or_bits(bits: u32, names: &[(u32, &str)]) -> String {
 }
 
 fn format_features(version: Version, features: &Features) -> String {
-    let (group, last) = match version {
-        Version::V1_0 => ("STP", (1 << 7, "ARP_MATCH_IP")),
-        Version::V1_3 => ("GROUP_STATS", (1 << 8, "PORT_BLOCKED")),
+    let (group, last) = if version.has_groups() {
+        ("GROUP_STATS", (1 << 8, "PORT_BLOCKED"))
+    } else {
+        ("STP", (1 << 7, "ARP_MATCH_IP"))
     };
     let capabilities = words(
         features.capabilities.bits(),
@@ -169,8 +167,10 @@ fn format_features(version: Version, features: &Features) -> String {
         out += &format!(", auxiliary_id:{}", features.auxiliary_id);
     }
     out += &format!("\ncapabilities: {capabilities}");
-    if version == Version::V1_0 {
+    if version.has_action_bitmap() {
         out += &format!("\nactions: {}", action_words(version, features.actions));
+    }
+    if !version.has_port_desc() {
         out += &format_port_descs(version, &features.ports);
     }
     out
@@ -192,9 +192,10 @@ fn action_words(version: Version, bits: u32) -> String {
         kind => Some(kind.row().text),
     };
     // In the order of Open vSwitch, then what it does not have.
-    let order: &[u16] = match version {
-        Version::V1_0 => &[0, 11],
-        Version::V1_3 => &[0, 22, 25, 18, 17, 23, 24, 15, 16, 19, 20, 21],
+    let order: &[u16] = if version.has_set_field() {
+        &[0, 22, 25, 18, 17, 23, 24, 15, 16, 19, 20, 21]
+    } else {
+        &[0, 11]
     };
     let rest = (0..32).filter(|number| !order.contains(number));
     let said = order.iter().copied().chain(rest).filter(|number| bits & (1 << number) != 0);
@@ -210,7 +211,7 @@ fn format_config(version: Version, config: &SwitchConfig) -> String {
         _ => "nx-match",
     };
     // A flag of 1.1 and 1.2 that Open vSwitch has in 1.0 too.
-    let has_flag = version == Version::V1_0 && config.flags & 4 != 0;
+    let has_flag = !version.has_async_config() && config.flags & 4 != 0;
     let invalid_ttl = if has_flag { " invalid_ttl_to_controller" } else { "" };
     format!("frags={frags}{invalid_ttl} miss_send_len={}", config.miss_send_len)
 }
@@ -222,10 +223,8 @@ const STP_LEARN: u32 = 1 << 8;
 #[must_use]
 pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
     let spanning_tree = PortConfig::NO_STP | PortConfig::NO_RECV_STP | PortConfig::NO_FLOOD;
-    let config = match version {
-        Version::V1_0 => port.config,
-        Version::V1_3 => port.config - spanning_tree,
-    };
+    let config =
+        if version.has_spanning_tree() { port.config } else { port.config - spanning_tree };
     let config = words(
         config.bits(),
         &[
@@ -239,14 +238,11 @@ pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
         ],
     );
     let down = (PortState::LINK_DOWN.bits(), "LINK_DOWN");
-    let states = match version {
-        Version::V1_0 => {
-            vec![(PortState::BLOCKED.bits(), "STP_BLOCK"), (STP_LEARN, "STP_LEARN"), down]
-        }
-        Version::V1_3 => {
-            let live = (PortState::LIVE.bits(), "LIVE");
-            vec![down, (PortState::BLOCKED.bits(), "BLOCKED"), live]
-        }
+    let states = if version.has_spanning_tree() {
+        vec![(PortState::BLOCKED.bits(), "STP_BLOCK"), (STP_LEARN, "STP_LEARN"), down]
+    } else {
+        let live = (PortState::LIVE.bits(), "LIVE");
+        vec![down, (PortState::BLOCKED.bits(), "BLOCKED"), live]
     };
     let number = port_text(version, port.port_no);
     let mut out = format!(" {number}({}): addr:{}", port.name, port.hw_addr);
@@ -262,19 +258,20 @@ pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
             out += &format!("\n     {name}{}", feature_words(features));
         }
     }
-    let [now, max] = match version {
-        Version::V1_0 => [port.curr, port.supported].map(speed_mbps),
-        Version::V1_3 => [port.curr_speed_kbps / 1000, port.max_speed_kbps / 1000],
+    let [now, max] = if version.has_port_speeds() {
+        [port.curr_speed_kbps / 1000, port.max_speed_kbps / 1000]
+    } else {
+        [port.curr, port.supported].map(speed_mbps)
     };
     out + &format!("\n     speed: {now} Mbps now, {max} Mbps max")
 }
 
 /// The number as the version writes it, or the name of a reserved port.
 fn port_text(version: Version, port: PortNo) -> String {
-    match (port.reserved_name(), version) {
-        (Some(name), _) => name.to_owned(),
-        (None, Version::V1_0) => (port.0 & 0xffff).to_string(),
-        (None, Version::V1_3) => port.0.to_string(),
+    match port.reserved_name() {
+        Some(name) => name.to_owned(),
+        None if version.has_wide_ports() => port.0.to_string(),
+        None => (port.0 & 0xffff).to_string(),
     }
 }
 
@@ -342,7 +339,7 @@ fn format_port_stats(version: Version, port: &PortStats) -> String {
          frame={frame}, over={over}, crc={crc}\n           tx pkts={tx}, bytes={tx_bytes}, \
          drop={tx_drop}, errs={tx_errs}, coll={coll}"
     );
-    if version != Version::V1_0 {
+    if version.has_durations() {
         let duration = format_duration(port.duration_s, port.duration_ns);
         out += &format!("\n           duration={duration}s");
     }
@@ -358,9 +355,10 @@ fn format_queue(version: Version, queue: &QueueStats) -> String {
         format_count(queue.tx_packets),
         format_count(queue.tx_errors)
     );
-    let duration = match version {
-        Version::V1_0 => "?".to_owned(),
-        Version::V1_3 => format_duration(queue.duration_s, queue.duration_ns) + "s",
+    let duration = if version.has_durations() {
+        format_duration(queue.duration_s, queue.duration_ns) + "s"
+    } else {
+        "?".to_owned()
     };
     format!("{out}, duration={duration}")
 }
@@ -384,7 +382,7 @@ fn format_group_stats(group: &GroupStats) -> String {
     out
 }
 
-fn format_group_features(features: &GroupFeatures) -> String {
+fn format_group_features(version: Version, features: &GroupFeatures) -> String {
     let mut out = format!(
         "\n Group table:\n    Types:  {:#x}\n    Capabilities:  {:#x}",
         features.types,
@@ -396,7 +394,7 @@ fn format_group_features(features: &GroupFeatures) -> String {
     for (_, ((name, max), actions)) in supported {
         out += &format!(
             "\n    {name} group:\n       max_groups={max:#x}\n       actions: {}",
-            action_words(Version::V1_3, actions)
+            action_words(version, actions)
         );
     }
     out

@@ -57,9 +57,10 @@ pub fn actions_in(
         out: Vec::with_capacity(actions.len()),
     };
     for action in actions {
-        match version {
-            Version::V1_0 => context.say_in_1_0(action)?,
-            Version::V1_3 => context.say_in_1_3(action)?,
+        if version.has_set_field() {
+            context.say_in_1_3(action)?;
+        } else {
+            context.say_in_1_0(action)?;
         }
     }
     Ok(context.out)

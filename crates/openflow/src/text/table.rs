@@ -37,10 +37,10 @@ pub(super) fn format_tables(version: Version, tables: &[TableStats]) -> String {
             out += &format!("\n  table {number}{name}: ditto");
         } else {
             out += &format!("\n  table {number}{name}:\n    {}", counts(table));
-            out += &match (version, has_features) {
-                (Version::V1_0, true) => "\n    (same features)".to_owned(),
-                (Version::V1_0, false) => features_text(table),
-                (Version::V1_3, _) => String::new(),
+            out += &match (version.has_table_desc_in_stats(), has_features) {
+                (true, true) => "\n    (same features)".to_owned(),
+                (true, false) => features_text(table),
+                (false, true | false) => String::new(),
             };
             out += "\n";
         }

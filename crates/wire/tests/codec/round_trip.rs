@@ -1,7 +1,7 @@
 //! Encode, then decode, is the identity: for every row of every table, and for random messages of
 //! both versions. No truncation of what was encoded is accepted.
 
-use openflow::action::{ACTIONS, Shape};
+use openflow::action::ACTIONS;
 use openflow::field::FIELDS;
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::instruction::INSTRUCTIONS;
@@ -42,7 +42,7 @@ fn every_field_round_trips_in_every_version_that_has_it() {
                     said += 1;
                 }
             }
-            let has = version == Version::V1_3 || row.in_v1_0;
+            let has = row.since <= version;
             assert_eq!(said > 0, has, "{version}: {}", row.name);
         }
     }
@@ -64,7 +64,7 @@ fn every_settable_field_round_trips_in_set_field() {
 }
 
 #[test]
-fn every_action_round_trips_in_its_shape() {
+fn every_action_round_trips_in_units_of_eight_bytes() {
     for (index, row) in ACTIONS.iter().enumerate() {
         for &version in Version::ALL {
             if row.kind.number(version).is_none() {
@@ -78,12 +78,8 @@ fn every_action_round_trips_in_its_shape() {
                     Version::V1_0 => 72,
                     Version::V1_3 => 64,
                 };
-                let len = match row.shape {
-                    Shape::Own => continue,
-                    Shape::Mac => 16,
-                    Shape::Empty | Shape::U8 | Shape::U16 | Shape::U32 | Shape::Ipv4 => 8,
-                };
-                assert_eq!(bytes.len(), around + len, "{version}: {}", row.text);
+                let len = bytes.len() - around;
+                assert!(len >= 8 && len.is_multiple_of(8), "{version}: {}", row.text);
             }
         }
     }

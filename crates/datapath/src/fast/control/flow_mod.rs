@@ -103,7 +103,7 @@ impl Control {
         if let Some(old) = old.filter(|_| over.is_none()) {
             let seq = self.store.slab.get(old).seq;
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
-            if version == Version::V1_0 || resets {
+            if !version.has_reset_counts() || resets {
                 self.exchange(old, head(seq), flow_mod, now);
             } else {
                 self.rewrite(old, head(seq), flow_mod);
@@ -268,7 +268,7 @@ impl Control {
         for number in &meant {
             self.modify_one(*number, flow_mod, version);
         }
-        if meant.is_empty() && version == Version::V1_0 {
+        if meant.is_empty() && version.has_modify_or_add() {
             return self.add(flow_mod, version, now);
         }
         Ok(CommandCounts { modified: meant.len(), ..CommandCounts::default() })
@@ -276,7 +276,7 @@ impl Control {
 
     pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
         let entry = self.store.slab.get(number);
-        let takes_cookie = version == Version::V1_0;
+        let takes_cookie = version.modify_sets_cookie();
         let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };
         if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
             let head = EntryHead {

@@ -218,7 +218,8 @@ impl Control {
 
     fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<CommandCounts, Error> {
         let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
-        if is_modify && sweep.version == Version::V1_0 && sweep.done == CommandCounts::default() {
+        if is_modify && sweep.version.has_modify_or_add() && sweep.done == CommandCounts::default()
+        {
             let done = self.add(&sweep.flow_mod, sweep.version, now);
             self.counters.add(Counter::FlowModErrors, done.is_err().into());
             return done;

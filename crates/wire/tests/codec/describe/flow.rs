@@ -143,7 +143,7 @@ fn action(version: Version, action: &Action) -> Value {
         }
     };
     if version == Version::V1_3 {
-        members["type"] = action.kind().row().v1_3.into();
+        members["type"] = action.kind().number(version).into();
     }
     class(name, members)
 }

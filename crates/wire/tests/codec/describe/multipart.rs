@@ -372,7 +372,7 @@ fn instruction_id(id: &TypeId<InstructionKind>) -> Value {
 
 fn action_id(id: &TypeId<ActionKind>) -> Value {
     match id {
-        TypeId::Known(kind) => class("OFPActionId", json!({ "type": kind.row().v1_3 })),
+        TypeId::Known(kind) => class("OFPActionId", json!({ "type": kind.number(Version::V1_3) })),
         other => panic!("os-ken's tables have no action {other:?}"),
     }
 }

@@ -163,7 +163,9 @@ fn instruction_id(e: &mut Entropy<'_>) -> TypeId<InstructionKind> {
 fn action_id(e: &mut Entropy<'_>) -> TypeId<ActionKind> {
     let kinds: Vec<ActionKind> = ACTIONS
         .iter()
-        .filter(|row| row.v1_3.is_some() && row.kind != ActionKind::Experimenter)
+        .filter(|row| {
+            row.kind.number(Version::V1_3).is_some() && row.kind != ActionKind::Experimenter
+        })
         .map(|row| row.kind)
         .collect();
     type_id(e, |e| e.pick(&kinds))

@@ -1,6 +1,9 @@
 //! Matches, actions and instructions that a version can say, and the messages made of them.
 
-use openflow::action::ActionKind;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+
+use openflow::action::{ActionKind, ReadArguments};
 use openflow::field::{FIELDS, Prereq, VID_PRESENT};
 use openflow::flow::{
     FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
@@ -9,7 +12,7 @@ use openflow::flow::{
 use openflow::instruction::INSTRUCTIONS;
 use openflow::{
     Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match,
-    MeterId, PortNo, QueueId, TableId, Version,
+    MeterId, PortNo, TableId, Version,
 };
 
 use super::entropy::Entropy;
@@ -65,7 +68,7 @@ fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field)
 
 /// A value that 1.0 has room for.
 fn value_v1_0(e: &mut Entropy<'_>, field: Field, value: u128) -> Option<u128> {
-    if !field.row().in_v1_0 {
+    if field.row().since > Version::V1_0 {
         return None;
     }
     Some(match field {
@@ -93,40 +96,63 @@ pub(crate) fn matching(e: &mut Entropy<'_>, version: Version) -> Match {
 
 /// An action of a kind that the version has.
 pub(crate) fn action(e: &mut Entropy<'_>, version: Version, kind: ActionKind) -> Action {
-    match kind {
-        ActionKind::Output => Action::Output { port: port(e, version), max_len: e.u16() },
-        ActionKind::CopyTtlOut => Action::CopyTtlOut,
-        ActionKind::CopyTtlIn => Action::CopyTtlIn,
-        ActionKind::SetMplsTtl => Action::SetMplsTtl(e.u8()),
-        ActionKind::DecMplsTtl => Action::DecMplsTtl,
-        ActionKind::PushVlan => Action::PushVlan(e.u16()),
-        ActionKind::PopVlan => Action::PopVlan,
-        ActionKind::PushMpls => Action::PushMpls(e.u16()),
-        ActionKind::PopMpls => Action::PopMpls(e.u16()),
-        ActionKind::SetQueue => Action::SetQueue(QueueId(e.u32())),
-        ActionKind::Group => Action::Group(GroupId(e.u32())),
-        ActionKind::SetNwTtl => Action::SetNwTtl(e.u8()),
-        ActionKind::DecNwTtl => Action::DecNwTtl,
-        ActionKind::SetField => {
-            let settable: Vec<Field> =
-                FIELDS.iter().filter(|row| row.settable).map(|row| row.field).collect();
-            let field = e.pick(&settable);
-            Action::SetField { field, value: e.u128() & field.full_mask() }
-        }
-        ActionKind::PushPbb => Action::PushPbb(e.u16()),
-        ActionKind::PopPbb => Action::PopPbb,
-        ActionKind::SetVlanVid => Action::SetVlanVid(e.u16() & 0xfff),
-        ActionKind::SetVlanPcp => Action::SetVlanPcp(e.u8() & 7),
-        ActionKind::StripVlan => Action::StripVlan,
-        ActionKind::SetDlSrc => Action::SetDlSrc(MacAddr::from_u64(e.u64())),
-        ActionKind::SetDlDst => Action::SetDlDst(MacAddr::from_u64(e.u64())),
-        ActionKind::SetNwSrc => Action::SetNwSrc(e.u32().into()),
-        ActionKind::SetNwDst => Action::SetNwDst(e.u32().into()),
-        ActionKind::SetNwTos => Action::SetNwTos(e.u8()),
-        ActionKind::SetTpSrc => Action::SetTpSrc(e.u16()),
-        ActionKind::SetTpDst => Action::SetTpDst(e.u16()),
-        ActionKind::Enqueue => Action::Enqueue { port: port(e, version), queue: QueueId(e.u32()) },
-        ActionKind::Experimenter => Action::Experimenter { experimenter: e.u32(), data: e.data(8) },
+    let mut drawn = Drawn { e, version, bits: kind.row().bits, field: None };
+    Action::read(kind, &mut drawn).unwrap_or_else(|never| match never {})
+}
+
+/// Arguments of an action, drawn by their types.
+struct Drawn<'e, 'a> {
+    e: &'e mut Entropy<'a>,
+    version: Version,
+    bits: Option<u16>,
+    field: Option<Field>,
+}
+
+impl ReadArguments for Drawn<'_, '_> {
+    type Error = Infallible;
+
+    fn u8(&mut self) -> Result<u8, Infallible> {
+        Ok(self.e.u8() & self.bits.map_or(u8::MAX, |bits| (1 << bits) - 1))
+    }
+
+    fn u16(&mut self) -> Result<u16, Infallible> {
+        Ok(self.e.u16() & self.bits.map_or(u16::MAX, |bits| (1 << bits) - 1))
+    }
+
+    fn u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.e.u32())
+    }
+
+    fn port(&mut self) -> Result<PortNo, Infallible> {
+        Ok(port(self.e, self.version))
+    }
+
+    fn mac(&mut self) -> Result<MacAddr, Infallible> {
+        Ok(MacAddr::from_u64(self.e.u64()))
+    }
+
+    fn ipv4(&mut self) -> Result<Ipv4Addr, Infallible> {
+        Ok(self.e.u32().into())
+    }
+
+    fn field(&mut self) -> Result<Field, Infallible> {
+        let settable: Vec<Field> =
+            FIELDS.iter().filter(|row| row.settable).map(|row| row.field).collect();
+        let field = self.e.pick(&settable);
+        self.field = Some(field);
+        Ok(field)
+    }
+
+    fn value(&mut self) -> Result<u128, Infallible> {
+        Ok(self.e.u128() & self.field.map_or(0, Field::full_mask))
+    }
+
+    fn rest(&mut self) -> Result<Vec<u8>, Infallible> {
+        Ok(self.e.data(8))
+    }
+
+    fn pad(&mut self, _bytes: usize) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 
