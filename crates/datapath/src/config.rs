@@ -1,8 +1,8 @@
 //! What a datapath is built with: sizes, and what happens to misses, fragments and dead TTLs.
 //!
-//! Sizes ([`DatapathConfig`]) are fixed for the datapath's life, because they are announced to controllers;
-//! treatments ([`Settings`]) can be changed while it runs. Nothing here is read from a file: that
-//! is the switch's business.
+//! Sizes ([`DatapathConfig`]) are fixed for the datapath's life, because they are announced to
+//! controllers; treatments ([`Settings`]) can be changed while it runs. Nothing here is read from a
+//! file: that is the switch's business.
 
 use openflow::Error;
 use openflow::message::SwitchConfig;
