@@ -31,7 +31,7 @@ enum Program {
     Switch(Box<switch::SwitchArgs>),
     /// Ask a running switch, or change its flow entries: the commands of ovs-ofctl and some more
     #[command(after_help = CTL_EXAMPLES)]
-    Ctl(switch::CtlArgs),
+    Ctl(ctl::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
     Controller(controller::cli::ControllerArgs),
     /// Make certificates for TLS between switches and controllers
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     match arguments.program {
         Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
         Program::Ctl(arguments) => {
-            switch::ctl(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
+            ctl::run(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
         }
         Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),

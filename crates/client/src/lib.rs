@@ -22,7 +22,8 @@
 //! #     use channel::{Connection, Event, Side, ConnectionSettings};
 //! #     let now = std::time::Instant::now();
 //! #     let (mut stream, mut bytes) = (theirs, [0; 4096]);
-//! #     let mut switch = Connection::new(ConnectionSettings::new(Side::Switch), now);
+//! #     let settings = ConnectionSettings::new(Side::Switch);
+//! #     let mut switch = Connection::new(settings, now);
 //! #     loop {
 //! #         stream.write_all(switch.transmit()).ok()?;
 //! #         switch.transmitted(switch.transmit().len(), now);

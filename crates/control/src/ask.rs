@@ -17,7 +17,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// Nobody listens there, or it is another user's.
-    #[error("no switch answers on the control socket {path}: {source}; {remedy}", remedy = remedy(source))]
+    #[error("no switch answers on the control socket {path}: {source}; {}", remedy(source))]
     Unreached {
         /// The socket.
         path: PathBuf,

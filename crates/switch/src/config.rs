@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
-pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues, default_control};
+pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub use values::{
     Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Seconds, VlanArg, Wire,
 };

@@ -1,23 +1,17 @@
 //! The control socket: how people and scripts ask a running switch.
 //!
 //! JSON lines over a Unix socket that only its owner may open, for what OpenFlow has no message
-//! for; and on request OpenFlow itself, from then on. `weir ctl` is in the module `ctl`.
+//! for; and on request OpenFlow itself, from then on. Its words are the crate `control`'s.
 
 mod answer;
 mod bridges;
 mod caches;
-mod command;
-mod hex;
-mod protocol;
 mod sample;
 mod server;
 mod show;
 mod socket;
 mod workers;
 
-pub(crate) use command::Command;
-pub(crate) use hex::{hex, unhex};
-pub(crate) use protocol::{Line, Request};
 pub(crate) use server::serve_control;
 pub(crate) use socket::ControlSocket;
 pub use socket::SocketError;

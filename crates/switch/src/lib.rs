@@ -13,12 +13,10 @@ mod bridge;
 pub mod config;
 pub mod control;
 pub mod counters;
-mod ctl;
 mod error;
 mod run;
 mod worker;
 
 pub use config::{SwitchArgs, parse_config};
-pub use ctl::{CtlArgs, run as ctl};
 pub use error::SwitchError;
 pub use run::{run, run_until};

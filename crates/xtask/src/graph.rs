@@ -56,15 +56,17 @@ const NOWHERE_YET: Unsafe = Unsafe::Only(&[]);
 #[rustfmt::skip]
 pub(crate) const ROOMS: &[Room] = &[
     room("cli", 5, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller", "channel"]),
+        &["lab", "switch", "controller", "ctl", "channel"]),
+    room("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
+        &["openflow", "packet", "channel", "client", "control"]),
     room("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
-        &["openflow", "wire", "packet", "channel", "netdev", "generator"]),
+        &["openflow", "wire", "packet", "channel", "client", "control", "netdev", "generator"]),
     room("python", 4, NOWHERE_YET, "the Python package",
         &["openflow", "packet", "controller"]),
     room("client", 3, FORBID, "an OpenFlow client, blocking and async: requests, lists, loads",
         &["openflow", "wire", "channel", "control"]),
     room("switch", 3, FORBID, "agent, workers, configuration, control socket",
-        &["openflow", "wire", "packet", "channel", "datapath", "netdev"]),
+        &["openflow", "wire", "packet", "channel", "control", "datapath", "netdev"]),
     room("controller", 3, FORBID, "the App trait, its runtime, ready apps",
         &["openflow", "wire", "packet", "channel"]),
     room("generator", 3, FORBID, "streams, pacing, probes, receiver",
@@ -103,6 +105,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
 const FOR_TESTS: &[(&str, &str)] = &[
     // A controller is tested against a simulated switch: connection, clock and datapath in memory.
     ("controller", "datapath"),
+    // The switch's tests ask it as people do.
+    ("switch", "ctl"),
 ];
 
 /// Whether an arrow holds for the crate or only for its tests.

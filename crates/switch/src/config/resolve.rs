@@ -312,7 +312,7 @@ impl SwitchArgs {
             let bridge = problem.bridge.and_then(|index| bridges.get(index));
             ConfigError { bridge: bridge.and_then(|bridge| bridge.name.clone()), ..error }
         })?;
-        let control = self.control.clone().unwrap_or_else(default_control);
+        let control = self.control.clone().unwrap_or_else(control::default_path);
         Ok(Config {
             bridges: bridges.iter().map(Self::resolve_bridge).collect(),
             control: (control != Path::new("none")).then_some(control),
@@ -380,22 +380,4 @@ impl SwitchArgs {
         );
         ports
     }
-}
-
-/// The control socket that `weir switch` makes and `weir ctl` asks where none is named: under
-/// `/run/weir` for root, else under `$XDG_RUNTIME_DIR`, else under the temporary folder.
-#[must_use]
-pub fn default_control() -> PathBuf {
-    use std::os::unix::fs::MetadataExt;
-
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    let folder = if root {
-        PathBuf::from("/run")
-    } else {
-        match std::env::var_os("XDG_RUNTIME_DIR") {
-            Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-            _ => std::env::temp_dir(),
-        }
-    };
-    folder.join("weir").join("switch.sock")
 }

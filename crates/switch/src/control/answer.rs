@@ -2,11 +2,11 @@
 
 use std::io;
 
+use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
-use super::protocol::Request as Asked;
 use super::server::Lines;
-use super::{Command, Line, bridges, caches, show, workers};
+use super::{bridges, caches, show, workers};
 use crate::agent::{Agent, Bridges};
 
 /// What became of a request: done, or why not.
@@ -21,12 +21,14 @@ pub(super) struct Record {
 /// Carries out a request and sends its records.
 pub(super) async fn answer(
     all: &Bridges,
-    request: Asked,
+    request: ControlRequest,
     lines: &mut Lines,
 ) -> io::Result<Outcome> {
     let json = request.json;
     let records = match (&request.command, all.find(request.bridge.as_deref())) {
-        (Command::ListBridges, _) => Ok(all.iter().map(|agent| bridges::record(agent)).collect()),
+        (ControlCommand::ListBridges, _) => {
+            Ok(all.iter().map(|agent| bridges::record(agent)).collect())
+        }
         (_, Ok(agent)) => records(agent, request.command).await,
         (_, Err(why)) => Err(why),
     };
@@ -35,7 +37,7 @@ pub(super) async fn answer(
         Err(why) => return Ok(Err(why)),
     };
     for Record { text, value } in records {
-        let line = if json { Line::Value(value) } else { Line::Text(text) };
+        let line = if json { ControlLine::Value(value) } else { ControlLine::Text(text) };
         lines.send(&line).await?;
     }
     Ok(Ok(()))
@@ -44,17 +46,21 @@ pub(super) async fn answer(
 /// The records of an answer.
 pub(super) type Records = Vec<Record>;
 
-async fn records(agent: &Agent, command: Command) -> Result<Records, String> {
+async fn records(agent: &Agent, command: ControlCommand) -> Result<Records, String> {
     match command {
-        Command::Show => Ok(vec![show::show(agent)]),
+        ControlCommand::Show => Ok(vec![show::show(agent)]),
         // What follows is the server's business.
-        Command::Openflow => Ok(Vec::new()),
+        ControlCommand::Openflow => Ok(Vec::new()),
         // It concerns no single one.
-        Command::ListBridges => Ok(vec![bridges::record(agent)]),
-        Command::Trace { in_port, frame } => Ok(vec![show::trace(agent, in_port, frame).await?]),
-        Command::Workers => workers::workers(agent).await,
-        Command::Caches { set } => caches::caches(agent, set.as_deref()).await,
-        Command::Counters => Ok(show::counters(agent).await.iter().map(show::counter).collect()),
+        ControlCommand::ListBridges => Ok(vec![bridges::record(agent)]),
+        ControlCommand::Trace { in_port, frame } => {
+            Ok(vec![show::trace(agent, in_port, frame).await?])
+        }
+        ControlCommand::Workers => workers::workers(agent).await,
+        ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
+        ControlCommand::Counters => {
+            Ok(show::counters(agent).await.iter().map(show::counter).collect())
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use control::{ControlCommand, ControlLine, ControlRequest, LINE_MAX};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::protocol::LINE_MAX;
-use super::{Command, Line, Request, answer};
+use super::answer;
 use crate::agent::{Agent, Bridges, serve_tool};
 use crate::counters::Counter;
 
@@ -39,7 +39,7 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
             bridges.first().counters.bump(Counter::ControlRefused);
             // One line fits an empty socket's buffer; whoever does not read it sees the end only.
             let full = format!("{CONNECTIONS_MAX} control connections are open; end one of them");
-            let _ = stream.try_write(&Line::Refused(full).encode());
+            let _ = stream.try_write(&ControlLine::Refused(full).encode());
             continue;
         }
         open.set(open.get() + 1);
@@ -68,7 +68,7 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
     let mut read = BufReader::new(read);
     let mut lines = Lines { write: BufWriter::new(write) };
     while let Some(line) = next_line(&mut read).await? {
-        let request = serde_json::from_slice::<Request>(&line);
+        let request = serde_json::from_slice::<ControlRequest>(&line);
         let meant =
             request.as_ref().ok().and_then(|asked| bridges.find(asked.bridge.as_deref()).ok());
         // What is no bridge's counts with the first one.
@@ -77,16 +77,16 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         let mut speaks_openflow = false;
         let outcome = match request {
             Ok(request) => {
-                speaks_openflow = request.command == Command::Openflow && meant.is_some();
+                speaks_openflow = request.command == ControlCommand::Openflow && meant.is_some();
                 answer::answer(bridges, request, &mut lines).await?
             }
             Err(error) => Err(format!("not a request: {error}")),
         };
         let end = match outcome {
-            Ok(()) => Line::Done,
+            Ok(()) => ControlLine::Done,
             Err(why) => {
                 agent.counters.bump(Counter::ControlRefused);
-                Line::Refused(why)
+                ControlLine::Refused(why)
             }
         };
         lines.send(&end).await?;
@@ -133,7 +133,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Sends a line; a reader that does not read is given up after a while.
-    pub(super) async fn send(&mut self, line: &Line) -> io::Result<()> {
+    pub(super) async fn send(&mut self, line: &ControlLine) -> io::Result<()> {
         let bytes = line.encode();
         let write = self.write.write_all(&bytes);
         tokio::time::timeout(SILENCE_MAX, write).await.map_err(|_| timed_out())?

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use control::{hex, unhex};
 use openflow::PortNo;
 use openflow::text::parse_match;
 use packet::PacketBuf;
 use serde_json::{Value, json};
 
 use super::answer::{Record, no_tables};
-use super::{hex, sample, unhex};
+use super::sample;
 use crate::agent::Agent;
 
 /// How the switch was set up, its controllers, and what is to be known of its ports.
@@ -71,7 +72,7 @@ fn push_line(text: &mut String, line: &str) {
 pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<Record, String> {
     let is_hex = |letter: char| letter.is_ascii_hexdigit() || letter.is_whitespace();
     let frame = if frame.chars().all(is_hex) {
-        unhex(&frame)?
+        unhex(&frame, packet::FRAME_CAPACITY)?
     } else {
         let matching = parse_match(&frame).map_err(|error| format!("frame: {error}"))?;
         sample::frame_of(&matching)?

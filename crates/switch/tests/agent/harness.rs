@@ -18,7 +18,7 @@ use openflow::message::{
 use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, VersionBitmap, Xid};
 use packet::{Batch, PacketBuf};
 use switch::config::Config;
-use switch::{CtlArgs, SwitchError, run_until};
+use switch::{SwitchError, run_until};
 use tokio::sync::oneshot;
 
 /// How long anything may take.
@@ -200,12 +200,12 @@ pub(crate) fn ctl(arguments: &[&str]) -> (String, String, String) {
     #[derive(clap::Parser)]
     struct Parsed {
         #[command(flatten)]
-        ctl: CtlArgs,
+        ctl: ctl::CtlArgs,
     }
     let words = std::iter::once("ctl").chain(arguments.iter().copied());
     let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = switch::ctl(&parsed.ctl, &mut out, &mut err);
+    let code = ctl::run(&parsed.ctl, &mut out, &mut err);
     (format!("{code:?}"), String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 

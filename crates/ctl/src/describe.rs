@@ -116,7 +116,7 @@ fn flags(word: Option<u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::describe;
-    use crate::control::unhex;
+    use control::unhex;
 
     /// Each line is what Open vSwitch 3.1's `ovs-ofctl ofp-print` makes of a packet-in with it.
     #[test]
@@ -161,7 +161,7 @@ mod tests {
                  mpls_label=16,mpls_tc=0,mpls_ttl=64,mpls_bos=1",
             ),
         ] {
-            assert_eq!(describe(&unhex(frame).unwrap()), expected, "{frame}");
+            assert_eq!(describe(&unhex(frame, 4_096).unwrap()), expected, "{frame}");
         }
     }
 
@@ -170,6 +170,7 @@ mod tests {
         let frame = unhex(
             "ffffffffffff 020000000011 8100 0005 0800 4500 0028 0001 0000 4006 0000 0a000001 \
              0a000002 0400 0050 00000001 00000000 5002 ffff 1234 0000",
+            4_096,
         );
         let frame = frame.unwrap();
         for len in 0..=frame.len() {

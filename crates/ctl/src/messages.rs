@@ -87,7 +87,7 @@ mod tests {
     use openflow::text::parse_match;
 
     use super::Line;
-    use crate::ctl::failure::Failure;
+    use crate::failure::Failure;
 
     #[test]
     fn a_caret_stands_below_what_is_wrong() {

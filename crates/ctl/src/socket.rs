@@ -11,14 +11,13 @@ use tokio::net::UnixStream;
 use super::asking::{Asking, Out};
 use super::failure::Failure;
 use super::run::Place;
-use crate::config::default_control;
-use crate::control::{Command, Line, Request};
+use control::{ControlCommand, ControlLine, ControlRequest};
 
 /// How long a switch may be silent before it is given up.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Asks the control socket something of Weir's own, and prints the answer.
-pub(super) async fn ask(asking: &mut Asking<'_>, command: Command) -> Result<(), Failure> {
+pub(super) async fn ask(asking: &mut Asking<'_>, command: ControlCommand) -> Result<(), Failure> {
     let json = asking.out.is_json();
     for record in records(asking.place, command, json).await? {
         print(&mut asking.out, record)?;
@@ -26,35 +25,35 @@ pub(super) async fn ask(asking: &mut Asking<'_>, command: Command) -> Result<(),
     Ok(())
 }
 
-fn print(out: &mut Out<'_>, line: Line) -> Result<(), Failure> {
+fn print(out: &mut Out<'_>, line: ControlLine) -> Result<(), Failure> {
     match line {
-        Line::Text(text) => out.record(text, || serde_json::Value::Null),
-        Line::Value(value) => out.record("", || value),
-        Line::Done | Line::Refused(_) => Ok(()),
+        ControlLine::Text(text) => out.record(text, || serde_json::Value::Null),
+        ControlLine::Value(value) => out.record("", || value),
+        ControlLine::Done | ControlLine::Refused(_) => Ok(()),
     }
 }
 
 /// The records of an answer.
 pub(super) async fn records(
     place: &Place,
-    command: Command,
+    command: ControlCommand,
     json: bool,
-) -> Result<Vec<Line>, Failure> {
+) -> Result<Vec<ControlLine>, Failure> {
     if let Some(endpoint) = &place.switch {
         return Err(Failure::refused(format!(
             "{endpoint} speaks OpenFlow, which has no message for this: ask our switch, by \
              --control"
         )));
     }
-    let request = Request { json, bridge: place.bridge.clone(), command };
+    let request = ControlRequest { json, bridge: place.bridge.clone(), command };
     let (stream, path) = open(place, &request).await?;
     let mut lines = BufReader::new(stream);
     let mut records = Vec::new();
     loop {
         match next(&mut lines, &path).await? {
-            Line::Done => return Ok(records),
-            Line::Refused(why) => return Err(Failure::Refused(why)),
-            record @ (Line::Text(_) | Line::Value(_)) => records.push(record),
+            ControlLine::Done => return Ok(records),
+            ControlLine::Refused(why) => return Err(Failure::Refused(why)),
+            record @ (ControlLine::Text(_) | ControlLine::Value(_)) => records.push(record),
         }
     }
 }
@@ -62,7 +61,7 @@ pub(super) async fn records(
 /// A stream that speaks OpenFlow, and the switch's name.
 pub(super) async fn openflow(place: &Place) -> Result<(UnixStream, String), Failure> {
     let bridge = place.bridge.clone();
-    let request = Request { json: false, bridge, command: Command::Openflow };
+    let request = ControlRequest { json: false, bridge, command: ControlCommand::Openflow };
     let (mut stream, path) = open(place, &request).await?;
     // Byte by byte, since what stands behind the line is the switch's hello.
     let mut text = Vec::new();
@@ -74,17 +73,17 @@ pub(super) async fn openflow(place: &Place) -> Result<(UnixStream, String), Fail
         text.push(byte);
     }
     match line(&text, &path)? {
-        Line::Done => Ok((stream, path.display().to_string())),
-        Line::Refused(why) => Err(Failure::Refused(why)),
-        Line::Text(_) | Line::Value(_) => {
+        ControlLine::Done => Ok((stream, path.display().to_string())),
+        ControlLine::Refused(why) => Err(Failure::Refused(why)),
+        ControlLine::Text(_) | ControlLine::Value(_) => {
             let what = format!("the switch at {} gave another answer than asked", path.display());
             Err(Failure::Refused(what))
         }
     }
 }
 
-async fn open(place: &Place, request: &Request) -> Result<(UnixStream, PathBuf), Failure> {
-    let path = place.control.clone().unwrap_or_else(default_control);
+async fn open(place: &Place, request: &ControlRequest) -> Result<(UnixStream, PathBuf), Failure> {
+    let path = place.control.clone().unwrap_or_else(control::default_path);
     let mut stream = UnixStream::connect(&path).await.map_err(|error| {
         let told = format!("no switch answers on the control socket {}: {error}", path.display());
         Failure::Unreached(format!("{told}; {}", what_helps(error.kind())))
@@ -108,7 +107,7 @@ fn what_helps(kind: io::ErrorKind) -> &'static str {
 }
 
 /// The next line.
-async fn next(lines: &mut BufReader<UnixStream>, path: &Path) -> Result<Line, Failure> {
+async fn next(lines: &mut BufReader<UnixStream>, path: &Path) -> Result<ControlLine, Failure> {
     let mut text = Vec::new();
     let read = within(lines.read_until(b'\n', &mut text)).await;
     match read.map_err(|error| broken("reading from", path, &error))? {
@@ -117,7 +116,7 @@ async fn next(lines: &mut BufReader<UnixStream>, path: &Path) -> Result<Line, Fa
     }
 }
 
-fn line(text: &[u8], path: &Path) -> Result<Line, Failure> {
+fn line(text: &[u8], path: &Path) -> Result<ControlLine, Failure> {
     serde_json::from_slice(text).map_err(|error| broken("answer of", path, &error))
 }
 

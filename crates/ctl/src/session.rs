@@ -353,7 +353,7 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::Session;
-    use crate::ctl::failure::Failure;
+    use crate::failure::Failure;
 
     /// A switch that greets, and sends this for every further message, with its xid.
     async fn answering(mut stream: UnixStream, answer: &[u8]) -> std::io::Result<()> {

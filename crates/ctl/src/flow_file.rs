@@ -153,8 +153,8 @@ mod tests {
     use openflow::flow::FlowModCommand;
 
     use super::flow_mod;
-    use crate::ctl::failure::Failure;
-    use crate::ctl::messages::Line;
+    use crate::failure::Failure;
+    use crate::messages::Line;
 
     #[test]
     fn a_line_may_begin_with_its_command() {

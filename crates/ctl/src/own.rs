@@ -10,7 +10,7 @@ use super::commands::Run;
 use super::failure::Failure;
 use super::ports::DumpPortsDesc;
 use super::{ports, socket, value};
-use crate::control::{Command, Line};
+use control::{ControlCommand, ControlLine};
 
 /// Who the switch is, its ports and settings; of ours also its controllers
 #[derive(Args, Clone, Debug)]
@@ -22,14 +22,14 @@ impl Run for Show {
         let json = asking.out.is_json();
         let own = match asking.place.switch {
             Some(_) => Vec::new(),
-            None => socket::records(asking.place, Command::Show, json).await?,
+            None => socket::records(asking.place, ControlCommand::Show, json).await?,
         };
         if json { whole(asking, own).await } else { text(asking, own).await }
     }
 }
 
 /// What `ovs-ofctl show` prints, then what our switch says of itself.
-async fn text(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
+async fn text(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
     asking.show(&Message::FeaturesRequest).await?;
     match asking.session().await?.version {
         // The ports stand in the features.
@@ -42,7 +42,7 @@ async fn text(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
         Err(other) => return Err(other),
     }
     for line in own {
-        if let Line::Text(text) = line {
+        if let ControlLine::Text(text) = line {
             asking.out.record(text, || Value::Null)?;
         }
     }
@@ -50,7 +50,7 @@ async fn text(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
 }
 
 /// The same as one value.
-async fn whole(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
+async fn whole(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
     let mut whole = json!({});
     let session = asking.session().await?;
     if let (_, Message::FeaturesReply(features)) = session.ask(&Message::FeaturesRequest).await? {
@@ -71,7 +71,7 @@ async fn whole(asking: &mut Asking<'_>, own: Vec<Line>) -> Result<(), Failure> {
     let ports = ports::descriptions(asking).await?;
     whole["ports"] = ports.iter().map(value::port_desc).collect();
     for line in own {
-        if let Line::Value(Value::Object(own)) = line {
+        if let ControlLine::Value(Value::Object(own)) = line {
             for (key, value) in own {
                 whole[key] = value;
             }
@@ -87,7 +87,7 @@ pub(super) struct ListBridges {}
 
 impl Run for ListBridges {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, Command::ListBridges).await
+        socket::ask(asking, ControlCommand::ListBridges).await
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Trace {
 impl Run for Trace {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
         let Self { in_port, frame } = self;
-        socket::ask(asking, Command::Trace { in_port, frame }).await
+        socket::ask(asking, ControlCommand::Trace { in_port, frame }).await
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Workers {}
 
 impl Run for Workers {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, Command::Workers).await
+        socket::ask(asking, ControlCommand::Workers).await
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) struct Caches {
 
 impl Run for Caches {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, Command::Caches { set: self.set }).await
+        socket::ask(asking, ControlCommand::Caches { set: self.set }).await
     }
 }
 
@@ -142,6 +142,6 @@ pub(super) struct Counters {}
 
 impl Run for Counters {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, Command::Counters).await
+        socket::ask(asking, ControlCommand::Counters).await
     }
 }

@@ -4,6 +4,7 @@
 //! help, in the file of its family, and a row in [`commands`]. It speaks OpenFlow with any switch,
 //! and with ours over the control socket; the commands of Weir's own (`trace`, `workers`, ..) ask
 //! that socket directly.
+#![forbid(unsafe_code)]
 
 mod asking;
 mod commands;

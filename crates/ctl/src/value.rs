@@ -14,7 +14,7 @@ use openflow::text::{
 use openflow::{Message, PortNo};
 use serde_json::{Map, Value, json};
 
-use crate::control::hex;
+use control::hex;
 
 pub(super) fn flow(flow: &FlowStats) -> Value {
     json!({

@@ -9,7 +9,7 @@ use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
 use super::messages::Line;
-use crate::control::unhex;
+use control::unhex;
 
 /// Send packets by a list of actions
 #[derive(Args, Clone, Debug)]
@@ -38,7 +38,8 @@ impl Run for PacketOut {
         };
         let in_port: PortNo = Line::argument("in_port", &in_port).read(parse_port)?;
         let actions = Line::argument("actions", &actions).read(parse_actions)?;
-        let frames: Result<Vec<_>, _> = frames.iter().map(|frame| unhex(frame)).collect();
+        let frames: Result<Vec<_>, _> =
+            frames.iter().map(|frame| unhex(frame, packet::FRAME_CAPACITY)).collect();
         let frames = frames.map_err(Failure::Refused)?;
         let version = asking.session().await?.version;
         let said = actions_in(version, &Match::default(), &actions);
