@@ -6,9 +6,18 @@
 //! So a peer that says hello as every real one does gets in, however many are silent. A connection
 //! that has only just come is not evicted: when a thousand real peers come at once they are served
 //! one after the other, and those behind wait in the system's queue.
+//!
+//! The number of connections that are up is limited too. A newcomer that has said hello evicts, in
+//! this order:
+//! 1. a connection whose peer does not finish a message that it has begun;
+//! 2. of the address that holds more than its share, the connection with the least progress;
+//! 3. a connection whose peer has said nothing of use for long.
+//!
+//! Where there is none of these the newcomer is turned away.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// A half-open connection may be evicted after this time.
@@ -17,13 +26,28 @@ const SILENT_GRACE: Duration = Duration::from_millis(500);
 /// A half-open connection may be evicted this long after it has begun a TLS handshake.
 const HANDSHAKE_GRACE: Duration = Duration::from_secs(3);
 
+/// A peer may take this long over one message before its connection may be evicted.
+const MESSAGE_GRACE: Duration = Duration::from_secs(2);
+
+/// A peer may be without use for this long before its connection may be evicted.
+const IDLE_GRACE: Duration = Duration::from_secs(10);
+
 /// Where a connection comes from: the unit of fairness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// An address.
+    /// An IPv4 address, or the first 64 bits of an IPv6 address: one host may use the rest freely.
     Address(IpAddr),
     /// A Unix socket.
     Local,
+}
+
+impl From<IpAddr> for Source {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V4(address) => address.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        })
+    }
 }
 
 /// The most connections that a listener serves at once.
@@ -39,10 +63,16 @@ pub struct AdmissionLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AdmissionId(u64);
 
-/// The listener serves as many connections as it may.
+/// Why a connection whose hello exchange is done is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} connections are up, which is the limit")]
-pub struct ListenerFull(pub usize);
+pub enum NotServed {
+    /// It was evicted while it was half open.
+    #[error("it took too long to say hello while others came")]
+    Evicted,
+    /// As many connections are up as may be, and none may be evicted for it.
+    #[error("{0} connections are up, which is the limit")]
+    Full(usize),
+}
 
 /// What becomes of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +84,28 @@ pub enum AdmissionDecision {
     Later(Instant),
 }
 
+/// What the peer of a connection that is up has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether it has used the connection: for a switch, a controller has done more than set the
+    /// connection up.
+    pub is_used: bool,
+    /// When it began the message that is not whole yet, if any.
+    pub unfinished_since: Option<Instant>,
+    /// When its latest message was whole; its hello counts.
+    pub last_message: Instant,
+}
+
 /// The connections of a listener.
 #[derive(Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
     next: u64,
-    /// In order of arrival.
+    /// In order of arrival, as are those that are up.
     half_open: BTreeMap<AdmissionId, HalfOpen>,
-    /// The number of half-open connections of each source.
-    held: HashMap<Source, usize>,
-    up: usize,
+    half_open_by_source: Count,
+    up: BTreeMap<AdmissionId, Up>,
+    up_by_source: Count,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,47 +115,74 @@ struct HalfOpen {
     evictable_from: Instant,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Up {
+    source: Source,
+    since: Instant,
+    progress: Progress,
+}
+
+/// The number of connections of each source.
+#[derive(Debug, Default)]
+struct Count(HashMap<Source, usize>);
+
+impl Count {
+    fn of(&self, source: Source) -> usize {
+        self.0.get(&source).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, source: Source) {
+        *self.0.entry(source).or_default() += 1;
+    }
+
+    fn remove(&mut self, source: Source) {
+        if let Some(count) = self.0.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&source);
+            }
+        }
+    }
+}
+
 impl Admission {
     /// No connections.
     #[must_use]
     pub fn new(limits: AdmissionLimits) -> Self {
-        Self { limits, next: 0, half_open: BTreeMap::new(), held: HashMap::new(), up: 0 }
+        Self {
+            limits,
+            next: 0,
+            half_open: BTreeMap::new(),
+            half_open_by_source: Count::default(),
+            up: BTreeMap::new(),
+            up_by_source: Count::default(),
+        }
     }
 
     /// Decides about a new connection.
-    ///
-    /// # Errors
-    /// When the limit of connections that are up is reached.
-    pub fn admit(
-        &mut self,
-        source: Source,
-        now: Instant,
-    ) -> Result<AdmissionDecision, ListenerFull> {
-        if self.up >= self.limits.up {
-            return Err(ListenerFull(self.up));
-        }
+    pub fn admit(&mut self, source: Source, now: Instant) -> AdmissionDecision {
         let mut evicted = None;
         if self.half_open.len() >= self.limits.half_open {
-            evicted = self.evict(now);
+            evicted = self.evict_half_open(now);
             let soonest = self.half_open.values().map(|peer| peer.evictable_from).min();
             if let (None, Some(soonest)) = (evicted, soonest) {
-                return Ok(AdmissionDecision::Later(soonest));
+                return AdmissionDecision::Later(soonest);
             }
         }
         let id = AdmissionId(self.next);
         self.next += 1;
         self.half_open.insert(id, HalfOpen { source, evictable_from: now + SILENT_GRACE });
-        *self.held.entry(source).or_default() += 1;
-        Ok(AdmissionDecision::Now(id, evicted))
+        self.half_open_by_source.add(source);
+        AdmissionDecision::Now(id, evicted)
     }
 
     /// Removes the oldest evictable half-open connection of the source that holds the most.
-    fn evict(&mut self, now: Instant) -> Option<AdmissionId> {
-        let held = |peer: &HalfOpen| self.held.get(&peer.source).copied().unwrap_or(0);
+    fn evict_half_open(&mut self, now: Instant) -> Option<AdmissionId> {
+        let held = |peer: &HalfOpen| self.half_open_by_source.of(peer.source);
         let evictable = self.half_open.iter().filter(|(_, peer)| peer.evictable_from <= now);
         // Of equal ones `max_by_key` takes the last, which is the oldest here.
         let id = evictable.rev().max_by_key(|(_, peer)| held(peer)).map(|(id, _)| *id)?;
-        self.forget(id);
+        self.remove(id);
         Some(id)
     }
 
@@ -124,46 +193,83 @@ impl Admission {
         }
     }
 
-    /// The hello exchange of a connection is done; false when it has been evicted meanwhile.
-    pub fn mark_up(&mut self, id: AdmissionId) -> bool {
-        let admitted = self.forget(id);
-        self.up += usize::from(admitted);
-        admitted
+    /// The hello exchange of a connection is done. The connection that is returned, if any, must be
+    /// closed for it.
+    ///
+    /// # Errors
+    /// When the connection must be closed itself.
+    pub fn mark_up(
+        &mut self,
+        id: AdmissionId,
+        now: Instant,
+    ) -> Result<Option<AdmissionId>, NotServed> {
+        let HalfOpen { source, .. } = self.half_open.remove(&id).ok_or(NotServed::Evicted)?;
+        self.half_open_by_source.remove(source);
+        let mut evicted = None;
+        if self.up.len() >= self.limits.up {
+            let id = self.evictable_for(source, now).ok_or(NotServed::Full(self.up.len()))?;
+            self.remove(id);
+            evicted = Some(id);
+        }
+        let progress = Progress { is_used: false, unfinished_since: None, last_message: now };
+        self.up.insert(id, Up { source, since: now, progress });
+        self.up_by_source.add(source);
+        Ok(evicted)
     }
 
-    /// A half-open connection has ended. Does nothing for one that was evicted.
-    pub fn remove_half_open(&mut self, id: AdmissionId) {
-        self.forget(id);
+    /// The connection that is evicted for a newcomer from `source`; the module says in which order.
+    fn evictable_for(&self, source: Source, now: Instant) -> Option<AdmissionId> {
+        let held = |up: &Up| self.up_by_source.of(up.source);
+        let is_late = |since: Instant, grace| now.saturating_duration_since(since) >= grace;
+        let stalled = self.up.iter().filter_map(|(id, up)| {
+            let since = up.progress.unfinished_since?;
+            is_late(since, MESSAGE_GRACE).then_some((Reverse(held(up)), since, *id))
+        });
+        if let Some((_, _, id)) = stalled.min() {
+            return Some(id);
+        }
+        let share = self.up_by_source.of(source) + 1;
+        let greedy = self.up.iter().filter(|(_, up)| held(up) > share).map(|(id, up)| {
+            let Progress { is_used, last_message, .. } = up.progress;
+            (Reverse(held(up)), is_used, last_message, *id)
+        });
+        if let Some((_, _, _, id)) = greedy.min() {
+            return Some(id);
+        }
+        let idle = self.up.iter().filter(|(_, up)| !up.progress.is_used);
+        let idle = idle.filter(|(_, up)| is_late(up.since, IDLE_GRACE));
+        idle.map(|(id, up)| (Reverse(held(up)), up.since, *id)).min().map(|(_, _, id)| id)
     }
 
-    /// A connection that was up has ended.
-    pub fn remove_up(&mut self) {
-        self.up = self.up.saturating_sub(1);
+    /// What the peer of a connection has done. Does nothing for one that is not up.
+    pub fn report(&mut self, id: AdmissionId, progress: Progress) {
+        if let Some(up) = self.up.get_mut(&id) {
+            up.progress = progress;
+        }
+    }
+
+    /// A connection has ended. Does nothing for one that was evicted.
+    pub fn remove(&mut self, id: AdmissionId) {
+        if let Some(peer) = self.half_open.remove(&id) {
+            self.half_open_by_source.remove(peer.source);
+        }
+        if let Some(peer) = self.up.remove(&id) {
+            self.up_by_source.remove(peer.source);
+        }
     }
 
     /// The numbers of half-open connections and of those that are up.
     #[must_use]
     pub fn open(&self) -> (usize, usize) {
-        (self.half_open.len(), self.up)
-    }
-
-    fn forget(&mut self, id: AdmissionId) -> bool {
-        let Some(HalfOpen { source, .. }) = self.half_open.remove(&id) else { return false };
-        if let Some(held) = self.held.get_mut(&source) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(&source);
-            }
-        }
-        true
+        (self.half_open.len(), self.up.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        Admission, AdmissionDecision, AdmissionId, AdmissionLimits, HANDSHAKE_GRACE, ListenerFull,
-        SILENT_GRACE, Source,
+        Admission, AdmissionDecision, AdmissionId, AdmissionLimits, HANDSHAKE_GRACE, IDLE_GRACE,
+        MESSAGE_GRACE, NotServed, Progress, SILENT_GRACE, Source,
     };
     use std::time::{Duration, Instant};
 
@@ -171,13 +277,38 @@ mod tests {
         Source::Address([10, 0, 0, number].into())
     }
 
-    fn now(
-        admitted: Result<AdmissionDecision, ListenerFull>,
-    ) -> (AdmissionId, Option<AdmissionId>) {
-        match admitted {
-            Ok(AdmissionDecision::Now(id, ended)) => (id, ended),
-            other => panic!("{other:?}"),
+    #[test]
+    fn addresses_of_one_ipv6_subnet_are_one_source() {
+        let of = |text: &str| Source::from(text.parse::<std::net::IpAddr>().unwrap());
+        assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
+        assert_eq!(of("::ffff:10.0.0.7"), source(7), "as a socket for both families tells it");
+    }
+
+    fn now(decision: AdmissionDecision) -> (AdmissionId, Option<AdmissionId>) {
+        match decision {
+            AdmissionDecision::Now(id, evicted) => (id, evicted),
+            AdmissionDecision::Later(at) => panic!("later: {at:?}"),
         }
+    }
+
+    /// A connection that says hello at once.
+    fn connect(
+        admission: &mut Admission,
+        from: u8,
+        at: Instant,
+    ) -> Result<(AdmissionId, Option<AdmissionId>), NotServed> {
+        let (id, evicted) = now(admission.admit(source(from), at));
+        assert_eq!(evicted, None);
+        admission.mark_up(id, at).map(|evicted| (id, evicted))
+    }
+
+    fn full(limits: AdmissionLimits, from: u8, at: Instant) -> (Admission, Vec<AdmissionId>) {
+        let mut admission = Admission::new(limits);
+        let ids = (0..limits.up)
+            .map(|_| connect(&mut admission, from, at).unwrap().0)
+            .collect::<Vec<_>>();
+        (admission, ids)
     }
 
     #[test]
@@ -187,16 +318,17 @@ mod tests {
         let (quiet, _) = now(admission.admit(source(1), start));
         let flood: Vec<_> = (0..3).map(|_| now(admission.admit(source(2), start)).0).collect();
         let later = start + SILENT_GRACE;
-        let (newcomer, ended) = now(admission.admit(source(3), later));
-        assert_eq!(ended, Some(flood[0]), "the oldest of whom holds the most");
-        assert!(!admission.mark_up(flood[0]));
-        let (_, ended) = now(admission.admit(source(2), later));
-        assert_eq!(ended, Some(flood[1]));
-        assert!(admission.mark_up(quiet) && admission.mark_up(newcomer));
+        let (newcomer, evicted) = now(admission.admit(source(3), later));
+        assert_eq!(evicted, Some(flood[0]), "the oldest of the source that holds the most");
+        assert_eq!(admission.mark_up(flood[0], later), Err(NotServed::Evicted));
+        let (_, evicted) = now(admission.admit(source(2), later));
+        assert_eq!(evicted, Some(flood[1]));
+        assert_eq!(admission.mark_up(quiet, later), Ok(None));
+        assert_eq!(admission.mark_up(newcomer, later), Ok(None));
         assert_eq!(admission.open(), (2, 2));
-        admission.remove_half_open(flood[0]);
-        admission.remove_half_open(flood[2]);
-        admission.remove_up();
+        admission.remove(flood[0]);
+        admission.remove(flood[2]);
+        admission.remove(quiet);
         assert_eq!(admission.open(), (1, 1));
     }
 
@@ -206,30 +338,110 @@ mod tests {
         let mut admission = Admission::new(AdmissionLimits { half_open: 2, up: 9 });
         let (first, _) = now(admission.admit(source(1), start));
         let (second, _) = now(admission.admit(source(1), start));
-        let asked = admission.admit(source(1), start + Duration::from_millis(1));
-        assert_eq!(asked, Ok(AdmissionDecision::Later(start + SILENT_GRACE)));
+        let decision = admission.admit(source(1), start + Duration::from_millis(1));
+        assert_eq!(decision, AdmissionDecision::Later(start + SILENT_GRACE));
         admission.handshake_begun(first, start);
         admission.handshake_begun(second, start);
-        let asked = admission.admit(source(1), start + SILENT_GRACE);
-        assert_eq!(asked, Ok(AdmissionDecision::Later(start + HANDSHAKE_GRACE)));
-        assert!(admission.mark_up(first));
-        let (_, ended) = now(admission.admit(source(1), start + SILENT_GRACE));
-        assert_eq!(ended, None, "there is room");
-        let (_, ended) = now(admission.admit(source(1), start + HANDSHAKE_GRACE));
-        assert_eq!(ended, Some(second));
+        let decision = admission.admit(source(1), start + SILENT_GRACE);
+        assert_eq!(decision, AdmissionDecision::Later(start + HANDSHAKE_GRACE));
+        assert_eq!(admission.mark_up(first, start + SILENT_GRACE), Ok(None));
+        let (_, evicted) = now(admission.admit(source(1), start + SILENT_GRACE));
+        assert_eq!(evicted, None, "there is room");
+        let (_, evicted) = now(admission.admit(source(1), start + HANDSHAKE_GRACE));
+        assert_eq!(evicted, Some(second));
     }
 
     #[test]
     fn connections_that_are_up_are_bounded() {
         let start = Instant::now();
-        let mut admission = Admission::new(AdmissionLimits { half_open: 2, up: 3 });
-        for _ in 0..3 {
-            let (id, ended) = now(admission.admit(Source::Local, start));
-            assert_eq!(ended, None);
-            assert!(admission.mark_up(id));
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 3 }, 1, start);
+        assert_eq!(connect(&mut admission, 1, start), Err(NotServed::Full(3)));
+        assert_eq!(admission.open(), (0, 3));
+        admission.remove(ids[1]);
+        assert!(connect(&mut admission, 1, start).is_ok());
+    }
+
+    #[test]
+    fn a_peer_that_does_not_finish_its_message_gives_way_also_to_its_own_address() {
+        let start = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 4 }, 1, start);
+        for (id, begun) in ids.iter().zip([9, 3, 2, 7]) {
+            let unfinished_since = Some(start + Duration::from_millis(begun));
+            let progress = Progress { is_used: true, unfinished_since, last_message: start };
+            admission.report(*id, progress);
         }
-        assert_eq!(admission.admit(Source::Local, start), Err(ListenerFull(3)));
-        admission.remove_up();
-        assert!(admission.admit(Source::Local, start).is_ok());
+        let late = start + Duration::from_millis(3) + MESSAGE_GRACE;
+        assert_eq!(connect(&mut admission, 1, late).unwrap().1, Some(ids[2]), "the slowest");
+        assert_eq!(connect(&mut admission, 1, late).unwrap().1, Some(ids[1]));
+        assert_eq!(connect(&mut admission, 1, late), Err(NotServed::Full(4)), "time is left");
+    }
+
+    #[test]
+    fn an_address_that_holds_more_than_its_share_gives_way_to_others() {
+        let start = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 6 }, 1, start);
+        for (id, number) in ids.iter().zip(0..) {
+            let last_message = start + Duration::from_millis(9 - number);
+            let is_used = number > 3;
+            admission.report(*id, Progress { is_used, unfinished_since: None, last_message });
+        }
+        let mut others = Vec::new();
+        for expected in [3, 2, 1] {
+            let (id, evicted) = connect(&mut admission, 2, start).unwrap();
+            assert_eq!(evicted, Some(ids[expected]), "of those without use the longest silent");
+            others.push(id);
+        }
+        assert_eq!(connect(&mut admission, 2, start), Err(NotServed::Full(6)), "three for each");
+        let (_, evicted) = connect(&mut admission, 3, start).unwrap();
+        let evicted = evicted.unwrap();
+        assert!(ids.contains(&evicted) || others.contains(&evicted));
+        assert_eq!(admission.open(), (0, 6));
+    }
+
+    #[test]
+    fn an_idle_peer_gives_way_and_one_that_uses_the_connection_does_not() {
+        let start = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 2 }, 1, start);
+        let used = Progress { is_used: true, unfinished_since: None, last_message: start };
+        admission.report(ids[0], used);
+        assert_eq!(connect(&mut admission, 1, start), Err(NotServed::Full(2)));
+        let late = start + IDLE_GRACE;
+        assert_eq!(connect(&mut admission, 1, late).unwrap().1, Some(ids[1]));
+        assert_eq!(connect(&mut admission, 1, late), Err(NotServed::Full(2)));
+    }
+
+    /// A thousand slow peers of one address come again whenever they are evicted; peers of the same
+    /// address and of others that use their connection are served, and stay.
+    #[test]
+    fn a_storm_of_slow_peers_locks_nobody_out() {
+        let mut at = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 64, up: 1_024 }, 1, at);
+        let slow = |at| Progress { is_used: false, unfinished_since: Some(at), last_message: at };
+        ids.iter().for_each(|id| admission.report(*id, slow(at)));
+        let mut served = Vec::new();
+        for number in 0..200 {
+            at += Duration::from_millis(50);
+            let newcomer = connect(&mut admission, 1 + number % 5, at);
+            match newcomer {
+                Ok((id, evicted)) => {
+                    assert!(evicted.is_some_and(|evicted| !served.contains(&evicted)));
+                    admission.report(
+                        id,
+                        Progress { is_used: true, unfinished_since: None, last_message: at },
+                    );
+                    served.push(id);
+                }
+                // The address of the storm itself waits until the first messages are overdue.
+                Err(refused) => {
+                    assert_eq!((refused, number % 5), (NotServed::Full(1_024), 0));
+                    assert!(number < 40, "two seconds");
+                }
+            }
+            if let Ok((again, evicted)) = connect(&mut admission, 1, at) {
+                assert!(evicted.is_none_or(|evicted| !served.contains(&evicted)));
+                admission.report(again, slow(at));
+            }
+        }
+        assert!(served.len() >= 190, "{}", served.len());
     }
 }

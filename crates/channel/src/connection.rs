@@ -119,6 +119,12 @@ impl Connection {
         self.counters
     }
 
+    /// When the peer began the message that is not whole yet, if any; as of the latest event polled.
+    #[must_use]
+    pub fn unfinished_since(&self) -> Option<Instant> {
+        self.partial_since
+    }
+
     /// Takes bytes from the peer. Poll all events before the next call.
     pub fn receive(&mut self, bytes: &[u8], now: Instant) {
         self.now = now;

@@ -10,17 +10,19 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use crate::admission::{
-    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, ListenerFull, Source,
+    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, Progress, Source,
 };
+use crate::connection::Connection;
 use crate::driver::now;
 
 /// Decides which connections a listener serves.
 #[derive(Debug)]
 pub struct ConnectionGate {
     admission: RefCell<Admission>,
-    half_open: RefCell<HashMap<AdmissionId, Rc<Notify>>>,
+    /// How each connection is told that it has been evicted.
+    evictions: RefCell<HashMap<AdmissionId, Rc<Notify>>>,
     evicted_count: Cell<u64>,
-    /// Notified when a place has become free.
+    /// Notified when a half-open place has become free.
     freed: Notify,
 }
 
@@ -29,8 +31,10 @@ pub struct ConnectionGate {
 pub struct AcceptedConnection {
     gate: Rc<ConnectionGate>,
     id: AdmissionId,
-    is_up: Cell<bool>,
     evicted: Rc<Notify>,
+    was_up: Cell<bool>,
+    /// Messages received at the latest report, and when the latest of them was seen.
+    last_message: Cell<Option<(u64, std::time::Instant)>>,
 }
 
 impl ConnectionGate {
@@ -39,7 +43,7 @@ impl ConnectionGate {
     pub fn new(limits: AdmissionLimits) -> Rc<Self> {
         Rc::new(Self {
             admission: RefCell::new(Admission::new(limits)),
-            half_open: RefCell::default(),
+            evictions: RefCell::default(),
             evicted_count: Cell::new(0),
             freed: Notify::new(),
         })
@@ -47,17 +51,11 @@ impl ConnectionGate {
 
     /// Admits a connection, at once or as soon as there is room; a half-open one may be evicted
     /// for it.
-    ///
-    /// # Errors
-    /// When the limit of connections that are up is reached.
-    pub async fn admit(
-        self: &Rc<Self>,
-        source: Source,
-    ) -> Result<AcceptedConnection, ListenerFull> {
+    pub async fn admit(self: &Rc<Self>, source: Source) -> AcceptedConnection {
         loop {
-            let admitted = self.admission.borrow_mut().admit(source, now())?;
-            match admitted {
-                AdmissionDecision::Now(id, evicted) => return Ok(self.accept(id, evicted)),
+            let decision = self.admission.borrow_mut().admit(source, now());
+            match decision {
+                AdmissionDecision::Now(id, evicted) => return self.accept(id, evicted),
                 AdmissionDecision::Later(at) => tokio::select! {
                     () = self.freed.notified() => {}
                     () = tokio::time::sleep_until(tokio::time::Instant::from_std(at)) => {}
@@ -71,14 +69,23 @@ impl ConnectionGate {
         id: AdmissionId,
         evicted: Option<AdmissionId>,
     ) -> AcceptedConnection {
-        let mut half_open = self.half_open.borrow_mut();
-        if let Some(evicted) = evicted.and_then(|evicted| half_open.remove(&evicted)) {
+        self.evict(evicted);
+        let evicted = Rc::new(Notify::new());
+        self.evictions.borrow_mut().insert(id, Rc::clone(&evicted));
+        AcceptedConnection {
+            gate: Rc::clone(self),
+            id,
+            evicted,
+            was_up: Cell::new(false),
+            last_message: Cell::new(None),
+        }
+    }
+
+    fn evict(&self, evicted: Option<AdmissionId>) {
+        if let Some(evicted) = evicted.and_then(|id| self.evictions.borrow_mut().remove(&id)) {
             self.evicted_count.set(self.evicted_count.get() + 1);
             evicted.notify_one();
         }
-        let evicted = Rc::new(Notify::new());
-        half_open.insert(id, Rc::clone(&evicted));
-        AcceptedConnection { gate: Rc::clone(self), id, is_up: Cell::new(false), evicted }
     }
 
     /// The number of connections evicted so far.
@@ -94,11 +101,36 @@ impl AcceptedConnection {
         self.gate.admission.borrow_mut().handshake_begun(self.id, now());
     }
 
-    /// Its hello exchange is done.
-    pub fn mark_up(&self) {
-        self.is_up.set(self.gate.admission.borrow_mut().mark_up(self.id));
-        self.gate.half_open.borrow_mut().remove(&self.id);
+    /// Its hello exchange is done. Another connection may be evicted for it.
+    ///
+    /// # Errors
+    /// When it must be closed itself.
+    pub fn mark_up(&self) -> Result<(), NotServed> {
+        let evicted = self.gate.admission.borrow_mut().mark_up(self.id, now());
         self.gate.freed.notify_one();
+        self.gate.evict(evicted?);
+        self.was_up.set(true);
+        Ok(())
+    }
+
+    /// Whether its hello exchange was ever done, and it was served.
+    #[must_use]
+    pub fn was_up(&self) -> bool {
+        self.was_up.get()
+    }
+
+    /// Takes note of what the peer has done; to be called whenever bytes have been received. What
+    /// `is_used` means is said at [`Progress`].
+    pub fn report(&self, connection: &Connection, is_used: bool) {
+        let count = connection.counters().messages_received;
+        let last_message = match self.last_message.get() {
+            Some((before, at)) if before == count => at,
+            Some(_) | None => now(),
+        };
+        self.last_message.set(Some((count, last_message)));
+        let unfinished_since = connection.unfinished_since();
+        let progress = Progress { is_used, unfinished_since, last_message };
+        self.gate.admission.borrow_mut().report(self.id, progress);
     }
 
     /// Done when it has been evicted: its owner must close it.
@@ -109,14 +141,9 @@ impl AcceptedConnection {
 
 impl Drop for AcceptedConnection {
     fn drop(&mut self) {
-        let mut admission = self.gate.admission.borrow_mut();
-        if self.is_up.get() {
-            admission.remove_up();
-        } else {
-            admission.remove_half_open(self.id);
-            self.gate.half_open.borrow_mut().remove(&self.id);
-            self.gate.freed.notify_one();
-        }
+        self.gate.admission.borrow_mut().remove(self.id);
+        self.gate.evictions.borrow_mut().remove(&self.id);
+        self.gate.freed.notify_one();
     }
 }
 
@@ -131,14 +158,14 @@ mod tests {
         runtime.block_on(async {
             let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 2 });
             for _ in 0..3 {
-                let up = gate.admit(Source::Local).await.unwrap();
-                up.mark_up();
-                let _silent = gate.admit(Source::Local).await.unwrap();
-                let _another = gate.admit(Source::Local).await.unwrap();
-                let _waits_for_the_silent = gate.admit(Source::Local).await.unwrap();
+                let up = gate.admit(Source::Local).await;
+                up.mark_up().unwrap();
+                let _silent = gate.admit(Source::Local).await;
+                let _another = gate.admit(Source::Local).await;
+                let _waits_for_the_silent = gate.admit(Source::Local).await;
             }
             assert_eq!((gate.admission.borrow().open(), gate.evicted()), ((0, 0), 3));
-            assert!(gate.half_open.borrow().is_empty());
+            assert!(gate.evictions.borrow().is_empty());
         });
     }
 }

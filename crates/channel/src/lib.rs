@@ -65,7 +65,7 @@ mod tls;
 pub mod transport;
 
 pub use admission::{
-    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, ListenerFull, Source,
+    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, Progress, Source,
 };
 pub use backoff::Backoff;
 pub use blocking::BlockingStream;

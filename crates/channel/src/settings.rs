@@ -37,7 +37,7 @@ pub struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Every version that Weir speaks, and the defaults: 10 s for the hello, 30 s for a message,
+    /// Every version that Weir speaks, and the defaults: 10 s for the hello, 10 s for a message,
     /// echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 64 MiB.
     #[must_use]
     pub fn new(side: Side) -> Self {
@@ -45,7 +45,7 @@ impl ConnectionSettings {
             side,
             versions: VersionBitmap::of(Version::ALL),
             hello_deadline: Duration::from_secs(10),
-            frame_deadline: Duration::from_secs(30),
+            frame_deadline: Duration::from_secs(10),
             probe_after: Some(Duration::from_secs(5)),
             probe_deadline: Duration::from_secs(10),
             output_limit_bytes: 1 << 20,

@@ -302,14 +302,14 @@ impl Listener {
         Ok(match &self.kind {
             Kind::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                let source = Source::Address(peer.ip());
+                let source = Source::from(peer.ip());
                 let raw = Raw::Ready(Stream::tcp(stream)?);
                 Incoming { raw, source, name: format!("tcp:{peer}") }
             }
             Kind::Tls(listener, tls) => {
                 let (stream, peer) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                let source = Source::Address(peer.ip());
+                let source = Source::from(peer.ip());
                 let raw = Raw::Tls(stream, tls.clone());
                 Incoming { raw, source, name: format!("ssl:{peer}") }
             }

@@ -175,8 +175,9 @@ fn half_a_message_and_silence_ends_even_without_probes() {
     for (byte, second) in ECHO_1_3[..10].iter().zip(1..) {
         assert!(give(&mut connection, &[*byte], now + s(second)).is_empty());
     }
-    assert_eq!(connection.next_timeout(), Some(now + s(31)), "30 s behind the first byte");
-    connection.handle_timeout(now + s(31));
+    assert_eq!(connection.unfinished_since(), Some(now + s(1)));
+    assert_eq!(connection.next_timeout(), Some(now + s(11)), "10 s behind the first byte");
+    connection.handle_timeout(now + s(11));
     assert_eq!(events(&mut connection), [Event::Down(DownReason::HalfMessage)]);
 }
 
@@ -386,7 +387,8 @@ fn half_a_message_waits_while_nothing_is_read() {
 #[test]
 fn a_peer_is_not_judged_while_its_owner_does_not_read() {
     let now = Instant::now();
-    let mut connection = up(settings(), now);
+    let patient = ConnectionSettings { frame_deadline: s(30), ..settings() };
+    let mut connection = up(patient, now);
     assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());
     connection.hold_input(true);
     let mut at = now;

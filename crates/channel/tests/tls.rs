@@ -253,11 +253,11 @@ fn many_real_peers_at_once_are_all_served_however_few_may_be_half_open() {
         tasks.spawn_local(async move {
             loop {
                 let incoming = listener.accept().await.unwrap();
-                let accepted = gate.admit(incoming.source()).await.unwrap();
+                let accepted = gate.admit(incoming.source()).await;
                 tokio::task::spawn_local(async move {
                     let stream = incoming.open(|| accepted.handshake_begun()).await.unwrap();
                     first(Ok(stream), Side::Controller).await.unwrap();
-                    accepted.mark_up();
+                    accepted.mark_up().unwrap();
                 });
             }
         });

@@ -10,16 +10,16 @@ use crate::session::{Controller, Outcome, Session};
 use crate::stats::Stats;
 use channel::{
     AcceptedConnection, AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, DownReason,
-    Endpoint, Event, Incoming, Link, Listener, LogThrottle, Side, Stream, Tls, TlsError, TlsFiles,
-    TransportError, driver,
+    Endpoint, Event, Incoming, Link, Listener, LogThrottle, NotServed, Side, Stream, Tls, TlsError,
+    TlsFiles, TransportError, driver,
 };
 use openflow::Version;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::{LocalSet, spawn_local};
 
 /// What the runtime is told.
@@ -148,26 +148,25 @@ fn tell(shared: &Shared, failures: &RefCell<LogThrottle>, text: &str) {
     }
 }
 
-/// Serves one who came, if there is room.
+/// Serves a connection, unless it is evicted for another before its hello exchange is done.
 async fn admit(
     shared: &Shared,
     gate: &Rc<ConnectionGate>,
     failures: &Rc<RefCell<LogThrottle>>,
     incoming: Incoming,
 ) {
-    let accepted = match gate.admit(incoming.source()).await {
-        Ok(accepted) => accepted,
-        Err(refused) => {
-            let text = format!("{}: turned away: {refused}", incoming.name());
-            return tell(shared, failures, &text);
-        }
-    };
+    let accepted = gate.admit(incoming.source()).await;
     let (shared, failures) = (shared.clone(), Rc::clone(failures));
     spawn_local(async move {
-        tokio::select! {
+        let peer = incoming.name().to_owned();
+        let opened = tokio::select! {
             biased;
-            () = accepted.evicted() => {}
-            () = serve_accepted(&shared, &failures, incoming, &accepted) => {}
+            () = accepted.evicted() => return,
+            opened = incoming.open(|| accepted.handshake_begun()) => opened,
+        };
+        match opened {
+            Ok(stream) => serve_accepted(&shared, &failures, stream, &peer, &accepted).await,
+            Err(error) => tell(&shared, &failures, &error.to_string()),
         }
     });
 }
@@ -175,27 +174,19 @@ async fn admit(
 async fn serve_accepted(
     shared: &Shared,
     failures: &RefCell<LogThrottle>,
-    incoming: Incoming,
+    stream: Stream,
+    peer: &str,
     accepted: &AcceptedConnection,
 ) {
-    let peer = incoming.name().to_owned();
-    let stream = match incoming.open(|| accepted.handshake_begun()).await {
-        Ok(stream) => stream,
-        Err(error) => return tell(shared, failures, &error.to_string()),
-    };
-    let was_up = Cell::new(false);
-    let on_up = |_| {
-        accepted.mark_up();
-        was_up.set(true);
-    };
     let on_outcome = |outcome: &Outcome| match outcome {
-        // One who came, was silent and went is not worth a line.
+        // A peer that was silent and went is not worth a line.
         Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
-            if !was_up.get() => {}
-        outcome if was_up.get() => (shared.report)(&format!("{peer}: {outcome}")),
+            if !accepted.was_up() => {}
+        outcome if accepted.was_up() => (shared.report)(&format!("{peer}: {outcome}")),
         outcome => tell(shared, failures, &format!("{peer}: {outcome}")),
     };
-    serve_stream(shared, stream, on_up, on_outcome).await;
+    let on_refused = |refused| tell(shared, failures, &format!("{peer}: turned away: {refused}"));
+    serve_stream(shared, stream, Some(accepted), on_outcome, on_refused).await;
 }
 
 async fn connect(shared: Shared, endpoint: Endpoint) {
@@ -207,11 +198,10 @@ async fn connect(shared: Shared, endpoint: Endpoint) {
             Ok(stream) => {
                 last_error = None;
                 let peer = endpoint.to_string();
-                let up_at = Cell::new(None);
                 let on_outcome = |outcome: &Outcome| (shared.report)(&format!("{peer}: {outcome}"));
-                serve_stream(&shared, stream, |at| up_at.set(Some(at)), on_outcome).await;
-                if let Some(at) = up_at.get() {
-                    backoff.up(at);
+                let up_since = serve_stream(&shared, stream, None, on_outcome, |_| {}).await;
+                if let Some(since) = up_since {
+                    backoff.up(since);
                 }
             }
             Err(error) => {
@@ -229,55 +219,93 @@ async fn connect(shared: Shared, endpoint: Endpoint) {
     }
 }
 
-/// Serves one switch until its connection is over.
+/// Serves one switch until its connection is over; when its hello exchange was done, if ever.
 async fn serve_stream(
     shared: &Shared,
     stream: Stream,
-    on_up: impl Fn(std::time::Instant),
+    accepted: Option<&AcceptedConnection>,
     on_outcome: impl Fn(&Outcome),
-) {
+    on_refused: impl Fn(NotServed),
+) -> Option<Instant> {
     let mut link = Link::new(stream, ConnectionSettings::clone(&shared.settings));
     let mut session = shared.controller.borrow_mut().session(driver::now());
-    let mut is_over = false;
-    while !is_over {
+    let (mut up_since, mut is_ready) = (None, false);
+    loop {
         let due = tokio::time::Instant::from_std(
             session.next_timeout().unwrap_or_else(|| driver::now() + Duration::from_secs(3600)),
         );
         tokio::select! {
             biased;
+            () = evicted(accepted) => link.connection().close(),
             () = link.turn() => {}
             () = tokio::time::sleep_until(due) => {}
         }
-        is_over = handle(shared, &mut session, &mut link, &on_up);
+        let handled = handle(shared, &mut session, &mut link, accepted);
         for outcome in session.take_outcomes() {
+            is_ready |= matches!(outcome, Outcome::Ready { .. } | Outcome::Auxiliary { .. });
             on_outcome(&outcome);
+        }
+        if let Some(refused) = handled.refused {
+            on_refused(refused);
+        }
+        if let Some(accepted) = accepted {
+            accepted.report(link.connection(), is_ready);
+        }
+        up_since = up_since.or(handled.up_since);
+        if handled.is_over {
+            break;
         }
     }
     link.finish().await;
+    up_since
 }
 
-/// Hands all that has happened to the controller; whether the connection is over.
+/// Done when the connection has been evicted for another.
+async fn evicted(accepted: Option<&AcceptedConnection>) {
+    match accepted {
+        Some(accepted) => accepted.evicted().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What has happened in a turn of a connection.
+#[derive(Default)]
+struct Handled {
+    up_since: Option<Instant>,
+    /// The listener is full.
+    refused: Option<NotServed>,
+    is_over: bool,
+}
+
+/// Hands all events to the controller.
 fn handle(
     shared: &Shared,
     session: &mut Session,
     link: &mut Link,
-    on_up: &impl Fn(std::time::Instant),
-) -> bool {
+    accepted: Option<&AcceptedConnection>,
+) -> Handled {
     let now = driver::now();
     let mut controller = shared.controller.borrow_mut();
-    let mut is_over = false;
+    let mut handled = Handled::default();
     if session.next_timeout().is_some_and(|due| due <= now) {
         controller.handle_timeout(session, link.connection(), now);
     }
     while let Some(event) = link.connection().poll_event() {
         match &event {
-            Event::Up { .. } => on_up(now),
-            Event::Down(_) => is_over = true,
+            Event::Up { .. } => {
+                if let Some(Err(refused)) = accepted.map(AcceptedConnection::mark_up) {
+                    handled.refused = Some(refused);
+                    link.connection().close();
+                    continue;
+                }
+                handled.up_since = Some(now);
+            }
+            Event::Down(_) => handled.is_over = true,
             Event::Message { .. } | Event::Refused { .. } => {}
         }
         controller.take_event(session, link.connection(), event, now);
     }
-    is_over
+    handled
 }
 
 async fn print_rates(shared: Shared, interval: Duration) {

@@ -9,6 +9,7 @@ mod accept;
 mod answers;
 mod asynchronous;
 mod bridges;
+mod connection_log;
 mod controllers;
 mod delivery;
 mod parts;

@@ -9,6 +9,7 @@ use channel::driver::now;
 use channel::{Backoff, Endpoint, Stream};
 use openflow::Version;
 
+use super::connection_log::{LogLine, Pass};
 use super::serve::{ConnectionKind, serve};
 use super::{Agent, Peer};
 use crate::counters::Counter;
@@ -60,7 +61,10 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                     backoff.used();
                 }
                 let reason = served.reason;
-                tracing::warn!(bridge = agent.told(), controller = name, %reason, "disconnected");
+                if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Disconnected) {
+                    let bridge = agent.told();
+                    tracing::warn!(bridge, controller = name, %reason, suppressed, "disconnected");
+                }
             }
             Err(error) => {
                 agent.counters.bump(Counter::ChannelFailed);

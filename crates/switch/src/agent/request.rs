@@ -4,6 +4,7 @@
 use openflow::message::{ControllerRole, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, Message};
 
+use super::connection_log::{LogLine, Pass};
 use super::{Agent, Peer};
 
 /// What becomes of a message.
@@ -40,12 +41,15 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
         Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
         Message::Error(error) => {
             let name = error.error(peer.version).map_or("unknown", Error::name);
-            tracing::warn!(
-                bridge = agent.told(),
-                controller = peer.name,
-                error = name,
-                "the controller complains"
-            );
+            if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Complaint) {
+                tracing::warn!(
+                    bridge = agent.told(),
+                    controller = peer.name,
+                    error = name,
+                    suppressed,
+                    "the controller complains"
+                );
+            }
             Handling::Nothing
         }
         Message::EchoReply(_) => Handling::Nothing,

@@ -22,6 +22,7 @@ use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
 use super::answers::Answers;
+use super::connection_log::{LogLine, Pass};
 use super::controllers::begin_auxiliaries;
 use super::parts::{Parts, Sent};
 use super::peer::Letter;
@@ -204,7 +205,7 @@ impl Service {
         let mut count = 0;
         while let Some(event) = self.link.connection().poll_event() {
             match event {
-                Event::Up { version } => self.join(version),
+                Event::Up { version } => self.up(version),
                 Event::Message { xid, message } => {
                     self.take_message(xid, message);
                     count += 1;
@@ -219,19 +220,40 @@ impl Service {
             }
         }
         self.agent.flush();
+        if let ConnectionKind::Accepted(accepted) = &self.kind {
+            accepted.report(self.link.connection(), self.was_used);
+        }
         self.is_greedy = count > TURN_MAX;
         over
     }
 
-    /// The hello exchange is done.
+    /// The hello exchange is done: joins the agent, unless the listener is full.
+    fn up(&mut self, version: Version) {
+        let accepted = match &self.kind {
+            ConnectionKind::Accepted(accepted) => accepted.mark_up(),
+            ConnectionKind::Main(_)
+            | ConnectionKind::Auxiliary(..)
+            | ConnectionKind::ControlSocket => Ok(()),
+        };
+        let Err(reason) = accepted else { return self.join(version) };
+        self.agent.counters.bump(Counter::ChannelTurnedAway);
+        if let Some(Pass { suppressed }) = self.agent.log.pass(LogLine::TurnedAway) {
+            let bridge = self.agent.told();
+            tracing::warn!(bridge, peer = self.name, %reason, suppressed, "turned away");
+        }
+        self.link.connection().close();
+    }
+
     fn join(&mut self, version: Version) {
         let agent = Rc::clone(&self.agent);
         match &self.kind {
             ConnectionKind::Main(_)
             | ConnectionKind::Auxiliary(..)
             | ConnectionKind::Accepted(_) => {
-                let bridge = self.agent.told();
-                tracing::info!(bridge, controller = self.name, %version, "connected");
+                if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Connected) {
+                    let (bridge, controller) = (agent.told(), &self.name);
+                    tracing::info!(bridge, controller, %version, suppressed, "connected");
+                }
             }
             ConnectionKind::ControlSocket => {}
         }
@@ -242,10 +264,7 @@ impl Service {
                 peer
             }
             ConnectionKind::Auxiliary(id, main) => agent.join_auxiliary(&self.name, *id, main),
-            ConnectionKind::Accepted(accepted) => {
-                accepted.mark_up();
-                agent.join(&self.name, version, false)
-            }
+            ConnectionKind::Accepted(_) => agent.join(&self.name, version, false),
             ConnectionKind::ControlSocket => agent.join_tool(&self.name, version),
         };
         self.peer = Some(Membership { agent, peer });

@@ -14,6 +14,7 @@ use openflow::{Error, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
+use super::connection_log::ConnectionLog;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Change, Election};
 use crate::bridge::Bridge;
@@ -34,6 +35,8 @@ pub(crate) struct Agent {
     pub(crate) bridge: Bridge,
     /// Who we are on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
+    /// Rate limits of its log lines about connections.
+    pub(super) log: ConnectionLog,
     contact_changed: Notify,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
@@ -58,6 +61,7 @@ impl Agent {
             outbox,
             bridge,
             tls,
+            log: ConnectionLog::default(),
             contact_changed: Notify::new(),
             peers: RefCell::default(),
             election: RefCell::default(),
