@@ -1,35 +1,33 @@
 //! The OpenFlow agent: connections to controllers, roles, asynchronous messages, replies.
 //!
-//! Runs on one thread beside the workers, with an [`Agent`] and tasks of its own for each bridge,
-//! all of which rest while there is nothing for that bridge. What a message does to the tables is
-//! the bridge's business; the agent keeps connections, roles and the order of answers. It never
-//! blocks, and a controller that does not read harms none but itself.
+//! It runs on one thread beside the workers, with an [`Agent`] and tasks of its own for each bridge,
+//! all idle while the bridge has no work. The bridge carries out what messages do to the tables; the
+//! agent keeps connections, roles and the order of replies. It never blocks, and a controller that
+//! does not read harms only itself.
 
 mod accept;
-mod answers;
 mod asynchronous;
 mod bridges;
+mod connection;
 mod connection_log;
 mod controllers;
 mod delivery;
-mod parts;
+mod expiry;
+mod fail_standalone;
 mod peer;
-mod police;
+mod reassembly;
+mod replies;
+mod reply_stream;
 mod request;
 mod role;
-mod serve;
-mod spanning;
-mod standalone;
 mod state;
-mod upkeep;
 
 pub(crate) use accept::accept_all;
 pub(crate) use bridges::Bridges;
+pub(crate) use connection::serve_tool;
 pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
+pub(crate) use expiry::run_expiry;
+pub(crate) use fail_standalone::run_fail_standalone;
 pub(crate) use peer::Peer;
-pub(crate) use police::{Police, REASONS, place};
-pub(crate) use serve::serve_tool;
-pub(crate) use standalone::stand_alone;
 pub(crate) use state::Agent;
-pub(crate) use upkeep::keep_up;

@@ -16,51 +16,52 @@ use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr};
 use tokio::sync::Notify;
 
-use crate::agent::{Agent, Bridges, Police};
-use crate::bridge::{Bridge, Identity, PortFacts, QueueFacts};
+use crate::agent::{Agent, Bridges};
+use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
 use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
 use crate::counters::Counters;
 use crate::error::{SwitchError, failed};
+use crate::upcall::PacketInPolicer;
 use crate::worker::{
-    Bell, BranchParts, Clock, Figures, Forwarding, Inbox, Outbox, Parts, Seat, Shaper, Slot,
-    Spread, Worker,
+    Clock, CommandQueue, Doorbell, Forwarding, PerfStats, Shaper, ShardParts, ShardUpcalls, Worker,
+    WorkerInfo, WorkerParts, WorkerPort, distribute_ports,
 };
 
-/// What is to run.
+/// Bridges and workers, ready to run.
 pub(crate) struct Assembled {
     /// All bridges.
     pub(crate) bridges: Rc<Bridges>,
-    /// Who forwards.
+    /// The workers.
     pub(crate) workers: Vec<Worker>,
-    /// Rung when a worker has ended.
+    /// Notified when a worker has ended.
     pub(crate) ended: Arc<Notify>,
 }
 
 /// Opens the ports of all bridges and makes what serves them.
 pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
-    let mut making = Making::new(config)?;
+    let mut assembly = Assembly::new(config)?;
     let mut agents = Vec::new();
     let mut dpids = BTreeMap::new();
     for bridge in &config.bridges {
-        let agent = making.bridge(bridge).map_err(|error| making.told_as(bridge, error))?;
+        let agent = assembly.bridge(bridge).map_err(|error| assembly.in_bridge(bridge, error))?;
         let dpid = agent.bridge.identity.dpid;
         if let Some(other) = dpids.insert(dpid, bridge.name.clone()) {
-            return Err(making.told_as(bridge, SwitchError::SameDpid { dpid, other }));
+            return Err(assembly.in_bridge(bridge, SwitchError::SameDpid { dpid, other }));
         }
         agents.push(Rc::new(agent));
     }
-    let (workers, ended) = making.workers(config)?;
+    let (workers, ended) = assembly.workers(config)?;
     // There is one at least: the configuration saw to it.
     let bridges = Bridges::new(agents).ok_or(SwitchError::WorkerEnded)?;
     Ok(Assembled { bridges: Rc::new(bridges), workers, ended })
 }
 
 /// What has been made so far.
-struct Making {
+struct Assembly {
     are_several: bool,
     clock: Clock,
-    /// The bell of each worker, and what it is to do.
-    workers: Vec<(Arc<Bell>, Vec<BranchParts>)>,
+    /// The doorbell and the shards of each worker.
+    workers: Vec<(Arc<Doorbell>, Vec<ShardParts>)>,
     /// The worker that the next bridge begins with.
     next_worker: usize,
     /// Lines of each forwarder's cache at first and at most.
@@ -70,14 +71,14 @@ struct Making {
     tls: Vec<(TlsFiles, bool, Tls)>,
 }
 
-impl Making {
+impl Assembly {
     fn new(config: &Config) -> Result<Self, SwitchError> {
-        let bells = (0..config.workers).map(|_| Ok((Arc::new(Bell::new()?), Vec::new())));
+        let bells = (0..config.workers).map(|_| Ok((Arc::new(Doorbell::new()?), Vec::new())));
         let workers: io::Result<Vec<_>> = bells.collect();
         Ok(Self {
             are_several: config.bridges.len() > 1,
             clock: Clock::begin(),
-            workers: workers.map_err(failed("making an eventfd"))?,
+            workers: workers.map_err(failed("assembly an eventfd"))?,
             next_worker: 0,
             lines: lines(config.bridges.len()),
             has_devices: false,
@@ -86,48 +87,50 @@ impl Making {
     }
 
     /// The error as one of this bridge, where there are several.
-    fn told_as(&self, bridge: &BridgeConfig, error: SwitchError) -> SwitchError {
+    fn in_bridge(&self, bridge: &BridgeConfig, error: SwitchError) -> SwitchError {
         if !self.are_several {
             return error;
         }
         SwitchError::Bridge { name: bridge.name.clone(), source: Box::new(error) }
     }
 
-    /// Makes a bridge, and its branches on workers.
+    /// Makes a bridge and its shards.
     fn bridge(&mut self, config: &BridgeConfig) -> Result<Agent, SwitchError> {
         let tls = self.tls(config)?;
-        let mut slots = open_ports(&config.ports)?;
-        self.has_devices |= slots
+        let mut worker_ports = open_ports(&config.ports)?;
+        self.has_devices |= worker_ports
             .iter()
-            .any(|slot| matches!(slot.link_notification(), LinkNotification::Netlink(_)));
-        let queues = shape(&config.queues, &mut slots)?;
+            .any(|port| matches!(port.link_notification(), LinkNotification::Netlink(_)));
+        let shaped = shape(&config.queues, &mut worker_ports)?;
         let identity = Identity {
-            dpid: config.dpid.unwrap_or_else(|| made_dpid(&slots)),
+            dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
             desc: config.desc.clone(),
         };
-        let ports = slots.iter().map(|slot| PortFacts {
-            number: slot.number,
-            info: slot.info.clone(),
-            settings: openflow::port::PortConfig::empty(),
+        let ports = worker_ports.iter().map(|port| BridgePort {
+            number: port.number,
+            info: port.info.clone(),
+            config: openflow::port::PortConfig::empty(),
         });
-        let ports: Vec<PortFacts> = ports.collect();
+        let ports: Vec<BridgePort> = ports.collect();
         let counters = Arc::new(Counters::default());
-        let police =
-            Police::new(config.packet_in_rate, config.packet_in_burst, Arc::clone(&counters));
-        let outbox = Arc::new(Outbox::new(config.packet_in_queue, police));
-        let workers = self.workers_for(slots.len());
+        let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
+        let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
+        let upcalls = Arc::new(ShardUpcalls::new(config.packet_in_queue, policer));
+        let workers = self.workers_for(worker_ports.len());
         let control = control_of(config, workers.len());
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
-        let inboxes: Vec<Arc<Inbox>> = workers
+        let queues: Vec<Arc<CommandQueue>> = workers
             .iter()
             .filter_map(|worker| self.workers.get(*worker))
-            .map(|(bell, branches)| Arc::new(Inbox::new(Arc::clone(bell), branches.len())))
+            .map(|(doorbell, shards)| {
+                Arc::new(CommandQueue::new(Arc::clone(doorbell), shards.len()))
+            })
             .collect();
-        let spread = Spread::new(slots, &inboxes, &counters);
-        for (index, (worker, ports)) in workers.iter().zip(spread.into_workers()).enumerate() {
-            let Some((_, branches)) = self.workers.get_mut(*worker) else { continue };
-            let Some(inbox) = inboxes.get(index) else { continue };
-            branches.push(BranchParts {
+        let spread = distribute_ports(worker_ports, &queues, &counters);
+        for (index, (worker, ports)) in workers.iter().zip(spread).enumerate() {
+            let Some((_, shards)) = self.workers.get_mut(*worker) else { continue };
+            let Some(queue) = queues.get(index) else { continue };
+            shards.push(ShardParts {
                 bridge: log_name.clone(),
                 forwarding: forwarding(
                     config,
@@ -136,15 +139,15 @@ impl Making {
                     self.lines,
                 ),
                 ports,
-                inbox: Arc::clone(inbox),
-                outbox: Arc::clone(&outbox),
+                commands: Arc::clone(queue),
+                upcalls: Arc::clone(&upcalls),
                 counters: Arc::clone(&counters),
             });
         }
         let bridge =
-            Bridge::new(identity, self.clock, control.ok(), inboxes, ports, Arc::clone(&counters));
-        let bridge = bridge.with_queues(queues);
-        Ok(Agent::new(config.clone(), log_name, tls, counters, outbox, bridge))
+            Bridge::new(identity, self.clock, control.ok(), queues, ports, Arc::clone(&counters));
+        let bridge = bridge.with_queues(shaped);
+        Ok(Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge))
     }
 
     /// The workers of a bridge with so many ports: all of them for one that is alone, and else one
@@ -170,21 +173,21 @@ impl Making {
         Ok(Some(tls))
     }
 
-    /// The workers, and what is rung when one has ended.
+    /// The workers, and what is notified when one has ended.
     fn workers(self, config: &Config) -> Result<(Vec<Worker>, Arc<Notify>), SwitchError> {
         let ended = Arc::new(Notify::new());
         let mut workers = Vec::new();
-        for (index, (bell, branches)) in self.workers.into_iter().enumerate() {
+        for (index, (doorbell, shards)) in self.workers.into_iter().enumerate() {
             let cpu = config.worker_cores.get(index).copied();
-            let worker = Worker::new(Parts {
-                seat: Seat { index, cpu, poll: config.poll, figures: Figures::default() },
+            let worker = Worker::new(WorkerParts {
+                info: WorkerInfo { index, cpu, poll: config.poll, perf: PerfStats::default() },
                 clock: self.clock,
-                bell,
-                branches,
+                doorbell,
+                shards,
                 monitor: if self.has_devices { monitor() } else { None },
                 ended: Arc::clone(&ended),
             });
-            workers.push(worker.map_err(failed("making what a worker sleeps on"))?);
+            workers.push(worker.map_err(failed("assembly what a worker sleeps on"))?);
         }
         Ok((workers, ended))
     }
@@ -210,31 +213,36 @@ fn lines(bridges: usize) -> Option<(usize, usize)> {
     Some(((FIRST / bridges).max(1 << 8), most))
 }
 
-fn open_ports(ports: &[PortConfig]) -> Result<Vec<Slot>, SwitchError> {
-    let mut slots = Vec::new();
+fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
+    let mut worker_ports = Vec::new();
     for PortConfig { number, spec } in ports {
-        let slot = Slot::open(*number, spec.clone())
+        let port = WorkerPort::open(*number, spec.clone())
             .map_err(|source| SwitchError::Port { number: *number, source })?;
-        for note in &slot.info.notes {
-            tracing::info!(port = %number, name = slot.info.name, note, "port opened");
+        for note in &port.info.notes {
+            tracing::info!(port = %number, name = port.info.name, note, "port opened");
         }
-        slots.push(slot);
+        worker_ports.push(port);
     }
-    Ok(slots)
+    Ok(worker_ports)
 }
 
-/// Gives ports their queues; what the agent knows of these.
-fn shape(wanted: &[PortQueues], slots: &mut [Slot]) -> Result<Vec<QueueFacts>, SwitchError> {
-    let mut facts = Vec::new();
+/// Gives ports their queues; the agent's side of these.
+fn shape(
+    wanted: &[PortQueues],
+    worker_ports: &mut [WorkerPort],
+) -> Result<Vec<BridgeQueues>, SwitchError> {
+    let mut held = Vec::new();
     for PortQueues { number, rate_bps, queues } in wanted {
-        let Some(slot) = slots.iter_mut().find(|slot| slot.number == *number) else { continue };
-        let rate_bps = rate_bps.unwrap_or(slot.info.speed_bps);
+        let Some(port) = worker_ports.iter_mut().find(|port| port.number == *number) else {
+            continue;
+        };
+        let rate_bps = rate_bps.unwrap_or(port.info.speed_bps);
         // Everything else was found when the configuration was checked.
         let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(*number))?;
-        facts.push(QueueFacts::new(*number, queues.clone(), Arc::clone(shaper.cells())));
-        slot.shaper = Some(shaper);
+        held.push(BridgeQueues::new(*number, queues.clone(), Arc::clone(shaper.cells())));
+        port.shaper = Some(shaper);
     }
-    Ok(facts)
+    Ok(held)
 }
 
 /// The tables of a bridge with so many forwarders; the mode of one that has none.
@@ -278,7 +286,7 @@ fn forwarding(
 }
 
 /// A datapath id from the first port's address; 1 for a switch without ports.
-fn made_dpid(slots: &[Slot]) -> DatapathId {
-    let mac = slots.first().map(|slot| MacAddr(slot.info.mac).to_u64());
+fn made_dpid(worker_ports: &[WorkerPort]) -> DatapathId {
+    let mac = worker_ports.first().map(|port| MacAddr(port.info.mac).to_u64());
     DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
 }

@@ -1,14 +1,12 @@
-//! The bridge: the state of one datapath on the agent's side, and the ways to the workers that
-//! forward by it.
+//! The bridge: the state of one datapath on the agent's side, and the links to its shards.
 //!
-//! Every command is carried out here, on the agent's thread, by [`Control`]; what it changes goes
-//! as ops to every worker, in the same order. So nothing that a controller asks, however long it
-//! takes, holds up a packet, and a worker never waits. What takes long is done in pieces, with the
-//! rest of the agent running in between.
+//! Every command is carried out here, on the agent's thread, by [`Control`]; its changes go as ops
+//! to every shard, in the same order. So no request delays a packet, however long it takes, and a
+//! worker never waits. Long commands are done in pieces, between which the agent serves others.
 
 mod apply;
+mod barriers;
 mod lists;
-mod marks;
 mod ports;
 mod queues;
 
@@ -22,14 +20,15 @@ use openflow::message::{PacketOut, SwitchDesc};
 use openflow::{DatapathId, Error};
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use self::apply::Answer;
-pub(crate) use self::lists::{FlowList, Listed};
-pub(crate) use self::marks::Awaited;
-use self::marks::Marks;
-pub(crate) use self::ports::PortFacts;
-pub(crate) use self::queues::QueueFacts;
+pub(crate) use self::apply::Applied;
+pub(crate) use self::barriers::BarrierWaiter;
+use self::barriers::Barriers;
+pub(crate) use self::lists::{FlowDump, StatisticsReply};
+pub(crate) use self::ports::BridgePort;
+pub(crate) use self::queues::BridgeQueues;
 use crate::counters::Counters;
-use crate::worker::{Branch, Clock, Command, Inbox, Mark, Request, WorkerState};
+use crate::request::RequestContext;
+use crate::worker::{BarrierId, Clock, CommandQueue, Shard, ShardCommand, WorkerState};
 
 /// Shortest time between two flushes that are asked for only to let removed entries go: a flush
 /// looks at every cached count.
@@ -38,7 +37,7 @@ const REAP_EVERY: Duration = Duration::from_millis(20);
 /// Entries that expire before something else has its turn.
 const EXPIRY_PIECE: usize = 256;
 
-/// Who the switch is.
+/// The identity of a datapath.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// Its datapath id.
@@ -54,16 +53,17 @@ pub(crate) struct Bridge {
     counters: Arc<Counters>,
     /// The tables; `None` on a wire, which has none.
     control: Option<RefCell<Control>>,
-    links: Vec<Link>,
-    marks: RefCell<Marks>,
-    ports: RefCell<Vec<PortFacts>>,
-    queues: Vec<QueueFacts>,
+    links: Vec<ShardLink>,
+    barriers: RefCell<Barriers>,
+    ports: RefCell<Vec<BridgePort>>,
+    queues: Vec<BridgeQueues>,
     ops: RefCell<Vec<Op>>,
     /// How far the flush for removed entries is.
     reaping: Cell<Reaping>,
     reaped_at: Cell<Option<Instant>>,
-    /// Rung when an entry with a timeout may have come, or an entry waits to be let go.
-    pub(crate) upkeep: Notify,
+    /// Notified when an entry with a timeout may have been added, or a removed entry waits to be
+    /// reaped.
+    pub(crate) expiry: Notify,
 }
 
 /// Progress of the counter flush that lets removed entries go.
@@ -74,39 +74,46 @@ enum Reaping {
     /// Its op is made.
     Asked,
     /// The workers were told to tell when it is done.
-    Awaited,
+    BarrierWaiter,
 }
 
-/// The way to one worker.
-struct Link {
-    inbox: Arc<Inbox>,
-    staged: RefCell<Vec<Command>>,
+/// The link to one shard.
+struct ShardLink {
+    queue: Arc<CommandQueue>,
+    staged: RefCell<Vec<ShardCommand>>,
+}
+
+impl ShardLink {
+    /// Sends the staged commands.
+    fn send(&self) {
+        self.queue.send(&mut self.staged.borrow_mut());
+    }
 }
 
 impl Bridge {
-    /// A bridge over these workers and ports. The ports are told to the workers at once.
+    /// A bridge over these shards and ports. The shards learn the ports at once.
     pub(crate) fn new(
         identity: Identity,
         clock: Clock,
         control: Option<Control>,
-        inboxes: Vec<Arc<Inbox>>,
-        ports: Vec<PortFacts>,
+        queues: Vec<Arc<CommandQueue>>,
+        ports: Vec<BridgePort>,
         counters: Arc<Counters>,
     ) -> Self {
-        let link = |inbox| Link { inbox, staged: RefCell::default() };
+        let link = |queue| ShardLink { queue, staged: RefCell::default() };
         let bridge = Self {
             identity,
             clock,
             counters,
             control: control.map(RefCell::new),
-            links: inboxes.into_iter().map(link).collect(),
-            marks: RefCell::default(),
+            links: queues.into_iter().map(link).collect(),
+            barriers: RefCell::default(),
             ports: RefCell::new(ports),
             queues: Vec::new(),
             ops: RefCell::default(),
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),
-            upkeep: Notify::new(),
+            expiry: Notify::new(),
         };
         bridge.announce_ports();
         let removed = bridge.flush();
@@ -120,9 +127,9 @@ impl Bridge {
         self.control.as_ref().map(|control| inner(&mut control.borrow_mut()))
     }
 
-    /// How many commands the slowest worker has before it.
+    /// The number of commands that the slowest worker has pending.
     pub(crate) fn pending(&self) -> usize {
-        self.links.iter().map(|link| link.inbox.pending()).max().unwrap_or(0)
+        self.links.iter().map(|link| link.queue.pending()).max().unwrap_or(0)
     }
 
     /// Sends what commands have changed to the workers. Returns entries that are gone for good,
@@ -132,13 +139,11 @@ impl Bridge {
         let removed = self.reap();
         self.stage_ops();
         if self.reaping.get() == Reaping::Asked {
-            self.reaping.set(Reaping::Awaited);
-            let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Reaped);
-            self.stage_for_all(|| Command::FlushCounters(mark));
+            self.reaping.set(Reaping::BarrierWaiter);
+            let barrier = self.add_barrier(BarrierWaiter::Reap);
+            self.stage_for_all(|| ShardCommand::FlushCounters(barrier));
         }
-        for link in &self.links {
-            link.inbox.send(&mut link.staged.borrow_mut());
-        }
+        self.links.iter().for_each(ShardLink::send);
         removed
     }
 
@@ -151,7 +156,7 @@ impl Bridge {
             return Vec::new();
         }
         if self.reaps_in() > Duration::ZERO {
-            self.upkeep.notify_one();
+            self.expiry.notify_one();
             return Vec::new();
         }
         let reap = |control: &mut Control| (control.reap(), control.is_reaped());
@@ -203,17 +208,21 @@ impl Bridge {
         }
     }
 
-    fn stage_for_all(&self, command: impl Fn() -> Command) {
+    fn add_barrier(&self, waiter: BarrierWaiter) -> BarrierId {
+        self.barriers.borrow_mut().add(self.links.len(), waiter)
+    }
+
+    fn stage_for_all(&self, command: impl Fn() -> ShardCommand) {
         for link in &self.links {
             link.staged.borrow_mut().push(command());
         }
     }
 
     /// Stages a packet-out. One worker carries out all of them, so that they stay in order.
-    fn packet_out(&self, request: Request, packet_out: PacketOut) {
+    fn packet_out(&self, request: RequestContext, packet_out: PacketOut) {
         if let Some(link) = self.links.first() {
             self.stage_ops();
-            link.staged.borrow_mut().push(Command::PacketOut(Box::new((request, packet_out))));
+            link.staged.borrow_mut().push(ShardCommand::PacketOut(Box::new((request, packet_out))));
         }
     }
 
@@ -223,32 +232,30 @@ impl Bridge {
         self.with_control(|control| control.take_ops(&mut ops));
         if let Some((last, others)) = self.links.split_last() {
             for link in others {
-                link.staged.borrow_mut().extend(ops.iter().cloned().map(Command::Op));
+                link.staged.borrow_mut().extend(ops.iter().cloned().map(ShardCommand::Op));
             }
-            last.staged.borrow_mut().extend(ops.drain(..).map(Command::Op));
+            last.staged.borrow_mut().extend(ops.drain(..).map(ShardCommand::Op));
         }
     }
 
-    /// Has every worker tell when it has done all that came before; what was awaited is returned by
-    /// [`Bridge::reached`] then.
-    fn reach(&self, awaited: Awaited) {
+    /// Stages a barrier behind all earlier commands; [`Bridge::reached`] returns the waiter when
+    /// every worker has reached it.
+    fn stage_barrier(&self, waiter: BarrierWaiter) {
         self.stage_ops();
-        let mark = self.marks.borrow_mut().add(self.links.len(), awaited);
-        self.stage_for_all(|| Command::Reach(mark));
+        let barrier = self.add_barrier(waiter);
+        self.stage_for_all(|| ShardCommand::Barrier(barrier));
     }
 
-    /// A worker has reached a mark: what was awaited, when it is the last one.
-    pub(crate) fn reached(&self, mark: Mark) -> Option<Awaited> {
-        self.marks.borrow_mut().reached(mark)
+    /// A worker has reached a barrier: the waiter, when it was the last worker.
+    pub(crate) fn reached(&self, barrier: BarrierId) -> Option<BarrierWaiter> {
+        self.barriers.borrow_mut().reached(barrier)
     }
 
-    /// Waits until every worker has done all that came before.
+    /// Waits until every worker has carried out all earlier commands.
     pub(crate) async fn barrier(&self) {
         let (done, is_done) = oneshot::channel();
-        self.reach(Awaited::Told(done));
-        for link in &self.links {
-            link.inbox.send(&mut link.staged.borrow_mut());
-        }
+        self.stage_barrier(BarrierWaiter::Task(done));
+        self.links.iter().for_each(ShardLink::send);
         // Where a worker has ended the switch ends.
         let _ = is_done.await;
     }
@@ -260,29 +267,27 @@ impl Bridge {
         }
         let (done, is_done) = oneshot::channel();
         self.stage_ops();
-        let mark = self.marks.borrow_mut().add(self.links.len(), Awaited::Told(done));
-        self.stage_for_all(|| Command::FlushCounters(mark));
-        for link in &self.links {
-            link.inbox.send(&mut link.staged.borrow_mut());
-        }
+        let barrier = self.add_barrier(BarrierWaiter::Task(done));
+        self.stage_for_all(|| ShardCommand::FlushCounters(barrier));
+        self.links.iter().for_each(ShardLink::send);
         // Where a worker has ended the switch ends, and nobody reads these counts.
         let _ = is_done.await;
     }
 
-    /// Asks every worker something. `None` when one has ended.
+    /// Has every worker answer a question. `None` when one has ended.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        question: impl Fn(&mut Branch) -> T + Send + Clone + 'static,
+        question: impl Fn(&mut Shard) -> T + Send + Clone + 'static,
     ) -> Option<Vec<T>> {
         let mut answers = Vec::new();
         for link in &self.links {
             let (answer, answered) = oneshot::channel();
             let question = question.clone();
-            let ask = Command::Ask(Box::new(move |worker: &mut Branch| {
+            let ask = ShardCommand::Ask(Box::new(move |shard: &mut Shard| {
                 // Nobody waits any more where sending fails, and then nothing is lost.
-                let _ = answer.send(question(worker));
+                let _ = answer.send(question(shard));
             }));
-            link.inbox.send(&mut vec![ask]);
+            link.queue.send(&mut vec![ask]);
             answers.push(answered);
         }
         let mut all = Vec::new();
@@ -292,15 +297,15 @@ impl Bridge {
         Some(all)
     }
 
-    /// How the workers are doing. `None` when one has ended.
+    /// The states of the workers. `None` when one has ended.
     pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
-        self.ask(|worker| worker.state()).await
+        self.ask(|shard| shard.state()).await
     }
 
     /// Ends the workers.
     pub(crate) fn stop(&self) {
         for link in &self.links {
-            link.inbox.send(&mut vec![Command::Stop]);
+            link.queue.send(&mut vec![ShardCommand::Stop]);
         }
     }
 

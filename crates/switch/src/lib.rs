@@ -3,8 +3,8 @@
 //! A process has any number of bridges, each a datapath of its own. The *workers* are a few threads
 //! that each own, for every bridge, some ports and a forwarder; the *agent* is one thread that owns
 //! the connections to controllers, the control socket and, by the bridges, the state that commands
-//! change. Changes go down in batches, packet-ins and news come up in batches, and neither
-//! side ever waits for the other.
+//! change. Commands go down and upcalls come up in batches, and neither side ever waits for the
+//! other.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -14,7 +14,9 @@ pub mod config;
 pub mod control;
 pub mod counters;
 mod error;
+mod request;
 mod run;
+mod upcall;
 mod worker;
 
 pub use config::{SwitchArgs, parse_config};

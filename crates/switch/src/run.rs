@@ -16,7 +16,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, Bridges, accept_all, deliver, keep_connected, keep_up, stand_alone};
+use crate::agent::{
+    Agent, Bridges, accept_all, deliver, keep_connected, run_expiry, run_fail_standalone,
+};
 use crate::assemble::{Assembled, assemble};
 use crate::config::{BridgeConfig, Config, FailMode, SwitchArgs};
 use crate::control::{ControlSocket, serve_control};
@@ -73,7 +75,7 @@ async fn serve<S: Future<Output = ()>>(
     let Assembled { bridges, workers, ended } = assembled;
     let mut listeners = Vec::new();
     for agent in bridges.iter() {
-        listeners.push(listen(agent).await.map_err(|error| agent.told_as(error.into()))?);
+        listeners.push(listen(agent).await.map_err(|error| agent.in_bridge(error.into()))?);
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
@@ -85,7 +87,7 @@ async fn serve<S: Future<Output = ()>>(
     }
     for agent in bridges.iter() {
         tokio::task::spawn_local(deliver(Rc::clone(agent)));
-        tokio::task::spawn_local(keep_up(Rc::clone(agent)));
+        tokio::task::spawn_local(run_expiry(Rc::clone(agent)));
     }
     for agent in bridges.iter() {
         agent.bridge.barrier().await;
@@ -134,7 +136,7 @@ fn begin(agent: &Rc<Agent>, listeners: Vec<Listener>) {
     match agent.config.fail_mode {
         FailMode::Secure => {}
         FailMode::Standalone => {
-            tokio::task::spawn_local(stand_alone(Rc::clone(agent)));
+            tokio::task::spawn_local(run_fail_standalone(Rc::clone(agent)));
         }
     }
 }

@@ -1,36 +1,33 @@
-//! The workers: threads that each own some ports of each bridge, and forward.
+//! The workers: forwarding threads, each with some ports of each bridge.
 //!
-//! A worker has a branch for each bridge, with a forwarder and ports. It takes frames from the
-//! ports in batches, has the branch's forwarder decide what becomes of them, and sends; between
-//! batches it applies what the agent tells it. It is busy while there is traffic and sleeps on all
-//! ports at once when there is none. It never waits for the agent or for another worker, shares no
-//! table with them, and reads no socket.
+//! A worker has a shard of each bridge that it serves, with a forwarder and ports. It receives
+//! frames in batches, has the shard's forwarder decide, and sends; between two batches it carries
+//! out the agent's commands. It polls while there is traffic and sleeps on all ports at once when
+//! there is none. It never waits for the agent or for another worker, shares no table with them,
+//! and reads no socket. (Open vSwitch and DPDK call such a thread a PMD thread or an lcore.)
 
-mod awake;
-mod bell;
-mod branch;
 mod clock;
 mod command;
-mod figures;
+mod commands;
+mod doorbell;
 mod handoff;
-mod inbox;
-mod outbox;
+mod idle;
+mod maintain;
+mod perf;
+mod poll_set;
+mod port;
 mod ports;
-mod rest;
 mod run;
 mod shaper;
-mod slot;
-mod upkeep;
+mod shard;
 mod wire;
 
-pub(crate) use bell::Bell;
-pub(crate) use branch::{Branch, BranchParts, Forwarding};
 pub(crate) use clock::Clock;
-pub(crate) use command::{
-    Command, ConnectionId, Inbox, Mark, Outbox, Quote, Request, Turn, Upcall, Waiting,
-};
-pub(crate) use figures::{Figures, PortPlace, Reading, Seat, WorkerState};
-pub(crate) use ports::{Ports, Spread};
-pub(crate) use run::{Parts, Worker};
+pub(crate) use command::{BarrierId, CommandQueue, ShardCommand, ShardUpcalls, WorkerEvent};
+pub(crate) use doorbell::Doorbell;
+pub(crate) use perf::{PerfReading, PerfStats, PortAssignment, WorkerInfo, WorkerState};
+pub(crate) use port::WorkerPort;
+pub(crate) use ports::{Ports, distribute_ports};
+pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
-pub(crate) use slot::Slot;
+pub(crate) use shard::{Forwarding, Shard, ShardParts};

@@ -11,8 +11,8 @@ use channel::{
 };
 
 use super::Agent;
+use super::connection::{ConnectionKind, serve};
 use super::connection_log::{LogLine, Pass};
-use super::serve::{ConnectionKind, serve};
 use crate::counters::Counter;
 
 /// How many controllers one listener serves.
@@ -38,7 +38,7 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
                 // No descriptor is left: those that are open go on, and others can come later.
                 if let Some(Pass { suppressed }) = agent.log.pass(LogLine::NotAccepted) {
                     let listener = listener.endpoint();
-                    let bridge = agent.told();
+                    let bridge = agent.log_name();
                     tracing::warn!(bridge, %listener, %error, suppressed, "accepting failed");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -58,7 +58,7 @@ async fn serve_unless_evicted(
         () = accepted.evicted() => {
             agent.counters.bump(Counter::ChannelEvicted);
             if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Evicted) {
-                let bridge = agent.told();
+                let bridge = agent.log_name();
                 let text = "the listener is full: a silent, slow or idle connection is closed";
                 tracing::warn!(bridge, peer = name, suppressed, "{text}");
             }
@@ -81,14 +81,14 @@ async fn serve_accepted(
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);
             if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Failed) {
-                tracing::warn!(bridge = agent.told(), %error, suppressed, "connection failed");
+                tracing::warn!(bridge = agent.log_name(), %error, suppressed, "connection failed");
             }
             return;
         }
     };
     let kind = ConnectionKind::Accepted(Rc::clone(accepted));
     let served = serve(Rc::clone(agent), stream, name, kind).await;
-    let (bridge, reason) = (agent.told(), served.reason);
+    let (bridge, reason) = (agent.log_name(), served.reason);
     if served.up_since.is_some() {
         if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Disconnected) {
             tracing::info!(bridge, controller = name, %reason, suppressed, "disconnected");

@@ -9,8 +9,8 @@ use channel::driver::now;
 use channel::{Backoff, Endpoint, Stream};
 use openflow::Version;
 
+use super::connection::{ConnectionKind, serve};
 use super::connection_log::{LogLine, Pass};
-use super::serve::{ConnectionKind, serve};
 use super::{Agent, Peer};
 use crate::counters::Counter;
 
@@ -62,13 +62,13 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 }
                 let reason = served.reason;
                 if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Disconnected) {
-                    let bridge = agent.told();
+                    let bridge = agent.log_name();
                     tracing::warn!(bridge, controller = name, %reason, suppressed, "disconnected");
                 }
             }
             Err(error) => {
                 agent.counters.bump(Counter::ChannelFailed);
-                let (bridge, controller) = (agent.told(), &name);
+                let (bridge, controller) = (agent.log_name(), &name);
                 // Once a row of failures, not once a second.
                 if told {
                     tracing::debug!(bridge, controller, %error, "still not connected");

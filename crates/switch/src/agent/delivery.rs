@@ -1,4 +1,4 @@
-//! From the workers' outbox to the mail of the controllers.
+//! Delivery of the workers' upcalls to the send queues of the controllers.
 //!
 //! Packet-ins are spread over a controller's auxiliary connections, those of one flow by one
 //! connection so that they stay in order; everything else goes by the main one (clause 6.3.6).
@@ -11,37 +11,38 @@ use openflow::message::PacketIn;
 use openflow::port::PortStatus;
 
 use super::asynchronous::{wants_flow_removed, wants_port_status};
-use super::peer::Letter;
+use super::peer::Reply;
 use super::{Agent, Peer};
-use crate::bridge::Awaited;
+use crate::bridge::BarrierWaiter;
 use crate::counters::Counter;
-use crate::worker::{Mark, Upcall, Waiting};
+use crate::upcall::UpcallBatch;
+use crate::worker::{BarrierId, WorkerEvent};
 
-/// Delivers what the bridge's workers hand up, for ever.
+/// Delivers the upcalls of the bridge's workers, for ever.
 pub(crate) async fn deliver(agent: Rc<Agent>) {
-    let mut waiting = Waiting::default();
+    let mut batch = UpcallBatch::default();
     loop {
-        agent.outbox.ready().await;
-        agent.outbox.take(&mut waiting);
+        agent.upcalls.ready().await;
+        agent.upcalls.take(&mut batch);
         let peers = agent.peers();
-        for packet in waiting.packets.drain(..) {
+        for packet in batch.packets.drain(..) {
             deliver_packet(&agent, &peers, packet);
         }
         for peer in &peers {
             peer.wake();
         }
-        for upcall in waiting.upcalls.drain(..) {
-            match upcall {
-                Upcall::Refused(request, error) => {
+        for event in batch.events.drain(..) {
+            match event {
+                WorkerEvent::PacketOutRefused(request, error) => {
                     if let Some(peer) = agent.peer(request.from) {
-                        peer.post(Letter::Refused(request, error));
+                        peer.send_reply(Reply::Refused(request, error));
                     }
                 }
-                Upcall::Reached(mark) => agent.reached(mark),
-                Upcall::Port(number, info) => {
-                    if let Some(news) = agent.bridge.port_changed(number, *info) {
+                WorkerEvent::BarrierReached(barrier) => agent.reached(barrier),
+                WorkerEvent::PortChanged(number, info) => {
+                    if let Some(status) = agent.bridge.port_changed(number, *info) {
                         agent.counters.bump(Counter::PortStatus);
-                        agent.tell_port(news);
+                        agent.send_port_status(status);
                     }
                 }
             }
@@ -63,7 +64,7 @@ fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], packet: PacketIn) {
     let flow = flow_of(&packet.data);
     let message = Rc::new(Message::PacketIn(packet));
     for peer in wanting {
-        if !peer.way_of(flow).post_packet(Rc::clone(&message)) {
+        if !peer.connection_for(flow).queue_packet_in(Rc::clone(&message)) {
             agent.counters.bump(Counter::PacketInControllerBusy);
         }
     }
@@ -85,43 +86,43 @@ fn flow_of(frame: &[u8]) -> u32 {
 }
 
 impl Agent {
-    /// Every worker has come to a mark, or one more of them.
-    fn reached(&self, mark: Mark) {
-        match self.bridge.reached(mark) {
-            Some(Awaited::Barrier(request)) => {
+    /// A worker has reached a barrier.
+    fn reached(&self, barrier: BarrierId) {
+        match self.bridge.reached(barrier) {
+            Some(BarrierWaiter::Barrier(request)) => {
                 if let Some(peer) = self.peer(request.from) {
-                    peer.post(Letter::Reply(request, Message::BarrierReply));
+                    peer.send_reply(Reply::Message(request, Message::BarrierReply));
                 }
             }
-            Some(Awaited::Reaped) => self.tell_removed(self.bridge.reaped()),
+            Some(BarrierWaiter::Reap) => self.send_flow_removed(self.bridge.reaped()),
             // Nobody waits any more where sending fails, and then nothing is lost.
-            Some(Awaited::Told(waiting)) => drop(waiting.send(())),
+            Some(BarrierWaiter::Task(task)) => drop(task.send(())),
             None => {}
         }
     }
 
-    /// Tells the controllers of a port.
-    pub(crate) fn tell_port(&self, status: PortStatus) {
+    /// Sends a port status to the controllers.
+    pub(crate) fn send_port_status(&self, status: PortStatus) {
         let reason = status.reason;
         self.broadcast(&Rc::new(Message::PortStatus(status)), |peer| {
-            wants_port_status(&peer.standing.asynchronous.get(), peer.role(), reason)
+            wants_port_status(&peer.controller.asynchronous.get(), peer.role(), reason)
         });
     }
 
-    /// Tells the controllers of the entries that are gone and asked for it.
-    pub(super) fn tell_removed(&self, removed: Vec<Removed>) {
+    /// Sends a flow-removed message for each removed entry that asked for one.
+    pub(super) fn send_flow_removed(&self, removed: Vec<Removed>) {
         for entry in removed.into_iter().filter(|entry| entry.notify) {
             self.counters.bump(Counter::FlowRemoved);
             let reason = entry.flow.reason;
             self.broadcast(&Rc::new(Message::FlowRemoved(entry.flow)), |peer| {
-                wants_flow_removed(&peer.standing.asynchronous.get(), peer.role(), reason)
+                wants_flow_removed(&peer.controller.asynchronous.get(), peer.role(), reason)
             });
         }
     }
 
     fn broadcast(&self, message: &Rc<Message>, wants: impl Fn(&Peer) -> bool) {
         for peer in self.peers().iter().filter(|peer| peer.is_main() && wants(peer)) {
-            peer.post_news(Rc::clone(message));
+            peer.send_async(Rc::clone(message));
         }
     }
 }

@@ -12,38 +12,38 @@ use openflow::{Cookie, Error, Message, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
-use crate::bridge::FlowList;
-use crate::worker::{ConnectionId, Request};
+use crate::bridge::FlowDump;
+use crate::request::{ConnectionId, RequestContext};
 
-/// Packet-ins that wait for the task of one connection; more are dropped and counted.
+/// Packet-ins in the send queue of one connection; more are dropped and counted.
 const PACKETS_MAX: usize = 16_384;
 
-/// One controller.
+/// A connection that is up.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// Which connection.
     pub(crate) id: ConnectionId,
-    /// Where it is, for people.
+    /// Its endpoint, for people.
     pub(crate) name: String,
     /// The version agreed on.
     pub(crate) version: Version,
     /// 0 for the main connection.
     pub(crate) auxiliary_id: u8,
-    /// Whether this is a controller that the switch connects to, as it is told to.
-    pub(crate) is_contact: bool,
-    /// Whether it has come by the control socket: no controller.
+    /// Whether this is a configured controller, to which the switch connects.
+    pub(crate) is_configured: bool,
+    /// Whether it came by the control socket: a tool, no controller.
     pub(crate) is_tool: bool,
-    /// What it shares with the other connections of its controller.
-    pub(crate) standing: Rc<Standing>,
-    mail: RefCell<Mail>,
+    /// The state shared by the connections of its controller.
+    pub(crate) controller: Rc<ControllerState>,
+    queue: RefCell<SendQueue>,
     notify: Notify,
     is_over: Cell<bool>,
     over: Notify,
 }
 
-/// What all connections of a controller share.
+/// The state of a controller, shared by its connections.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ControllerState {
     /// Its role.
     pub(crate) role: Cell<ControllerRole>,
     /// Which asynchronous messages it gets.
@@ -52,7 +52,7 @@ pub(crate) struct Standing {
     auxiliaries: RefCell<Vec<Rc<Peer>>>,
 }
 
-impl Default for Standing {
+impl Default for ControllerState {
     fn default() -> Self {
         Self {
             role: Cell::new(ControllerRole::Equal),
@@ -62,35 +62,35 @@ impl Default for Standing {
     }
 }
 
-/// What waits to be sent to a controller.
+/// The messages that wait for the task of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Mail {
+pub(crate) struct SendQueue {
     /// Packet-ins, each the message itself.
     pub(crate) packets: Vec<Rc<Message>>,
     /// Other asynchronous messages.
-    pub(crate) news: Vec<Rc<Message>>,
+    pub(crate) messages: Vec<Rc<Message>>,
     /// Replies and errors.
-    pub(crate) letters: VecDeque<Letter>,
+    pub(crate) replies: VecDeque<Reply>,
 }
 
-/// The answer to a request.
+/// The outcome of a request on its connection.
 #[derive(Debug)]
-pub(crate) enum Letter {
-    /// A reply.
-    Reply(Request, Message),
+pub(crate) enum Reply {
+    /// A reply message.
+    Message(RequestContext, Message),
     /// A request was refused.
-    Refused(Request, Error),
-    /// A reply that is a list of flow entries.
-    Flows(Request, FlowList),
-    /// Nothing is said: a command that took long is done, and those behind it may go on.
-    Done(Request),
+    Refused(RequestContext, Error),
+    /// A multipart reply with a dump of flow entries.
+    Flows(RequestContext, FlowDump),
+    /// No message: a long command is done, and later requests may go on.
+    Done(RequestContext),
 }
 
-impl Letter {
+impl Reply {
     /// The request that it answers.
-    pub(crate) fn request(&self) -> &Request {
+    pub(crate) fn request(&self) -> &RequestContext {
         match self {
-            Self::Reply(request, _)
+            Self::Message(request, _)
             | Self::Refused(request, _)
             | Self::Flows(request, _)
             | Self::Done(request) => request,
@@ -98,7 +98,7 @@ impl Letter {
     }
 }
 
-/// A controller for people.
+/// A connection as it is shown to people.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerInfo {
     /// Where it is.
@@ -111,16 +111,21 @@ pub(crate) struct PeerInfo {
 
 impl Peer {
     /// The main connection of a controller.
-    pub(crate) fn main(id: ConnectionId, name: String, version: Version, is_contact: bool) -> Self {
+    pub(crate) fn main(
+        id: ConnectionId,
+        name: String,
+        version: Version,
+        is_configured: bool,
+    ) -> Self {
         Self {
             id,
             name,
             version,
             auxiliary_id: 0,
-            is_contact,
+            is_configured,
             is_tool: false,
-            standing: Rc::default(),
-            mail: RefCell::default(),
+            controller: Rc::default(),
+            queue: RefCell::default(),
             notify: Notify::new(),
             is_over: Cell::new(false),
             over: Notify::new(),
@@ -134,11 +139,11 @@ impl Peer {
 
     /// An auxiliary connection beside `main`.
     pub(crate) fn auxiliary(id: ConnectionId, name: String, auxiliary_id: u8, main: &Self) -> Self {
-        let standing = Rc::clone(&main.standing);
+        let controller = Rc::clone(&main.controller);
         Self {
             auxiliary_id,
-            standing,
-            is_contact: false,
+            controller,
+            is_configured: false,
             ..Self::main(id, name, main.version, false)
         }
     }
@@ -150,12 +155,12 @@ impl Peer {
 
     /// Its controller's role.
     pub(crate) fn role(&self) -> ControllerRole {
-        self.standing.role.get()
+        self.controller.role.get()
     }
 
-    /// The connection that packet-ins of this flow go by: one of the auxiliary ones, if any is up.
-    pub(crate) fn way_of(self: &Rc<Self>, flow: u32) -> Rc<Self> {
-        let auxiliaries = self.standing.auxiliaries.borrow();
+    /// The connection for packet-ins of this flow: one of the auxiliary ones, if any is up.
+    pub(crate) fn connection_for(self: &Rc<Self>, flow: u32) -> Rc<Self> {
+        let auxiliaries = self.controller.auxiliaries.borrow();
         let count = u32::try_from(auxiliaries.len()).unwrap_or(u32::MAX);
         let chosen = flow.checked_rem(count).and_then(|index| auxiliaries.get(index as usize));
         Rc::clone(chosen.unwrap_or(self))
@@ -163,14 +168,14 @@ impl Peer {
 
     /// This auxiliary connection is up.
     pub(crate) fn join_main(self: &Rc<Self>) {
-        self.standing.auxiliaries.borrow_mut().push(Rc::clone(self));
+        self.controller.auxiliaries.borrow_mut().push(Rc::clone(self));
     }
 
     /// The connection is over; the auxiliary ones of a main connection end with it.
     pub(crate) fn end(&self) {
         self.is_over.set(true);
         self.over.notify_waiters();
-        self.standing.auxiliaries.borrow_mut().retain(|peer| peer.id != self.id);
+        self.controller.auxiliaries.borrow_mut().retain(|peer| peer.id != self.id);
     }
 
     /// Done when the connection is over.
@@ -181,7 +186,7 @@ impl Peer {
         }
     }
 
-    /// What people see.
+    /// Its description for people.
     pub(crate) fn info(&self) -> PeerInfo {
         PeerInfo { name: self.name.clone(), version: self.version, role: self.role() }
     }
@@ -194,47 +199,46 @@ impl Peer {
             Version::V1_0 => true,
             Version::V1_3 => !by_rule_of_1_0,
         };
-        let masks = self.standing.asynchronous.get();
+        let masks = self.controller.asynchronous.get();
         by_rule && asynchronous::wants_packet_in(&masks, self.role(), reason)
     }
 
-    /// Puts a packet-in into the mail; false when there is no room. The task is woken by
-    /// [`Peer::wake`].
-    pub(crate) fn post_packet(&self, packet: Rc<Message>) -> bool {
-        let mut mail = self.mail.borrow_mut();
-        let room = mail.packets.len() < PACKETS_MAX;
+    /// Queues a packet-in; false when there is no room. [`Peer::wake`] wakes the task.
+    pub(crate) fn queue_packet_in(&self, packet: Rc<Message>) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        let room = queue.packets.len() < PACKETS_MAX;
         if room {
-            mail.packets.push(packet);
+            queue.packets.push(packet);
         }
         room
     }
 
-    /// Puts an asynchronous message that must arrive into the mail and wakes the task.
-    pub(crate) fn post_news(&self, message: Rc<Message>) {
-        self.mail.borrow_mut().news.push(message);
+    /// Queues an asynchronous message that is never dropped, and wakes the task.
+    pub(crate) fn send_async(&self, message: Rc<Message>) {
+        self.queue.borrow_mut().messages.push(message);
         self.notify.notify_one();
     }
 
-    /// Puts an answer into the mail and wakes the task.
-    pub(crate) fn post(&self, letter: Letter) {
-        self.mail.borrow_mut().letters.push_back(letter);
+    /// Queues a reply and wakes the task.
+    pub(crate) fn send_reply(&self, reply: Reply) {
+        self.queue.borrow_mut().replies.push_back(reply);
         self.notify.notify_one();
     }
 
-    /// Wakes the connection's task if there is mail.
+    /// Wakes the task if packet-ins are queued.
     pub(crate) fn wake(&self) {
-        if !self.mail.borrow().packets.is_empty() {
+        if !self.queue.borrow().packets.is_empty() {
             self.notify.notify_one();
         }
     }
 
-    /// Waits for mail.
-    pub(crate) async fn mailed(&self) {
+    /// Waits until something is queued.
+    pub(crate) async fn queued(&self) {
         self.notify.notified().await;
     }
 
-    /// Takes the mail.
-    pub(crate) fn take_mail(&self) -> Mail {
-        self.mail.take()
+    /// Takes the queue.
+    pub(crate) fn take_queue(&self) -> SendQueue {
+        self.queue.take()
     }
 }

@@ -31,11 +31,11 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
             Err(error) => Handling::Refused(error),
         },
         Message::GetAsyncRequest => {
-            Handling::Reply(Message::GetAsyncReply(peer.standing.asynchronous.get()))
+            Handling::Reply(Message::GetAsyncReply(peer.controller.asynchronous.get()))
         }
         Message::SetAsync(masks) => {
-            peer.standing.asynchronous.set(masks);
-            agent.treat();
+            peer.controller.asynchronous.set(masks);
+            agent.update_punt_policy();
             Handling::Nothing
         }
         Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
@@ -43,7 +43,7 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
             let name = error.error(peer.version).map_or("unknown", Error::name);
             if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Complaint) {
                 tracing::warn!(
-                    bridge = agent.told(),
+                    bridge = agent.log_name(),
                     controller = peer.name,
                     error = name,
                     suppressed,

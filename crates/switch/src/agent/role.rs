@@ -1,4 +1,4 @@
-//! Roles of the controllers and the generation id that settles who is master (clause 6.3.5).
+//! Roles of the controllers, and the generation id that decides which is master (clause 6.3.5).
 //!
 //! Pure state: who is connected is the caller's business.
 
@@ -13,7 +13,7 @@ pub(crate) struct Election {
 
 /// What a role request changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum RoleChange {
     /// Nothing: the role was asked only.
     None,
     /// The controller gets this role.
@@ -28,17 +28,17 @@ impl Election {
     /// # Errors
     /// `OFPRRFC_STALE` for a generation id that is older than one that was seen,
     /// `OFPRRFC_BAD_ROLE` for a role that is none.
-    pub(crate) fn request(&mut self, request: Role) -> Result<Change, Error> {
+    pub(crate) fn request(&mut self, request: Role) -> Result<RoleChange, Error> {
         match request.role {
-            ControllerRole::NoChange => Ok(Change::None),
-            ControllerRole::Equal => Ok(Change::To(ControllerRole::Equal)),
+            ControllerRole::NoChange => Ok(RoleChange::None),
+            ControllerRole::Equal => Ok(RoleChange::To(ControllerRole::Equal)),
             ControllerRole::Slave => {
                 self.advance(request.generation_id)?;
-                Ok(Change::To(ControllerRole::Slave))
+                Ok(RoleChange::To(ControllerRole::Slave))
             }
             ControllerRole::Master => {
                 self.advance(request.generation_id)?;
-                Ok(Change::Master)
+                Ok(RoleChange::Master)
             }
             ControllerRole::Unknown(_) => Err(Error::RoleRequestBadRole),
         }
@@ -61,11 +61,11 @@ impl Election {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Election};
+    use super::{Election, RoleChange};
     use openflow::Error;
     use openflow::message::{ControllerRole, Role};
 
-    fn ask(election: &mut Election, role: ControllerRole, id: u64) -> Result<Change, Error> {
+    fn ask(election: &mut Election, role: ControllerRole, id: u64) -> Result<RoleChange, Error> {
         election.request(Role { role, generation_id: id })
     }
 
@@ -74,12 +74,12 @@ mod tests {
         let mut election = Election::default();
         assert_eq!(election.generation_id(), u64::MAX);
         let top = u64::MAX - 1;
-        assert_eq!(ask(&mut election, ControllerRole::Master, top), Ok(Change::Master));
+        assert_eq!(ask(&mut election, ControllerRole::Master, top), Ok(RoleChange::Master));
         assert_eq!(
             ask(&mut election, ControllerRole::Slave, top - 1),
             Err(Error::RoleRequestStale)
         );
-        assert_eq!(ask(&mut election, ControllerRole::Master, 3), Ok(Change::Master));
+        assert_eq!(ask(&mut election, ControllerRole::Master, 3), Ok(RoleChange::Master));
         assert_eq!(ask(&mut election, ControllerRole::Slave, top), Err(Error::RoleRequestStale));
         assert_eq!(election.generation_id(), 3);
     }
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn equal_and_questions_ignore_the_id() {
         let mut election = Election::default();
-        assert_eq!(ask(&mut election, ControllerRole::Master, 9), Ok(Change::Master));
-        assert_eq!(ask(&mut election, ControllerRole::NoChange, 1), Ok(Change::None));
+        assert_eq!(ask(&mut election, ControllerRole::Master, 9), Ok(RoleChange::Master));
+        assert_eq!(ask(&mut election, ControllerRole::NoChange, 1), Ok(RoleChange::None));
         assert_eq!(
             ask(&mut election, ControllerRole::Equal, 1),
-            Ok(Change::To(ControllerRole::Equal))
+            Ok(RoleChange::To(ControllerRole::Equal))
         );
         assert_eq!(
             ask(&mut election, ControllerRole::Unknown(7), 10),

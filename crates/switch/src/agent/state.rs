@@ -1,5 +1,4 @@
-//! What the agent's tasks for a bridge share: the controllers that are connected, the election, the
-//! bridge itself. One thread, no locks; nothing is borrowed across an `await`.
+//! The state shared by the agent's tasks for a bridge: connected controllers, election, bridge. One thread, no locks; nothing is borrowed across an `await`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,12 +15,13 @@ use tokio::sync::Notify;
 use super::asynchronous;
 use super::connection_log::ConnectionLog;
 use super::peer::{Peer, PeerInfo};
-use super::role::{Change, Election};
+use super::role::{Election, RoleChange};
 use crate::bridge::Bridge;
 use crate::config::BridgeConfig;
 use crate::counters::{Counter, Counters};
 use crate::error::SwitchError;
-use crate::worker::{ConnectionId, Outbox};
+use crate::request::ConnectionId;
+use crate::worker::ShardUpcalls;
 
 /// The state that the tasks for a bridge share.
 pub(crate) struct Agent {
@@ -31,16 +31,16 @@ pub(crate) struct Agent {
     /// Where controllers may connect to, with the ports that the system has chosen.
     pub(crate) listening: RefCell<Vec<Endpoint>>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) upcalls: Arc<ShardUpcalls>,
     pub(crate) bridge: Bridge,
     /// Who we are on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
     /// Rate limits of its log lines about connections.
     pub(super) log: ConnectionLog,
-    contact_changed: Notify,
+    connections_changed: Notify,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
-    treatment: Cell<Option<(Miss, bool)>>,
+    punt_policy: Cell<Option<(Miss, bool)>>,
     next_id: Cell<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Agent {
         log_name: Option<Arc<str>>,
         tls: Option<Tls>,
         counters: Arc<Counters>,
-        outbox: Arc<Outbox>,
+        upcalls: Arc<ShardUpcalls>,
         bridge: Bridge,
     ) -> Self {
         Self {
@@ -58,25 +58,25 @@ impl Agent {
             log_name,
             listening: RefCell::default(),
             counters,
-            outbox,
+            upcalls,
             bridge,
             tls,
             log: ConnectionLog::default(),
-            contact_changed: Notify::new(),
+            connections_changed: Notify::new(),
             peers: RefCell::default(),
             election: RefCell::default(),
-            treatment: Cell::new(None),
+            punt_policy: Cell::new(None),
             next_id: Cell::new(1),
         }
     }
 
     /// The bridge's name for the log, where there are several.
-    pub(crate) fn told(&self) -> Option<&str> {
+    pub(crate) fn log_name(&self) -> Option<&str> {
         self.log_name.as_deref()
     }
 
     /// The error as one of this bridge, where there are several.
-    pub(crate) fn told_as(&self, error: SwitchError) -> SwitchError {
+    pub(crate) fn in_bridge(&self, error: SwitchError) -> SwitchError {
         match &self.log_name {
             Some(_) => {
                 let name = self.config.name.clone();
@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// The settings of every connection.
-    pub(crate) fn settings(&self) -> ConnectionSettings {
+    pub(crate) fn connection_config(&self) -> ConnectionSettings {
         let mut settings =
             ConnectionSettings::new(Side::Switch).with_versions(&self.config.versions);
         let probe = Duration::from_secs(self.config.inactivity_probe_s.into());
@@ -96,9 +96,9 @@ impl Agent {
         settings
     }
 
-    /// The main connection of a controller is up; `is_contact` when we have connected.
-    pub(crate) fn join(&self, name: &str, version: Version, is_contact: bool) -> Rc<Peer> {
-        let peer = Peer::main(self.fresh_id(), name.to_owned(), version, is_contact);
+    /// The main connection of a controller is up; `is_configured` when we have connected.
+    pub(crate) fn join(&self, name: &str, version: Version, is_configured: bool) -> Rc<Peer> {
+        let peer = Peer::main(self.fresh_id(), name.to_owned(), version, is_configured);
         self.add(Rc::new(peer))
     }
 
@@ -108,7 +108,7 @@ impl Agent {
         let peer = Peer::tool(self.fresh_id(), name.to_owned(), version);
         match version {
             Version::V1_0 => {}
-            Version::V1_3 => peer.standing.asynchronous.set(asynchronous::NOTHING),
+            Version::V1_3 => peer.controller.asynchronous.set(asynchronous::NOTHING),
         }
         self.add(Rc::new(peer))
     }
@@ -132,8 +132,8 @@ impl Agent {
         if !peer.is_tool {
             self.counters.bump(Counter::ChannelUp);
         }
-        self.treat();
-        self.contact_changed.notify_one();
+        self.update_punt_policy();
+        self.connections_changed.notify_one();
         peer
     }
 
@@ -144,18 +144,18 @@ impl Agent {
         if !peer.is_tool {
             self.counters.bump(Counter::ChannelDown);
         }
-        self.treat();
-        self.contact_changed.notify_one();
+        self.update_punt_policy();
+        self.connections_changed.notify_one();
     }
 
     /// Whether one of the controllers is connected that the switch connects to.
-    pub(crate) fn has_contact(&self) -> bool {
-        self.peers.borrow().values().any(|peer| peer.is_contact)
+    pub(crate) fn has_configured_controller(&self) -> bool {
+        self.peers.borrow().values().any(|peer| peer.is_configured)
     }
 
     /// Waits until a connection has come or gone; for one task.
-    pub(crate) async fn contact_changed(&self) {
-        self.contact_changed.notified().await;
+    pub(crate) async fn connections_changed(&self) {
+        self.connections_changed.notified().await;
     }
 
     /// The connection of an id, if it is still up.
@@ -168,7 +168,7 @@ impl Agent {
         self.peers.borrow().values().cloned().collect()
     }
 
-    /// The controllers for people.
+    /// The controllers, as shown to people.
     pub(crate) fn peer_infos(&self) -> Vec<PeerInfo> {
         let peers = self.peers.borrow();
         peers.values().filter(|peer| !peer.is_tool).map(|peer| peer.info()).collect()
@@ -180,33 +180,34 @@ impl Agent {
     /// Those of [`Election::request`].
     pub(crate) fn role_request(&self, peer: &Peer, request: Role) -> Result<Role, Error> {
         match self.election.borrow_mut().request(request)? {
-            Change::None => {}
-            Change::To(role) => peer.standing.role.set(role),
-            Change::Master => {
+            RoleChange::None => {}
+            RoleChange::To(role) => peer.controller.role.set(role),
+            RoleChange::Master => {
                 for other in self.peers.borrow().values() {
                     if other.role() == ControllerRole::Master {
-                        other.standing.role.set(ControllerRole::Slave);
+                        other.controller.role.set(ControllerRole::Slave);
                     }
                 }
-                peer.standing.role.set(ControllerRole::Master);
+                peer.controller.role.set(ControllerRole::Master);
             }
         }
-        self.treat();
+        self.update_punt_policy();
         let generation_id = self.election.borrow().generation_id();
         Ok(Role { role: peer.role(), generation_id })
     }
 
-    /// Tells the bridge how packets are treated now, if that has changed.
-    pub(crate) fn treat(&self) {
+    /// Tells the bridge which packets go to controllers without an entry's action (misses of 1.0,
+    /// invalid TTLs), if that has changed.
+    pub(crate) fn update_punt_policy(&self) {
         let peers = self.peers.borrow();
         let v1_0 = peers.values().any(|peer| peer.version == Version::V1_0);
         let invalid_ttl = peers.values().any(|peer| {
-            let (masks, role) = (peer.standing.asynchronous.get(), peer.role());
+            let (masks, role) = (peer.controller.asynchronous.get(), peer.role());
             asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
         });
         let miss = if v1_0 { Miss::Controller } else { Miss::Drop };
         drop(peers);
-        if self.treatment.replace(Some((miss, invalid_ttl))) == Some((miss, invalid_ttl)) {
+        if self.punt_policy.replace(Some((miss, invalid_ttl))) == Some((miss, invalid_ttl)) {
             return;
         }
         self.bridge.with_control(|control| {
@@ -221,6 +222,6 @@ impl Agent {
     /// Sends what commands have changed to the workers, and flow-removed messages to the
     /// controllers.
     pub(crate) fn flush(&self) {
-        self.tell_removed(self.bridge.flush());
+        self.send_flow_removed(self.bridge.flush());
     }
 }

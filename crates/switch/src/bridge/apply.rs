@@ -1,8 +1,8 @@
-//! What each message of a controller does to the bridge: one file per family of messages.
+//! The effect of each message on the bridge: one file per family of messages.
 //!
-//! Everything here runs on the agent's thread, in the order in which the messages came, and what it
-//! changes goes to every worker in that order, so that a barrier's reply says what it must: all
-//! that came before is done (clause 6.2).
+//! Everything here runs on the agent's thread in the order of the messages, and its changes go to
+//! every worker in that order, so that a barrier reply means that all earlier messages are done
+//! (clause 6.2).
 
 mod config;
 mod features;
@@ -19,29 +19,29 @@ use openflow::message::MultipartRequest;
 use openflow::port::PortStatus;
 use openflow::{Error, Message, Version};
 
-use super::marks::Awaited;
-use super::{Bridge, Listed};
+use super::barriers::BarrierWaiter;
+use super::{Bridge, StatisticsReply};
 use crate::counters::Counter;
-use crate::worker::Request;
+use crate::request::RequestContext;
 
-/// What answers a message.
+/// The outcome of an accepted message.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Applied {
     /// A reply.
     Reply(Message),
-    /// Nothing; or an error that a worker finds.
+    /// No reply; a worker may still report an error.
     Nothing,
-    /// Nothing; but all controllers are told of a port.
-    News(PortStatus),
-    /// A barrier's reply, once every worker is there: [`Awaited::Barrier`].
+    /// No reply; the status of a port goes to all controllers.
+    PortStatus(PortStatus),
+    /// A barrier reply, once every worker has reached it: [`BarrierWaiter::Barrier`].
     Later,
-    /// Nothing yet: the command means many entries, and goes on with [`Bridge::sweep`]. What comes
-    /// behind it waits.
+    /// The command affects many entries and goes on with [`Bridge::sweep`]. Later requests of the
+    /// connection wait.
     Sweep(Box<Sweep>),
 }
 
-/// The answer of most messages.
-type Outcome = Result<Answer, Error>;
+/// The result of a message.
+type ApplyResult = Result<Applied, Error>;
 
 impl Bridge {
     /// Carries out a message of that version. `request` is called where an answer may come later.
@@ -52,14 +52,14 @@ impl Bridge {
         &self,
         version: Version,
         message: Message,
-        request: impl FnOnce() -> Request,
-    ) -> Outcome {
+        request: impl FnOnce() -> RequestContext,
+    ) -> ApplyResult {
         match message {
             Message::PacketOut(body) => {
                 self.with_control(|_| ()).ok_or_else(Self::no_tables)?;
                 self.counters.bump(Counter::PacketOut);
                 self.packet_out(request(), body);
-                Ok(Answer::Nothing)
+                Ok(Applied::Nothing)
             }
             Message::FlowMod(body) => flow::flow_mod(self, version, &body),
             Message::GroupMod(body) => group::group_mod(self, &body),
@@ -68,10 +68,10 @@ impl Bridge {
             Message::TableMod(body) => table::table_mod(self, &body),
             Message::BarrierRequest => {
                 self.counters.bump(Counter::Barrier);
-                self.reach(Awaited::Barrier(request()));
-                Ok(Answer::Later)
+                self.stage_barrier(BarrierWaiter::Barrier(request()));
+                Ok(Applied::Later)
             }
-            Message::FeaturesRequest => Ok(Answer::Reply(features::reply(self, version))),
+            Message::FeaturesRequest => Ok(Applied::Reply(features::reply(self, version))),
             Message::GetConfigRequest => config::get(self),
             Message::SetConfig(body) => config::set(self, body),
             Message::QueueGetConfigRequest(port) => queue::config(self, version, port),
@@ -99,7 +99,7 @@ impl Bridge {
         }
     }
 
-    /// Answers a multipart request (clause 7.3.5).
+    /// Replies a multipart request (clause 7.3.5).
     ///
     /// # Errors
     /// The protocol's, for what is refused.
@@ -107,7 +107,7 @@ impl Bridge {
         &self,
         version: Version,
         request: MultipartRequest,
-    ) -> Result<Listed, Error> {
+    ) -> Result<StatisticsReply, Error> {
         multipart::request(self, version, request).await
     }
 }

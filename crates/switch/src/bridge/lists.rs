@@ -10,18 +10,18 @@ use super::Bridge;
 /// Entries that are looked at before something else has its turn: some tens of microseconds.
 const PIECE: usize = 256;
 
-/// The answer to a multipart request.
+/// The reply to a multipart request.
 #[derive(Debug)]
-pub(crate) enum Listed {
-    /// All of it.
+pub(crate) enum StatisticsReply {
+    /// The whole body.
     Whole(MultipartReplyBody),
-    /// Flow entries, to be taken by [`Bridge::next_flows`].
-    Flows(FlowList),
+    /// A dump of flow entries, continued by [`Bridge::next_flows`].
+    Flows(FlowDump),
 }
 
-/// A list of flow entries on its way.
+/// A dump of flow entries under way.
 #[derive(Debug)]
-pub(crate) struct FlowList {
+pub(crate) struct FlowDump {
     dump: Dump,
 }
 
@@ -30,13 +30,13 @@ impl Bridge {
     ///
     /// # Errors
     /// `OFPBRC_BAD_TABLE_ID`.
-    pub(super) fn list_flows(&self, asked: &FlowStatsRequest) -> Result<FlowList, Error> {
+    pub(super) fn list_flows(&self, asked: &FlowStatsRequest) -> Result<FlowDump, Error> {
         let dump = self.with_control(|control| control.dump(asked));
-        Ok(FlowList { dump: dump.ok_or_else(Self::no_tables)?? })
+        Ok(FlowDump { dump: dump.ok_or_else(Self::no_tables)?? })
     }
 
     /// The next entries of a list, maybe none, and whether they are the last.
-    pub(crate) fn next_flows(&self, list: &mut FlowList) -> (Vec<FlowStats>, bool) {
+    pub(crate) fn next_flows(&self, list: &mut FlowDump) -> (Vec<FlowStats>, bool) {
         let now = self.clock.now();
         let next = self.with_control(|control| control.dump_next(&mut list.dump, PIECE, now));
         next.unwrap_or_else(|| (Vec::new(), true))

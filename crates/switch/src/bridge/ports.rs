@@ -1,4 +1,5 @@
-//! The ports as the agent sees them: facts that workers tell, and settings that controllers make.
+//! The ports of a bridge on the agent's side: state reported by workers, and the configuration that
+//! controllers set.
 
 use netdev::{PortCounters, PortInfo};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStats};
@@ -9,24 +10,21 @@ use super::Bridge;
 
 /// A port.
 #[derive(Clone, Debug)]
-pub(crate) struct PortFacts {
+pub(crate) struct BridgePort {
     /// Its number.
     pub(crate) number: PortNo,
-    /// What its worker has last told.
+    /// The state that its worker reported last.
     pub(crate) info: PortInfo,
-    /// The settings that controllers have made.
-    pub(crate) settings: PortConfig,
+    /// The configuration set by controllers.
+    pub(crate) config: PortConfig,
 }
 
-/// What controllers are told of a port that has changed.
-type PortNews = Option<PortStatus>;
-
-impl PortFacts {
+impl BridgePort {
     /// The description for the datapath and for controllers.
     fn desc(&self) -> PortDesc {
         let up = self.info.link_up && self.info.exists;
         let mut state = if up { PortState::empty() } else { PortState::LINK_DOWN };
-        if up && !self.settings.contains(PortConfig::PORT_DOWN) {
+        if up && !self.config.contains(PortConfig::PORT_DOWN) {
             state |= PortState::LIVE;
         }
         let speed_kbps = u32::try_from(self.info.speed_bps / 1000).unwrap_or(u32::MAX);
@@ -34,7 +32,7 @@ impl PortFacts {
             port_no: self.number,
             hw_addr: MacAddr(self.info.mac),
             name: self.info.name.clone(),
-            config: self.settings,
+            config: self.config,
             state,
             curr: features(self.info.speed_bps, self.info.full_duplex),
             advertised: PortFeatures::empty(),
@@ -66,7 +64,7 @@ fn features(speed_bps: u64, full_duplex: Option<bool>) -> PortFeatures {
 }
 
 impl Bridge {
-    /// Tells the tables of all ports.
+    /// Announces all ports to the tables.
     pub(super) fn announce_ports(&self) {
         let now = self.clock.now();
         for port in &*self.ports.borrow() {
@@ -76,10 +74,10 @@ impl Bridge {
 
     /// The ports' descriptions, by number.
     pub(crate) fn port_descs(&self) -> Vec<PortDesc> {
-        self.ports.borrow().iter().map(PortFacts::desc).collect()
+        self.ports.borrow().iter().map(BridgePort::desc).collect()
     }
 
-    /// What is to be known of each port beside its description.
+    /// The notes on each port.
     pub(crate) fn port_notes(&self) -> Vec<(PortNo, Vec<String>)> {
         let ports = self.ports.borrow();
         ports.iter().map(|port| (port.number, port.info.notes.clone())).collect()
@@ -90,8 +88,8 @@ impl Bridge {
         self.ports.borrow().iter().any(|port| port.number == number)
     }
 
-    /// A worker tells of a port that has changed.
-    pub(crate) fn port_changed(&self, number: PortNo, info: PortInfo) -> PortNews {
+    /// A worker has reported a changed port: the port status for controllers, if any.
+    pub(crate) fn port_changed(&self, number: PortNo, info: PortInfo) -> Option<PortStatus> {
         let mut ports = self.ports.borrow_mut();
         let port = ports.iter_mut().find(|port| port.number == number)?;
         port.info = info;
@@ -102,18 +100,18 @@ impl Bridge {
     }
 
     /// Carries out a port-mod (clause 7.3.4.2).
-    pub(super) fn port_mod(&self, port_mod: &PortMod) -> Result<PortNews, Error> {
-        let settings = self.with_control(|control| control.port_mod(port_mod));
-        let settings = settings.ok_or_else(Self::no_tables)??.config;
+    pub(super) fn port_mod(&self, port_mod: &PortMod) -> Result<Option<PortStatus>, Error> {
+        let desc = self.with_control(|control| control.port_mod(port_mod));
+        let config = desc.ok_or_else(Self::no_tables)??.config;
         let mut ports = self.ports.borrow_mut();
         let Some(port) = ports.iter_mut().find(|port| port.number == port_mod.port_no) else {
             return Ok(None);
         };
-        if port.settings == settings {
+        if port.config == config {
             return Ok(None);
         }
-        port.settings = settings;
-        // Whether the port is live depends on its settings.
+        port.config = config;
+        // Whether the port is live depends on its configuration.
         let desc = port.desc();
         let now = self.clock.now();
         self.with_control(|control| control.port_set(desc.clone(), now));
@@ -124,7 +122,7 @@ impl Bridge {
     /// since the datapath does not see what is lost before and behind it.
     pub(crate) async fn port_stats(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
         self.flush_counters().await;
-        let devices = self.ask(|worker| worker.port_counters()).await.unwrap_or_default();
+        let devices = self.ask(|shard| shard.port_counters()).await.unwrap_or_default();
         let now = self.clock.now();
         let mut all = match self.with_control(|control| control.port_stats(port, now)) {
             Some(all) => all?,
@@ -182,9 +180,9 @@ mod tests {
     #[test]
     fn a_port_is_live_when_its_device_is_up_and_it_is_not_set_down() {
         let info = netdev::open_text("null:x").unwrap().info();
-        let mut port = PortFacts { number: PortNo(3), info, settings: PortConfig::empty() };
+        let mut port = BridgePort { number: PortNo(3), info, config: PortConfig::empty() };
         assert_eq!(port.desc().state, PortState::LIVE);
-        port.settings = PortConfig::PORT_DOWN;
+        port.config = PortConfig::PORT_DOWN;
         assert_eq!(port.desc().state, PortState::empty());
         port.info.exists = false;
         assert_eq!(port.desc().state, PortState::LINK_DOWN);

@@ -1,4 +1,4 @@
-//! The queues of ports as the agent sees them: their configuration, and what passed them.
+//! The queues of ports on the agent's side: their configuration and their counters.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::worker::QueueCells;
 
 /// The queues of one port.
 #[derive(Debug)]
-pub(crate) struct QueueFacts {
+pub(crate) struct BridgeQueues {
     port: PortNo,
     queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
 
-impl QueueFacts {
+impl BridgeQueues {
     /// The queues of a port, with the counters that its worker writes.
     pub(crate) fn new(port: PortNo, queues: Vec<QueueRates>, cells: Arc<QueueCells>) -> Self {
         Self { port, queues, cells }
@@ -26,22 +26,22 @@ impl QueueFacts {
 
 impl Bridge {
     /// The same bridge with these queues.
-    pub(crate) fn with_queues(mut self, queues: Vec<QueueFacts>) -> Self {
+    pub(crate) fn with_queues(mut self, queues: Vec<BridgeQueues>) -> Self {
         self.queues = queues;
         self
     }
 
     /// The queues that a port is configured with, or all ports ([`PortNo::ANY`]).
     pub(super) fn queue_configs(&self, port: PortNo) -> Vec<PacketQueue> {
-        let meant = self.queues.iter().filter(|facts| port == PortNo::ANY || facts.port == port);
-        let config = |facts: &QueueFacts| {
-            let port = facts.port;
+        let meant = self.queues.iter().filter(|held| port == PortNo::ANY || held.port == port);
+        let config = |held: &BridgeQueues| {
+            let port = held.port;
             let queue = move |queue: &QueueRates| PacketQueue {
                 queue_id: queue.id,
                 port,
                 properties: queue.properties(),
             };
-            facts.queues.iter().map(queue).collect::<Vec<_>>()
+            held.queues.iter().map(queue).collect::<Vec<_>>()
         };
         meant.flat_map(config).collect()
     }
@@ -56,15 +56,15 @@ impl Bridge {
         queue: QueueId,
         now: Nanos,
     ) -> Vec<QueueStats> {
-        let is_ours = |number: PortNo| self.queues.iter().any(|facts| facts.port == number);
+        let is_ours = |number: PortNo| self.queues.iter().any(|held| held.port == number);
         let mut stats: Vec<QueueStats> =
             known.into_iter().filter(|stats| !is_ours(stats.port_no)).collect();
         let (duration_s, duration_ns) = now.age(Nanos(0));
-        for facts in self.queues.iter().filter(|f| port == PortNo::ANY || f.port == port) {
+        for held in self.queues.iter().filter(|held| port == PortNo::ANY || held.port == port) {
             let meant =
-                facts.cells.tallies().filter(|(id, _)| queue == QueueId::ALL || *id == queue);
+                held.cells.tallies().filter(|(id, _)| queue == QueueId::ALL || *id == queue);
             stats.extend(meant.map(|(queue_id, tally)| QueueStats {
-                port_no: facts.port,
+                port_no: held.port,
                 queue_id,
                 tx_bytes: tally.bytes,
                 tx_packets: tally.packets,

@@ -70,7 +70,7 @@ fn push_line(text: &mut String, line: &str) {
 
 /// The way of a frame through the tables.
 pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<Record, String> {
-    let is_hex = |letter: char| letter.is_ascii_hexdigit() || letter.is_whitespace();
+    let is_hex = |reply: char| reply.is_ascii_hexdigit() || reply.is_whitespace();
     let frame = if frame.chars().all(is_hex) {
         unhex(&frame, packet::FRAME_CAPACITY)?
     } else {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Record, Records, gone};
 use super::caches;
 use crate::agent::Agent;
-use crate::worker::{PortPlace, Reading, WorkerState};
+use crate::worker::{PerfReading, PortAssignment, WorkerState};
 
 /// One record for each worker.
 pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
@@ -17,7 +17,7 @@ pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
 }
 
 fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {
-    let shares = Shares::of(&state.figures);
+    let shares = Shares::of(&state.perf);
     Record {
         text: text(state, &shares, forward, poll),
         value: value(state, &shares, forward, poll),
@@ -35,7 +35,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(figures: &Reading) -> Self {
+    fn of(figures: &PerfReading) -> Self {
         let per_frame = |ns| ratio(ns, figures.timed_packets);
         Self {
             batch_size: ratio(figures.packets, figures.batches),
@@ -53,7 +53,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> String {
-    let figures = &state.figures;
+    let figures = &state.perf;
     let cpu = state.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     let mut text = format!("worker {}: {cpu}, forward {forward}, poll {poll}", state.index);
     for port in &state.ports {
@@ -86,7 +86,7 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
     text
 }
 
-fn place(port: &PortPlace) -> String {
+fn place(port: &PortAssignment) -> String {
     match port.leaves_by {
         Some(other) => format!("{}={}, sends by {other}", port.number, port.spec),
         None => format!("{}={}", port.number, port.spec),
@@ -98,7 +98,7 @@ fn shown(value: Option<f64>, scale: f64, unit: &str) -> String {
 }
 
 fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Value {
-    let figures = &state.figures;
+    let figures = &state.perf;
     let ports: Vec<Value> = state
         .ports
         .iter()
@@ -145,16 +145,16 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
 mod tests {
     use super::record;
     use crate::config::Poll;
-    use crate::worker::{Reading, WorkerState};
+    use crate::worker::{PerfReading, WorkerState};
 
-    fn state(index: usize, cpu: Option<usize>, figures: Reading) -> WorkerState {
+    fn state(index: usize, cpu: Option<usize>, perf: PerfReading) -> WorkerState {
         let (poll, ports, forwarder) = (Poll::Busy, Vec::new(), None);
-        WorkerState { index, cpu, poll, ports, figures, forwarder }
+        WorkerState { index, cpu, poll, ports, perf, forwarder }
     }
 
     #[test]
     fn what_was_never_counted_is_a_dash_and_null() {
-        let figures = Reading::default();
+        let figures = PerfReading::default();
         let state = state(0, None, figures);
         let record = record(&state, "io", "busy");
         assert!(record.text.contains("receiving -"), "{}", record.text);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_was_timed() {
-        let figures = Reading {
+        let figures = PerfReading {
             packets: 640,
             batches: 20,
             timed_packets: 100,
@@ -171,7 +171,7 @@ mod tests {
             lived_ns: 1_000,
             idle_ns: 100,
             asleep_ns: 400,
-            ..Reading::default()
+            ..PerfReading::default()
         };
         let state = state(3, Some(1), figures);
         let record = record(&state, "io", "busy");

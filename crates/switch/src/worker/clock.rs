@@ -1,5 +1,4 @@
-//! The time of the switch: one beginning for agent and workers, so that a moment means the same to
-//! all of them.
+//! The clock of the switch: agent and workers share one epoch, so that their times are comparable.
 
 use std::time::{Duration, Instant};
 

@@ -1,91 +1,48 @@
-//! What goes between the agent and its workers: commands down, upcalls up.
+//! Commands from the agent to a shard, and events from a worker to the agent.
 
 use std::fmt;
 
 use datapath::fast::Op;
 use netdev::PortInfo;
 use openflow::message::{PacketIn, PacketOut};
-use openflow::{Error, PortNo, Version, Xid};
+use openflow::{Error, PortNo};
 
-use super::Branch;
+use super::Shard;
+use crate::request::RequestContext;
+use crate::upcall::{UpcallBatch, UpcallQueue};
 
-/// One of the connections that there are and were; never used twice.
+/// A point in the stream of commands that all workers of a bridge must reach.
+///
+/// This is the rule of the OpenFlow barrier (clause 6.2), and the only mechanism by which the
+/// switch knows that something has been applied: the bridge puts [`ShardCommand::Barrier`] behind
+/// the ops and packet-outs of every shard, each shard answers by [`WorkerEvent::BarrierReached`]
+/// when it has carried out all commands before it and has sent what these queued, and the last
+/// answer completes the barrier (`bridge::barriers`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConnectionId(pub(crate) u64);
+pub(crate) struct BarrierId(pub(crate) u64);
 
-/// Whose a message is and what it begins with, for the answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// Who sent it.
-    pub(crate) from: ConnectionId,
-    /// In which version.
-    pub(crate) version: Version,
-    /// Its number.
-    pub(crate) xid: Xid,
-    /// Where its answer stands among those of the connection.
-    pub(crate) turn: Turn,
-    /// Its first bytes, for an error about it.
-    pub(crate) quote: Quote,
-}
-
-/// Where an answer stands among those of a connection, which leave in the order of their requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// In this place, which is kept for it.
-    At(u64),
-    /// If there is one at all, behind the answers in front of this place.
-    Before(u64),
-}
-
-/// The first bytes of a message, at most 64 (clause 7.5.4 asks for at least so many), kept without
-/// an allocation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Quote {
-    bytes: [u8; 64],
-    len: u8,
-}
-
-impl Quote {
-    pub(crate) fn new(message: &[u8]) -> Self {
-        let mut bytes = [0; 64];
-        let len = message.len().min(bytes.len());
-        for (to, from) in bytes.iter_mut().zip(message) {
-            *to = *from;
-        }
-        Self { bytes, len: len as u8 }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len.into()).unwrap_or_default()
-    }
-}
-
-/// A point in the stream of commands that every worker must have reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Mark(pub(crate) u64);
-
-/// A command to a bridge's branch on a worker.
-pub(crate) enum Command {
+/// A command to a bridge's shard on a worker.
+pub(crate) enum ShardCommand {
     /// A change of the forwarder's replica.
     Op(Op),
-    /// A packet of a controller's.
-    PacketOut(Box<(Request, PacketOut)>),
-    /// Send what is queued, then tell that all before is done.
-    Reach(Mark),
-    /// Tell when the flushes that were asked for before are done.
-    FlushCounters(Mark),
-    /// A question, which answers by a channel of its own.
-    Ask(Box<dyn FnOnce(&mut Branch) + Send>),
+    /// A packet-out of a controller.
+    PacketOut(Box<(RequestContext, PacketOut)>),
+    /// Send what is queued, then report [`WorkerEvent::BarrierReached`].
+    Barrier(BarrierId),
+    /// Report [`WorkerEvent::BarrierReached`] when the counter flushes asked for before are done.
+    FlushCounters(BarrierId),
+    /// A question, answered by a channel of its own.
+    Ask(Box<dyn FnOnce(&mut Shard) + Send>),
     /// Close the ports of all bridges and end.
     Stop,
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for ShardCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Op(_) => "Op",
             Self::PacketOut(_) => "PacketOut",
-            Self::Reach(_) => "Reach",
+            Self::Barrier(_) => "Barrier",
             Self::FlushCounters(_) => "FlushCounters",
             Self::Ask(_) => "Ask",
             Self::Stop => "Stop",
@@ -93,32 +50,20 @@ impl fmt::Debug for Command {
     }
 }
 
-/// Something for the agent, packet-ins apart.
+/// What a worker reports to the agent beside packet-ins.
 #[derive(Debug)]
-pub(crate) enum Upcall {
+pub(crate) enum WorkerEvent {
     /// A packet-out was refused.
-    Refused(Request, Error),
-    /// This worker has done everything up to the mark.
-    Reached(Mark),
-    /// A port's device has changed: the facts as they are now.
-    Port(PortNo, Box<PortInfo>),
+    PacketOutRefused(RequestContext, Error),
+    /// This worker has reached the barrier.
+    BarrierReached(BarrierId),
+    /// A port's device has changed: its state now.
+    PortChanged(PortNo, Box<PortInfo>),
 }
 
-/// Packet-ins and upcalls on their way.
-pub(crate) type Outbox = super::outbox::Outbox<PacketIn, Upcall>;
-/// Packet-ins and upcalls in hand.
-pub(crate) type Waiting = super::outbox::Waiting<PacketIn, Upcall>;
-/// Commands on their way.
-pub(crate) type Inbox = super::inbox::Inbox<Command>;
-
-#[cfg(test)]
-mod tests {
-    use super::Quote;
-
-    #[test]
-    fn a_quote_has_at_most_64_bytes() {
-        assert_eq!(Quote::new(&[7; 100]).bytes(), &[7; 64]);
-        assert_eq!(Quote::new(&[1, 2]).bytes(), &[1, 2]);
-        assert!(Quote::new(&[]).bytes().is_empty());
-    }
-}
+/// The queue of packet-ins and events from a bridge's shards to its agent.
+pub(crate) type ShardUpcalls = UpcallQueue<PacketIn, WorkerEvent>;
+/// Packet-ins and events of one shard that are not in the queue yet.
+pub(crate) type PendingUpcalls = UpcallBatch<PacketIn, WorkerEvent>;
+/// The queue of commands to a shard.
+pub(crate) type CommandQueue = super::commands::Commands<ShardCommand>;

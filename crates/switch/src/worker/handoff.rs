@@ -1,9 +1,9 @@
-//! Frames of a bridge that one worker received and another one's port is to send.
+//! Frames of a bridge from the worker that received them to the worker whose port sends them.
 //!
-//! Every pair of workers has a lane of its own, so that frames of a flow, which all come by one
-//! port, stay in order. A lane is locked once for a whole batch, on each side; buffers go back the
-//! same way, so that neither side allocates. What finds no room is dropped and counted by the side
-//! that hands over; nobody waits.
+//! Every pair of workers has a lane of its own, so that frames of a flow, which all arrive by one
+//! port, stay in order. Each side locks a lane once for a whole batch; buffers return by the same
+//! lane, so that neither side allocates. Frames beyond the lane's capacity are dropped and counted
+//! by the sender; nobody waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,17 +11,16 @@ use std::sync::{Mutex, PoisonError};
 use openflow::QueueId;
 use packet::{PacketBuf, Pool};
 
-/// Frames that a lane holds: as many as a port's ring mostly does.
+/// Frames that a lane holds: the size of a usual port's ring.
 const LANE_MAX: usize = 2_048;
 
 /// Buffers that a batch brings back.
 const BACK_MAX: usize = 1_024;
 
-/// A frame, the place of the port among the ports of the worker that sends it, and the port's
-/// queue that it is for.
-pub(super) type Handed = ((usize, Option<QueueId>), PacketBuf);
+/// A frame, the index of its port on the sending worker, and its queue there.
+pub(super) type HandedFrame = ((usize, Option<QueueId>), PacketBuf);
 
-/// The lanes to a bridge's branch on one worker.
+/// The lanes to a bridge's shard on one worker.
 #[derive(Debug)]
 pub(crate) struct Handoff {
     lanes: Box<[Mutex<Lane>]>,
@@ -31,7 +30,7 @@ pub(crate) struct Handoff {
 
 #[derive(Debug, Default)]
 struct Lane {
-    frames: Vec<Handed>,
+    frames: Vec<HandedFrame>,
     back: Vec<PacketBuf>,
 }
 
@@ -42,7 +41,12 @@ impl Handoff {
     }
 
     /// Hands over what `from` has; how many frames found no room. None of them is left.
-    pub(super) fn send(&self, from: usize, frames: &mut Vec<Handed>, pool: &mut Pool) -> usize {
+    pub(super) fn send(
+        &self,
+        from: usize,
+        frames: &mut Vec<HandedFrame>,
+        pool: &mut Pool,
+    ) -> usize {
         let Some(lane) = self.lanes.get(from) else { return frames.len() };
         let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
         let room = LANE_MAX.saturating_sub(lane.frames.len()).min(frames.len());
@@ -51,7 +55,7 @@ impl Handoff {
             pool.give(buffer);
         }
         drop(lane);
-        // Before the knock at the branch's inbox, whose order makes it seen by who goes to sleep.
+        // Before the ring at the shard's inbox, whose order makes it seen by who goes to sleep.
         self.any.fetch_or(1 << from, Ordering::SeqCst);
         let refused = frames.len();
         for (_, buffer) in frames.drain(..) {
@@ -61,7 +65,7 @@ impl Handoff {
     }
 
     /// Takes the frames of every lane into `into`, and gives buffers of `pool` back for them.
-    pub(super) fn take(&self, into: &mut Vec<Handed>, pool: &mut Pool) {
+    pub(super) fn take(&self, into: &mut Vec<HandedFrame>, pool: &mut Pool) {
         if self.any.load(Ordering::Relaxed) == 0 {
             return;
         }

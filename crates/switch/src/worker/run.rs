@@ -1,8 +1,8 @@
 //! The worker's loop.
 //!
-//! A round serves what there is to do and nothing else: branches that somebody has called, ports
-//! that had frames lately, queues that hold frames. When there is nothing to do the worker sleeps
-//! on one watch over all its ports, whatever their number.
+//! A round serves only what has work: shards whose doorbell was rung, ports in the poll set, queues
+//! that hold frames back. Without work the worker sleeps on one watch over all its ports, however
+//! many there are.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,127 +15,128 @@ use netdev::sys::watch::Watch;
 use packet::Batch;
 use tokio::sync::Notify;
 
-use super::awake::{Awake, Roster};
-use super::branch::COMMAND_BATCH;
-use super::figures::Seat;
-use super::rest::{Rest, Sleep};
-use super::upkeep::Upkeep;
-use super::{Bell, Branch, BranchParts, Clock};
+use super::idle::{IdlePolicy, Sleep};
+use super::maintain::Maintenance;
+use super::perf::WorkerInfo;
+use super::poll_set::{PollSet, PolledPort};
+use super::shard::COMMAND_BATCH;
+use super::{Clock, Doorbell, Shard, ShardParts};
 
-/// How often a worker that is busy asks which of the sleeping ports have frames. Asking costs a
-/// system call, some two hundred nanoseconds; a frame that wakes a port waits no longer than this.
-const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// How often a busy worker asks which suspended ports are ready. Asking costs a system call, some
+/// two hundred nanoseconds; a frame at a suspended port waits no longer than this.
+const WATCH_EVERY: Duration = Duration::from_micros(20);
 
-/// How often it does so when no port sleeps: only the kernel's news of devices are missed then.
-const LOOK_SELDOM: Duration = Duration::from_millis(100);
+/// How often it does so when no port is suspended: only link notifications are delayed then.
+const WATCH_SELDOM: Duration = Duration::from_millis(100);
 
-/// The names of what is watched beside ports, whose names are made of their places.
-const BELL: u64 = u64::MAX;
+/// The keys of watched descriptors that are no port's.
+const DOORBELL: u64 = u64::MAX;
 const MONITOR: u64 = u64::MAX - 1;
 
-/// The name of a port on the watch.
-pub(super) fn name_of(place: usize, index: usize) -> u64 {
-    (place as u64) << 32 | index as u64
+/// The key of a port on the watch.
+pub(super) fn watch_key(shard: usize, port: usize) -> u64 {
+    (shard as u64) << 32 | port as u64
 }
 
-/// What a worker is made of.
-pub(crate) struct Parts {
-    /// Who it is.
-    pub(crate) seat: Seat,
-    /// The time of the whole switch.
+/// The parts of a new worker.
+pub(crate) struct WorkerParts {
+    /// Its identity.
+    pub(crate) info: WorkerInfo,
+    /// The clock of the whole switch.
     pub(crate) clock: Clock,
-    /// By which it is called.
-    pub(crate) bell: Arc<Bell>,
-    /// What it does for each bridge, in the order of the places that their inboxes name.
-    pub(crate) branches: Vec<BranchParts>,
-    /// Tells of the devices of the namespace in which the ports were opened.
+    /// Its doorbell.
+    pub(crate) doorbell: Arc<Doorbell>,
+    /// Its shards, in the order of the indices in their command queues.
+    pub(crate) shards: Vec<ShardParts>,
+    /// The link monitor of the namespace in which the ports were opened.
     pub(crate) monitor: Option<LinkMonitor>,
-    /// Rung when it has ended, however it ended.
+    /// Notified when it has ended, however it ended.
     pub(crate) ended: Arc<Notify>,
 }
 
 /// A forwarding thread: see the module.
 pub(crate) struct Worker {
-    seat: Arc<Seat>,
+    info: Arc<WorkerInfo>,
     clock: Clock,
-    bell: Arc<Bell>,
-    pub(super) branches: Vec<Branch>,
+    doorbell: Arc<Doorbell>,
+    pub(super) shards: Vec<Shard>,
     pub(super) watch: Watch,
-    pub(super) roster: Roster,
-    pub(super) upkeep: Upkeep,
-    /// Branches with commands to carry out or a flush to go on with.
-    attended: VecDeque<usize>,
-    /// Branches of which queues hold frames.
-    held: Vec<usize>,
-    /// Branches with a port that needs more than to be asked for frames.
-    pub(super) troubled: Vec<usize>,
-    /// Those who have called, while they are looked at.
-    called: Vec<usize>,
-    /// What is ready, while it is looked at.
+    pub(super) poll_set: PollSet,
+    pub(super) maintenance: Maintenance,
+    /// Shards with pending commands or a counter flush under way.
+    busy: VecDeque<usize>,
+    /// Shards with port queues that hold frames back.
+    holding: Vec<usize>,
+    /// Shards with a port that needs service.
+    pub(super) faulted: Vec<usize>,
+    /// Shards whose doorbell was rung, while they are served.
+    rung: Vec<usize>,
+    /// Watch keys that are ready, while they are served.
     ready: Vec<u64>,
-    /// When it was last asked what is ready.
-    looked_at: Instant,
-    rest: Rest,
-    /// Buffers, lent to the branches in turns.
+    /// When the watch was last asked.
+    watched_at: Instant,
+    idle_policy: IdlePolicy,
+    /// Buffers, lent to the shards in turn.
     buffers: Batch,
-    /// A branch was told to end.
+    /// A shard has received [`super::ShardCommand::Stop`].
     stops: bool,
     ended: Arc<Notify>,
 }
 
 impl Worker {
     /// # Errors
-    /// When no descriptor is left to sleep on.
-    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
-        let seat = Arc::new(parts.seat);
-        let branch = |parts| Branch::new(parts, Arc::clone(&seat));
-        let branches: Vec<Branch> = parts.branches.into_iter().map(branch).collect();
+    /// When no descriptor is left for the watch.
+    pub(crate) fn new(parts: WorkerParts) -> io::Result<Self> {
+        let info = Arc::new(parts.info);
+        let shard = |parts| Shard::new(parts, Arc::clone(&info));
+        let shards: Vec<Shard> = parts.shards.into_iter().map(shard).collect();
         let watch = Watch::new()?;
-        watch.add(parts.bell.fd(), BELL)?;
+        watch.add(parts.doorbell.fd(), DOORBELL)?;
         if let Some(monitor) = &parts.monitor {
             watch.add(monitor.fd(), MONITOR)?;
         }
-        let ports = branches.iter().map(|branch| branch.ports.slots().len()).sum();
+        let ports = shards.iter().map(|shard| shard.ports.all().len()).sum();
         let now = Instant::now();
         let mut worker = Self {
-            rest: Rest::new(seat.poll),
-            seat,
+            idle_policy: IdlePolicy::new(info.poll),
+            info,
             clock: parts.clock,
-            bell: parts.bell,
-            upkeep: Upkeep::new(&branches, parts.monitor, now),
-            branches,
+            doorbell: parts.doorbell,
+            maintenance: Maintenance::new(&shards, parts.monitor, now),
+            shards,
             watch,
-            roster: Roster::new(ports),
-            attended: VecDeque::new(),
-            held: Vec::new(),
-            troubled: Vec::new(),
-            called: Vec::new(),
+            poll_set: PollSet::new(ports),
+            busy: VecDeque::new(),
+            holding: Vec::new(),
+            faulted: Vec::new(),
+            rung: Vec::new(),
             ready: Vec::new(),
-            looked_at: now,
+            watched_at: now,
             buffers: Batch::default(),
             stops: false,
             ended: parts.ended,
         };
-        for place in 0..worker.branches.len() {
-            for index in 0..worker.branches.get(place).map_or(0, |b| b.ports.slots().len()) {
-                worker.wake(place, index);
+        for shard in 0..worker.shards.len() {
+            for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().len()) {
+                worker.start_polling(shard, port);
             }
         }
         Ok(worker)
     }
 
-    /// A port is asked for frames from now on, and watched.
-    pub(super) fn wake(&mut self, place: usize, index: usize) {
-        let Some(branch) = self.branches.get_mut(place) else { return };
-        let Some(slot) = branch.ports.slots_mut().get_mut(index) else { return };
-        slot.watch(&self.watch, name_of(place, index));
-        if !slot.is_awake {
-            slot.is_awake = true;
-            self.roster.add(place, index);
+    /// Adds a port to the poll set and to the watch.
+    pub(super) fn start_polling(&mut self, shard: usize, port: usize) {
+        let key = watch_key(shard, port);
+        let ports = self.shards.get_mut(shard).map(|shard| shard.ports.all_mut());
+        let Some(found) = ports.and_then(|ports| ports.get_mut(port)) else { return };
+        found.watch(&self.watch, key);
+        if !found.is_in_poll_set {
+            found.is_in_poll_set = true;
+            self.poll_set.add(shard, port);
         }
     }
 
-    /// Forwards until it is told to stop, then closes the ports.
+    /// Forwards until a shard receives [`super::ShardCommand::Stop`], then closes the ports.
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.ended));
         let begun = Instant::now();
@@ -143,190 +144,192 @@ impl Worker {
         while !self.stops {
             let now = Instant::now();
             let time = self.clock.at(now);
-            let mut worked = self.answer(time);
-            worked |= self.attend(time);
+            let mut worked = self.serve_rings(time);
+            worked |= self.run_commands(time);
             worked |= self.forward(now, time);
-            worked |= self.tend(now);
-            self.seat.figures.rounds.add(1);
+            worked |= self.maintain(now);
+            self.info.perf.rounds.add(1);
             if worked {
-                self.rest.worked();
-                let often = if self.roster.lets_sleep() { LOOK_EVERY } else { LOOK_SELDOM };
-                if now.duration_since(self.looked_at) >= often {
-                    self.look(now, Some(Duration::ZERO));
+                self.idle_policy.worked();
+                let every = if self.poll_set.may_suspend() { WATCH_EVERY } else { WATCH_SELDOM };
+                if now.duration_since(self.watched_at) >= every {
+                    self.wait_ready(now, Some(Duration::ZERO));
                 }
             } else {
-                self.seat.figures.idle_ns.add(nanos(now.duration_since(before)));
+                self.info.perf.idle_ns.add(nanos(now.duration_since(before)));
                 let all_wake = self.all_wake();
-                match self.rest.idle(all_wake) {
-                    Sleep::No => self.look_while_idle(now),
+                match self.idle_policy.idle(all_wake) {
+                    Sleep::No => self.watch_while_idle(now),
                     Sleep::UntilWoken => self.sleep(now, None),
                     Sleep::Nap(nap) => self.sleep(now, Some(nap)),
                 }
             }
             before = now;
-            self.seat.figures.lived_ns.set(nanos(now.duration_since(begun)));
+            self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
         }
     }
 
-    /// Looks who has called; whether another worker has handed over frames.
-    fn answer(&mut self, time: Nanos) -> bool {
-        self.bell.take(&mut self.called);
-        let mut called = std::mem::take(&mut self.called);
+    /// Serves the shards whose doorbell was rung; whether another worker has handed over frames.
+    fn serve_rings(&mut self, time: Nanos) -> bool {
+        self.doorbell.take(&mut self.rung);
+        let mut rung = std::mem::take(&mut self.rung);
         let mut worked = false;
-        for place in called.drain(..) {
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            worked |= branch.called(&mut self.buffers, time);
-            if !branch.is_attended {
-                branch.is_attended = true;
-                self.attended.push_back(place);
+        for index in rung.drain(..) {
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            worked |= shard.rung(&mut self.buffers, time);
+            if !shard.is_listed_busy {
+                shard.is_listed_busy = true;
+                self.busy.push_back(index);
             }
-            self.note(place);
+            self.update_lists(index);
         }
-        self.called = called;
+        self.rung = rung;
         worked
     }
 
-    /// Has branches carry out commands, up to a batch in all, and queues let frames go; whether
+    /// Sends the frames that queues release and carries out up to a batch of commands in all; whether
     /// there were any.
-    fn attend(&mut self, time: Nanos) -> bool {
+    fn run_commands(&mut self, time: Nanos) -> bool {
         let mut worked = false;
-        let mut held = std::mem::take(&mut self.held);
-        for place in held.drain(..) {
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            branch.is_held = false;
-            worked |= branch.release(&mut self.buffers, time);
-            self.note(place);
+        let mut holding = std::mem::take(&mut self.holding);
+        for index in holding.drain(..) {
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            shard.is_listed_holding = false;
+            worked |= shard.release(&mut self.buffers, time);
+            self.update_lists(index);
         }
-        if self.held.is_empty() {
+        if self.holding.is_empty() {
             // Keeps the memory.
-            self.held = held;
+            self.holding = holding;
         }
         let mut done = 0;
-        for _ in 0..self.attended.len() {
+        for _ in 0..self.busy.len() {
             if done >= COMMAND_BATCH {
                 break;
             }
-            let Some(place) = self.attended.pop_front() else { break };
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            done += branch.attend(&mut self.buffers, time);
-            branch.hand_up();
-            branch.is_attended = branch.waits();
-            self.stops |= branch.stops;
-            if branch.is_attended {
-                self.attended.push_back(place);
+            let Some(index) = self.busy.pop_front() else { break };
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            done += shard.run_commands(&mut self.buffers, time);
+            shard.send_upcalls();
+            shard.is_listed_busy = shard.has_commands();
+            self.stops |= shard.stops;
+            if shard.is_listed_busy {
+                self.busy.push_back(index);
             }
-            self.note(place);
+            self.update_lists(index);
         }
         worked || done > 0
     }
 
-    /// Takes a batch from every port that is asked, and forwards it; whether there was any frame.
+    /// Forwards a batch from every polled port; whether there was any frame.
     fn forward(&mut self, now: Instant, time: Nanos) -> bool {
         let mut frames = 0;
-        for at in 0..self.roster.ports().len() {
-            let Some(&Awake { place, index, .. }) = self.roster.ports().get(at) else { break };
-            let Some(branch) = self.branches.get_mut(place) else { continue };
-            let count = branch.forward(index, &mut self.buffers, (now, time));
-            self.roster.gave(at, count);
+        for at in 0..self.poll_set.ports().len() {
+            let Some(&PolledPort { shard: index, port, .. }) = self.poll_set.ports().get(at) else {
+                break;
+            };
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            let count = shard.forward(port, &mut self.buffers, (now, time));
+            self.poll_set.record_rx(at, count);
             frames += count;
-            self.note(place);
+            self.update_lists(index);
         }
         // Packet-ins of all ports of a bridge go up together.
-        for Awake { place, .. } in self.roster.ports() {
-            if let Some(branch) = self.branches.get_mut(*place) {
-                branch.hand_up();
+        for port in self.poll_set.ports() {
+            if let Some(shard) = self.shards.get_mut(port.shard) {
+                shard.send_upcalls();
             }
         }
-        self.lay_down(false);
+        self.suspend(false);
         frames > 0
     }
 
-    /// Puts a branch that was served on the lists that it belongs to now.
-    pub(super) fn note(&mut self, place: usize) {
-        let Some(branch) = self.branches.get_mut(place) else { return };
-        if branch.ports.is_holding() && !branch.is_held {
-            branch.is_held = true;
-            self.held.push(place);
+    /// Puts a shard that was served on the lists that it belongs to now.
+    pub(super) fn update_lists(&mut self, index: usize) {
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        if shard.ports.is_holding() && !shard.is_listed_holding {
+            shard.is_listed_holding = true;
+            self.holding.push(index);
         }
-        if branch.ports.is_alarmed() {
-            self.upkeep.is_alarmed = true;
-            if !branch.is_troubled {
-                branch.is_troubled = true;
-                self.troubled.push(place);
+        if shard.ports.has_new_fault() {
+            self.maintenance.has_new_fault = true;
+            if !shard.is_listed_faulted {
+                shard.is_listed_faulted = true;
+                self.faulted.push(index);
             }
         }
     }
 
-    /// Lets ports sleep that have been silent for long; or all of them, before the worker does.
-    fn lay_down(&mut self, all: bool) {
-        let (branches, watch) = (&mut self.branches, &self.watch);
-        self.roster.lay_down(all, |place, index| {
-            let slots = branches.get_mut(place).map(|branch| branch.ports.slots_mut());
-            let Some(slot) = slots.and_then(|slots| slots.get_mut(index)) else { return true };
-            let may = slot.watch(watch, name_of(place, index));
-            slot.is_awake = !may;
+    /// Suspends the ports that have been idle for long; or all of them, before the worker sleeps.
+    fn suspend(&mut self, all: bool) {
+        let (shards, watch) = (&mut self.shards, &self.watch);
+        self.poll_set.suspend(all, |shard, port| {
+            let key = watch_key(shard, port);
+            let ports = shards.get_mut(shard).map(|shard| shard.ports.all_mut());
+            let Some(found) = ports.and_then(|ports| ports.get_mut(port)) else { return true };
+            let may = found.watch(watch, key);
+            found.is_in_poll_set = !may;
             may
         });
     }
 
-    /// Whether no port needs to be asked again and again.
+    /// Whether every polled port can wake the worker.
     fn all_wake(&mut self) -> bool {
-        let (branches, watch) = (&mut self.branches, &self.watch);
-        self.roster.ports().iter().all(|port| {
-            let slots = branches.get_mut(port.place).map(|branch| branch.ports.slots_mut());
-            let slot = slots.and_then(|slots| slots.get_mut(port.index));
-            slot.is_none_or(|slot| {
-                slot.is_watched || slot.watch(watch, name_of(port.place, port.index))
+        let (shards, watch) = (&mut self.shards, &self.watch);
+        self.poll_set.ports().iter().all(|polled| {
+            let ports = shards.get_mut(polled.shard).map(|shard| shard.ports.all_mut());
+            let port = ports.and_then(|ports| ports.get_mut(polled.port));
+            port.is_none_or(|port| {
+                port.is_watched || port.watch(watch, watch_key(polled.shard, polled.port))
             })
         })
     }
 
-    /// A worker that never sleeps looks at what is ready all the same.
-    fn look_while_idle(&mut self, now: Instant) {
-        if now.duration_since(self.looked_at) >= LOOK_SELDOM
-            || (self.roster.lets_sleep() && now.duration_since(self.looked_at) >= LOOK_EVERY)
-        {
-            self.look(now, Some(Duration::ZERO));
+    /// A worker that never sleeps asks the watch all the same.
+    fn watch_while_idle(&mut self, now: Instant) {
+        let since = now.duration_since(self.watched_at);
+        if since >= WATCH_SELDOM || (self.poll_set.may_suspend() && since >= WATCH_EVERY) {
+            self.wait_ready(now, Some(Duration::ZERO));
         }
     }
 
-    /// Sleeps until a port has something, somebody calls, or something is due, and no longer than
+    /// Sleeps until a port is ready, the doorbell is rung, or something is due, but no longer than
     /// `most`.
     fn sleep(&mut self, now: Instant, most: Option<Duration>) {
-        if !self.attended.is_empty() {
+        if !self.busy.is_empty() {
             return;
         }
-        let held = self.held.iter().filter_map(|place| self.branches.get(*place));
-        let release = held.filter_map(|branch| branch.ports.next_release()).min();
+        let holding = self.holding.iter().filter_map(|index| self.shards.get(*index));
+        let release = holding.filter_map(|shard| shard.ports.next_release()).min();
         let release = release.map(|at| self.clock.moment(at));
-        let due = self.upkeep.next_due().into_iter().chain(release).min();
+        let due = self.maintenance.next_due().into_iter().chain(release).min();
         let due = due.map(|due| due.saturating_duration_since(now));
         let timeout = due.into_iter().chain(most).min();
-        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.bell.may_sleep() {
+        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.doorbell.may_sleep() {
             return;
         }
-        self.lay_down(true);
+        self.suspend(true);
         let begun = Instant::now();
-        self.look(begun, timeout);
-        self.bell.awake();
-        self.seat.figures.sleeps.add(1);
-        self.seat.figures.asleep_ns.add(nanos(begun.elapsed()));
+        self.wait_ready(begun, timeout);
+        self.doorbell.awake();
+        self.info.perf.sleeps.add(1);
+        self.info.perf.asleep_ns.add(nanos(begun.elapsed()));
     }
 
-    /// Waits so long for what is ready, and notes it.
-    fn look(&mut self, now: Instant, timeout: Option<Duration>) {
-        self.looked_at = now;
+    /// Waits up to `timeout` for ready descriptors, and serves them.
+    fn wait_ready(&mut self, now: Instant, timeout: Option<Duration>) {
+        self.watched_at = now;
         let mut ready = std::mem::take(&mut self.ready);
         if let Err(error) = self.watch.wait(timeout, &mut ready) {
             tracing::warn!(%error, "sleeping on the ports failed");
             std::thread::sleep(Duration::from_millis(10));
         }
-        for name in ready.drain(..) {
-            match name {
-                BELL => self.bell.heard(),
-                MONITOR => self.upkeep.has_news = true,
-                // Both halves were places.
-                port => self.wake((port >> 32) as usize, port as u32 as usize),
+        for key in ready.drain(..) {
+            match key {
+                DOORBELL => self.doorbell.reset(),
+                MONITOR => self.maintenance.has_link_changes = true,
+                // See `watch_key`.
+                port => self.start_polling((port >> 32) as usize, port as u32 as usize),
             }
         }
         self.ready = ready;
@@ -337,7 +340,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Tells the agent that the worker has ended, however it ended.
+/// Notifies the agent when the worker has ended, however it ended.
 struct Ended(Arc<Notify>);
 
 impl Drop for Ended {

@@ -1,8 +1,8 @@
-//! A port's queues on the way to its device, where any are configured.
+//! The egress queues of a port, where any are configured.
 //!
-//! Frames wait here until their queue's turn has come and the port's rate lets them go, so that it
-//! is decided here and not in the device which of them are late or lost. What passed each queue is
-//! told to the agent by counters that only the port's worker writes.
+//! Frames wait here until the scheduler and the port's rate release them, so that delay and loss are
+//! decided here and not in the device. The agent reads what passed each queue from counters that
+//! only the port's worker writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use datapath::{BadQueues, Nanos, QueueRates, QueueTally, Scheduler};
 use openflow::QueueId;
 use packet::PacketBuf;
 
-/// What passed the queues of a port, for the agent.
+/// The counters of a port's queues, for the agent.
 #[derive(Debug)]
 pub(crate) struct QueueCells(Box<[(QueueId, Cell)]>);
 
@@ -23,7 +23,7 @@ struct Cell {
 }
 
 impl QueueCells {
-    /// What passed each queue, frames of no queue under number 0.
+    /// The tally of each queue; frames of no queue count under number 0.
     pub(crate) fn tallies(&self) -> impl Iterator<Item = (QueueId, QueueTally)> {
         let get = |value: &AtomicU64| value.load(Ordering::Relaxed);
         self.0.iter().map(move |(id, cell)| {
@@ -63,7 +63,7 @@ impl Shaper {
         self.scheduler.has_room(queue)
     }
 
-    /// Puts a frame into its queue; the frame, when that is full.
+    /// Puts a frame into its queue, or returns it when the queue is full.
     pub(super) fn offer(
         &mut self,
         queue: Option<QueueId>,
@@ -73,7 +73,7 @@ impl Shaper {
         self.scheduler.offer(queue, frame.len(), frame, now)
     }
 
-    /// Moves the frames that go now to the end of a list.
+    /// Appends the frames that are released now to a list.
     pub(super) fn release(&mut self, now: Nanos, into: &mut Vec<PacketBuf>) {
         while let Some(frame) = self.scheduler.take(now) {
             into.push(frame);
@@ -86,7 +86,7 @@ impl Shaper {
         }
     }
 
-    /// When the next frame goes, if one waits.
+    /// When the next frame is released, if one waits.
     pub(super) fn next_at(&self) -> Option<Nanos> {
         self.scheduler.next_at()
     }

@@ -3,20 +3,20 @@
 use openflow::Message;
 use openflow::message::SwitchConfig;
 
-use super::{Answer, Bridge, Outcome};
+use super::{Applied, ApplyResult, Bridge};
 
-pub(super) fn get(bridge: &Bridge) -> Outcome {
+pub(super) fn get(bridge: &Bridge) -> ApplyResult {
     let settings = bridge.with_control(|control| control.settings());
     let settings = settings.ok_or_else(Bridge::no_tables)?;
-    Ok(Answer::Reply(Message::GetConfigReply(settings.switch_config())))
+    Ok(Applied::Reply(Message::GetConfigReply(settings.switch_config())))
 }
 
-pub(super) fn set(bridge: &Bridge, config: SwitchConfig) -> Outcome {
+pub(super) fn set(bridge: &Bridge, config: SwitchConfig) -> ApplyResult {
     let set = bridge.with_control(|control| {
         let mut settings = control.settings();
         settings.set_switch_config(config)?;
         control.set_settings(settings);
-        Ok(Answer::Nothing)
+        Ok(Applied::Nothing)
     });
     set.ok_or_else(Bridge::no_tables)?
 }

@@ -4,14 +4,14 @@ use datapath::fast::{FlowModProgress, Sweep};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Error, Version};
 
-use super::{Answer, Bridge, Outcome};
+use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
 /// Entries that a command of many looks at before something else has its turn, twice as many as it
 /// changes: some hundred microseconds.
 const PIECE: usize = 1_024;
 
-pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> Outcome {
+pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> ApplyResult {
     bridge.counters.bump(Counter::FlowMod);
     let deletes = match flow_mod.command {
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => true,
@@ -28,11 +28,11 @@ pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) ->
     let begun = bridge.with_control(|control| control.begin_flow_mod(flow_mod, version, now));
     let begun = begun.ok_or_else(Bridge::no_tables)??;
     if flow_mod.idle_timeout_s > 0 || flow_mod.hard_timeout_s > 0 {
-        bridge.upkeep.notify_one();
+        bridge.expiry.notify_one();
     }
     Ok(match begun {
-        FlowModProgress::Done(_) => Answer::Nothing,
-        FlowModProgress::Sweep(sweep) => Answer::Sweep(sweep),
+        FlowModProgress::Done(_) => Applied::Nothing,
+        FlowModProgress::Sweep(sweep) => Applied::Sweep(sweep),
     })
 }
 
@@ -43,7 +43,7 @@ impl Bridge {
         let done = self.with_control(|control| control.sweep(sweep, PIECE, now));
         let done = done.unwrap_or(Some(Err(Self::no_tables())))?;
         // An entry with a timeout may have come.
-        self.upkeep.notify_one();
+        self.expiry.notify_one();
         Some(done.map(|_| ()))
     }
 }

@@ -6,14 +6,14 @@ use datapath::fast::Control;
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, PortNo, QueueId, Version};
 
-use super::{Bridge, Listed, table};
+use super::{Bridge, StatisticsReply, table};
 use crate::counters::Counter;
 
 pub(super) async fn request(
     bridge: &Bridge,
     version: Version,
     request: MultipartRequest,
-) -> Result<Listed, Error> {
+) -> Result<StatisticsReply, Error> {
     bridge.counters.bump(Counter::Multipart);
     if request.more {
         // Only table features may come in parts, and those have been put together before.
@@ -22,7 +22,7 @@ pub(super) async fn request(
     let body = match request.body {
         MultipartRequestBody::Flow(asked) => {
             bridge.flush_counters().await;
-            return bridge.list_flows(&asked).map(Listed::Flows);
+            return bridge.list_flows(&asked).map(StatisticsReply::Flows);
         }
         MultipartRequestBody::Aggregate(asked) => {
             bridge.flush_counters().await;
@@ -48,7 +48,7 @@ pub(super) async fn request(
             reply.ok_or_else(Bridge::no_tables)??
         }
     };
-    Ok(Listed::Whole(body))
+    Ok(StatisticsReply::Whole(body))
 }
 
 fn of_control(

@@ -2,14 +2,14 @@
 
 use openflow::port::PortMod;
 
-use super::{Answer, Bridge, Outcome};
+use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
-pub(super) fn port_mod(bridge: &Bridge, port_mod: &PortMod) -> Outcome {
+pub(super) fn port_mod(bridge: &Bridge, port_mod: &PortMod) -> ApplyResult {
     bridge.counters.bump(Counter::PortMod);
-    let news = bridge.port_mod(port_mod)?;
-    if news.is_some() {
+    let status = bridge.port_mod(port_mod)?;
+    if status.is_some() {
         bridge.counters.bump(Counter::PortStatus);
     }
-    Ok(news.map_or(Answer::Nothing, Answer::News))
+    Ok(status.map_or(Applied::Nothing, Applied::PortStatus))
 }

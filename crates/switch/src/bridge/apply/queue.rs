@@ -4,9 +4,9 @@ use openflow::message::QueueConfig;
 use openflow::port::QueueProperty;
 use openflow::{Error, Message, PortNo, Version};
 
-use super::{Answer, Bridge, Outcome};
+use super::{Applied, ApplyResult, Bridge};
 
-pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> Outcome {
+pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> ApplyResult {
     let any = match version {
         Version::V1_0 => false,
         Version::V1_3 => port == PortNo::ANY,
@@ -21,7 +21,7 @@ pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> Outcome
             Version::V1_3 => {}
         }
         let config = QueueConfig { port, queues };
-        Ok(Answer::Reply(Message::QueueGetConfigReply(config)))
+        Ok(Applied::Reply(Message::QueueGetConfigReply(config)))
     } else {
         Err(Error::QueueOpBadPort)
     }

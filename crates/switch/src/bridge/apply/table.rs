@@ -3,14 +3,14 @@
 use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, message::MultipartReplyBody};
 
-use super::{Answer, Bridge, Outcome};
+use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
-pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> Outcome {
+pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> ApplyResult {
     bridge.counters.bump(Counter::TableMod);
     let done = bridge.with_control(|control| control.table_mod(table_mod));
     done.ok_or_else(Bridge::no_tables)??;
-    Ok(Answer::Nothing)
+    Ok(Applied::Nothing)
 }
 
 /// What the tables can do, after a request with a body has changed that (clause 7.3.5.5.1).

@@ -1,23 +1,23 @@
-//! What the bridge needs by the clock: entries whose timeout has passed, and removed entries whose
-//! last counts are awaited.
+//! Timed work of a bridge: flow entries whose timeout has passed, and removed entries whose last
+//! counts are outstanding.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::Agent;
 
-/// Shortest time between two looks for expired entries.
+/// Shortest time between two checks for expired entries.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Keeps the bridge up, for ever.
-pub(crate) async fn keep_up(agent: Rc<Agent>) {
+/// Expires and reaps the entries of the bridge, for ever.
+pub(crate) async fn run_expiry(agent: Rc<Agent>) {
     loop {
         match agent.bridge.upkeep_in() {
-            None => agent.bridge.upkeep.notified().await,
+            None => agent.bridge.expiry.notified().await,
             Some(wait) if wait > EVERY => {
                 tokio::select! {
                     biased;
-                    () = agent.bridge.upkeep.notified() => {}
+                    () = agent.bridge.expiry.notified() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }

@@ -1,28 +1,28 @@
 //! A long multipart reply, sent frame by frame as there is room (clause 7.3.5).
 //!
 //! Between two frames the connection answers echoes and other messages, however long the reply is.
-//! Entries that the version cannot say, or that are longer than any message (a flow-mod of 64 KiB
-//! has no flow statistics), are left out and counted. A list of flow entries is made piece by piece
-//! as it is sent, so that it is never held whole.
+//! Entries that the version cannot express, or that are longer than any message (a flow-mod of
+//! 64 KiB has no flow statistics), are left out and counted. A dump of flow entries is made piece by
+//! piece as it is sent, so that it is never held whole.
 
 use channel::{Connection, SendError};
 use openflow::message::MultipartReplyBody;
 use openflow::{Version, Xid};
 use wire::ReplyFrames;
 
-use crate::bridge::{Bridge, FlowList};
+use crate::bridge::{Bridge, FlowDump};
 
-/// A reply on its way.
+/// A multipart reply under way.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct ReplyStream {
     version: Version,
     xid: Xid,
     frames: ReplyFrames,
-    /// Where further entries come from.
-    list: Option<FlowList>,
+    /// The source of further entries.
+    dump: Option<FlowDump>,
 }
 
-/// What became of a frame.
+/// Whether the frame sent was the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// There are more.
@@ -31,29 +31,29 @@ pub(super) enum Sent {
     Last,
 }
 
-impl Parts {
-    /// A reply that is there.
+impl ReplyStream {
+    /// A complete reply body.
     pub(super) fn whole(version: Version, xid: Xid, body: MultipartReplyBody) -> Self {
-        Self { version, xid, frames: ReplyFrames::new(version, xid, body), list: None }
+        Self { version, xid, frames: ReplyFrames::new(version, xid, body), dump: None }
     }
 
-    /// A list of flow entries.
-    pub(super) fn of_flows(version: Version, xid: Xid, list: FlowList, bridge: &Bridge) -> Self {
+    /// A dump of flow entries.
+    pub(super) fn of_flows(version: Version, xid: Xid, dump: FlowDump, bridge: &Bridge) -> Self {
         let nothing = MultipartReplyBody::Flow(Vec::new());
-        let mut parts = Self::whole(version, xid, nothing);
-        parts.list = Some(list);
-        parts.refill(bridge);
-        parts
+        let mut stream = Self::whole(version, xid, nothing);
+        stream.dump = Some(dump);
+        stream.refill(bridge);
+        stream
     }
 
     fn refill(&mut self, bridge: &Bridge) {
-        while let Some(list) = &mut self.list {
-            let (flows, is_last) = bridge.next_flows(list);
+        while let Some(dump) = &mut self.dump {
+            let (flows, is_last) = bridge.next_flows(dump);
             let is_empty = flows.is_empty();
             let body = MultipartReplyBody::Flow(flows);
             self.frames = ReplyFrames::new(self.version, self.xid, body);
             if is_last {
-                self.list = None;
+                self.dump = None;
             } else {
                 self.frames.continue_later();
             }
@@ -66,7 +66,7 @@ impl Parts {
     /// Sends the next frame; adds the entries that it leaves out to `unsayable`.
     ///
     /// # Errors
-    /// When the connection is not up, or the reply is no list and cannot be said.
+    /// When the connection is not up, or the reply is no dump and cannot be said.
     pub(super) fn send_next(
         &mut self,
         connection: &mut Connection,
@@ -77,7 +77,7 @@ impl Parts {
             self.refill(bridge);
         }
         let sent = send_next(&mut self.frames, connection, unsayable)?;
-        Ok(if self.list.is_some() { Sent::More } else { sent })
+        Ok(if self.dump.is_some() { Sent::More } else { sent })
     }
 }
 

@@ -1,14 +1,14 @@
-//! One connection's task: bytes in, commands to the bridge; mail out.
+//! The task of one connection: bytes in and commands to the bridge; replies and asynchronous
+//! messages out.
 //!
-//! What all messages of one read change goes to the workers as one batch, and all mail that waits
-//! goes out with one write. What the peer sends never ends more than its own connection. Answers
-//! leave in the order of their requests, though some come later than others.
+//! The changes of all messages of one read go to the workers as one batch, and the send queue leaves
+//! with one write. No input ends more than its own connection. Replies leave in the order of their
+//! requests, though some take longer than others.
 //!
-//! A multipart reply may be as long as the flow tables, and a delete may mean all entries. A
-//! connection has one of them at a time: what comes behind the request waits until the reply is
-//! sent or the entries are gone, and when much waits nothing more is read meanwhile, so that a peer
-//! which asks a thousand times does not make a thousand copies. Echo requests are answered between
-//! the parts.
+//! A multipart reply may be as long as the flow tables, and a delete may affect all entries. A
+//! connection has one of them at a time: later requests wait until the reply is sent or the entries
+//! are gone, and when many wait nothing more is read, so that a peer which asks a thousand times
+//! does not cause a thousand copies. Echo requests are answered between the parts.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,29 +21,30 @@ use openflow::message::{MultipartReply, MultipartRequest, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
-use super::answers::Answers;
 use super::connection_log::{LogLine, Pass};
 use super::controllers::begin_auxiliaries;
-use super::parts::{Parts, Sent};
-use super::peer::Letter;
+use super::peer::Reply;
+use super::reassembly::Reassembly;
+use super::replies::Replies;
+use super::reply_stream::{ReplyStream, Sent};
 use super::request::{Handling, handle};
-use super::spanning::Spanning;
 use super::{Agent, Peer};
-use crate::bridge::{Answer, Listed};
+use crate::bridge::{Applied, StatisticsReply};
 use crate::counters::Counter;
-use crate::worker::{ConnectionId, Quote, Request, Turn};
+use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
 
-/// With more commands on their way to a worker nothing is read any more from controllers.
+/// With more commands pending at a worker, nothing more is read from controllers.
 const PENDING_MAX: usize = 8_192;
 
-/// With more requests behind one that takes long nothing is read: echo requests would wait with it.
-const BEHIND_MAX: usize = 16;
+/// With more requests waiting behind a long one, nothing more is read: echo requests would wait
+/// with it.
+const WAITING_MAX: usize = 16;
 
-/// How long until it is looked again whether the workers have caught up.
+/// The interval of checks whether the workers have caught up.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
 
-/// Messages in one read, and frames of a long reply, after which others have their turn.
-const TURN_MAX: usize = 256;
+/// Messages of one read, and frames of a long reply, after which other tasks run.
+const MESSAGES_MAX: usize = 256;
 const FRAMES_MAX: usize = 8;
 
 /// What a connection is.
@@ -59,31 +60,30 @@ pub(super) enum ConnectionKind {
     ControlSocket,
 }
 
-/// A connection in service.
-struct Service {
+/// The state of the task.
+struct ConnectionTask {
     agent: Rc<Agent>,
     link: Link,
     name: String,
     kind: ConnectionKind,
     /// Set while the connection is up.
-    peer: Option<Membership>,
+    peer: Option<Registration>,
     up_since: Option<Instant>,
     was_used: bool,
-    /// The workers do not keep up.
+    /// The workers have too many commands pending.
     is_congested: bool,
-    /// The peer sends much: others have their turn before more is read.
+    /// The peer sends much: other tasks run before more is read.
     is_greedy: bool,
-    /// There is more to send at once; others have their turn first.
+    /// There is more to send at once; other tasks run first.
     is_unfinished: bool,
     /// The reply to a multipart request is awaited or being sent, or a command of many entries is
     /// under way.
-    awaited: Option<Turn>,
-    /// Requests behind it.
-    behind: VecDeque<(Request, Message)>,
-    /// Requests of which parts have come.
-    spanning: Spanning,
-    answers: Answers,
-    parts: Option<Parts>,
+    long_request: Option<ReplyPosition>,
+    /// Requests that wait for its end.
+    waiting: VecDeque<(RequestContext, Message)>,
+    reassembly: Reassembly,
+    replies: Replies,
+    reply_stream: Option<ReplyStream>,
 }
 
 /// How a connection went.
@@ -113,13 +113,15 @@ pub(super) async fn serve(
     kind: ConnectionKind,
 ) -> Served {
     let settings = match &kind {
-        ConnectionKind::Main(_) | ConnectionKind::Accepted(_) => agent.settings(),
-        ConnectionKind::Auxiliary(_, main) => agent.settings().with_versions(&[main.version]),
+        ConnectionKind::Main(_) | ConnectionKind::Accepted(_) => agent.connection_config(),
+        ConnectionKind::Auxiliary(_, main) => {
+            agent.connection_config().with_versions(&[main.version])
+        }
         // Whatever controllers are offered.
-        ConnectionKind::ControlSocket => agent.settings().with_versions(Version::ALL),
+        ConnectionKind::ControlSocket => agent.connection_config().with_versions(Version::ALL),
     };
     let link = Link::new(stream, settings);
-    let mut service = Service {
+    let mut task = ConnectionTask {
         agent,
         link,
         name: name.to_owned(),
@@ -130,19 +132,19 @@ pub(super) async fn serve(
         is_congested: false,
         is_greedy: false,
         is_unfinished: false,
-        awaited: None,
-        behind: VecDeque::new(),
-        spanning: Spanning::default(),
-        answers: Answers::default(),
-        parts: None,
+        long_request: None,
+        waiting: VecDeque::new(),
+        reassembly: Reassembly::default(),
+        replies: Replies::default(),
+        reply_stream: None,
     };
-    let reason = service.run().await;
-    if service.up_since.is_none() {
-        service.agent.counters.bump(Counter::ChannelFailed);
+    let reason = task.run().await;
+    if task.up_since.is_none() {
+        task.agent.counters.bump(Counter::ChannelFailed);
     }
-    let (up_since, was_used) = (service.up_since, service.was_used);
-    service.leave();
-    service.link.finish().await;
+    let (up_since, was_used) = (task.up_since, task.was_used);
+    task.leave();
+    task.link.finish().await;
     Served { reason, up_since, was_used }
 }
 
@@ -153,13 +155,13 @@ pub(crate) async fn serve_tool(agent: Rc<Agent>, stream: UnixStream) {
     tracing::debug!(%reason, "a connection of the control socket ended");
 }
 
-/// However a connection ends, also by its task being dropped, the agent forgets it.
-struct Membership {
+/// The agent's registration of a connection, which ends with it, also when the task is dropped.
+struct Registration {
     agent: Rc<Agent>,
     peer: Rc<Peer>,
 }
 
-impl Drop for Membership {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.agent.leave(&self.peer);
     }
@@ -174,13 +176,13 @@ impl ConnectionKind {
     }
 }
 
-impl Service {
+impl ConnectionTask {
     async fn run(&mut self) -> DownReason {
         loop {
             match &self.peer {
-                Some(Membership { peer, .. }) => tokio::select! {
+                Some(Registration { peer, .. }) => tokio::select! {
                     () = self.link.turn() => {}
-                    () = peer.mailed() => {}
+                    () = peer.queued() => {}
                     () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
                     () = tokio::task::yield_now(), if self.is_unfinished => {}
                 },
@@ -189,17 +191,17 @@ impl Service {
             if let Some(reason) = self.take_events() {
                 return reason;
             }
-            self.is_unfinished = self.send_mail();
+            self.is_unfinished = self.send_queued();
             if self.is_greedy {
                 tokio::task::yield_now().await;
             }
             self.is_congested = self.agent.bridge.pending() > PENDING_MAX;
-            let hold = self.is_congested || self.behind.len() > BEHIND_MAX;
+            let hold = self.is_congested || self.waiting.len() > WAITING_MAX;
             self.link.connection().hold_input(hold);
         }
     }
 
-    /// Takes what has come; the reason when the connection is over.
+    /// Handles the received messages; the reason when the connection has ended.
     fn take_events(&mut self) -> Option<DownReason> {
         let mut over = None;
         let mut count = 0;
@@ -213,7 +215,7 @@ impl Service {
                 Event::Refused { xid, error } => {
                     self.agent.counters.bump(Counter::ErrorSent);
                     let (xid, error) = (xid.0, error.name());
-                    let bridge = self.agent.told();
+                    let bridge = self.agent.log_name();
                     tracing::debug!(bridge, controller = self.name, xid, error, "bad message");
                 }
                 Event::Down(reason) => over = Some(reason),
@@ -223,7 +225,7 @@ impl Service {
         if let ConnectionKind::Accepted(accepted) = &self.kind {
             accepted.report(self.link.connection(), self.was_used);
         }
-        self.is_greedy = count > TURN_MAX;
+        self.is_greedy = count > MESSAGES_MAX;
         over
     }
 
@@ -238,7 +240,7 @@ impl Service {
         let Err(reason) = accepted else { return self.join(version) };
         self.agent.counters.bump(Counter::ChannelTurnedAway);
         if let Some(Pass { suppressed }) = self.agent.log.pass(LogLine::TurnedAway) {
-            let bridge = self.agent.told();
+            let bridge = self.agent.log_name();
             tracing::warn!(bridge, peer = self.name, %reason, suppressed, "turned away");
         }
         self.link.connection().close();
@@ -251,7 +253,7 @@ impl Service {
             | ConnectionKind::Auxiliary(..)
             | ConnectionKind::Accepted(_) => {
                 if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Connected) {
-                    let (bridge, controller) = (agent.told(), &self.name);
+                    let (bridge, controller) = (agent.log_name(), &self.name);
                     tracing::info!(bridge, controller, %version, suppressed, "connected");
                 }
             }
@@ -267,7 +269,7 @@ impl Service {
             ConnectionKind::Accepted(_) => agent.join(&self.name, version, false),
             ConnectionKind::ControlSocket => agent.join_tool(&self.name, version),
         };
-        self.peer = Some(Membership { agent, peer });
+        self.peer = Some(Registration { agent, peer });
         self.up_since = Some(now());
     }
 
@@ -277,82 +279,82 @@ impl Service {
     }
 
     fn take_message(&mut self, xid: Xid, message: Message) {
-        let Some(Membership { peer, .. }) = &self.peer else { return };
+        let Some(Registration { peer, .. }) = &self.peer else { return };
         let kind = message.kind();
         self.was_used |= kind.row().sender == Sender::Controller && !SETUP.contains(&kind);
-        let handling = match self.spanning.take(xid, message) {
+        let handling = match self.reassembly.take(xid, message) {
             Ok(Some(message)) => handle(&self.agent, peer, message),
             Ok(None) => Handling::Nothing,
             Err(error) => Handling::Refused(error),
         };
         match handling {
-            Handling::Bridge(message) if self.awaited.is_some() => {
+            Handling::Bridge(message) if self.long_request.is_some() => {
                 let request = self.request(xid);
-                self.behind.push_back((request, message));
+                self.waiting.push_back((request, message));
             }
             Handling::Bridge(message) => self.carry_out(xid, None, message),
-            Handling::Reply(message) => self.answer(xid, None, Ok(message)),
-            Handling::Refused(error) => self.answer(xid, None, Err(error)),
+            Handling::Reply(message) => self.reply(xid, None, Ok(message)),
+            Handling::Refused(error) => self.reply(xid, None, Err(error)),
             Handling::Nothing => {}
         }
     }
 
-    /// The request that the connection has just given, for an answer that comes later.
-    fn request(&mut self, xid: Xid) -> Request {
-        let quote = Quote::new(self.link.connection().quote());
+    /// The context of the message that was received last.
+    fn request(&mut self, xid: Xid) -> RequestContext {
+        let error_data = ErrorData::new(self.link.connection().quote());
         let (from, version) = match &self.peer {
-            Some(Membership { peer, .. }) => (peer.id, peer.version),
+            Some(Registration { peer, .. }) => (peer.id, peer.version),
             None => (ConnectionId(0), Version::V1_3),
         };
-        Request { from, version, xid, turn: self.answers.next(), quote }
+        RequestContext { from, version, xid, position: self.replies.next(), error_data }
     }
 
-    /// Carries out a message. `held` is its request when it is not the last one any more that the
-    /// connection has given.
-    fn carry_out(&mut self, xid: Xid, held: Option<Request>, message: Message) {
-        let Some(Membership { peer, .. }) = &self.peer else { return };
+    /// Carries out a message. `held` is its context when it has waited, so that it is not the message
+    /// that was received last.
+    fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, message: Message) {
+        let Some(Registration { peer, .. }) = &self.peer else { return };
         let (from, version) = (peer.id, peer.version);
         let is_answered_later =
             matches!(message, Message::BarrierRequest | Message::MultipartRequest(_));
-        let turn = match is_answered_later {
-            true => self.answers.reserve(),
-            false => self.answers.next(),
+        let position = match is_answered_later {
+            true => self.replies.reserve(),
+            false => self.replies.next(),
         };
         let connection = self.link.connection();
         let request = || {
-            let quote = || Quote::new(connection.quote());
-            let quote = held.as_ref().map_or_else(quote, |held| held.quote);
-            Request { from, version, xid, turn, quote }
+            let error_data = || ErrorData::new(connection.quote());
+            let error_data = held.as_ref().map_or_else(error_data, |held| held.error_data);
+            RequestContext { from, version, xid, position, error_data }
         };
         if let Message::MultipartRequest(asked) = message {
             let request = request();
-            self.awaited = Some(turn);
+            self.long_request = Some(position);
             tokio::task::spawn_local(post_statistics(Rc::clone(&self.agent), request, asked));
             return;
         }
         match self.agent.bridge.apply(version, message, request) {
-            Ok(Answer::Reply(message)) => self.answer(xid, held, Ok(message)),
-            Ok(Answer::News(status)) => self.agent.tell_port(status),
-            Ok(Answer::Nothing | Answer::Later) => {}
-            Ok(Answer::Sweep(sweep)) => {
-                let turn = self.answers.reserve();
-                self.awaited = Some(turn);
-                let quote = Quote::new(self.link.connection().quote());
-                let quote = held.as_ref().map_or(quote, |held| held.quote);
-                let request = Request { from, version, xid, turn, quote };
+            Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
+            Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
+            Ok(Applied::Nothing | Applied::Later) => {}
+            Ok(Applied::Sweep(sweep)) => {
+                let position = self.replies.reserve();
+                self.long_request = Some(position);
+                let error_data = ErrorData::new(self.link.connection().quote());
+                let error_data = held.as_ref().map_or(error_data, |held| held.error_data);
+                let request = RequestContext { from, version, xid, position, error_data };
                 tokio::task::spawn_local(post_sweep(Rc::clone(&self.agent), request, sweep));
             }
-            Err(error) => self.answer(xid, held, Err(error)),
+            Err(error) => self.reply(xid, held, Err(error)),
         }
     }
 
-    /// Answers a message: at once, unless answers before this one are still to come.
-    fn answer(&mut self, xid: Xid, held: Option<Request>, answer: Result<Message, Error>) {
-        if !self.answers.is_empty() || self.parts.is_some() || held.is_some() {
+    /// Replies a message: at once, unless answers before this one are still to come.
+    fn reply(&mut self, xid: Xid, held: Option<RequestContext>, answer: Result<Message, Error>) {
+        if !self.replies.is_empty() || self.reply_stream.is_some() || held.is_some() {
             let request = held.unwrap_or_else(|| self.request(xid));
-            self.answers.push(match answer {
-                Ok(message) => Letter::Reply(request, message),
-                Err(error) => Letter::Refused(request, error),
+            self.replies.push(match answer {
+                Ok(message) => Reply::Message(request, message),
+                Err(error) => Reply::Refused(request, error),
             });
             return;
         }
@@ -369,44 +371,44 @@ impl Service {
         self.count_unsent(sent);
     }
 
-    /// The list that was awaited has been sent: the requests behind it go on.
+    /// The long request is done: the waiting requests go on.
     fn go_on(&mut self) {
-        self.awaited = None;
-        while self.awaited.is_none() {
-            let Some((request, message)) = self.behind.pop_front() else { break };
+        self.long_request = None;
+        while self.long_request.is_none() {
+            let Some((request, message)) = self.waiting.pop_front() else { break };
             self.carry_out(request.xid, Some(request), message);
         }
         self.agent.flush();
     }
 
-    /// Sends mail; the parts of a long reply as long as the output has room. Everything else goes
-    /// to the output at once, which the connection bounds. Whether there is more to send at once.
-    fn send_mail(&mut self) -> bool {
-        let Some(Membership { peer, .. }) = &self.peer else { return false };
-        let mail = peer.take_mail();
-        for letter in mail.letters {
-            self.answers.fill(letter);
+    /// Sends the queue, and the parts of a long reply while the output has room. All else goes to
+    /// the output at once, which the connection bounds. Whether there is more to send at once.
+    fn send_queued(&mut self) -> bool {
+        let Some(Registration { peer, .. }) = &self.peer else { return false };
+        let queue = peer.take_queue();
+        for reply in queue.replies {
+            self.replies.fill(reply);
         }
-        // They need no place in the order of the answers, which may wait for a long one.
-        for message in &mail.news {
+        // They have no position among the replies, which may wait for a long one.
+        for message in &queue.messages {
             let sent = self.link.connection().send_as(Xid(0), message);
             self.count_unsent(sent);
         }
-        for packet in &mail.packets {
+        for packet in &queue.packets {
             match self.link.connection().offer(Xid(0), packet) {
                 Ok(true) => self.agent.counters.bump(Counter::PacketIn),
                 Ok(false) => self.agent.counters.bump(Counter::PacketInControllerBusy),
                 Err(error) => self.count_unsent(Err(error)),
             }
         }
-        self.send_answers()
+        self.send_replies()
     }
 
-    /// Sends the answers that are there; whether there is more to send at once.
-    fn send_answers(&mut self) -> bool {
+    /// Sends the replies that are ready; whether there is more to send at once.
+    fn send_replies(&mut self) -> bool {
         let mut frames = 0;
         loop {
-            if let Some(parts) = &mut self.parts {
+            if let Some(stream) = &mut self.reply_stream {
                 if self.link.connection().is_full() {
                     return false;
                 }
@@ -416,22 +418,22 @@ impl Service {
                 frames += 1;
                 let mut unsayable = 0;
                 let (connection, bridge) = (self.link.connection(), &self.agent.bridge);
-                let sent = parts.send_next(connection, bridge, &mut unsayable);
+                let sent = stream.send_next(connection, bridge, &mut unsayable);
                 self.agent.counters.add(Counter::Unsayable, unsayable);
                 if let Ok(Sent::More) = sent {
                     continue;
                 }
-                self.parts = None;
+                self.reply_stream = None;
                 self.count_unsent(sent.map(|_| ()));
                 self.go_on();
                 continue;
             }
-            let Some(letter) = self.answers.pop() else { return false };
-            self.send_letter(letter);
+            let Some(reply) = self.replies.pop() else { return false };
+            self.send_one(reply);
         }
     }
 
-    /// Says in a features reply which connection it goes by.
+    /// Sets the auxiliary id in a features reply.
     fn of_this_connection(&self, message: Message) -> Message {
         match message {
             Message::FeaturesReply(mut features) => {
@@ -442,30 +444,32 @@ impl Service {
         }
     }
 
-    fn send_letter(&mut self, letter: Letter) {
-        let sent = match letter {
-            Letter::Reply(request, Message::MultipartReply(reply)) => {
-                self.parts = Some(Parts::whole(request.version, request.xid, reply.body));
+    fn send_one(&mut self, reply: Reply) {
+        let sent = match reply {
+            Reply::Message(request, Message::MultipartReply(reply)) => {
+                self.reply_stream =
+                    Some(ReplyStream::whole(request.version, request.xid, reply.body));
                 Ok(())
             }
-            Letter::Flows(request, list) => {
+            Reply::Flows(request, list) => {
                 let bridge = &self.agent.bridge;
-                self.parts = Some(Parts::of_flows(request.version, request.xid, list, bridge));
+                self.reply_stream =
+                    Some(ReplyStream::of_flows(request.version, request.xid, list, bridge));
                 Ok(())
             }
-            Letter::Done(_) => {
+            Reply::Done(_) => {
                 self.go_on();
                 Ok(())
             }
-            Letter::Reply(request, message) => {
+            Reply::Message(request, message) => {
                 let message = self.of_this_connection(message);
                 self.link.connection().send_as(request.xid, &message)
             }
-            Letter::Refused(request, error) => {
+            Reply::Refused(request, error) => {
                 self.agent.counters.bump(Counter::ErrorSent);
                 let connection = self.link.connection();
-                let sent = connection.send_error(request.xid, error, request.quote.bytes());
-                if self.awaited == Some(request.turn) {
+                let sent = connection.send_error(request.xid, error, request.error_data.bytes());
+                if self.long_request == Some(request.position) {
                     self.go_on();
                 }
                 sent
@@ -474,22 +478,21 @@ impl Service {
         self.count_unsent(sent);
     }
 
-    /// A message that the version cannot say is counted; one for a connection that is over is not
-    /// missed by anybody.
+    /// Counts a message that the version cannot express; one for an ended connection needs no count.
     fn count_unsent(&self, sent: Result<(), SendError>) {
         match sent {
             Ok(()) | Err(SendError::NotUp) => {}
             Err(SendError::Encode(error)) => {
                 self.agent.counters.bump(Counter::Unsayable);
-                let bridge = self.agent.told();
+                let bridge = self.agent.log_name();
                 tracing::debug!(bridge, controller = self.name, %error, "a message was not sent");
             }
         }
     }
 }
 
-/// Carries out a command of many entries in pieces, between which others have their turn. When it
-/// is dropped, the entries stay that it has not come to.
+/// Carries out a command of many entries in pieces, between which other tasks run. When it is
+/// dropped, the remaining entries stay.
 pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<(), Error> {
     let done = loop {
         if let Some(done) = agent.bridge.sweep(&mut sweep) {
@@ -505,26 +508,26 @@ pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<()
     done
 }
 
-/// Carries out a command of many entries, and posts that it is done.
-async fn post_sweep(agent: Rc<Agent>, request: Request, sweep: Box<Sweep>) {
+/// Carries out a command of many entries, and replies when it is done.
+async fn post_sweep(agent: Rc<Agent>, request: RequestContext, sweep: Box<Sweep>) {
     let done = sweep_all(&agent, sweep).await;
     let Some(peer) = agent.peer(request.from) else { return };
-    peer.post(match done {
-        Ok(()) => Letter::Done(request),
-        Err(error) => Letter::Refused(request, error),
+    peer.send_reply(match done {
+        Ok(()) => Reply::Done(request),
+        Err(error) => Reply::Refused(request, error),
     });
 }
 
-/// Has the bridge answer a multipart request, and posts the answer.
-async fn post_statistics(agent: Rc<Agent>, request: Request, asked: MultipartRequest) {
+/// Has the bridge answer a multipart request, and replies.
+async fn post_statistics(agent: Rc<Agent>, request: RequestContext, asked: MultipartRequest) {
     let answer = agent.bridge.statistics(request.version, asked).await;
     let Some(peer) = agent.peer(request.from) else { return };
-    peer.post(match answer {
-        Ok(Listed::Whole(body)) => {
+    peer.send_reply(match answer {
+        Ok(StatisticsReply::Whole(body)) => {
             let reply = MultipartReply { more: false, body };
-            Letter::Reply(request, Message::MultipartReply(reply))
+            Reply::Message(request, Message::MultipartReply(reply))
         }
-        Ok(Listed::Flows(list)) => Letter::Flows(request, list),
-        Err(error) => Letter::Refused(request, error),
+        Ok(StatisticsReply::Flows(list)) => Reply::Flows(request, list),
+        Err(error) => Reply::Refused(request, error),
     });
 }

@@ -1,8 +1,8 @@
-//! When a worker sleeps, and for how long: the polling policy.
+//! The idle policy of a worker: when it sleeps, and for how long.
 //!
-//! Asleep a worker costs nothing, and a frame or a command wakes it through `poll(2)`. A port that
-//! has no descriptor cannot wake anybody: it must be asked again and again, at first often, then,
-//! as long as nothing comes, up to a thousand times a second.
+//! A sleeping worker costs nothing, and a frame or a command wakes it through epoll. A port without
+//! a descriptor cannot wake it and must be polled: often at first, then less, down to a thousand
+//! times a second.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ const IDLE_ROUNDS_UNWOKEN: u32 = 64;
 const NAP_FIRST: Duration = Duration::from_micros(10);
 const NAP_LAST: Duration = Duration::from_millis(1);
 
-/// How the worker has been doing.
+/// The state of the policy.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct IdlePolicy {
     poll: Poll,
     idle_rounds: u32,
     nap: Duration,
 }
 
-/// How to sleep.
+/// What an idle worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
     /// Not at all.
@@ -40,7 +40,7 @@ pub(super) enum Sleep {
     Nap(Duration),
 }
 
-impl Rest {
+impl IdlePolicy {
     pub(super) fn new(poll: Poll) -> Self {
         Self { poll, idle_rounds: 0, nap: NAP_FIRST }
     }
@@ -74,41 +74,41 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
-    use super::{IDLE_ROUNDS, IDLE_ROUNDS_UNWOKEN, NAP_FIRST, NAP_LAST, Rest, Sleep};
+    use super::{IDLE_ROUNDS, IDLE_ROUNDS_UNWOKEN, IdlePolicy, NAP_FIRST, NAP_LAST, Sleep};
     use crate::config::Poll;
 
     #[test]
     fn a_busy_worker_never_sleeps() {
-        let mut rest = Rest::new(Poll::Busy);
-        assert!((0..1_000).all(|round| rest.idle(round % 2 == 0) == Sleep::No));
+        let mut policy = IdlePolicy::new(Poll::Busy);
+        assert!((0..1_000).all(|round| policy.idle(round % 2 == 0) == Sleep::No));
     }
 
     #[test]
     fn an_adaptive_worker_sleeps_after_a_few_rounds_and_begins_anew_with_work() {
-        let mut rest = Rest::new(Poll::Adaptive);
+        let mut policy = IdlePolicy::new(Poll::Adaptive);
         for _ in 0..2 {
             for _ in 1..IDLE_ROUNDS {
-                assert_eq!(rest.idle(true), Sleep::No);
+                assert_eq!(policy.idle(true), Sleep::No);
             }
-            assert_eq!(rest.idle(true), Sleep::UntilWoken);
-            assert_eq!(rest.idle(true), Sleep::UntilWoken);
-            rest.worked();
+            assert_eq!(policy.idle(true), Sleep::UntilWoken);
+            assert_eq!(policy.idle(true), Sleep::UntilWoken);
+            policy.worked();
         }
     }
 
     #[test]
     fn where_a_port_cannot_wake_naps_grow_to_a_bound() {
-        let mut rest = Rest::new(Poll::Adaptive);
+        let mut policy = IdlePolicy::new(Poll::Adaptive);
         for _ in 1..IDLE_ROUNDS_UNWOKEN {
-            assert_eq!(rest.idle(false), Sleep::No);
+            assert_eq!(policy.idle(false), Sleep::No);
         }
-        assert_eq!(rest.idle(false), Sleep::Nap(NAP_FIRST));
-        assert_eq!(rest.idle(false), Sleep::Nap(NAP_FIRST * 2));
+        assert_eq!(policy.idle(false), Sleep::Nap(NAP_FIRST));
+        assert_eq!(policy.idle(false), Sleep::Nap(NAP_FIRST * 2));
         for _ in 0..10 {
-            rest.idle(false);
+            policy.idle(false);
         }
-        assert_eq!(rest.idle(false), Sleep::Nap(NAP_LAST));
-        rest.worked();
-        assert_eq!(rest.idle(false), Sleep::No);
+        assert_eq!(policy.idle(false), Sleep::Nap(NAP_LAST));
+        policy.worked();
+        assert_eq!(policy.idle(false), Sleep::No);
     }
 }

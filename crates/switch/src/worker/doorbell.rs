@@ -1,9 +1,8 @@
-//! The bell of a worker: which of its bridges have something for it to do, and a ring only when it
-//! sleeps.
+//! The doorbell of a worker: which of its shards have work, and a wake-up only when it sleeps.
 //!
-//! Whoever brings something puts it in its place first and calls then, so that a worker which has
-//! seen the call finds it. A worker asks one list for all bridges, however many there are, and
-//! never waits for those who call.
+//! A producer stores its item first and rings then, so a worker that has seen the ring finds the
+//! item. A worker looks at one list for all shards, however many there are, and never waits for
+//! producers.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,29 +11,29 @@ use std::sync::{Mutex, PoisonError};
 
 use netdev::sys::event::WakeEvent;
 
-/// The bell of one worker.
+/// The doorbell of one worker.
 #[derive(Debug)]
-pub(crate) struct Bell {
-    /// The places of those who called, each as often as it called.
-    called: Mutex<Vec<usize>>,
+pub(crate) struct Doorbell {
+    /// The shards that have rung, each as often as it did.
+    rung: Mutex<Vec<usize>>,
     any: AtomicBool,
     asleep: AtomicBool,
     event: WakeEvent,
 }
 
-impl Bell {
+impl Doorbell {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            called: Mutex::default(),
+            rung: Mutex::default(),
             any: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             event: WakeEvent::new()?,
         })
     }
 
-    /// There is something at this place: wakes the worker if it sleeps.
-    pub(super) fn call(&self, place: usize) {
-        self.called.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    /// A shard has work: wakes the worker if it sleeps.
+    pub(super) fn ring(&self, shard: usize) {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner).push(shard);
         // Sequentially consistent on both sides, as in `may_sleep`: either the worker sees `any`
         // before it sleeps, or we see that it sleeps.
         self.any.store(true, Ordering::SeqCst);
@@ -43,15 +42,15 @@ impl Bell {
         }
     }
 
-    /// Swaps the places of those who have called into `into`, which must be empty.
+    /// Swaps the shards that have rung into `into`, which must be empty.
     pub(super) fn take(&self, into: &mut Vec<usize>) {
-        debug_assert!(into.is_empty(), "who called before is to be attended to first");
+        debug_assert!(into.is_empty(), "earlier rings are to be served first");
         if self.any.load(Ordering::Relaxed) && self.any.swap(false, Ordering::SeqCst) {
-            std::mem::swap(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner), into);
+            std::mem::swap(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner), into);
         }
     }
 
-    /// The worker wants to sleep on [`Bell::fd`]: false when somebody has called meanwhile.
+    /// The worker is about to sleep on [`Doorbell::fd`]: false when a shard has rung meanwhile.
     pub(super) fn may_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may = !self.any.load(Ordering::SeqCst);
@@ -66,12 +65,12 @@ impl Bell {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// [`Bell::fd`] was found readable: takes the rings back.
-    pub(super) fn heard(&self) {
+    /// [`Doorbell::fd`] was found readable: resets it.
+    pub(super) fn reset(&self) {
         self.event.drain();
     }
 
-    /// What becomes readable when the bell rings.
+    /// The descriptor that becomes readable when the doorbell wakes the worker.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.event.fd()
     }

@@ -1,5 +1,5 @@
-//! One configured port: the device behind it as long as there is one, what it has counted in all
-//! its lives, and when to try to open it again.
+//! A configured port on its worker: the open device, the counters over all its reopenings, and the
+//! time of the next attempt to open it.
 //!
 //! A port stays configured when its device disappears; it shows `LINK_DOWN` and comes back with the
 //! device.
@@ -12,56 +12,57 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::Shaper;
-use super::branch::RX_BATCH;
+use super::shard::RX_BATCH;
 use crate::counters::{Counter, Counters};
 
 /// First and longest wait between attempts to open a lost device.
 const REOPEN_FIRST: Duration = Duration::from_millis(200);
 const REOPEN_LAST: Duration = Duration::from_secs(2);
 
-/// How long a port whose call failed is left alone.
-const QUIET: Duration = Duration::from_millis(50);
+/// How long a port whose system call failed is left alone.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A configured port.
-pub(crate) struct Slot {
+pub(crate) struct WorkerPort {
     /// Its number.
     pub(crate) number: PortNo,
-    /// What is opened.
+    /// The device to open.
     pub(crate) spec: PortSpec,
-    /// The device; `None` while it is lost.
-    pub(crate) port: Option<Box<dyn Port>>,
-    /// The facts that were last seen.
+    /// The open device; `None` while it is lost.
+    pub(crate) device: Option<Box<dyn Port>>,
+    /// The state that was read last.
     pub(crate) info: PortInfo,
     /// Frames to send at the end of the batch.
     pub(crate) tx: Vec<PacketBuf>,
     /// The port's queues, where any are configured.
     pub(crate) shaper: Option<Shaper>,
-    /// Frames that found no room, of all lives.
+    /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
-    /// Whether the facts have changed and the agent does not know yet.
+    /// The state has changed and was not reported to the agent yet.
     pub(crate) changed: bool,
     /// The port is left alone until then, after a call failed.
-    pub(crate) quiet_until: Option<Instant>,
-    /// Who tells of changes.
-    pub(super) news: LinkNotification,
+    pub(crate) paused_until: Option<Instant>,
+    /// The source of change notifications.
+    pub(super) notification: LinkNotification,
     /// Whether the worker is woken by the port's descriptor.
     pub(super) is_watched: bool,
-    /// Whether the worker asks the port in every round.
-    pub(super) is_awake: bool,
-    /// Whether the port stands on its branch's list of those to be cared for.
-    pub(super) is_troubled: bool,
-    /// A device that is lost and may still be watched.
-    gone: Option<Box<dyn Port>>,
+    /// Whether the port is in the worker's poll set.
+    pub(super) is_in_poll_set: bool,
+    /// Whether the port is on its shard's list of faulted ports.
+    pub(super) is_listed_faulted: bool,
+    /// A lost device that may still be watched.
+    lost: Option<Box<dyn Port>>,
+    /// The counters of earlier devices of the port.
     earlier: PortCounters,
     reopen_at: Instant,
     reopen_wait: Duration,
 }
 
-impl Slot {
+impl WorkerPort {
     /// Opens the port for the first time.
     pub(crate) fn open(number: PortNo, spec: PortSpec) -> Result<Self, PortError> {
-        let mut port = netdev::open(&spec)?;
-        let info = port.info();
+        let mut device = netdev::open(&spec)?;
+        let info = device.info();
         Ok(Self {
             number,
             spec,
@@ -70,29 +71,29 @@ impl Slot {
             shaper: None,
             tx_refused: 0,
             changed: false,
-            quiet_until: None,
-            news: port.link_notification(),
+            paused_until: None,
+            notification: device.link_notification(),
             is_watched: false,
-            is_awake: false,
-            is_troubled: false,
-            gone: None,
-            port: Some(port),
+            is_in_poll_set: false,
+            is_listed_faulted: false,
+            lost: None,
+            device: Some(device),
             earlier: PortCounters::default(),
             reopen_at: Instant::now(),
             reopen_wait: REOPEN_FIRST,
         })
     }
 
-    /// Who tells of changes.
+    /// The source of change notifications.
     pub(crate) fn link_notification(&self) -> LinkNotification {
-        self.news
+        self.notification
     }
 
     /// The device has disappeared.
     pub(crate) fn lose(&mut self, now: Instant) {
-        if let Some(mut port) = self.port.take() {
-            self.earlier = sum(self.earlier, port.counters());
-            self.gone = Some(port);
+        if let Some(mut device) = self.device.take() {
+            self.earlier = sum(self.earlier, device.counters());
+            self.lost = Some(device);
         }
         self.info.link_up = false;
         self.info.exists = false;
@@ -101,10 +102,10 @@ impl Slot {
         self.reopen_at = now + self.reopen_wait;
     }
 
-    /// Asks the device how it is, or tries to open it when it is lost; true when it is back.
-    pub(crate) fn look(&mut self, now: Instant) -> bool {
-        let Some(port) = &mut self.port else { return self.reopen(now) };
-        let info = port.info();
+    /// Reads the state of the device, or tries to reopen a lost one; true when it is back.
+    pub(crate) fn refresh(&mut self, now: Instant) -> bool {
+        let Some(device) = &mut self.device else { return self.reopen(now) };
+        let info = device.info();
         if !info.exists {
             self.lose(now);
         } else if info != self.info {
@@ -114,50 +115,49 @@ impl Slot {
         false
     }
 
-    /// Whether the port needs more than to be asked for frames.
-    pub(super) fn is_in_trouble(&self) -> bool {
-        self.changed || self.quiet_until.is_some() || self.port.is_none()
+    /// Whether the port is down, paused or changed, so that the worker must serve it.
+    pub(super) fn needs_service(&self) -> bool {
+        self.changed || self.paused_until.is_some() || self.device.is_none()
     }
 
-    /// When a port in trouble is to be cared for next.
-    pub(super) fn care_at(&self) -> Option<Instant> {
-        if self.port.is_none() { Some(self.reopen_at) } else { self.quiet_until }
+    /// When a faulted port is due.
+    pub(super) fn service_at(&self) -> Option<Instant> {
+        if self.device.is_none() { Some(self.reopen_at) } else { self.paused_until }
     }
 
-    /// A device of this name is there: whether it is the one that is lost, which may then be
-    /// opened at once.
-    pub(super) fn is_back(&mut self, name: &str, now: Instant) -> bool {
-        let is_it = self.port.is_none() && self.spec.name() == name;
-        if is_it {
+    /// A device of this name exists: whether it is the lost one, which is then due at once.
+    pub(super) fn device_appeared(&mut self, name: &str, now: Instant) -> bool {
+        let is_ours = self.device.is_none() && self.spec.name() == name;
+        if is_ours {
             self.reopen_at = now;
         }
-        is_it
+        is_ours
     }
 
-    /// Has the worker woken by the port's descriptor, under this name, unless there is none or the
-    /// port is to be left alone; whether nobody needs to ask the port again and again.
-    pub(super) fn watch(&mut self, watch: &Watch, name: u64) -> bool {
-        if let Some(gone) = self.gone.take() {
-            self.unwatch(watch, &*gone);
+    /// Watches the port's descriptor under this key, unless it has none or is paused. Returns
+    /// whether the port need not be polled.
+    pub(super) fn watch(&mut self, watch: &Watch, key: u64) -> bool {
+        if let Some(lost) = self.lost.take() {
+            self.unwatch(watch, &*lost);
         }
-        let Some(port) = self.port.take() else { return true };
-        let is_quiet = self.quiet_until.is_some();
-        if is_quiet {
-            self.unwatch(watch, &*port);
-        } else if let Some(fd) = port.fd().filter(|_| !self.is_watched) {
-            match watch.add(fd, name) {
+        let Some(device) = self.device.take() else { return true };
+        let is_paused = self.paused_until.is_some();
+        if is_paused {
+            self.unwatch(watch, &*device);
+        } else if let Some(fd) = device.fd().filter(|_| !self.is_watched) {
+            match watch.add(fd, key) {
                 Ok(()) => self.is_watched = true,
                 Err(error) => {
-                    tracing::debug!(port = %self.number, %error, "the port wakes nobody");
+                    tracing::debug!(port = %self.number, %error, "the port cannot be watched");
                 }
             }
         }
-        self.port = Some(port);
-        is_quiet || self.is_watched
+        self.device = Some(device);
+        is_paused || self.is_watched
     }
 
-    fn unwatch(&mut self, watch: &Watch, port: &dyn Port) {
-        if let Some(fd) = port.fd().filter(|_| self.is_watched)
+    fn unwatch(&mut self, watch: &Watch, device: &dyn Port) {
+        if let Some(fd) = device.fd().filter(|_| self.is_watched)
             && let Err(error) = watch.remove(fd)
         {
             tracing::debug!(port = %self.number, %error, "the port was not watched");
@@ -165,17 +165,17 @@ impl Slot {
         self.is_watched = false;
     }
 
-    /// Tries to open a lost device, when it is time to; true when it is back.
+    /// Tries to open a lost device when that is due; true when it is back.
     pub(super) fn reopen(&mut self, now: Instant) -> bool {
-        if self.port.is_some() || now < self.reopen_at {
+        if self.device.is_some() || now < self.reopen_at {
             return false;
         }
         match netdev::open(&self.spec) {
-            Ok(mut port) => {
-                self.info = port.info();
-                self.news = port.link_notification();
-                self.port = Some(port);
-                self.quiet_until = None;
+            Ok(mut device) => {
+                self.info = device.info();
+                self.notification = device.link_notification();
+                self.device = Some(device);
+                self.paused_until = None;
                 self.changed = true;
                 true
             }
@@ -188,18 +188,18 @@ impl Slot {
         }
     }
 
-    /// Takes a batch from the port, if it has any, and says how many frames.
+    /// Receives a batch; the number of frames.
     pub(super) fn receive(
         &mut self,
         batch: &mut Batch,
         now: Instant,
         counters: &Counters,
     ) -> usize {
-        if self.is_quiet(now) {
+        if self.is_paused(now) {
             return 0;
         }
-        let Some(port) = &mut self.port else { return 0 };
-        match port.rx(batch, RX_BATCH) {
+        let Some(device) = &mut self.device else { return 0 };
+        match device.rx(batch, RX_BATCH) {
             Ok(count) => count,
             Err(PortError::Gone(_)) => {
                 self.lose(now);
@@ -208,21 +208,21 @@ impl Slot {
             Err(error) => {
                 tracing::debug!(port = %self.number, %error, "receiving failed");
                 counters.bump(Counter::PortError);
-                self.quiet(now);
+                self.pause(now);
                 0
             }
         }
     }
 
-    /// Sends frames and returns how many the port took; what finds no room is dropped and counted.
-    /// None of the frames is left.
+    /// Sends frames; the number that the device accepted. The others are dropped and counted, so that
+    /// none is left.
     pub(super) fn transmit(
         &mut self,
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
         counters: &Counters,
     ) -> usize {
-        let sent = match self.port.as_mut().map(|port| port.tx_batch(frames, pool)) {
+        let sent = match self.device.as_mut().map(|device| device.tx_batch(frames, pool)) {
             Some(Ok(sent)) => sent,
             Some(Err(PortError::Gone(_))) => {
                 self.lose(Instant::now());
@@ -237,7 +237,7 @@ impl Slot {
         };
         let refused = frames.len();
         if refused > 0 {
-            if self.port.is_some() {
+            if self.device.is_some() {
                 counters.add(Counter::TxQueueFull, refused as u64);
                 self.tx_refused += refused as u64;
             } else {
@@ -248,24 +248,24 @@ impl Slot {
         sent
     }
 
-    /// A call on the port failed: leave it alone for a while, so that a device that is down does
+    /// A call on the port failed: leaves it alone for a while, so that a device that is down does
     /// not keep the worker awake.
-    pub(crate) fn quiet(&mut self, now: Instant) {
-        self.quiet_until = Some(now + QUIET);
+    pub(crate) fn pause(&mut self, now: Instant) {
+        self.paused_until = Some(now + PAUSE);
     }
 
     /// Whether the port is left alone now.
-    pub(crate) fn is_quiet(&mut self, now: Instant) -> bool {
-        if self.quiet_until.is_some_and(|until| now >= until) {
-            self.quiet_until = None;
+    pub(crate) fn is_paused(&mut self, now: Instant) -> bool {
+        if self.paused_until.is_some_and(|until| now >= until) {
+            self.paused_until = None;
         }
-        self.quiet_until.is_some()
+        self.paused_until.is_some()
     }
 
-    /// What all lives of the device have counted.
+    /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
-        match &mut self.port {
-            Some(port) => sum(self.earlier, port.counters()),
+        match &mut self.device {
+            Some(device) => sum(self.earlier, device.counters()),
             None => self.earlier,
         }
     }
@@ -291,21 +291,21 @@ mod tests {
     #[test]
     fn a_lost_port_keeps_its_counts_and_comes_back() {
         let (counters, mut pool) = (Counters::default(), Pool::default());
-        let mut slot = Slot::open(PortNo(3), "null:x".parse().unwrap()).unwrap();
-        assert!(slot.info.link_up && slot.info.exists);
+        let mut port = WorkerPort::open(PortNo(3), "null:x".parse().unwrap()).unwrap();
+        assert!(port.info.link_up && port.info.exists);
         let mut frames = vec![PacketBuf::from_slice(&[0; 60])];
-        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 1);
+        assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         let now = Instant::now();
-        slot.lose(now);
-        assert!(slot.changed && !slot.info.exists && !slot.info.link_up);
+        port.lose(now);
+        assert!(port.changed && !port.info.exists && !port.info.link_up);
         frames.push(PacketBuf::from_slice(&[0; 60]));
-        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 0);
+        assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 0);
         assert!(frames.is_empty() && counters.get(Counter::TxPortGone) == 1);
-        assert!(!slot.reopen(now));
-        assert!(slot.reopen(now + REOPEN_FIRST));
+        assert!(!port.reopen(now));
+        assert!(port.reopen(now + REOPEN_FIRST));
         frames.push(PacketBuf::from_slice(&[0; 60]));
-        assert_eq!(slot.transmit(&mut frames, &mut pool, &counters), 1);
-        assert_eq!(slot.counters().tx_packets, 2);
-        assert!(slot.info.exists);
+        assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
+        assert_eq!(port.counters().tx_packets, 2);
+        assert!(port.info.exists);
     }
 }

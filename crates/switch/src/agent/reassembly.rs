@@ -1,4 +1,4 @@
-//! Requests that come in parts: table features, the only body that may be longer than a message
+//! Reassembly of requests in parts: table features, the only body that may be longer than a message
 //! (clause 7.3.5).
 //!
 //! The parts of a request have one xid, and the last one says that no more follow. How many
@@ -17,11 +17,11 @@ const TABLES_MAX: usize = 255;
 
 /// The parts that have come so far.
 #[derive(Debug, Default)]
-pub(super) struct Spanning {
+pub(super) struct Reassembly {
     waiting: Vec<(Xid, Vec<TableFeatures>)>,
 }
 
-impl Spanning {
+impl Reassembly {
     /// Takes a message: itself where it is whole, the whole request with its last part, and nothing
     /// with a part before.
     ///
@@ -52,7 +52,7 @@ impl Spanning {
 
 #[cfg(test)]
 mod tests {
-    use super::{REQUESTS_MAX, Spanning, TABLES_MAX};
+    use super::{REQUESTS_MAX, Reassembly, TABLES_MAX};
     use openflow::message::{MultipartRequest, MultipartRequestBody};
     use openflow::table::TableFeatures;
     use openflow::{Error, Message, TableId, Xid};
@@ -73,26 +73,26 @@ mod tests {
 
     #[test]
     fn parts_become_one_request_whatever_comes_between() {
-        let mut spanning = Spanning::default();
-        assert_eq!(spanning.take(Xid(1), part(true, 0..2)), Ok(None));
-        assert_eq!(spanning.take(Xid(2), part(false, 0..0)), Ok(Some(part(false, 0..0))));
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.take(Xid(1), part(true, 0..2)), Ok(None));
+        assert_eq!(reassembly.take(Xid(2), part(false, 0..0)), Ok(Some(part(false, 0..0))));
         let barrier = Message::BarrierRequest;
-        assert_eq!(spanning.take(Xid(1), barrier.clone()), Ok(Some(barrier)));
-        assert_eq!(spanning.take(Xid(1), part(true, 2..3)), Ok(None));
-        assert_eq!(spanning.take(Xid(1), part(false, 3..5)), Ok(Some(part(false, 0..5))));
-        assert_eq!(spanning.take(Xid(1), part(false, 0..1)), Ok(Some(part(false, 0..1))));
+        assert_eq!(reassembly.take(Xid(1), barrier.clone()), Ok(Some(barrier)));
+        assert_eq!(reassembly.take(Xid(1), part(true, 2..3)), Ok(None));
+        assert_eq!(reassembly.take(Xid(1), part(false, 3..5)), Ok(Some(part(false, 0..5))));
+        assert_eq!(reassembly.take(Xid(1), part(false, 0..1)), Ok(Some(part(false, 0..1))));
     }
 
     #[test]
     fn neither_too_many_requests_nor_too_long_ones_wait() {
         let overflow = Err(Error::BadRequestMultipartBufferOverflow);
-        let mut spanning = Spanning::default();
-        assert_eq!(spanning.take(Xid(9), part(true, 0..TABLES_MAX)), Ok(None));
-        assert_eq!(spanning.take(Xid(9), part(true, 0..1)), overflow);
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.take(Xid(9), part(true, 0..TABLES_MAX)), Ok(None));
+        assert_eq!(reassembly.take(Xid(9), part(true, 0..1)), overflow);
         for xid in 0..REQUESTS_MAX as u32 {
-            assert_eq!(spanning.take(Xid(xid), part(true, 0..1)), Ok(None));
+            assert_eq!(reassembly.take(Xid(xid), part(true, 0..1)), Ok(None));
         }
-        assert_eq!(spanning.take(Xid(9), part(true, 0..1)), overflow);
-        assert_eq!(spanning.take(Xid(0), part(false, 1..2)), Ok(Some(part(false, 0..2))));
+        assert_eq!(reassembly.take(Xid(9), part(true, 0..1)), overflow);
+        assert_eq!(reassembly.take(Xid(0), part(false, 1..2)), Ok(Some(part(false, 0..2))));
     }
 }

@@ -1,0 +1,248 @@
+//! Maintenance of a worker's ports: link state, faults, and reopening of devices that are back.
+//!
+//! The kernel notifies of changes of devices; only ports without notifications are asked by the
+//! clock. So a worker over a thousand bridges with quiet devices has no maintenance to do.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use netdev::{LinkChange, LinkMonitor, LinkNotification};
+
+use super::{Shard, Worker, WorkerEvent, WorkerPort};
+use crate::counters::Counter;
+
+/// How often ports without notifications are asked for their state: a link that goes down is known
+/// within this time.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// A port of the worker: the index of its shard, and its index there.
+type PortIndex = (usize, usize);
+
+/// The maintenance that is due, and the ports that it concerns.
+#[derive(Debug)]
+pub(super) struct Maintenance {
+    monitor: Option<LinkMonitor>,
+    /// The monitor has changes to read.
+    pub(super) has_link_changes: bool,
+    /// The ports of each device.
+    devices: BTreeMap<u32, Vec<PortIndex>>,
+    /// Ports to be compared with the monitor, each with the interface index of its device: newly
+    /// opened ones, and those of which it reported a change.
+    unconfirmed: Vec<(PortIndex, u32)>,
+    /// When they are compared again, or the monitor is asked again.
+    compare_at: Option<Instant>,
+    /// Ports without notifications.
+    asked: Vec<PortIndex>,
+    ask_at: Instant,
+    /// When a faulted port is due.
+    service_at: Option<Instant>,
+    /// Faulted ports are due at once: one is new or has changed.
+    pub(super) has_new_fault: bool,
+}
+
+impl Maintenance {
+    pub(super) fn new(shards: &[Shard], monitor: Option<LinkMonitor>, now: Instant) -> Self {
+        let mut maintenance = Self {
+            monitor,
+            // The state of a port may have changed since it was opened.
+            has_link_changes: true,
+            devices: BTreeMap::new(),
+            unconfirmed: Vec::new(),
+            compare_at: None,
+            asked: Vec::new(),
+            ask_at: now + ASK_EVERY,
+            service_at: None,
+            has_new_fault: false,
+        };
+        for (index, shard) in shards.iter().enumerate() {
+            for (port, found) in shard.ports.all().iter().enumerate() {
+                maintenance.register((index, port), found.notification, now);
+            }
+        }
+        maintenance
+    }
+
+    /// Registers a port under its source of change notifications.
+    fn register(&mut self, port: PortIndex, notification: LinkNotification, now: Instant) {
+        match notification {
+            LinkNotification::Never => {}
+            LinkNotification::Netlink(index) if self.monitor.is_some() => {
+                self.devices.entry(index).or_default().push(port);
+                // A message may have come before the port was registered.
+                self.unconfirmed.push((port, index));
+                self.compare_at = Some(now);
+            }
+            LinkNotification::Netlink(_) | LinkNotification::Polled => {
+                if !self.asked.contains(&port) {
+                    self.asked.push(port);
+                }
+            }
+        }
+    }
+
+    /// When maintenance is due next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let ask_at = (!self.asked.is_empty()).then_some(self.ask_at);
+        ask_at.into_iter().chain(self.service_at).chain(self.compare_at).min()
+    }
+}
+
+impl Worker {
+    /// Does the maintenance that is due; whether there was any.
+    pub(super) fn maintain(&mut self, now: Instant) -> bool {
+        let mut worked = std::mem::take(&mut self.maintenance.has_link_changes);
+        if worked || self.maintenance.compare_at.is_some_and(|due| now >= due) {
+            self.read_link_changes(now);
+            self.compare_links(now);
+        }
+        if !self.maintenance.asked.is_empty() && now >= self.maintenance.ask_at {
+            worked = true;
+            self.maintenance.ask_at = now + ASK_EVERY;
+            let asked = std::mem::take(&mut self.maintenance.asked);
+            for port in &asked {
+                self.check_port(*port, now);
+            }
+            self.maintenance.asked = asked;
+        }
+        let is_due = self.maintenance.service_at.is_some_and(|due| now >= due);
+        if std::mem::take(&mut self.maintenance.has_new_fault) || is_due {
+            self.service_all(now);
+        }
+        worked
+    }
+
+    /// Reads the monitor's changes.
+    fn read_link_changes(&mut self, now: Instant) {
+        let Some(monitor) = &mut self.maintenance.monitor else { return };
+        let changes = monitor.changes().unwrap_or_else(|error| {
+            tracing::warn!(%error, "reading link notifications failed");
+            Vec::new()
+        });
+        for LinkChange { index, name, exists, .. } in changes {
+            let ports = self.maintenance.devices.get(&index).into_iter().flatten();
+            self.maintenance.unconfirmed.extend(ports.map(|port| (*port, index)));
+            if exists {
+                self.device_appeared(&name, now);
+            } else {
+                self.maintenance.devices.remove(&index);
+            }
+        }
+    }
+
+    /// Reads the state of the unconfirmed ports; of each again until port and monitor agree on its
+    /// link, since the one may have seen a change that the other has not.
+    fn compare_links(&mut self, now: Instant) {
+        let mut unconfirmed = std::mem::take(&mut self.maintenance.unconfirmed);
+        unconfirmed.sort_unstable();
+        unconfirmed.dedup();
+        unconfirmed.retain(|(port, index)| {
+            self.check_port(*port, now);
+            let monitor = self.maintenance.monitor.as_ref();
+            let device = monitor.and_then(|monitor| monitor.device(*index));
+            let reported = device.is_some_and(LinkChange::link_up);
+            self.link_is_up(*port).is_some_and(|link_up| link_up != reported)
+        });
+        let is_stale = self.maintenance.monitor.as_ref().is_some_and(LinkMonitor::is_stale);
+        let again = is_stale || !unconfirmed.is_empty();
+        self.maintenance.compare_at = again.then_some(now + ASK_EVERY);
+        self.maintenance.unconfirmed = unconfirmed;
+    }
+
+    /// Whether the link of a port was up when its state was read last; `None` without a device.
+    fn link_is_up(&self, (shard, port): PortIndex) -> Option<bool> {
+        let port = self.shards.get(shard)?.ports.all().get(port)?;
+        port.device.as_ref().map(|_| port.info.link_up)
+    }
+
+    /// A device of this name exists, perhaps anew: a lost port of this name is due at once.
+    fn device_appeared(&mut self, name: &str, now: Instant) {
+        for index in &self.faulted {
+            let Some(shard) = self.shards.get_mut(*index) else { continue };
+            for port in shard.ports.all_mut() {
+                self.maintenance.has_new_fault |= port.device_appeared(name, now);
+            }
+        }
+    }
+
+    /// Reads the state of a port.
+    fn check_port(&mut self, (index, port): PortIndex, now: Instant) {
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        if let Some(found) = shard.ports.all_mut().get_mut(port) {
+            found.refresh(now);
+        }
+        shard.ports.note_fault(port);
+        self.update_lists(index);
+    }
+
+    /// Serves the faulted ports that are due.
+    fn service_all(&mut self, now: Instant) {
+        self.maintenance.service_at = None;
+        let mut faulted = std::mem::take(&mut self.faulted);
+        faulted.retain(|index| self.service_shard(*index, now));
+        // Service makes no port faulted, so that nothing was added meanwhile.
+        self.faulted = faulted;
+    }
+
+    /// Serves the faulted ports of a shard; whether any is still faulted.
+    fn service_shard(&mut self, index: usize, now: Instant) -> bool {
+        let mut at = 0;
+        while let Some(port) = self.faulted_at(index, at) {
+            self.service((index, port), now);
+            at += 1;
+        }
+        let Some(shard) = self.shards.get_mut(index) else { return false };
+        shard.send_upcalls();
+        shard.is_listed_faulted = shard.ports.end_service();
+        shard.is_listed_faulted
+    }
+
+    fn faulted_at(&self, shard: usize, at: usize) -> Option<usize> {
+        self.shards.get(shard)?.ports.faulted().get(at).copied()
+    }
+
+    fn service(&mut self, (index, port): PortIndex, now: Instant) {
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
+        let was_open = found.device.is_some();
+        let is_back = !was_open && found.reopen(now);
+        // Ends the pause when its time is over.
+        let is_paused = found.is_paused(now);
+        found.watch(&self.watch, super::run::watch_key(index, port));
+        let (notification, changed) = (found.notification, std::mem::take(&mut found.changed));
+        if is_back {
+            shard.counters.bump(Counter::PortReopened);
+            let (bridge, number, name) = log_fields(shard, port);
+            tracing::info!(bridge, port = number, name, "the port is back");
+            self.maintenance.register((index, port), notification, now);
+        }
+        if changed {
+            self.report((index, port));
+        }
+        let Some(shard) = self.shards.get(index) else { return };
+        let due = shard.ports.all().get(port).and_then(WorkerPort::service_at);
+        self.maintenance.service_at = self.maintenance.service_at.into_iter().chain(due).min();
+        if due.is_none() && !is_paused {
+            self.start_polling(index, port);
+        }
+    }
+
+    /// Reports a changed port to the agent.
+    fn report(&mut self, (index, port): PortIndex) {
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        let Some(found) = shard.ports.all().get(port) else { return };
+        let (number, info) = (found.number, Box::new(found.info.clone()));
+        if found.device.is_none() {
+            shard.counters.bump(Counter::PortGone);
+            let (bridge, port, name) = log_fields(shard, port);
+            tracing::warn!(bridge, port, name, "the port is gone");
+        }
+        shard.pending.events.push(WorkerEvent::PortChanged(number, info));
+    }
+}
+
+/// The bridge, number and name of a port, for the log.
+fn log_fields(shard: &Shard, port: usize) -> (Option<&str>, String, &str) {
+    let port = shard.ports.all().get(port);
+    let number = port.map_or_else(String::new, |port| port.number.to_string());
+    (shard.bridge.as_deref(), number, port.map_or("", |port| port.info.name.as_str()))
+}

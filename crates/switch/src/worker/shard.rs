@@ -1,0 +1,321 @@
+//! The shard of a bridge on one worker: some of its ports, and a forwarder of its own.
+//!
+//! Shards of different bridges share only the thread, which serves them in turn, and its buffers.
+//! One turn is bounded, so that no bridge delays another by more than a batch of frames or of
+//! commands.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datapath::Nanos;
+use datapath::fast::{Caches, Forwarder};
+use netdev::PortCounters;
+use openflow::PortNo;
+use packet::Batch;
+
+use super::command::PendingUpcalls;
+use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
+use super::ports::TxSink;
+use super::wire::partner;
+use super::{BarrierId, CommandQueue, Ports, ShardCommand, ShardUpcalls, WorkerEvent, WorkerPort};
+use crate::config::Wire;
+use crate::counters::{Counter, Counters};
+
+/// Frames taken from one port before the next has its turn: long enough to share the cost of a
+/// system call, short enough that a busy port delays the others by microseconds.
+pub(super) const RX_BATCH: usize = 64;
+
+/// Full batches taken from one port without a system call before the next has its turn. The clock
+/// and the look at commands and other ports took 1 ns a frame when they came with every batch.
+const FULL_BATCHES: usize = 4;
+
+/// Commands carried out before the ports have their turn. A change of the tables takes less than a
+/// microsecond, so that packets wait for some ten, for which the smallest of rings has room.
+pub(super) const COMMAND_BATCH: usize = 32;
+
+/// Counts flushed to the shared counters before the ports have their turn.
+const FLUSH_BATCH: usize = 256;
+
+/// What forwards.
+pub(crate) enum Forwarding {
+    /// Flow tables.
+    Tables(Box<Forwarder>),
+    /// Pairs of ports.
+    Wire(Wire),
+}
+
+/// The parts of a new shard.
+pub(crate) struct ShardParts {
+    /// The bridge's name in the log, where there are several.
+    pub(crate) bridge: Option<Arc<str>>,
+    /// What forwards.
+    pub(crate) forwarding: Forwarding,
+    /// Its ports.
+    pub(crate) ports: Ports,
+    /// Commands to it.
+    pub(crate) commands: Arc<CommandQueue>,
+    /// Packet-ins and events from it.
+    pub(crate) upcalls: Arc<ShardUpcalls>,
+    /// The bridge's counters.
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// See the module.
+pub(crate) struct Shard {
+    pub(super) bridge: Option<Arc<str>>,
+    info: Arc<WorkerInfo>,
+    forwarding: Forwarding,
+    pub(super) ports: Ports,
+    pub(super) counters: Arc<Counters>,
+    pub(super) command_queue: Arc<CommandQueue>,
+    upcalls: Arc<ShardUpcalls>,
+    /// Packet-ins and events of this turn.
+    pub(super) pending: PendingUpcalls,
+    /// The queue may hold commands that were not taken.
+    has_new_commands: bool,
+    commands: VecDeque<ShardCommand>,
+    /// Barriers that wait for the flush of counters under way.
+    flushing: Vec<BarrierId>,
+    /// Membership in the lists of [`super::Worker`].
+    pub(super) is_listed_busy: bool,
+    pub(super) is_listed_holding: bool,
+    pub(super) is_listed_faulted: bool,
+    /// The worker is to end.
+    pub(super) stops: bool,
+}
+
+impl Shard {
+    /// A shard on this worker.
+    pub(super) fn new(parts: ShardParts, info: Arc<WorkerInfo>) -> Self {
+        Self {
+            bridge: parts.bridge,
+            info,
+            forwarding: parts.forwarding,
+            ports: parts.ports,
+            counters: parts.counters,
+            command_queue: parts.commands,
+            upcalls: parts.upcalls,
+            pending: PendingUpcalls::default(),
+            has_new_commands: false,
+            commands: VecDeque::new(),
+            flushing: Vec::new(),
+            is_listed_busy: false,
+            is_listed_holding: false,
+            is_listed_faulted: false,
+            stops: false,
+        }
+    }
+
+    /// The state of shard and worker.
+    pub(crate) fn state(&self) -> WorkerState {
+        let ports = self.ports.all();
+        let is_wire = matches!(self.forwarding, Forwarding::Wire(_));
+        let assignment = |(index, port): (usize, &WorkerPort)| PortAssignment {
+            number: port.number,
+            spec: port.spec.to_string(),
+            leaves_by: ports
+                .get(partner(index, ports.len()))
+                .filter(|_| is_wire)
+                .map(|other| other.number),
+        };
+        WorkerState {
+            index: self.info.index,
+            cpu: self.info.cpu,
+            poll: self.info.poll,
+            ports: ports.iter().enumerate().map(assignment).collect(),
+            perf: self.info.perf.read(),
+            forwarder: match &self.forwarding {
+                Forwarding::Tables(forwarder) => Some((forwarder.caches(), forwarder.figures())),
+                Forwarding::Wire(_) => None,
+            },
+        }
+    }
+
+    /// Chooses the caches.
+    pub(crate) fn set_caches(&mut self, caches: Caches) {
+        match &mut self.forwarding {
+            Forwarding::Tables(forwarder) => forwarder.set_caches(caches),
+            Forwarding::Wire(_) => {}
+        }
+    }
+
+    /// The counters of the ports' devices, and the frames that these refused.
+    pub(crate) fn port_counters(&mut self) -> Vec<(PortNo, PortCounters, u64)> {
+        let ports = self.ports.all_mut().iter_mut();
+        ports.map(|port| (port.number, port.counters(), port.tx_refused)).collect()
+    }
+
+    fn flush(&mut self) {
+        self.info.perf.sent.add(self.ports.flush() as u64);
+    }
+
+    /// The doorbell was rung for this shard: takes frames from other workers at once; whether there
+    /// were any.
+    pub(super) fn rung(&mut self, buffers: &mut Batch, time: Nanos) -> bool {
+        self.command_queue.acknowledge();
+        self.has_new_commands = true;
+        self.ports.set_time(time);
+        self.ports.lend(buffers);
+        let handed = self.ports.accept();
+        if handed {
+            self.flush();
+        }
+        self.ports.lend(buffers);
+        handed
+    }
+
+    /// Sends the frames that the ports' queues release by now; whether there were any.
+    pub(super) fn release(&mut self, buffers: &mut Batch, time: Nanos) -> bool {
+        self.ports.set_time(time);
+        self.ports.lend(buffers);
+        let released = self.ports.release();
+        self.ports.lend(buffers);
+        self.info.perf.sent.add(released as u64);
+        released > 0
+    }
+
+    /// Carries out a batch of pending commands and a piece of a counter flush. Returns the number of
+    /// commands, a piece of a flush counting as a batch.
+    pub(super) fn run_commands(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
+        self.ports.set_time(time);
+        self.ports.lend(buffers);
+        let mut done = self.carry_out(time);
+        self.ports.lend(buffers);
+        if self.flush_counters() {
+            done += COMMAND_BATCH;
+        }
+        done
+    }
+
+    /// Whether [`Shard::run_commands`] has more to do.
+    pub(super) fn has_commands(&self) -> bool {
+        self.has_new_commands || !self.commands.is_empty() || !self.flushing.is_empty()
+    }
+
+    fn carry_out(&mut self, time: Nanos) -> usize {
+        if self.commands.is_empty() && std::mem::take(&mut self.has_new_commands) {
+            self.command_queue.take(&mut self.commands);
+        }
+        let count = self.commands.len().min(COMMAND_BATCH);
+        if count == 0 {
+            return 0;
+        }
+        let mut is_to_send = false;
+        for _ in 0..count {
+            let Some(command) = self.commands.pop_front() else { break };
+            is_to_send |= matches!(command, ShardCommand::PacketOut(_));
+            self.carry_out_one(command, time);
+        }
+        if is_to_send {
+            self.flush();
+        }
+        self.command_queue.done(count);
+        self.info.perf.commands.add(count as u64);
+        count
+    }
+
+    fn carry_out_one(&mut self, command: ShardCommand, time: Nanos) {
+        match (command, &mut self.forwarding) {
+            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op, time),
+            (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
+                let (request, packet_out) = *packet;
+                let mut sink = TxSink { ports: &mut self.ports, pending: &mut self.pending };
+                if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
+                    self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
+                }
+            }
+            (ShardCommand::FlushCounters(barrier), _) => self.flushing.push(barrier),
+            (ShardCommand::Barrier(barrier), _) => {
+                self.flush();
+                self.pending.events.push(WorkerEvent::BarrierReached(barrier));
+            }
+            (ShardCommand::Ask(question), _) => question(self),
+            (ShardCommand::Stop, _) => self.stops = true,
+            // The bridge of a wire has no tables and sends no such commands.
+            (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
+        }
+    }
+
+    /// Forwards a batch from a port, or several where receiving is no system call. Returns the
+    /// number of frames.
+    pub(super) fn forward(
+        &mut self,
+        index: usize,
+        buffers: &mut Batch,
+        (now, time): (Instant, Nanos),
+    ) -> usize {
+        self.ports.lend(buffers);
+        // A pending flush or command waits for no more than a batch: a flush of counters ends only
+        // where it takes more counts than packets bring.
+        let is_alone = !self.has_commands() && self.ports.has_no_fd(index);
+        let batches = if is_alone { FULL_BATCHES } else { 1 };
+        let mut frames = 0;
+        for _ in 0..batches {
+            let count = self.forward_batch(index, now, time);
+            frames += count;
+            if count < RX_BATCH {
+                break;
+            }
+        }
+        self.ports.lend(buffers);
+        frames
+    }
+
+    fn forward_batch(&mut self, index: usize, now: Instant, time: Nanos) -> usize {
+        let timer = StageTimer::begin(&self.info.perf);
+        if let Forwarding::Wire(Wire::Io) = self.forwarding
+            && let Some(count) = self.ports.relay(index)
+        {
+            self.info.perf.record_relay(count, &timer);
+            return count;
+        }
+        let Some((in_port, mut frames)) = self.ports.receive(index, now) else { return 0 };
+        let count = frames.len();
+        let received = timer.lap();
+        self.ports.set_time(time);
+        match &mut self.forwarding {
+            Forwarding::Tables(forwarder) => {
+                let mut sink = TxSink { ports: &mut self.ports, pending: &mut self.pending };
+                forwarder.process_batch(&mut frames, in_port, time, &mut sink);
+            }
+            Forwarding::Wire(wire) => self.ports.queue_at_partner(index, *wire, &mut frames),
+        }
+        self.ports.take_back(frames);
+        let decided = timer.lap();
+        self.info.perf.sent.add(self.ports.flush() as u64);
+        timer.end(count, received, decided);
+        self.info.perf.batches.add(1);
+        self.info.perf.packets.add(count as u64);
+        count
+    }
+
+    /// Goes on with a flush of counters; whether there is one.
+    fn flush_counters(&mut self) -> bool {
+        if self.flushing.is_empty() {
+            return false;
+        }
+        let is_done = match &mut self.forwarding {
+            Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH),
+            Forwarding::Wire(_) => true,
+        };
+        if is_done {
+            let reached = self.flushing.drain(..).map(WorkerEvent::BarrierReached);
+            self.pending.events.extend(reached);
+        }
+        true
+    }
+
+    /// Sends packet-ins and events to the agent; packet-ins without room are dropped and counted.
+    pub(super) fn send_upcalls(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        self.upcalls.send(&mut self.pending);
+        let dropped = self.pending.packets.len() as u64;
+        if dropped > 0 {
+            self.counters.add(Counter::PacketInQueueFull, dropped);
+            self.pending.packets.clear();
+        }
+    }
+}
