@@ -55,7 +55,7 @@ impl Handoff {
             pool.give(buffer);
         }
         drop(lane);
-        // Before the ring at the shard's inbox, whose order makes it seen by who goes to sleep.
+        // Before the ring at the shard's queue, whose order makes it seen by who goes to sleep.
         self.any.fetch_or(1 << from, Ordering::SeqCst);
         let refused = frames.len();
         for (_, buffer) in frames.drain(..) {
