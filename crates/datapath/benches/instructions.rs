@@ -69,7 +69,7 @@ struct Table {
 fn table(matching: fn(u32) -> Match) -> Table {
     let mut empty = entries(matching);
     for (number, entry) in (0..).zip(&empty.entries) {
-        empty.classifier.insert(entry, 1, number, EntryId(number as u32));
+        empty.classifier.insert(entry, 1.into(), number, EntryId(number as u32));
     }
     empty
 }
@@ -108,7 +108,7 @@ fn lookup(table: Table) -> Table {
 #[bench::access_list(access_list)]
 fn insert(mut table: Table) -> Table {
     for (number, entry) in (0..).zip(&table.entries) {
-        table.classifier.insert(black_box(entry), 1, number, EntryId(number as u32));
+        table.classifier.insert(black_box(entry), 1.into(), number, EntryId(number as u32));
     }
     table
 }
@@ -119,7 +119,10 @@ fn insert(mut table: Table) -> Table {
 #[bench::access_list(access_list)]
 fn remove(mut table: Table) -> Table {
     for (number, entry) in (0..).zip(&table.entries) {
-        assert!(table.classifier.remove(black_box(entry), 1, EntryId(number)), "it was put in");
+        assert!(
+            table.classifier.remove(black_box(entry), 1.into(), EntryId(number)),
+            "it was put in"
+        );
     }
     table
 }

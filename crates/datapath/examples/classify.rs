@@ -99,7 +99,7 @@ fn grow(entries: u32) -> Line {
     for number in 0..entries {
         let compiled = CompiledMatch::of(&matching(number), &mut masks);
         let start = Instant::now();
-        classifier.insert(&compiled, 1, number.into(), EntryId(number));
+        classifier.insert(&compiled, 1.into(), number.into(), EntryId(number));
         let ns = start.elapsed().as_nanos();
         all += ns;
         max = max.max(ns);
@@ -113,7 +113,7 @@ fn grow(entries: u32) -> Line {
     let start = Instant::now();
     for number in (0..entries).rev() {
         let compiled = CompiledMatch::of(&matching(number), &mut masks);
-        assert!(classifier.remove(&compiled, 1, EntryId(number)), "entry {number} is gone");
+        assert!(classifier.remove(&compiled, 1.into(), EntryId(number)), "entry {number} is gone");
     }
     let remove = start.elapsed().as_nanos() as f64 / f64::from(entries);
     let insert = all as f64 / f64::from(entries);
@@ -190,7 +190,12 @@ fn measure(table: usize, flows: &[Flow], keys: &[FlowKey], random: &mut Random) 
         let whole = Instant::now();
         for (number, flow) in flows.iter().enumerate() {
             let start = Instant::now();
-            classifier.insert(&flow.compiled, flow.priority, number as u64, EntryId(number as u32));
+            classifier.insert(
+                &flow.compiled,
+                flow.priority.into(),
+                number as u64,
+                EntryId(number as u32),
+            );
             inserts[number] = inserts[number].min(start.elapsed().as_nanos() as u32);
         }
         insert = insert.min(whole.elapsed().as_nanos() as f64 / flows.len() as f64);
@@ -208,7 +213,7 @@ fn measure(table: usize, flows: &[Flow], keys: &[FlowKey], random: &mut Random) 
     let start = Instant::now();
     for number in &order {
         let flow = &flows[*number];
-        classifier.remove(&flow.compiled, flow.priority, EntryId(*number as u32));
+        classifier.remove(&flow.compiled, flow.priority.into(), EntryId(*number as u32));
     }
     let remove = start.elapsed().as_nanos() as f64 / flows.len() as f64;
     assert!(classifier.is_empty(), "{} entries of {} are left", classifier.len(), flows.len());

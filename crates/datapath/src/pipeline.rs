@@ -183,10 +183,10 @@ impl Pipeline {
     /// `OFPFMFC_BAD_TABLE_ID`, and for what the table may not hold `OFPBMC_BAD_FIELD`, `_BAD_MASK`
     /// or `_BAD_WILDCARDS`, `OFPBIC_UNSUP_INST`, `_BAD_TABLE_ID` or `_UNSUP_METADATA_MASK`,
     /// `OFPBAC_BAD_TYPE` or `_BAD_SET_TYPE`.
-    pub(crate) fn check(&self, flow_mod: &FlowMod) -> Result<(), Error> {
+    pub(crate) fn check(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         let table = self.get(flow_mod.table_id).ok_or(Error::FlowModBadTableId)?;
         match &table.limits {
-            Some(limits) => limits.check(flow_mod),
+            Some(limits) => limits.check(flow_mod, version),
             None => Ok(()),
         }
     }

@@ -50,13 +50,13 @@ pub(crate) enum ActionContext {
 /// Checks the match of a flow-mod beyond what its fields were checked for one by one.
 ///
 /// # Errors
-/// `OFPBMC_BAD_PREREQ`; `OFPBMC_BAD_VALUE` for an ingress port that no packet can have and for a
-/// VLAN id without `OFPVID_PRESENT`.
-pub(crate) fn check_match(matching: &Match) -> Result<(), Error> {
+/// `OFPBMC_BAD_PREREQ`; `OFPBMC_BAD_VALUE` for a VLAN id without `OFPVID_PRESENT` and, but in 1.0,
+/// for an ingress port that no packet can have.
+pub(crate) fn check_match(matching: &Match, version: Version) -> Result<(), Error> {
     matching.check_prerequisites()?;
     if let Some(in_port) = matching.exact(Field::InPort) {
         let port = PortNo(u32::try_from(in_port).map_err(|_| Error::BadMatchBadValue)?);
-        if !port.is_port() && port != PortNo::CONTROLLER {
+        if version.has_bad_port_code() && !port.is_port() && port != PortNo::CONTROLLER {
             return Err(Error::BadMatchBadValue);
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn check_flow_mod(
     if flow_mod.buffer_id.is_some() {
         return Err(Error::BadRequestBufferUnknown);
     }
-    check_match(&flow_mod.matching)?;
+    check_match(&flow_mod.matching, version)?;
     // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto could
     // lead backwards there.
     let is_list = |i: &Instruction| i.kind() == InstructionKind::ApplyActions;
@@ -94,7 +94,7 @@ pub(crate) fn check_flow_mod(
         return Err(Error::BadInstructionUnsupInst);
     }
     check_instructions(table, &flow_mod.matching, &flow_mod.instructions, existing)?;
-    pipeline.check(flow_mod)
+    pipeline.check(flow_mod, version)
 }
 
 /// Checks the flags of a flow-mod: those that the version has not are refused; so is 1.0's
@@ -284,6 +284,7 @@ mod tests {
     use openflow::field::FIELDS;
     use openflow::{
         Action, Error, Field, GroupId, Instruction, Match, MeterId, PortNo, QueueId, TableId,
+        Version,
     };
 
     fn existing() -> Existing<'static> {
@@ -380,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_match_must_be_possible() {
-        let check = |field, value| check_match(&Match::any().with(field, value));
+        let check = |field, value| check_match(&Match::any().with(field, value), Version::V1_3);
         assert_eq!(check(Field::InPort, 0), Err(Error::BadMatchBadValue));
         assert_eq!(check(Field::InPort, 0xffff_fffb), Err(Error::BadMatchBadValue));
         assert_eq!(check(Field::InPort, 0xffff_fffe), Ok(()));

@@ -20,6 +20,7 @@ mod numbered;
 pub mod port;
 pub mod table;
 pub mod text;
+pub mod twelve_tuple;
 pub mod version;
 
 pub use action::{Action, ActionKind};
@@ -31,4 +32,5 @@ pub use id::{
 pub use instruction::{Instruction, InstructionKind};
 pub use matching::{Match, MatchField};
 pub use message::{Message, MessageKind};
+pub use twelve_tuple::{TupleForm, TwelveTuple};
 pub use version::{Version, VersionBitmap};

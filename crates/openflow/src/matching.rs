@@ -3,8 +3,12 @@
 //! Values are integers, right-aligned in 128 bits (`ipv4_src` 10.0.0.1 is `0x0a00_0001`), so that
 //! no crate above needs to know a field's width to compare or to mask.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
 use crate::error::Error;
 use crate::field::{Field, Prereq, VID_PRESENT};
+use crate::twelve_tuple::TupleForm;
 
 /// One field of a match. Bits outside of `mask` are zero in `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,9 +30,38 @@ impl MatchField {
 }
 
 /// A set of match fields, at most one of each, kept in the order of [`Field`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Two matches are equal when their fields are: the form in which 1.0 wrote them is not compared.
+#[derive(Clone, Debug, Default)]
 pub struct Match {
     fields: Vec<MatchField>,
+    form: Option<Box<TupleForm>>,
+}
+
+impl PartialEq for Match {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields == other.fields
+    }
+}
+
+impl Eq for Match {}
+
+impl PartialOrd for Match {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Match {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.fields.cmp(&other.fields)
+    }
+}
+
+impl Hash for Match {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fields.hash(state);
+    }
 }
 
 impl Match {
@@ -52,9 +85,23 @@ impl Match {
         self
     }
 
+    /// This match in the form in which 1.0 wrote it; it stays until a field changes.
+    #[must_use]
+    pub fn in_form(mut self, form: TupleForm) -> Self {
+        self.form = (form != TupleForm::default()).then(|| Box::new(form));
+        self
+    }
+
+    /// The form in which 1.0 wrote the match, where its fields do not tell it.
+    #[must_use]
+    pub fn form(&self) -> Option<&TupleForm> {
+        self.form.as_deref()
+    }
+
     /// Adds or replaces a field; value and mask are cut to the field's width and the value to the
     /// mask. A mask of zero removes the field, since it asks for nothing.
     pub fn set(&mut self, field: Field, value: u128, mask: u128) {
+        self.form = None;
         let mask = mask & field.full_mask();
         let at = self.fields.binary_search_by_key(&field, |held| held.field);
         let held = MatchField { field, value: value & mask, mask };

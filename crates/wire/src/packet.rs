@@ -1,10 +1,11 @@
 //! Packets between switch and controller: packet-in and packet-out (clauses 7.4.1 and 7.3.7).
 //!
 //! 1.0's packet-in carries the ingress port alone: table, cookie and the other fields of the match
-//! are not carried, which is 1.0's meaning and not an error.
+//! are not carried, which is 1.0's meaning and not an error. Its packet-out with ingress port 0 is
+//! read as one without a port.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
-use openflow::{Cookie, Error, Field, Match, TableId, Version};
+use openflow::{Cookie, Error, Field, Match, PortNo, TableId, Version};
 
 use crate::action::{self, Context};
 use crate::matching::{self, Purpose};
@@ -58,7 +59,11 @@ pub(crate) fn write_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<
 
 pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
     let buffer_id = r.buffer_id()?;
-    let in_port = r.port()?;
+    let in_port = match r.port()? {
+        // No port has this number. Controllers mean none by it where there is no error for that.
+        PortNo(0) if !r.version.has_bad_port_code() => PortNo::ANY,
+        port => port,
+    };
     let actions_len = usize::from(r.u16()?);
     if r.version == Version::V1_3 {
         r.skip(6)?;

@@ -59,6 +59,7 @@ use self::masks::MaskTable;
 use self::records::Records;
 use super::compiled_match::CompiledMatch;
 use super::op::EntryId;
+use crate::precedence::Precedence;
 
 pub use self::burst::BURST;
 pub use self::masks::UnwildcardedBits;
@@ -109,10 +110,13 @@ pub struct Classifier {
     is_plain: bool,
 }
 
-/// Falling priority, then rising age, as one number: the lowest wins.
-fn rank_of(priority: u16, seq: u64) -> u64 {
-    u64::from(!priority) << 48 | seq & (u64::MAX >> 16)
+/// Falling precedence, then rising age, as one number: the lowest wins.
+fn rank_of(precedence: Precedence, seq: u64) -> u64 {
+    u64::from(precedence.order()) << SEQ_BITS | seq & (u64::MAX >> Precedence::BITS)
 }
+
+/// Bits of an age in a rank; the order of precedence stands above them.
+const SEQ_BITS: u32 = u64::BITS - Precedence::BITS;
 
 impl Classifier {
     /// An empty classifier. The seed keeps a peer from choosing entries or packets that collide;
@@ -249,9 +253,15 @@ impl Classifier {
         best.map(|(_, id)| id)
     }
 
-    /// Adds an entry. `seq` is its age: the lower wins among equal priorities. It has 48 bits.
-    pub fn insert(&mut self, compiled: &CompiledMatch, priority: u16, seq: u64, id: EntryId) {
-        let rank = rank_of(priority, seq);
+    /// Adds an entry. `seq` is its age: the lower wins among equals. It has 47 bits.
+    pub fn insert(
+        &mut self,
+        compiled: &CompiledMatch,
+        precedence: Precedence,
+        seq: u64,
+        id: EntryId,
+    ) {
+        let rank = rank_of(precedence, seq);
         self.len += 1;
         if compiled.is_any() {
             self.always.insert(rank, id);
@@ -263,18 +273,23 @@ impl Classifier {
     }
 
     /// Takes an entry away; `false` when it is not there.
-    pub fn remove(&mut self, compiled: &CompiledMatch, priority: u16, id: EntryId) -> bool {
+    pub fn remove(
+        &mut self,
+        compiled: &CompiledMatch,
+        precedence: Precedence,
+        id: EntryId,
+    ) -> bool {
         let removed = if compiled.is_any() {
-            self.remove_always(priority, id)
+            self.remove_always(precedence, id)
         } else {
-            self.remove_placed(compiled, priority, id)
+            self.remove_placed(compiled, precedence, id)
         };
         self.len -= usize::from(removed);
         removed
     }
 
-    fn remove_always(&mut self, priority: u16, id: EntryId) -> bool {
-        let range = rank_of(priority, 0)..=rank_of(priority, u64::MAX);
+    fn remove_always(&mut self, precedence: Precedence, id: EntryId) -> bool {
+        let range = rank_of(precedence, 0)..=rank_of(precedence, u64::MAX);
         let found = self.always.range(range).find(|(_, held)| **held == id);
         let rank = found.map(|(rank, _)| *rank);
         rank.and_then(|rank| self.always.remove(&rank)).is_some()

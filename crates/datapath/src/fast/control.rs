@@ -15,6 +15,7 @@ mod instruction_lists;
 mod meters;
 mod ports;
 mod removals;
+mod setup;
 mod slab;
 mod stats;
 mod store;

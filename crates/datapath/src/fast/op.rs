@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::groups::Group;
 use crate::meters::Meter;
 use crate::ports::Port;
+use crate::precedence::Precedence;
 use crate::time::Nanos;
 
 /// Place of a flow entry in control's slab and in every slab of counters. An entry keeps its id for
@@ -41,9 +42,9 @@ pub struct Op(pub(crate) Change);
 /// The changes there are.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// An entry is new. No entry of the table has its match and priority.
+    /// An entry is new. No entry of the table has its match and precedence.
     Insert(Insert),
-    /// An entry takes the place of another one with the same match, priority and age, at once:
+    /// An entry takes the place of another one with the same match, precedence and age, at once:
     /// no packet finds neither. Its counts begin anew.
     Exchange { old: EntryId, new: Insert },
     /// An entry does something else, or has a new cookie or life. Its place in the order stays.
@@ -55,7 +56,7 @@ pub(crate) enum Change {
         instruction_list: Arc<InstructionList>,
     },
     /// An entry is gone. Its counts are flushed by the next [`Change::Flush`], not later.
-    Remove { table: TableId, id: EntryId, compiled: CompiledMatch, priority: u16 },
+    Remove { table: TableId, id: EntryId, compiled: CompiledMatch, precedence: Precedence },
     /// A group is new, different (its buckets may be others), or gone.
     Group { id: GroupId, group: Option<Arc<GroupReplica>> },
     /// A meter is new, configured anew (`Some` of the same), or gone.
@@ -75,8 +76,8 @@ pub(crate) struct Insert {
     pub(crate) table: TableId,
     pub(crate) id: EntryId,
     pub(crate) compiled: CompiledMatch,
-    pub(crate) priority: u16,
-    /// Age: of two entries with the same priority that both match, the one with the lower number
+    pub(crate) precedence: Precedence,
+    /// Age: of two entries with the same precedence that both match, the one with the lower number
     /// wins.
     pub(crate) seq: u64,
     pub(crate) origin: Origin,

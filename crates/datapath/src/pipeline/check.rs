@@ -4,17 +4,18 @@
 //! has asked them to be. Groups have no limits.
 
 use openflow::flow::FlowMod;
-use openflow::{Action, ActionKind, Error, Field, Instruction, Match};
+use openflow::{Action, ActionKind, Error, Field, Instruction, Match, Version};
 
 use super::limits::{Doing, Limits};
+use crate::precedence::is_table_miss;
 
 fn require(condition: bool, error: Error) -> Result<(), Error> {
     if condition { Ok(()) } else { Err(error) }
 }
 
 impl Limits {
-    pub(super) fn check(&self, flow_mod: &FlowMod) -> Result<(), Error> {
-        let is_miss = flow_mod.priority == 0 && flow_mod.matching.is_any();
+    pub(super) fn check(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+        let is_miss = is_table_miss(flow_mod.priority, &flow_mod.matching, version);
         // Every table can hold a table-miss entry, whatever must be matched (clause 5.4).
         if !is_miss {
             self.check_match(&flow_mod.matching)?;

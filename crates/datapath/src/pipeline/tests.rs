@@ -3,7 +3,7 @@
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TypeId};
 use openflow::text::parse_flow_mod;
-use openflow::{ActionKind, Error, Field, InstructionKind, TableId};
+use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
 
 use super::Pipeline;
 use crate::config::DatapathConfig;
@@ -95,9 +95,9 @@ fn tables_that_are_not_named_are_gone_until_they_are_named_again() {
     assert_eq!(pipeline.names().count(), 1);
     let mut entry = FlowMod::new(FlowModCommand::Add);
     entry.table_id = TableId(1);
-    assert_eq!(pipeline.check(&entry), Err(Error::FlowModBadTableId));
+    assert_eq!(pipeline.check(&entry, Version::V1_3), Err(Error::FlowModBadTableId));
     assert_eq!(pipeline.set(&all), Ok(vec![TableId(0), TableId(1), TableId(2)]));
-    assert_eq!(pipeline.check(&entry), Ok(()));
+    assert_eq!(pipeline.check(&entry, Version::V1_3), Ok(()));
 }
 
 #[test]
@@ -211,7 +211,9 @@ fn a_table_with_limits_announces_them_and_holds_nothing_else() {
     assert_eq!(pipeline.features(), limited);
     assert_eq!(pipeline.set(&limited), Ok(vec![]));
     assert_eq!((pipeline.max_entries(TableId(0)), pipeline.max_entries(TableId(1))), (7, 100));
-    let check = |text: &str| pipeline.check(&parse_flow_mod(text, FlowModCommand::Add).unwrap());
+    let check = |text: &str| {
+        pipeline.check(&parse_flow_mod(text, FlowModCommand::Add).unwrap(), Version::V1_3)
+    };
     let dst = "dl_dst=00:00:00:00:00:01";
     for (text, expected) in [
         ("actions=output:1", Err(Error::BadMatchBadWildcards)),

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats};
-use openflow::{Action, Cookie, GroupId, Instruction, Match, MeterId, PortNo, TableId};
+use openflow::{Action, Cookie, GroupId, Instruction, Match, MeterId, PortNo, TableId, Version};
 
 use crate::action_set::Origin;
 use crate::groups::group_of;
+use crate::precedence::{Precedence, is_table_miss};
 use crate::seam::Removed;
 use crate::time::Nanos;
 
 /// A flow entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    /// As it was sent.
     pub(super) priority: u16,
+    pub(super) precedence: Precedence,
+    is_table_miss: bool,
     pub(super) matching: Match,
     pub(super) cookie: Cookie,
     pub(super) idle_timeout_s: u16,
@@ -28,9 +32,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(flow_mod: &FlowMod, now: Nanos) -> Self {
+    pub(super) fn new(flow_mod: &FlowMod, version: Version, now: Nanos) -> Self {
         Self {
             priority: flow_mod.priority,
+            precedence: Precedence::of_flow_mod(flow_mod, version),
+            is_table_miss: is_table_miss(flow_mod.priority, &flow_mod.matching, version),
             matching: flow_mod.matching.clone(),
             cookie: flow_mod.cookie,
             idle_timeout_s: flow_mod.idle_timeout_s,
@@ -44,13 +50,8 @@ impl Entry {
         }
     }
 
-    /// The table-miss entry has priority 0 *and* matches everything (clause 5.4).
-    pub(super) fn is_table_miss(&self) -> bool {
-        self.priority == 0 && self.matching.is_any()
-    }
-
     pub(super) fn origin(&self, table_id: TableId) -> Origin {
-        Origin { table_id, cookie: self.cookie, is_miss: self.is_table_miss() }
+        Origin { table_id, cookie: self.cookie, is_miss: self.is_table_miss }
     }
 
     /// All actions of the entry itself, applied or written; not those of its groups.

@@ -9,6 +9,7 @@ use openflow::{Error, GroupId, PortNo, TableId, Version};
 use super::Reference;
 use super::entry::Entry;
 use crate::counter::Counter;
+use crate::precedence::{Precedence, Strict};
 use crate::seam::{CommandOutcome, Removed};
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
@@ -16,19 +17,21 @@ use crate::validate::{Existing, check_flow_mod, check_match};
 /// Which entries a command or a request means, beside its tables.
 pub(super) struct EntrySelection<'a> {
     request: &'a FlowStatsRequest,
-    strict_priority: Option<u16>,
+    strict: Option<Strict>,
 }
 
 impl<'a> EntrySelection<'a> {
     /// Those that a non-strict request covers.
     pub(super) fn loose(request: &'a FlowStatsRequest) -> Self {
-        Self { request, strict_priority: None }
+        Self { request, strict: None }
     }
 
     pub(super) fn takes(&self, entry: &Entry) -> bool {
         let wanted = self.request;
-        let matches = match self.strict_priority {
-            Some(priority) => entry.priority == priority && entry.matching == wanted.matching,
+        let matches = match self.strict {
+            Some(strict) => {
+                strict.takes(entry.precedence, entry.priority) && entry.matching == wanted.matching
+            }
             None => wanted.matching.covers(&entry.matching),
         };
         matches
@@ -69,11 +72,11 @@ impl Reference {
             }
             FlowModCommand::ModifyStrict => {
                 self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, Some(flow_mod.priority), version, now)
+                self.modify(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
             }
             FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
             FlowModCommand::DeleteStrict => {
-                self.delete(flow_mod, Some(flow_mod.priority), version, now)
+                self.delete(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
             }
             FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
         }
@@ -100,19 +103,20 @@ impl Reference {
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let number = flow_mod.table_id.0;
+        let precedence = Precedence::of_flow_mod(flow_mod, version);
         let Some(table) = self.tables.get_mut(usize::from(number)) else {
             return Err(Error::FlowModBadTableId);
         };
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
-            && table.overlaps(&flow_mod.matching, flow_mod.priority, now)
+            && table.overlaps(&flow_mod.matching, precedence, now)
         {
             return Err(Error::FlowModOverlap);
         }
-        let mut entry = Entry::new(flow_mod, now);
+        let mut entry = Entry::new(flow_mod, version, now);
         let mut removed = Vec::new();
         let max_entries = self.pipeline.max_entries(flow_mod.table_id) as usize;
         let is_room = table.live(now) < max_entries;
-        let old = table.find_strict(&flow_mod.matching, flow_mod.priority);
+        let old = table.find_strict(&flow_mod.matching, precedence);
         if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if version.has_reset_counts() && !resets {
@@ -126,7 +130,7 @@ impl Reference {
             let is_full = table.entries().len() >= max_entries;
             // In the way is the equal entry, or any when they fill the table.
             removed = self.remove(number..number + 1, now, |old| {
-                let equal = old.priority == flow_mod.priority && old.matching == flow_mod.matching;
+                let equal = old.precedence == precedence && old.matching == flow_mod.matching;
                 old.expired(now).filter(|_| equal || is_full)
             });
             if let Some(table) = self.tables.get_mut(usize::from(number)) {
@@ -142,12 +146,12 @@ impl Reference {
     fn modify(
         &mut self,
         flow_mod: &FlowMod,
-        strict_priority: Option<u16>,
+        strict: Option<Strict>,
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let request = request_of(flow_mod, false);
-        let filter = EntrySelection { request: &request, strict_priority };
+        let filter = EntrySelection { request: &request, strict };
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut modified = 0;
         for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
@@ -173,14 +177,14 @@ impl Reference {
     fn delete(
         &mut self,
         flow_mod: &FlowMod,
-        strict_priority: Option<u16>,
+        strict: Option<Strict>,
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
-        check_match(&flow_mod.matching)?;
+        check_match(&flow_mod.matching, version)?;
         let request = request_of(flow_mod, true);
-        let filter = EntrySelection { request: &request, strict_priority };
+        let filter = EntrySelection { request: &request, strict };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
         Ok(CommandOutcome { removed, ..CommandOutcome::default() })

@@ -1,13 +1,14 @@
-//! A flow table: entries in the order of priority, searched from the front.
+//! A flow table: entries in the order of precedence, searched from the front.
 //!
 //! Linear search is the definition of a lookup; every faster one is tested against it. Entries of
-//! equal priority that both match are undefined in the specification; here the older one wins, and
+//! equal precedence that both match are undefined in the specification; here the older one wins, and
 //! an entry that is replaced keeps its place.
 
 use openflow::Match;
 use packet::FlowKey;
 
 use super::entry::Entry;
+use crate::precedence::Precedence;
 use crate::time::Nanos;
 
 /// A flow table.
@@ -19,7 +20,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The entries, highest priority first, older ones first among equals.
+    /// The entries, highest precedence first, older ones first among equals.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -38,21 +39,21 @@ impl Table {
         entries.find(|(_, entry)| key.matches(&entry.matching) && !entry.is_expired(now))
     }
 
-    fn priority_range(&self, priority: u16) -> std::ops::Range<usize> {
-        let start = self.entries.partition_point(|entry| entry.priority > priority);
-        let end = self.entries.partition_point(|entry| entry.priority >= priority);
+    fn range_of(&self, precedence: Precedence) -> std::ops::Range<usize> {
+        let start = self.entries.partition_point(|entry| entry.precedence > precedence);
+        let end = self.entries.partition_point(|entry| entry.precedence >= precedence);
         start..end
     }
 
-    /// The entry of equal match and priority, with its place.
-    pub(super) fn find_strict(&self, matching: &Match, priority: u16) -> Option<usize> {
-        let mut range = self.priority_range(priority);
+    /// The entry of equal match and precedence, with its place.
+    pub(super) fn find_strict(&self, matching: &Match, precedence: Precedence) -> Option<usize> {
+        let mut range = self.range_of(precedence);
         range.find(|index| self.entries[*index].matching == *matching)
     }
 
-    /// Whether a live entry of equal priority could match a packet that this match matches.
-    pub(super) fn overlaps(&self, matching: &Match, priority: u16, now: Nanos) -> bool {
-        let mut entries = self.entries[self.priority_range(priority)].iter();
+    /// Whether a live entry of equal precedence could match a packet that this match matches.
+    pub(super) fn overlaps(&self, matching: &Match, precedence: Precedence, now: Nanos) -> bool {
+        let mut entries = self.entries[self.range_of(precedence)].iter();
         entries.any(|entry| entry.matching.overlaps(matching) && !entry.is_expired(now))
     }
 
@@ -61,9 +62,9 @@ impl Table {
         self.entries.iter().filter(|entry| !entry.is_expired(now)).count()
     }
 
-    /// Adds an entry behind those of its priority. There must be no equal one.
+    /// Adds an entry behind those of its precedence. There must be no equal one.
     pub(super) fn insert(&mut self, entry: Entry) {
-        let index = self.priority_range(entry.priority).end;
+        let index = self.range_of(entry.precedence).end;
         self.entries.insert(index, entry);
     }
 

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 
 use datapath::fast::{Fast, Sink, Template};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
-use openflow::flow::FlowStatsRequest;
+use openflow::flow::{FlowStats, FlowStatsRequest};
 use openflow::message::PacketIn;
-use openflow::{GroupId, MeterId, PortNo, QueueId};
+use openflow::{GroupId, MeterId, PortNo, QueueId, TupleForm};
 use packet::PacketBuf;
 
 use crate::how::How;
@@ -253,7 +253,11 @@ impl Pair<'_> {
         same("counters", r.counters(), f.counters())?;
         same_rows("table", (r.table_stats(), f.table_stats()))?;
         let flows = |dp: &dyn Datapath| dp.flow_stats(&all, now).unwrap_or_default();
+        let forms = |flows: Vec<FlowStats>| -> Vec<Option<TupleForm>> {
+            flows.iter().map(|flow| flow.matching.form().copied()).collect()
+        };
         same_rows("flow", (flows(r), flows(f)))?;
+        same_rows("form of a match", (forms(flows(r)), forms(flows(f))))?;
         same("some flows", r.flow_stats(request, now), f.flow_stats(request, now))?;
         same("aggregate", r.aggregate_stats(request), f.aggregate_stats(request))?;
         let groups = |dp: &dyn Datapath| dp.group_stats(GroupId::ALL, now);

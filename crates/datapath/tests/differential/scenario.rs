@@ -11,7 +11,8 @@ use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
 use openflow::table::{TableFeatures, TableProperty};
 use openflow::{
-    Cookie, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, TableId, Version,
+    Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match, MeterId, PortNo, TableId,
+    TupleForm, TwelveTuple, Version,
 };
 use packet::{FlowKey, Meta, extract};
 
@@ -302,7 +303,10 @@ impl Maker {
             actions::simple(rng)
         };
         self.used.push((flow_mod.table_id, 0, Match::any()));
-        self.steps.push(Step::FlowMod(Version::V1_3, Box::new(flow_mod), None));
+        let is_list =
+            flow_mod.instructions.iter().all(|i| i.kind() == InstructionKind::ApplyActions);
+        let version = if is_list && rng.percent(30) { Version::V1_0 } else { Version::V1_3 };
+        self.steps.push(Step::FlowMod(version, Box::new(flow_mod), None));
     }
 
     fn flow_mod(&mut self, weights: &[u64; 5]) {
@@ -349,7 +353,10 @@ impl Maker {
         } else if rng.percent(5) {
             flow_mod.matching = Match::any();
         }
-        let version = if rng.percent(8) { Version::V1_0 } else { Version::V1_3 };
+        let version = if rng.percent(12) { Version::V1_0 } else { Version::V1_3 };
+        if version == Version::V1_0 && rng.percent(50) {
+            flow_mod.matching = flow_mod.matching.in_form(form(rng));
+        }
         let table = flow_mod.table_id.0.min(self.config.n_tables - 1);
         flow_mod.instructions = match version {
             Version::V1_0 => actions::instructions_1_0(&key, rng),
@@ -510,6 +517,12 @@ const PORT_VLANS: [&str; 7] = [
 
 fn address(port: u32) -> MacAddr {
     MacAddr::from_u64(0x0600_0000_0000 | u64::from(port))
+}
+
+/// A form of 1.0's match: few of them, so that entries are equal in one thing and not in another.
+fn form(rng: &mut Rng) -> TupleForm {
+    let difference = TwelveTuple { nw_tos: rng.below(3) as u8, ..TwelveTuple::default() };
+    TupleForm { is_exact: rng.percent(60), difference }
 }
 
 fn flags(rng: &mut Rng) -> FlowModFlags {

@@ -3,12 +3,13 @@
 //! Reading normalizes as Open vSwitch does: a field whose prerequisite is missing is ignored (an
 //! IP address without an EtherType, ports of a protocol that has none), because many controllers
 //! leave rubbish there. What a field means depends on others: `nw_proto` is the opcode in ARP,
-//! `tp_src` and `tp_dst` are type and code in ICMP. Bits of `nw_tos` below the DSCP are ignored.
-//! A value that its field cannot hold is `OFPBMC_BAD_VALUE`. Writing is strict: what 1.0 cannot
-//! say is an error.
+//! `tp_src` and `tp_dst` are type and code in ICMP. Of a member that is wider than its field only
+//! the field's bits count. What was sent beside the fields stays with the match as its
+//! [`TupleForm`] and is written again. Writing is strict: what 1.0 cannot say is an error.
 
 use openflow::field::VID_PRESENT;
-use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo};
+use openflow::twelve_tuple::WILDCARDS_ALL;
+use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo, TupleForm, TwelveTuple};
 
 use super::{port_from_v1_0, port_to_v1_0};
 use crate::reader::{self, Reader};
@@ -80,34 +81,20 @@ const MEMBERS: &[(Field, Member)] = &[
     (Field::Icmpv4Code, Member::TpDst),
 ];
 
-/// The struct's members as they stand on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct TwelveTuple {
-    wildcards: u32,
-    in_port: u16,
-    dl_src: MacAddr,
-    dl_dst: MacAddr,
-    dl_vlan: u16,
-    dl_vlan_pcp: u8,
-    dl_type: u16,
-    nw_tos: u8,
-    nw_proto: u8,
-    nw_src: u32,
-    nw_dst: u32,
-    tp_src: u16,
-    tp_dst: u16,
-}
+/// The tuple, with what its members mean.
+#[derive(Clone, Copy, Debug)]
+struct Tuple(TwelveTuple);
 
-impl TwelveTuple {
+impl Tuple {
     fn read(r: &mut Reader<'_>) -> reader::Result<Self> {
-        let mut tuple = Self {
+        let mut tuple = TwelveTuple {
             wildcards: r.u32()?,
             in_port: r.u16()?,
             dl_src: r.mac()?,
             dl_dst: r.mac()?,
             dl_vlan: r.u16()?,
             dl_vlan_pcp: r.u8()?,
-            ..Self::default()
+            ..TwelveTuple::default()
         };
         r.skip(1)?;
         tuple.dl_type = r.u16()?;
@@ -118,80 +105,118 @@ impl TwelveTuple {
         tuple.nw_dst = r.u32()?;
         tuple.tp_src = r.u16()?;
         tuple.tp_dst = r.u16()?;
-        Ok(tuple)
+        Ok(Self(tuple))
     }
 
     fn write(&self, w: &mut Writer<'_>) {
-        w.u32(self.wildcards);
-        w.u16(self.in_port);
-        w.mac(self.dl_src);
-        w.mac(self.dl_dst);
-        w.u16(self.dl_vlan);
-        w.u8(self.dl_vlan_pcp);
+        w.u32(self.0.wildcards);
+        w.u16(self.0.in_port);
+        w.mac(self.0.dl_src);
+        w.mac(self.0.dl_dst);
+        w.u16(self.0.dl_vlan);
+        w.u8(self.0.dl_vlan_pcp);
         w.zeros(1);
-        w.u16(self.dl_type);
-        w.u8(self.nw_tos);
-        w.u8(self.nw_proto);
+        w.u16(self.0.dl_type);
+        w.u8(self.0.nw_tos);
+        w.u8(self.0.nw_proto);
         w.zeros(2);
-        w.u32(self.nw_src);
-        w.u32(self.nw_dst);
-        w.u16(self.tp_src);
-        w.u16(self.tp_dst);
+        w.u32(self.0.nw_src);
+        w.u32(self.0.nw_dst);
+        w.u16(self.0.tp_src);
+        w.u16(self.0.tp_dst);
+    }
+
+    /// The tuple without the rubbish in members that are wildcarded: two tuples that ask the same
+    /// in the same words are equal then.
+    fn tidied(&self) -> TwelveTuple {
+        let sent = self.0;
+        let kept = |wildcard: u32, value: u16| if self.has(wildcard) { value } else { 0 };
+        let kept_byte = |wildcard: u32, value: u8| if self.has(wildcard) { value } else { 0 };
+        let kept_mac = |wildcard: u32, value: MacAddr| {
+            if self.has(wildcard) { value } else { MacAddr::default() }
+        };
+        let ignored = |shift: u32| (sent.wildcards >> shift & NW_BITS_MASK).min(32) << shift;
+        let addresses = NW_BITS_MASK << NW_SRC_SHIFT | NW_BITS_MASK << NW_DST_SHIFT;
+        TwelveTuple {
+            wildcards: sent.wildcards & WILDCARDS_ALL & !addresses
+                | ignored(NW_SRC_SHIFT)
+                | ignored(NW_DST_SHIFT),
+            in_port: kept(IN_PORT, sent.in_port),
+            dl_src: kept_mac(DL_SRC, sent.dl_src),
+            dl_dst: kept_mac(DL_DST, sent.dl_dst),
+            dl_vlan: kept(DL_VLAN, sent.dl_vlan),
+            dl_vlan_pcp: kept_byte(DL_VLAN_PCP, sent.dl_vlan_pcp),
+            dl_type: kept(DL_TYPE, sent.dl_type),
+            nw_tos: kept_byte(NW_TOS, sent.nw_tos),
+            nw_proto: kept_byte(NW_PROTO, sent.nw_proto),
+            nw_src: sent.nw_src & self.address_mask(NW_SRC_SHIFT),
+            nw_dst: sent.nw_dst & self.address_mask(NW_DST_SHIFT),
+            tp_src: kept(TP_SRC, sent.tp_src),
+            tp_dst: kept(TP_DST, sent.tp_dst),
+        }
+    }
+
+    /// The tuple of a match whose prerequisites hold; the name of the field that 1.0 cannot say.
+    fn of(matching: &Match) -> Result<Self, &'static str> {
+        let mut tuple = Self(TwelveTuple { wildcards: NOTHING, ..TwelveTuple::default() });
+        for held in matching.fields() {
+            tuple.put(held).ok_or(held.field.row().name)?;
+        }
+        Ok(tuple)
     }
 
     /// Whether the field counts.
     fn has(&self, wildcard: u32) -> bool {
-        self.wildcards & wildcard == 0
+        self.0.wildcards & wildcard == 0
     }
 
     /// The mask of the address whose wildcard count stands at `shift`; 32 and more leave nothing.
     fn address_mask(&self, shift: u32) -> u32 {
-        u32::MAX.checked_shl(self.wildcards >> shift & NW_BITS_MASK).unwrap_or(0)
+        u32::MAX.checked_shl(self.0.wildcards >> shift & NW_BITS_MASK).unwrap_or(0)
     }
 
-    fn to_match(self) -> Result<Match, Error> {
+    fn to_match(&self) -> Result<Match, Error> {
         let mut matching = Match::any();
         if self.has(IN_PORT) {
-            matching = matching.with(Field::InPort, port_from_v1_0(self.in_port).0.into());
+            matching = matching.with(Field::InPort, port_from_v1_0(self.0.in_port).0.into());
         }
         if self.has(DL_SRC) {
-            matching = matching.with(Field::EthSrc, self.dl_src.to_u64().into());
+            matching = matching.with(Field::EthSrc, self.0.dl_src.to_u64().into());
         }
         if self.has(DL_DST) {
-            matching = matching.with(Field::EthDst, self.dl_dst.to_u64().into());
+            matching = matching.with(Field::EthDst, self.0.dl_dst.to_u64().into());
         }
         self.add_vlan(&mut matching)?;
         if self.has(DL_TYPE) {
-            matching = matching.with(Field::EthType, self.dl_type.into());
+            matching = matching.with(Field::EthType, self.0.dl_type.into());
             self.add_network(&mut matching)?;
         }
         Ok(matching)
     }
 
-    /// A tag's id, or no tag, or any tag of a priority.
+    /// A tag's id, or no tag, or any tag of a priority. Where no tag is wanted, a priority says
+    /// nothing.
     fn add_vlan(&self, matching: &mut Match) -> Result<(), Error> {
         if self.has(DL_VLAN) {
-            if self.dl_vlan == VLAN_NONE {
+            if self.0.dl_vlan == VLAN_NONE {
                 return matching.add(Field::VlanVid, 0, Field::VlanVid.full_mask());
             }
-            if self.dl_vlan > 0xfff {
-                return Err(Error::BadMatchBadValue);
-            }
-            add(matching, Field::VlanVid, VID_PRESENT | u128::from(self.dl_vlan))?;
+            let vid = u128::from(self.0.dl_vlan) & (VID_PRESENT - 1);
+            add(matching, Field::VlanVid, VID_PRESENT | vid)?;
         } else if self.has(DL_VLAN_PCP) {
             matching.add(Field::VlanVid, VID_PRESENT, VID_PRESENT)?;
         }
         if self.has(DL_VLAN_PCP) {
-            add(matching, Field::VlanPcp, self.dl_vlan_pcp.into())?;
+            add(matching, Field::VlanPcp, self.0.dl_vlan_pcp.into())?;
         }
         Ok(())
     }
 
     fn add_network(&self, matching: &mut Match) -> Result<(), Error> {
-        match self.dl_type {
+        match self.0.dl_type {
             ETH_TYPE_ARP => {
                 if self.has(NW_PROTO) {
-                    add(matching, Field::ArpOp, self.nw_proto.into())?;
+                    add(matching, Field::ArpOp, self.0.nw_proto.into())?;
                 }
                 self.add_addresses(matching, Field::ArpSpa, Field::ArpTpa);
             }
@@ -206,22 +231,22 @@ impl TwelveTuple {
     }
 
     fn add_addresses(&self, matching: &mut Match, src: Field, dst: Field) {
-        matching.set(src, self.nw_src.into(), self.address_mask(NW_SRC_SHIFT).into());
-        matching.set(dst, self.nw_dst.into(), self.address_mask(NW_DST_SHIFT).into());
+        matching.set(src, self.0.nw_src.into(), self.address_mask(NW_SRC_SHIFT).into());
+        matching.set(dst, self.0.nw_dst.into(), self.address_mask(NW_DST_SHIFT).into());
     }
 
     fn add_transport(&self, matching: &mut Match) -> Result<(), Error> {
         if self.has(NW_TOS) {
-            add(matching, Field::IpDscp, (self.nw_tos >> 2).into())?;
+            add(matching, Field::IpDscp, (self.0.nw_tos >> 2).into())?;
         }
         if self.has(NW_PROTO) {
-            add(matching, Field::IpProto, self.nw_proto.into())?;
+            add(matching, Field::IpProto, self.0.nw_proto.into())?;
             if let Some((src, dst)) = ports_of(matching) {
                 if self.has(TP_SRC) {
-                    add(matching, src, self.tp_src.into())?;
+                    add(matching, src, self.0.tp_src.into())?;
                 }
                 if self.has(TP_DST) {
-                    add(matching, dst, self.tp_dst.into())?;
+                    add(matching, dst, self.0.tp_dst.into())?;
                 }
             }
         }
@@ -237,43 +262,43 @@ impl TwelveTuple {
             Member::NwSrc => return self.put_address(NW_SRC_SHIFT, held),
             Member::NwDst => return self.put_address(NW_DST_SHIFT, held),
             Member::InPort => {
-                self.in_port = port_to_v1_0(PortNo(u32::try_from(number()?).ok()?))?;
+                self.0.in_port = port_to_v1_0(PortNo(u32::try_from(number()?).ok()?))?;
                 IN_PORT
             }
             Member::DlSrc => {
-                self.dl_src = mac(number()?)?;
+                self.0.dl_src = mac(number()?)?;
                 DL_SRC
             }
             Member::DlDst => {
-                self.dl_dst = mac(number()?)?;
+                self.0.dl_dst = mac(number()?)?;
                 DL_DST
             }
             Member::DlVlanPcp => {
-                self.dl_vlan_pcp = number()?.try_into().ok()?;
+                self.0.dl_vlan_pcp = number()?.try_into().ok()?;
                 DL_VLAN_PCP
             }
             Member::DlType => {
-                self.dl_type = number()?.try_into().ok()?;
+                self.0.dl_type = number()?.try_into().ok()?;
                 DL_TYPE
             }
             Member::NwTos => {
-                self.nw_tos = u8::try_from(number()?).ok()? << 2;
+                self.0.nw_tos = u8::try_from(number()?).ok()? << 2;
                 NW_TOS
             }
             Member::NwProto => {
-                self.nw_proto = number()?.try_into().ok()?;
+                self.0.nw_proto = number()?.try_into().ok()?;
                 NW_PROTO
             }
             Member::TpSrc => {
-                self.tp_src = number()?.try_into().ok()?;
+                self.0.tp_src = number()?.try_into().ok()?;
                 TP_SRC
             }
             Member::TpDst => {
-                self.tp_dst = number()?.try_into().ok()?;
+                self.0.tp_dst = number()?.try_into().ok()?;
                 TP_DST
             }
         };
-        self.wildcards &= !wildcard;
+        self.0.wildcards &= !wildcard;
         Some(())
     }
 
@@ -285,8 +310,8 @@ impl TwelveTuple {
         if u32::MAX.checked_shl(ignored) != Some(mask) {
             return None;
         }
-        *(if shift == NW_SRC_SHIFT { &mut self.nw_src } else { &mut self.nw_dst }) = value;
-        self.wildcards = self.wildcards & !(NW_BITS_MASK << shift) | ignored << shift;
+        *(if shift == NW_SRC_SHIFT { &mut self.0.nw_src } else { &mut self.0.nw_dst }) = value;
+        self.0.wildcards = self.0.wildcards & !(NW_BITS_MASK << shift) | ignored << shift;
         Some(())
     }
 
@@ -294,19 +319,20 @@ impl TwelveTuple {
     fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
         match (held.value, held.mask) {
             (VID_PRESENT, VID_PRESENT) => return Some(()),
-            (0, _) if held.is_exact() => self.dl_vlan = VLAN_NONE,
+            (0, _) if held.is_exact() => self.0.dl_vlan = VLAN_NONE,
             (value, _) if held.is_exact() && value & VID_PRESENT != 0 => {
-                self.dl_vlan = u16::try_from(value & !VID_PRESENT).ok()?;
+                self.0.dl_vlan = u16::try_from(value & !VID_PRESENT).ok()?;
             }
             _ => return None,
         }
-        self.wildcards &= !DL_VLAN;
+        self.0.wildcards &= !DL_VLAN;
         Some(())
     }
 }
 
+/// Adds a field with the bits that it has room for.
 fn add(matching: &mut Match, field: Field, value: u128) -> Result<(), Error> {
-    matching.add(field, value, field.full_mask())
+    matching.add(field, value & field.full_mask(), field.full_mask())
 }
 
 /// The fields that `tp_src` and `tp_dst` are, by the protocol; `None` when it has none in 1.0.
@@ -328,36 +354,38 @@ fn mac(value: u128) -> Option<MacAddr> {
 /// Reads a twelve-tuple of 40 bytes.
 pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<Match> {
     let start = r.clone();
-    TwelveTuple::read(r)?.to_match().map_err(|error| start.fault_in(error, "ofp_match"))
+    let tuple = Tuple::read(r)?;
+    let matching = tuple.to_match().map_err(|error| start.fault_in(error, "ofp_match"))?;
+    let sent = tuple.tidied();
+    let Ok(Tuple(said)) = Tuple::of(&matching) else { return Ok(matching) };
+    let form = TupleForm { is_exact: sent.wildcards == 0, difference: sent.difference(said) };
+    Ok(matching.in_form(form))
 }
 
-/// Writes a match as a twelve-tuple.
+/// Writes a match as a twelve-tuple, in the form in which it was sent if it was.
 pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
     let prerequisites = matching.check_prerequisites().is_ok();
     w.require(prerequisites, "match field without its prerequisite")?;
-    let mut tuple = TwelveTuple { wildcards: NOTHING, ..TwelveTuple::default() };
-    for held in matching.fields() {
-        let what = held.field.row().name;
-        tuple.put(held).ok_or_else(|| w.unsupported(what))?;
-    }
+    let tuple = Tuple::of(matching).map_err(|what| w.unsupported(what))?;
     let any_tag = matching.get(Field::VlanVid).is_some_and(|vid| !vid.is_exact());
     w.require(!any_tag || tuple.has(DL_VLAN_PCP), "any VLAN tag")?;
-    tuple.write(w);
+    let form = matching.form().map(|form| form.difference).unwrap_or_default();
+    Tuple(tuple.0.difference(form)).write(w);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{IN_PORT, NOTHING, TwelveTuple, read, write};
+    use super::{IN_PORT, NOTHING, Tuple, read, write};
     use crate::error::EncodeError;
     use crate::reader::Reader;
     use crate::writer::Writer;
     use openflow::field::VID_PRESENT;
-    use openflow::{Error, Field, Match, Version};
+    use openflow::{Error, Field, MacAddr, Match, TwelveTuple, Version};
 
     fn decoded(tuple: TwelveTuple) -> Result<Match, Error> {
         let mut bytes = Vec::new();
-        tuple.write(&mut Writer::new(Version::V1_0, &mut bytes));
+        Tuple(tuple).write(&mut Writer::new(Version::V1_0, &mut bytes));
         assert_eq!(bytes.len(), 40);
         let mut reader = Reader::new(Version::V1_0, &bytes, 0, "test");
         read(&mut reader).map_err(|fault| fault.error)
@@ -387,6 +415,84 @@ mod tests {
         assert_eq!(fields, [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid]);
         let ports_of_nothing = TwelveTuple { dl_type: 0x0800, nw_proto: 47, ..rubbish };
         assert!(decoded(ports_of_nothing).unwrap().get(Field::TcpSrc).is_none());
+    }
+
+    /// The tuple that a match is written as after it was read from this one.
+    fn given_back(tuple: TwelveTuple) -> TwelveTuple {
+        let matching = decoded(tuple).unwrap();
+        let mut bytes = Vec::new();
+        write(&mut Writer::new(Version::V1_0, &mut bytes), &matching).unwrap();
+        Tuple::read(&mut Reader::new(Version::V1_0, &bytes, 0, "test")).unwrap().0
+    }
+
+    const EXACT: TwelveTuple = TwelveTuple {
+        wildcards: 0,
+        in_port: 1,
+        dl_src: MacAddr([2, 0, 0, 0, 0, 1]),
+        dl_dst: MacAddr([2, 0, 0, 0, 0, 2]),
+        dl_vlan: 0xffff,
+        dl_vlan_pcp: 0,
+        dl_type: 0x0800,
+        nw_tos: 0,
+        nw_proto: 6,
+        nw_src: 0x0a00_0001,
+        nw_dst: 0x0a00_0002,
+        tp_src: 1,
+        tp_dst: 2,
+    };
+
+    #[test]
+    fn a_match_is_written_as_it_was_read() {
+        let icmp = TwelveTuple { nw_proto: 1, tp_src: 0x0108, tp_dst: 0x0203, ..EXACT };
+        let tagged = TwelveTuple { dl_vlan: 0x1005, dl_vlan_pcp: 0x0d, ..EXACT };
+        for tuple in [
+            EXACT,
+            TwelveTuple { dl_vlan_pcp: 3, ..EXACT },
+            TwelveTuple { wildcards: 1 << 20, ..EXACT },
+            TwelveTuple { dl_type: 0x88cc, ..EXACT },
+            TwelveTuple { dl_type: 0x0806, ..EXACT },
+            TwelveTuple { dl_type: 0x86dd, ..EXACT },
+            TwelveTuple { nw_tos: 0x2b, ..EXACT },
+            TwelveTuple { in_port: 0, ..EXACT },
+            icmp,
+            tagged,
+        ] {
+            assert_eq!(given_back(tuple), tuple);
+        }
+    }
+
+    #[test]
+    fn a_wildcarded_member_is_no_part_of_the_form() {
+        let rubbish = TwelveTuple { wildcards: NOTHING | 63 << 8, ..EXACT };
+        let any = TwelveTuple { wildcards: NOTHING, ..TwelveTuple::default() };
+        assert_eq!(given_back(rubbish), any);
+        assert_eq!(decoded(rubbish).unwrap().form(), None);
+        let net = TwelveTuple { wildcards: 8 << 8, ..EXACT };
+        assert_eq!(given_back(net), TwelveTuple { nw_src: 0x0a00_0000, ..net });
+    }
+
+    #[test]
+    fn exact_is_what_has_no_wildcards() {
+        let is_exact = |tuple| decoded(tuple).unwrap().form().is_some_and(|form| form.is_exact);
+        let tagged = TwelveTuple { dl_vlan: 5, ..EXACT };
+        assert!(is_exact(EXACT) && is_exact(tagged));
+        assert!(is_exact(TwelveTuple { dl_type: 0x88cc, wildcards: 0xff00_0000, ..EXACT }));
+        assert!(!is_exact(TwelveTuple { wildcards: 1 << 20, ..EXACT }));
+        assert!(!is_exact(TwelveTuple { wildcards: NOTHING, ..EXACT }));
+    }
+
+    #[test]
+    fn of_a_member_the_bits_of_its_field_count() {
+        let icmp = TwelveTuple { nw_proto: 1, tp_src: 0x0108, tp_dst: 0x0203, ..EXACT };
+        let icmp = decoded(icmp).unwrap();
+        assert_eq!(icmp.exact(Field::Icmpv4Type), Some(8));
+        assert_eq!(icmp.exact(Field::Icmpv4Code), Some(3));
+        let tagged = decoded(TwelveTuple { dl_vlan: 0x1005, dl_vlan_pcp: 0x0d, ..EXACT }).unwrap();
+        assert_eq!(tagged.exact(Field::VlanVid), Some(VID_PRESENT | 5));
+        assert_eq!(tagged.exact(Field::VlanPcp), Some(5));
+        let none = decoded(TwelveTuple { dl_vlan_pcp: 3, ..EXACT }).unwrap();
+        assert_eq!(none.exact(Field::VlanVid), Some(0));
+        assert_eq!(none.get(Field::VlanPcp), None);
     }
 
     #[test]

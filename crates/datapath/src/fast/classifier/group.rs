@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::SEQ_BITS;
 use super::hash::Secrets;
 use super::index::RecordIndex;
 use super::masks::MaskTable;
@@ -74,8 +75,8 @@ pub(super) struct TupleGroup {
     pub(super) is_exact: bool,
     /// No entry has a lower rank.
     pub(super) best: u64,
-    /// How many records there are of each priority; the highest comes first.
-    priorities: BTreeMap<u16, u32>,
+    /// How many records there are of each order of precedence; the lowest comes first.
+    orders: BTreeMap<u32, u32>,
     pub(super) index: RecordIndex,
 }
 
@@ -86,7 +87,7 @@ impl TupleGroup {
             bits,
             is_exact: true,
             best: u64::MAX,
-            priorities: BTreeMap::new(),
+            orders: BTreeMap::new(),
             index: RecordIndex::new(),
         }
     }
@@ -104,19 +105,19 @@ impl TupleGroup {
 
     /// Counts a record's entry in.
     pub(super) fn count_in(&mut self, rank: u64) {
-        *self.priorities.entry((rank >> 48) as u16).or_default() += 1;
-        self.best = self.best.min(rank >> 48 << 48);
+        *self.orders.entry((rank >> SEQ_BITS) as u32).or_default() += 1;
+        self.best = self.best.min(rank >> SEQ_BITS << SEQ_BITS);
     }
 
     /// Counts a record's entry out.
     pub(super) fn count_out(&mut self, rank: u64) {
-        let priority = (rank >> 48) as u16;
-        if let Some(entries) = self.priorities.get_mut(&priority) {
+        let order = (rank >> SEQ_BITS) as u32;
+        if let Some(entries) = self.orders.get_mut(&order) {
             *entries -= 1;
             if *entries == 0 {
-                self.priorities.remove(&priority);
-                let best = self.priorities.first_key_value();
-                self.best = best.map_or(u64::MAX, |(priority, _)| u64::from(*priority) << 48);
+                self.orders.remove(&order);
+                let best = self.orders.first_key_value();
+                self.best = best.map_or(u64::MAX, |(order, _)| u64::from(*order) << SEQ_BITS);
             }
         }
     }

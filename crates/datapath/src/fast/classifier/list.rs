@@ -1,8 +1,10 @@
 //! A list of entries by rank, compared one after the other: the shape of a table with a handful of
 //! entries, and the last resort for entries that no group takes.
 
+use super::SEQ_BITS;
 use super::records::Records;
 use crate::fast::op::EntryId;
+use crate::precedence::Precedence;
 
 /// An entry of the list.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +41,10 @@ impl List {
     }
 
     /// Takes an entry away and says where its record is.
-    pub(super) fn remove(&mut self, priority: u16, id: EntryId) -> Option<u32> {
-        let priority = u64::from(!priority);
-        let start = self.items.partition_point(|held| held.rank >> 48 < priority);
-        let same = self.items[start..].iter().take_while(|held| held.rank >> 48 == priority);
+    pub(super) fn remove(&mut self, precedence: Precedence, id: EntryId) -> Option<u32> {
+        let order = u64::from(precedence.order());
+        let start = self.items.partition_point(|held| held.rank >> SEQ_BITS < order);
+        let same = self.items[start..].iter().take_while(|held| held.rank >> SEQ_BITS == order);
         let at = start + same.enumerate().find(|(_, held)| held.id == id)?.0;
         Some(self.items.remove(at).slot)
     }

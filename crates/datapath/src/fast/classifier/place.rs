@@ -3,12 +3,13 @@
 //! Everything is done entry by entry: no change of the table may make the classifier build
 //! anything anew, and no step may look at more than a bounded number of entries.
 
-use super::Classifier;
 use super::group::{Bits, GROUPS_MAX, Known};
 use super::relax::RELAXATIONS;
 use super::template::Template;
+use super::{Classifier, SEQ_BITS};
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
+use crate::precedence::Precedence;
 
 /// Entries that are compared one by one before there are groups, and the number below which a
 /// table goes back to that.
@@ -258,12 +259,12 @@ impl Classifier {
     pub(super) fn remove_placed(
         &mut self,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         id: EntryId,
     ) -> bool {
         let Some(mask) = self.masks.find(compiled.mask()) else { return false };
-        if !self.remove_grouped(mask, compiled, priority, id) {
-            let Some(slot) = self.list.remove(priority, id) else { return false };
+        if !self.remove_grouped(mask, compiled, precedence, id) {
+            let Some(slot) = self.list.remove(precedence, id) else { return false };
             self.records.free(slot, compiled.value().len());
         }
         self.masks.leave(mask);
@@ -277,14 +278,14 @@ impl Classifier {
         &mut self,
         mask: u32,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         id: EntryId,
     ) -> bool {
         let Some(held) = self.masks.held_mut(mask) else { return false };
         held.refresh(&self.groups);
         let mut home = 0;
         while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.all.get(home)) {
-            if self.remove_home(number, mask, compiled, priority, id) {
+            if self.remove_home(number, mask, compiled, precedence, id) {
                 return true;
             }
             home += 1;
@@ -297,7 +298,7 @@ impl Classifier {
         number: u8,
         mask: u32,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         id: EntryId,
     ) -> bool {
         let Some(group) = self.groups.get(number) else { return false };
@@ -310,7 +311,7 @@ impl Classifier {
             }
         });
         let Some(slot) = same else { return false };
-        let Some(front) = self.take_from_front(slot, priority, id) else { return false };
+        let Some(front) = self.take_from_front(slot, precedence, id) else { return false };
         match front {
             Front::Stays => {}
             Front::Other(old, new) => {
@@ -332,9 +333,10 @@ impl Classifier {
     }
 
     /// Takes an entry out of a record and those behind it.
-    fn take_from_front(&mut self, slot: u32, priority: u16, id: EntryId) -> Option<Front> {
+    fn take_from_front(&mut self, slot: u32, precedence: Precedence, id: EntryId) -> Option<Front> {
         let front = *self.records.get(slot);
-        let is_it = |rank: u64, held: EntryId| held == id && rank >> 48 == u64::from(!priority);
+        let order = u64::from(precedence.order());
+        let is_it = |rank: u64, held: EntryId| held == id && rank >> SEQ_BITS == order;
         let is_front = is_it(front.rank(), front.id());
         if !front.has_shadows() {
             return is_front.then(|| Front::Gone(front.rank()));
@@ -344,8 +346,8 @@ impl Classifier {
             self.records.get_mut(slot).set_entry(id, rank);
             Front::Other(front.rank(), rank)
         } else {
-            let first = u64::from(!priority) << 48;
-            let mut same = self.shadows.range((slot, first)..=(slot, first | u64::MAX >> 16));
+            let (first, last) = (order << SEQ_BITS, (order + 1 << SEQ_BITS) - 1);
+            let mut same = self.shadows.range((slot, first)..=(slot, last));
             let place = *same.find(|((_, rank), held)| is_it(*rank, **held))?.0;
             self.shadows.remove(&place);
             Front::Stays

@@ -194,8 +194,8 @@ impl Run {
         }
         let compiled = CompiledMatch::of(&matching, &mut self.masks);
         let id = EntryId(self.seq as u32 ^ 0x55);
-        self.fast.insert(&compiled, priority, self.seq, id);
-        self.linear.0.push((rank_of(priority, self.seq), matching, priority, id));
+        self.fast.insert(&compiled, priority.into(), self.seq, id);
+        self.linear.0.push((rank_of(priority.into(), self.seq), matching, priority, id));
         self.seq += 1;
     }
 
@@ -206,9 +206,9 @@ impl Run {
         let at = self.random.below(self.linear.0.len() as u64) as usize;
         let (_, matching, priority, id) = self.linear.0.swap_remove(at);
         let compiled = CompiledMatch::of(&matching, &mut self.masks);
-        assert!(!self.fast.remove(&compiled, priority, EntryId(u32::MAX)), "{matching:?}");
-        assert!(self.fast.remove(&compiled, priority, id), "{matching:?}");
-        assert!(!self.fast.remove(&compiled, priority, id), "{matching:?}");
+        assert!(!self.fast.remove(&compiled, priority.into(), EntryId(u32::MAX)), "{matching:?}");
+        assert!(self.fast.remove(&compiled, priority.into(), id), "{matching:?}");
+        assert!(!self.fast.remove(&compiled, priority.into(), id), "{matching:?}");
     }
 
     fn compare(&mut self, keys: usize) {
@@ -325,7 +325,7 @@ fn a_hundred_masks_of_prefixes_stay_few_groups() {
     let mut classifier = Classifier::new(3);
     for number in 0..3000 {
         let compiled = CompiledMatch::of(&lists(&mut random), &mut masks);
-        classifier.insert(&compiled, number, number.into(), EntryId(number.into()));
+        classifier.insert(&compiled, number.into(), number.into(), EntryId(number.into()));
     }
     let figures = classifier.figures();
     assert!(figures.masks > 400 && figures.groups <= 64, "{figures:?}");
@@ -338,13 +338,13 @@ fn equal_entries_of_many_priorities_cost_no_more_than_one() {
     let mut classifier = Classifier::new(4);
     let compiled = CompiledMatch::of(&Match::any().with(Field::InPort, 1), &mut masks);
     for number in 0..2000_u16 {
-        classifier.insert(&compiled, number, number.into(), EntryId(number.into()));
+        classifier.insert(&compiled, number.into(), number.into(), EntryId(number.into()));
     }
     let mut key = FlowKey::default();
     key.set(Field::InPort, 1);
     for number in (0..2000_u16).rev() {
         assert_eq!(classifier.lookup(&key), Some(EntryId(number.into())));
-        assert!(classifier.remove(&compiled, number, EntryId(number.into())));
+        assert!(classifier.remove(&compiled, number.into(), EntryId(number.into())));
     }
     assert!(classifier.is_empty() && classifier.lookup(&key).is_none());
 }

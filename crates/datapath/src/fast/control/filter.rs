@@ -10,12 +10,13 @@ use openflow::{Cookie, GroupId, Match, PortNo, TableId};
 use super::store::Store;
 use super::tuples::Projection;
 use crate::fast::compiled_match::{CompiledMatch, Masks};
+use crate::precedence::Strict;
 
 /// Which entries are meant, beside their tables.
 #[derive(Clone, Debug)]
 pub(super) struct EntryFilter {
     pub(super) compiled: CompiledMatch,
-    pub(super) strict_priority: Option<u16>,
+    pub(super) strict: Option<Strict>,
     pub(super) cookie: Cookie,
     pub(super) cookie_mask: u64,
     pub(super) out_port: PortNo,
@@ -27,7 +28,7 @@ impl EntryFilter {
     pub(super) fn loose(request: &FlowStatsRequest, compiled: CompiledMatch) -> Self {
         Self {
             compiled,
-            strict_priority: None,
+            strict: None,
             cookie: request.cookie,
             cookie_mask: request.cookie_mask,
             out_port: request.out_port,
@@ -40,7 +41,7 @@ impl EntryFilter {
         Self::loose(&FlowStatsRequest::all(), CompiledMatch::of(&Match::any(), masks))
     }
 
-    /// What the filter asks beside match and priority.
+    /// What the filter asks beside match and precedence.
     fn takes_rest(&self, store: &Store, number: u32) -> bool {
         let entry = store.slab.get(number);
         (entry.cookie.0 ^ self.cookie.0) & self.cookie_mask == 0
@@ -54,9 +55,9 @@ impl EntryFilter {
     pub(super) fn takes(&self, store: &Store, number: u32) -> bool {
         let entry = store.slab.get(number);
         let tuple = store.tuple(entry);
-        let matches = match self.strict_priority {
-            Some(priority) => {
-                entry.priority == priority
+        let matches = match self.strict {
+            Some(strict) => {
+                strict.takes(entry.precedence(), entry.priority)
                     && *tuple.mask == **self.compiled.mask()
                     && tuple.value(entry.at) == self.compiled.value()
             }
@@ -71,18 +72,29 @@ impl EntryFilter {
     pub(super) fn entries(&self, store: &Store, tables: std::ops::Range<u8>) -> Vec<u32> {
         let mut found = Vec::new();
         for table in tables.map(TableId) {
-            let mut of_table: Vec<u32> = match self.strict_priority {
-                Some(priority) => store.find(table, &self.compiled, priority).into_iter().collect(),
+            let mut of_table: Vec<u32> = match self.strict {
+                Some(strict) => self.equal(store, table, strict),
                 None => self.covered(store, table),
             };
             of_table.retain(|number| self.takes_rest(store, *number));
             of_table.sort_unstable_by_key(|number| {
                 let entry = store.slab.get(*number);
-                (!entry.priority, entry.seq)
+                (entry.precedence().order(), entry.seq)
             });
             found.append(&mut of_table);
         }
         found
+    }
+
+    fn equal(&self, store: &Store, table: TableId, strict: Strict) -> Vec<u32> {
+        let tuple = store.tuples.find(table, self.compiled.mask());
+        let same =
+            tuple.into_iter().flat_map(|tuple| store.with_value(tuple, self.compiled.value()));
+        same.filter(|number| {
+            let entry = store.slab.get(*number);
+            strict.takes(entry.precedence(), entry.priority)
+        })
+        .collect()
     }
 
     fn covered(&self, store: &Store, table: TableId) -> Vec<u32> {

@@ -13,6 +13,7 @@ use crate::counter::{Counter, DropReason};
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::{Change, EntryId, Insert};
 use crate::fast::shared::MAX_ENTRIES;
+use crate::precedence::{Precedence, Strict};
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
 
@@ -51,11 +52,11 @@ impl Control {
             }
             FlowModCommand::ModifyStrict => {
                 self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, Some(flow_mod.priority), version, now)
+                self.modify(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
             }
             FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
             FlowModCommand::DeleteStrict => {
-                self.delete(flow_mod, Some(flow_mod.priority), version, now)
+                self.delete(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
             }
             FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
         }
@@ -83,30 +84,24 @@ impl Control {
     ) -> Result<CommandCounts, Error> {
         let table = flow_mod.table_id;
         let compiled = CompiledMatch::of(&flow_mod.matching, &mut self.masks);
+        let precedence = Precedence::of_flow_mod(flow_mod, version);
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
-            && self.overlaps(table, &compiled, flow_mod.priority, now)
+            && self.overlaps(table, &compiled, precedence, now)
         {
             return Err(Error::FlowModOverlap);
         }
-        let old = self.store.find(table, &compiled, flow_mod.priority);
+        let old = self.store.find(table, &compiled, precedence);
         let over = old.filter(|old| self.expired(*old, now).is_some());
         let mut done = CommandCounts { added: 1, ..CommandCounts::default() };
-        let head = |seq| EntryHead {
-            cookie: flow_mod.cookie,
-            priority: flow_mod.priority,
-            idle_timeout_s: flow_mod.idle_timeout_s,
-            hard_timeout_s: flow_mod.hard_timeout_s,
-            flags: flow_mod.flags,
-            created: now,
-            seq,
-        };
         if let Some(old) = old.filter(|_| over.is_none()) {
             let seq = self.store.slab.get(old).seq;
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if !version.has_reset_counts() || resets {
-                self.exchange(old, head(seq), flow_mod, now);
+                let head = self.head(flow_mod, version, now, seq);
+                self.exchange(old, head, flow_mod, now);
             } else {
-                self.rewrite(old, head(seq), flow_mod);
+                let head = self.head(flow_mod, version, now, seq);
+                self.rewrite(old, head, flow_mod);
             }
         } else {
             done.removed = self.make_room(table, now)?;
@@ -114,7 +109,7 @@ impl Control {
                 self.remove(over, FlowRemovedReason::Delete, now);
                 done.removed = 1;
             }
-            let head = head(self.seq);
+            let head = self.head(flow_mod, version, now, self.seq);
             self.seq += 1;
             let instructions = &flow_mod.instructions;
             let id = self.store.insert(table, &compiled, head, instructions, now);
@@ -124,6 +119,20 @@ impl Control {
         }
         self.counters.add(Counter::FlowsAdded, 1);
         Ok(done)
+    }
+
+    /// What the entry that a flow-mod adds has; it must be used.
+    fn head(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos, seq: u64) -> EntryHead {
+        EntryHead {
+            cookie: flow_mod.cookie,
+            setup: self.store.setups.take(&flow_mod.matching, version),
+            priority: flow_mod.priority,
+            idle_timeout_s: flow_mod.idle_timeout_s,
+            hard_timeout_s: flow_mod.hard_timeout_s,
+            flags: flow_mod.flags,
+            created: now,
+            seq,
+        }
     }
 
     /// The timeout of an entry that has passed.
@@ -141,19 +150,19 @@ impl Control {
         self.first_expiry().is_some_and(|(_, at, _)| at <= now)
     }
 
-    /// Whether a live entry of equal priority could match a packet that this match matches.
+    /// Whether a live entry of equal precedence could match a packet that this match matches.
     fn overlaps(
         &mut self,
         table: TableId,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         now: Nanos,
     ) -> bool {
         if self.is_any_expired(now) {
             let is_live = |number| self.expired(number, now).is_none();
-            self.store.overlaps(table, compiled, priority, Some(&is_live))
+            self.store.overlaps(table, compiled, precedence, Some(&is_live))
         } else {
-            self.store.overlaps(table, compiled, priority, None)
+            self.store.overlaps(table, compiled, precedence, None)
         }
     }
 
@@ -197,6 +206,7 @@ impl Control {
     /// Makes an entry what an equal one would be, with the counts that it has.
     fn rewrite(&mut self, number: u32, head: EntryHead, flow_mod: &FlowMod) {
         self.store.set_instructions(number, &flow_mod.instructions);
+        self.store.set_up(number, head.setup, head.priority);
         let entry = self.store.slab.get_mut(number);
         entry.cookie = head.cookie;
         entry.created = head.created;
@@ -213,7 +223,7 @@ impl Control {
         Insert {
             table,
             id,
-            priority: entry.priority,
+            precedence: entry.precedence(),
             seq: entry.seq,
             origin: entry.origin(table, compiled.is_any()),
             life: entry.life(),
@@ -239,12 +249,12 @@ impl Control {
     pub(super) fn filter(
         &mut self,
         flow_mod: &FlowMod,
-        strict_priority: Option<u16>,
+        strict: Option<Strict>,
         is_delete: bool,
     ) -> EntryFilter {
         EntryFilter {
             compiled: CompiledMatch::of(&flow_mod.matching, &mut self.masks),
-            strict_priority,
+            strict,
             cookie: flow_mod.cookie,
             cookie_mask: flow_mod.cookie_mask,
             out_port: if is_delete { flow_mod.out_port } else { PortNo::ANY },
@@ -257,11 +267,11 @@ impl Control {
     fn modify(
         &mut self,
         flow_mod: &FlowMod,
-        strict_priority: Option<u16>,
+        strict: Option<Strict>,
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
-        let filter = self.filter(flow_mod, strict_priority, false);
+        let filter = self.filter(flow_mod, strict, false);
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut meant = filter.entries(&self.store, tables);
         meant.retain(|number| self.expired(*number, now).is_none());
@@ -279,8 +289,10 @@ impl Control {
         let takes_cookie = version.modify_sets_cookie();
         let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };
         if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+            let setup = entry.setup;
             let head = EntryHead {
                 cookie,
+                setup,
                 priority: entry.priority,
                 idle_timeout_s: entry.idle_timeout_s,
                 hard_timeout_s: entry.hard_timeout_s,
@@ -288,6 +300,7 @@ impl Control {
                 created: entry.created,
                 seq: entry.seq,
             };
+            self.store.setups.share(setup);
             let last_used = self.shared.last_used(EntryId(number));
             self.exchange(number, head, flow_mod, last_used);
             return;
@@ -303,13 +316,13 @@ impl Control {
     fn delete(
         &mut self,
         flow_mod: &FlowMod,
-        strict_priority: Option<u16>,
+        strict: Option<Strict>,
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
-        check_match(&flow_mod.matching)?;
-        let filter = self.filter(flow_mod, strict_priority, true);
+        check_match(&flow_mod.matching, version)?;
+        let filter = self.filter(flow_mod, strict, true);
         let meant = filter.entries(&self.store, tables);
         Ok(self.remove_all(&meant, FlowRemovedReason::Delete, now))
     }
@@ -346,7 +359,7 @@ impl Control {
     ) -> CommandCounts {
         meant.sort_unstable_by_key(|number| {
             let entry = self.store.slab.get(*number);
-            (self.store.tuple(entry).table, !entry.priority, entry.seq)
+            (self.store.tuple(entry).table, entry.precedence().order(), entry.seq)
         });
         meant.dedup();
         self.remove_all(&meant, reason, now)
@@ -364,11 +377,12 @@ impl Control {
             && at <= now
         {
             let entry = self.store.slab.get(number);
-            over.push((self.store.tuple(entry).table, !entry.priority, entry.seq, number, reason));
+            let (table, order) = (self.store.tuple(entry).table, entry.precedence().order());
+            over.push((table, order, entry.seq, number, reason));
             // Out of the heap, so that the next one comes first.
             self.store.disarm(number);
         }
-        over.sort_unstable_by_key(|(table, rank, seq, ..)| (*table, *rank, *seq));
+        over.sort_unstable_by_key(|(table, order, seq, ..)| (*table, *order, *seq));
         for (.., number, reason) in &over {
             self.remove(*number, *reason, now);
         }

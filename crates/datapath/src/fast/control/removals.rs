@@ -5,6 +5,7 @@
 //! reported, and its number is free. One flush serves all that were removed before it, however
 //! many.
 
+use openflow::Match;
 use openflow::flow::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 
 use super::store::Gone;
@@ -79,7 +80,8 @@ impl Control {
         let counts = self.shared.entry(id).shown(flags);
         flow.packet_count = counts.packets;
         flow.byte_count = counts.bytes;
-        flow.matching = compiled.matching();
+        let form = flow.matching.form().copied().unwrap_or_default();
+        flow.matching = compiled.matching().in_form(form);
         Removed { flow, notify: flags.contains(FlowModFlags::SEND_FLOW_REM) }
     }
 
@@ -94,7 +96,7 @@ impl Control {
             table: gone.table,
             id: gone.id,
             compiled: gone.compiled.clone(),
-            priority: gone.entry.priority,
+            precedence: gone.entry.precedence(),
         });
         let is_reported = match self.removal_report {
             RemovalReport::All => true,
@@ -129,7 +131,8 @@ fn report_of(
         hard_timeout_s: entry.hard_timeout_s,
         packet_count: 0,
         byte_count: 0,
-        matching: openflow::Match::any(),
+        // Its form is kept there, its fields in the compiled.
+        matching: Match::any().in_form(gone.form.unwrap_or_default()),
     };
     (flow, gone.compiled, entry.flags)
 }

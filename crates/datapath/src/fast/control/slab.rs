@@ -7,8 +7,10 @@ use openflow::flow::{FlowModFlags, FlowRemovedReason};
 use openflow::{Cookie, TableId};
 
 use super::index::NONE;
+use super::setup::Setup;
 use crate::action_set::Origin;
 use crate::fast::op::{EntryId, Life};
+use crate::precedence::Precedence;
 use crate::time::Nanos;
 
 const CHUNK: usize = 4_096;
@@ -18,7 +20,7 @@ const CHUNK: usize = 4_096;
 pub(super) struct StoredEntry {
     pub(super) cookie: Cookie,
     pub(super) created: Nanos,
-    /// Age among entries of equal priority. Replacing an entry keeps it.
+    /// Age among entries of equal precedence. Replacing an entry keeps it.
     pub(super) seq: u64,
     /// The tuple that holds its match; [`NONE`] for no entry.
     pub(super) tuple: u32,
@@ -32,6 +34,8 @@ pub(super) struct StoredEntry {
     pub(super) next_user: u32,
     /// Its place in the heap of timers; [`NONE`] without timeouts.
     pub(super) timer: u32,
+    pub(super) setup: Setup,
+    /// As it was sent.
     pub(super) priority: u16,
     pub(super) idle_timeout_s: u16,
     pub(super) hard_timeout_s: u16,
@@ -50,6 +54,7 @@ impl StoredEntry {
         prev_user: NONE,
         next_user: NONE,
         timer: NONE,
+        setup: Setup::NONE,
         priority: 0,
         idle_timeout_s: 0,
         hard_timeout_s: 0,
@@ -64,8 +69,14 @@ impl StoredEntry {
         }
     }
 
+    /// 1.0 has no table-miss entry.
     pub(super) fn origin(&self, table_id: TableId, is_any: bool) -> Origin {
-        Origin { table_id, cookie: self.cookie, is_miss: is_any && self.priority == 0 }
+        let is_miss = is_any && self.priority == 0 && self.setup.may_be_table_miss();
+        Origin { table_id, cookie: self.cookie, is_miss }
+    }
+
+    pub(super) fn precedence(&self) -> Precedence {
+        Precedence::of(self.priority, self.setup.is_exact())
     }
 
     /// When the entry expires if it was last used then, and why. When both timeouts pass at the

@@ -83,7 +83,7 @@ impl Control {
             cookie: entry.cookie,
             packet_count: counts.packets,
             byte_count: counts.bytes,
-            matching: tuple.compiled(entry.at).matching(),
+            matching: self.store.matching(entry),
             instructions: self
                 .store
                 .instruction_lists

@@ -5,21 +5,26 @@
 //! decided elsewhere; here nothing may be forgotten in one index that went from another.
 
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
-use openflow::{Cookie, Instruction, TableId};
+use openflow::{Cookie, Instruction, Match, TableId, TupleForm};
 
 use super::index::{NONE, NumberIndex};
 use super::instruction_lists::InstructionLists;
+use super::setup::{Setup, Setups};
 use super::slab::{Slab, StoredEntry};
 use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::op::EntryId;
+use crate::precedence::Precedence;
 use crate::time::Nanos;
 
 /// What an entry has beside its match and its instructions.
+///
+/// Its setup was taken for the entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryHead {
     pub(super) cookie: Cookie,
+    pub(super) setup: Setup,
     pub(super) priority: u16,
     pub(super) idle_timeout_s: u16,
     pub(super) hard_timeout_s: u16,
@@ -34,6 +39,7 @@ pub(super) struct Store {
     pub(super) slab: Slab,
     pub(super) tuples: Tuples,
     pub(super) instruction_lists: InstructionLists,
+    pub(super) setups: Setups,
     timers: Timers,
     index: NumberIndex,
     active: Vec<u32>,
@@ -45,6 +51,7 @@ impl Store {
             slab: Slab::default(),
             tuples: Tuples::new(tables),
             instruction_lists: InstructionLists::default(),
+            setups: Setups::default(),
             timers: Timers::default(),
             index: NumberIndex::default(),
             active: vec![0; usize::from(tables)],
@@ -80,16 +87,30 @@ impl Store {
         })
     }
 
-    /// The entry of equal match and priority.
+    /// The entry of equal match and precedence.
     pub(super) fn find(
         &self,
         table: TableId,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
     ) -> Option<u32> {
         let tuple = self.tuples.find(table, compiled.mask())?;
         let mut same = self.with_value(tuple, compiled.value());
-        same.find(|number| self.slab.get(*number).priority == priority)
+        same.find(|number| self.slab.get(*number).precedence() == precedence)
+    }
+
+    /// An entry's match, in the form in which it was set up.
+    pub(super) fn matching(&self, entry: &StoredEntry) -> Match {
+        let matching = self.tuple(entry).compiled(entry.at).matching();
+        self.setups.dressed(matching, entry.setup)
+    }
+
+    /// Gives an entry another setup and priority, but no other precedence.
+    pub(super) fn set_up(&mut self, number: u32, setup: Setup, priority: u16) {
+        let entry = self.slab.get_mut(number);
+        let old = std::mem::replace(&mut entry.setup, setup);
+        entry.priority = priority;
+        self.setups.give_back(old);
     }
 
     /// Adds an entry. There must be no equal one.
@@ -114,14 +135,16 @@ impl Store {
             prev_user: NONE,
             next_user: NONE,
             timer: NONE,
+            setup: head.setup,
             priority: head.priority,
             idle_timeout_s: head.idle_timeout_s,
             hard_timeout_s: head.hard_timeout_s,
             flags: head.flags,
         };
+        let precedence = entry.precedence();
         let id = self.slab.take(entry);
         if let Some(tuple) = self.tuples.get_mut(tuple) {
-            self.slab.get_mut(id.0).at = tuple.push(id.0, compiled.value(), head.priority);
+            self.slab.get_mut(id.0).at = tuple.push(id.0, compiled.value(), precedence);
         }
         self.instruction_lists.link(&mut self.slab, instruction_list, id.0);
         let hash = tuples::hash(tuple, compiled.value());
@@ -149,7 +172,7 @@ impl Store {
         self.take_from_chain(number, &entry, &compiled, hash);
         self.instruction_lists.unlink(&mut self.slab, number);
         if let Some(tuple) = self.tuples.get_mut(entry.tuple) {
-            let moved = tuple.take_out(entry.at, entry.priority);
+            let moved = tuple.take_out(entry.at, entry.precedence());
             let is_empty = tuple.ids.is_empty();
             if let Some(moved) = moved {
                 self.slab.get_mut(moved).at = entry.at;
@@ -158,11 +181,13 @@ impl Store {
                 self.tuples.drop_empty(entry.tuple);
             }
         }
+        let form = self.setups.form(entry.setup);
+        self.setups.give_back(entry.setup);
         self.slab.empty(number);
         if let Some(active) = self.active.get_mut(usize::from(table.0)) {
             *active -= 1;
         }
-        Gone { id: EntryId(number), table, compiled, entry }
+        Gone { id: EntryId(number), table, compiled, entry, form }
     }
 
     fn take_from_chain(
@@ -224,18 +249,18 @@ impl Store {
         }
     }
 
-    /// Whether an entry of equal priority could match a packet that this match matches; only those
+    /// Whether an entry of equal precedence could match a packet that this match matches; only those
     /// that `is_live` says so of, if it is given.
     pub(super) fn overlaps(
         &self,
         table: TableId,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         is_live: Option<&dyn Fn(u32) -> bool>,
     ) -> bool {
         let tuples = self.tuples.of_table(table).iter();
         let mut tuples = tuples.filter_map(|number| Some((*number, self.tuples.get(*number)?)));
-        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, compiled, priority, is_live))
+        tuples.any(|(number, tuple)| self.overlaps_in(number, tuple, compiled, precedence, is_live))
     }
 
     fn overlaps_in(
@@ -243,14 +268,15 @@ impl Store {
         number: u32,
         tuple: &Tuple,
         compiled: &CompiledMatch,
-        priority: u16,
+        precedence: Precedence,
         is_live: Option<&dyn Fn(u32) -> bool>,
     ) -> bool {
-        if !tuple.priorities.contains_key(&priority) {
+        if !tuple.precedences.contains_key(&precedence) {
             return false;
         }
         let is_meant = |number: u32| {
-            self.slab.get(number).priority == priority && is_live.is_none_or(|live| live(number))
+            self.slab.get(number).precedence() == precedence
+                && is_live.is_none_or(|live| live(number))
         };
         // Where the match looks at all that the tuple looks at, only one value is possible.
         if tuple.mask.is_within(compiled.mask()) {
@@ -274,6 +300,7 @@ pub(super) struct Gone {
     pub(super) table: TableId,
     pub(super) compiled: CompiledMatch,
     pub(super) entry: StoredEntry,
+    pub(super) form: Option<TupleForm>,
 }
 
 /// The values of a match in the words of a tuple whose mask lies within the match's.

@@ -34,12 +34,12 @@ pub enum FlowModProgress {
     Sweep(Box<Sweep>),
 }
 
-/// Where an entry stands in the order of a command: table, falling priority, age; and its number.
-type SweepKey = (u8, u16, u64, u32);
+/// Where an entry stands in the order of a command: table, falling precedence, age; and its number.
+type SweepKey = (u8, u32, u64, u32);
 
 /// Where an entry stands in that order; no other has the same, whatever its number.
-fn rank((table, priority, seq, _): SweepKey) -> (u8, u16, u64) {
-    (table, priority, seq)
+fn rank((table, order, seq, _): SweepKey) -> (u8, u32, u64) {
+    (table, order, seq)
 }
 
 /// Numbers that entries which there were already have got since they were last asked for.
@@ -141,7 +141,7 @@ impl Control {
     fn begin_sweep(&mut self, flow_mod: &FlowMod, version: Version) -> Result<Sweep, Error> {
         let is_delete = flow_mod.command == FlowModCommand::Delete;
         if is_delete {
-            check_match(&flow_mod.matching)?;
+            check_match(&flow_mod.matching, version)?;
         } else {
             self.check_flow_mod(flow_mod, version)?;
         }
@@ -254,7 +254,7 @@ impl Control {
         let entry = self.store.slab.live(number).filter(|entry| entry.seq < sweep.seq_end)?;
         let table = self.store.tuple(entry).table;
         let is_meant = sweep.tables.contains(&table.0) && sweep.filter.takes(&self.store, number);
-        is_meant.then_some((table.0, !entry.priority, entry.seq, number))
+        is_meant.then_some((table.0, entry.precedence().order(), entry.seq, number))
     }
 
     /// Whether an entry is still what it was when it was looked at.

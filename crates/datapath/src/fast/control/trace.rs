@@ -102,8 +102,8 @@ impl View for Control {
 
 impl Control {
     /// Lower for the entry that wins.
-    fn rank(&self, number: u32) -> (u16, u64) {
+    fn rank(&self, number: u32) -> (u32, u64) {
         let entry = self.store.slab.get(number);
-        (!entry.priority, entry.seq)
+        (entry.precedence().order(), entry.seq)
     }
 }

@@ -14,6 +14,7 @@ use openflow::TableId;
 use super::index::NONE;
 use super::words::Words;
 use crate::fast::compiled_match::{CompiledMatch, Mask};
+use crate::precedence::Precedence;
 use crate::select::mix;
 
 /// The entries of a table that have the same mask.
@@ -25,8 +26,8 @@ pub(super) struct Tuple {
     pub(super) ids: Vec<u32>,
     /// For each of them, the values of the mask's words.
     values: Vec<u64>,
-    /// How many entries have each priority.
-    pub(super) priorities: BTreeMap<u16, u32>,
+    /// How many entries have each precedence.
+    pub(super) precedences: BTreeMap<Precedence, u32>,
     /// Its place among the tuples of the table.
     at: usize,
 }
@@ -45,25 +46,25 @@ impl Tuple {
     }
 
     /// Adds an entry; its place.
-    pub(super) fn push(&mut self, number: u32, value: &[u64], priority: u16) -> u32 {
+    pub(super) fn push(&mut self, number: u32, value: &[u64], precedence: Precedence) -> u32 {
         self.ids.push(number);
         self.values.extend_from_slice(value);
-        *self.priorities.entry(priority).or_default() += 1;
+        *self.precedences.entry(precedence).or_default() += 1;
         (self.ids.len() - 1) as u32
     }
 
     /// Takes the entry at a place away; the number of the one that is at that place now.
-    pub(super) fn take_out(&mut self, at: u32, priority: u16) -> Option<u32> {
+    pub(super) fn take_out(&mut self, at: u32, precedence: Precedence) -> Option<u32> {
         let place = at as usize;
         self.ids.swap_remove(place);
         let words = self.mask.words().len();
         let last = self.values.len() - words;
         self.values.copy_within(last.., place * words);
         self.values.truncate(last);
-        if let Some(count) = self.priorities.get_mut(&priority) {
+        if let Some(count) = self.precedences.get_mut(&precedence) {
             *count -= 1;
             if *count == 0 {
-                self.priorities.remove(&priority);
+                self.precedences.remove(&precedence);
             }
         }
         self.ids.get(place).copied()
@@ -115,7 +116,7 @@ impl Tuples {
             mask: Arc::clone(mask),
             ids: Vec::new(),
             values: Vec::new(),
-            priorities: BTreeMap::new(),
+            precedences: BTreeMap::new(),
             at: of_table.len(),
         };
         let number = self.free.pop().unwrap_or(self.tuples.len() as u32);

@@ -231,7 +231,7 @@ impl Replica {
         match change {
             Change::Insert(insert) => self.insert(insert, versions),
             Change::Exchange { old, new } => {
-                self.table(new.table, |table| table.remove(&new.compiled, new.priority, old));
+                self.table(new.table, |table| table.remove(&new.compiled, new.precedence, old));
                 self.insert(new, versions);
             }
             Change::Replace { table, id, origin, life, instruction_list } => {
@@ -241,8 +241,8 @@ impl Replica {
                 versions.change(about);
                 self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
             }
-            Change::Remove { table, id, compiled, priority } => {
-                self.table(table, |table| table.remove(&compiled, priority, id));
+            Change::Remove { table, id, compiled, precedence } => {
+                self.table(table, |table| table.remove(&compiled, precedence, id));
                 versions.change(versions.about(&compiled));
             }
             Change::Group { id, group } => {
@@ -282,13 +282,14 @@ impl Replica {
     }
 
     fn insert(&mut self, insert: Insert, versions: &mut Versions) {
-        let Insert { table, id, compiled, priority, seq, origin, life, instruction_list } = insert;
+        let Insert { table, id, compiled, precedence, seq, origin, life, instruction_list } =
+            insert;
         let summary = self.summary_of(&instruction_list);
         note_writes(&summary, versions);
         let about = versions.about(&compiled);
         versions.change(about);
         self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
-        self.table(table, |table| table.insert(&compiled, priority, seq, id));
+        self.table(table, |table| table.insert(&compiled, precedence, seq, id));
     }
 
     /// Changes a table, and notes whether its entries look at other bits then.

@@ -1,7 +1,7 @@
 //! Flow-mod (clause 6.4).
 
 use datapath::fast::{FlowModProgress, Sweep};
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::FlowMod;
 use openflow::{Error, Version};
 
 use super::{Applied, ApplyResult, Bridge};
@@ -13,17 +13,6 @@ const PIECE: usize = 1_024;
 
 pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> ApplyResult {
     bridge.counters.bump(Counter::FlowMod);
-    let deletes = match flow_mod.command {
-        FlowModCommand::Delete | FlowModCommand::DeleteStrict => true,
-        FlowModCommand::Add
-        | FlowModCommand::Modify
-        | FlowModCommand::ModifyStrict
-        | FlowModCommand::Unknown(_) => false,
-    };
-    // No packet is ever buffered, so that no id can be known. Deletes ignore the field.
-    if flow_mod.buffer_id.is_some() && !deletes {
-        return Err(Error::BadRequestBufferUnknown);
-    }
     let now = bridge.clock.now();
     let begun = bridge.with_control(|control| control.begin_flow_mod(flow_mod, version, now));
     let begun = begun.ok_or_else(Bridge::no_tables)??;
