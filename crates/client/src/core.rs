@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use channel::{Connection, Event};
+use channel::{Connection, DownReason, Event};
 use openflow::message::ErrorMessage;
 use openflow::{Message, Version, Xid};
 
@@ -53,10 +53,11 @@ pub(crate) enum Came {
 
 impl Core {
     pub(crate) fn new(settings: ClientSettings, name: &str, now: Instant) -> Self {
+        let next_xid = settings.first_xid;
         Self {
             settings,
             name: name.to_owned(),
-            next_xid: 1,
+            next_xid,
             unclaimed: VecDeque::new(),
             dropped: 0,
             since: now,
@@ -66,7 +67,7 @@ impl Core {
     /// A fresh xid. The upper half is the connection's own.
     pub(crate) fn fresh_xid(&mut self) -> Xid {
         let xid = self.next_xid;
-        self.next_xid = if xid == 0x7fff_ffff { 1 } else { xid + 1 };
+        self.next_xid = if xid >= 0x7fff_ffff { 1 } else { xid + 1 };
         Xid(xid)
     }
 
@@ -138,6 +139,9 @@ impl Core {
                 let (switch, name) = (&self.name, error.name());
                 tracing::warn!(switch, xid = xid.0, error = name, "not read");
                 Ok(Some((xid, Err(error))))
+            }
+            Event::Down(DownReason::NoHello) => {
+                Err(self.silent(self.settings.connection.hello_deadline))
             }
             Event::Down(reason) => Err(ClientError::Down { name: self.name.clone(), reason }),
             Event::Up { .. } => Ok(None),

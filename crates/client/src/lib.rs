@@ -31,7 +31,8 @@
 //! #         switch.receive(&bytes[..count], now);
 //! #         while let Some(event) = switch.poll_event() {
 //! #             let Event::Message { xid, message } = event else { continue };
-//! #             let port = PortDesc { port_no: PortNo(1), name: "p1".into(), ..Default::default() };
+//! #             let port_no = PortNo(1);
+//! #             let port = PortDesc { port_no, name: "p1".into(), ..Default::default() };
 //! #             let body = MultipartReplyBody::PortDesc(vec![port]);
 //! #             let answer = match message {
 //! #                 Message::BarrierRequest => Message::BarrierReply,
@@ -72,12 +73,14 @@
 mod asynchronous;
 mod blocking;
 mod core;
+mod encoded;
 mod error;
 mod operation;
 mod settings;
 
 pub use asynchronous::AsyncClient;
 pub use blocking::{Client, Counted};
+pub use encoded::EncodedMessages;
 pub use error::{ClientError, error_name};
 pub use operation::{Refusal, RefusalReason};
 pub use settings::ClientSettings;

@@ -26,6 +26,8 @@ pub struct ClientSettings {
     /// Messages that are kept for [`crate::Client::next`] while others are waited for; the oldest
     /// beyond that are dropped and counted.
     pub unclaimed_max: usize,
+    /// The xid of the first message; those of the next ones follow.
+    pub first_xid: u32,
     /// Who we are and whom we trust, for `ssl:`.
     pub tls: Option<Tls>,
     goes_on: Option<GoesOn>,
@@ -53,6 +55,7 @@ impl Default for ClientSettings {
             answer_deadline: Duration::from_secs(60),
             entries_max: 4_000_000,
             unclaimed_max: 10_000,
+            first_xid: 1,
             tls: None,
             goes_on: None,
         }

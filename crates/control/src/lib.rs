@@ -2,9 +2,9 @@
 //!
 //! The control socket is for what OpenFlow has no message for: JSON lines over a Unix socket, one
 //! [`ControlRequest`] in, [`ControlLine`]s out up to [`ControlLine::Done`] or
-//! [`ControlLine::Refused`]. After [`ControlCommand::Openflow`] the same stream speaks OpenFlow. The
-//! switch answers these words, `weir ctl` and the benches say them; none of them imports another
-//! for it.
+//! [`ControlLine::Refused`]. After [`ControlCommand::Openflow`] the same stream speaks OpenFlow.
+//! The switch answers these words, `weir ctl` and the benches say them; none of them imports
+//! another for it.
 //!
 //! ```no_run
 //! use control::{ControlCommand, ControlLine, ControlRequest};

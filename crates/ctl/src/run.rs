@@ -24,7 +24,8 @@ pub struct CtlArgs {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Give up after SECS seconds; an answer that does not come is given up after 60 in any case
+    /// Give up after SECS seconds; a switch that says no hello is given up after 5 in any case, and
+    /// an answer that does not come after 60
     #[arg(
         long, short = 't', value_name = "SECS", global = true,
         value_parser = clap::value_parser!(u64).range(1..)
@@ -81,7 +82,12 @@ fn version(text: &str) -> Result<Version, String> {
 pub fn run(args: &CtlArgs, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(limited(args, out)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(limited(args, out));
+            // A question to the control socket that --timeout has ended is not waited for.
+            runtime.shutdown_background();
+            outcome
+        }
         Err(error) => Err(Failure::refused(format!("no event loop: {error}"))),
     };
     let Err(failure) = outcome else { return ExitCode::SUCCESS };

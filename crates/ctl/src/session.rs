@@ -1,46 +1,22 @@
-//! A connection to a switch, as its controller: requests with their answers, changes with a barrier
-//! behind them.
-//!
-//! The connection itself asks whether the switch lives; an answer that a living switch does not
-//! give is waited for as long as the control socket is. Nothing that the switch sends makes it
-//! grow without bound.
+//! A connection to a switch, as its controller: what [`client::AsyncClient`] does, with failures in
+//! the words of `weir ctl`.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use channel::Unanswered;
-use channel::{
-    ConnectionSettings, DownReason, Event, Link, Paired, Pending, SendError, Side, Stream,
-};
-use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequest, MultipartRequestBody};
+use client::{AsyncClient, ClientError, ClientSettings, RefusalReason};
+use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
 use openflow::{Error, Message, Version, Xid};
-use tokio::time::{Instant, timeout_at};
 
 use super::failure::Failure;
-use super::socket::SILENCE_MAX;
 
-/// Entries that an answer may have.
-const ENTRIES_MAX: usize = 4_000_000;
-
-/// Refusals that are kept of one change; the first is told.
-const REFUSALS_MAX: usize = 1_000;
-
-/// How long the hello may take.
-const HELLO_DEADLINE: Duration = Duration::from_secs(10);
+/// The first transaction number, which is that of `ovs-ofctl`.
+const FIRST_XID: u32 = 2;
 
 /// A connection that is up.
 pub(super) struct Session {
-    link: Link,
+    client: AsyncClient,
     pub(super) version: Version,
     /// The switch, for people.
     pub(super) name: String,
-    next_xid: u32,
-    /// How long an answer, or its next part, may take.
-    silence_max: Duration,
 }
-
-/// What has come: a message, or one that could not be read.
-type Came = Result<Message, Error>;
 
 /// What the switch refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,107 +27,23 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
+/// The settings of every connection of `weir ctl`.
+pub(super) fn settings(versions: &[Version]) -> ClientSettings {
+    let mut settings = ClientSettings::of(versions);
+    settings.first_xid = FIRST_XID;
+    settings
+}
+
 impl Session {
-    /// Greets a switch on an open stream.
-    pub(super) async fn greet(
-        stream: Stream,
-        name: &str,
-        versions: &[Version],
-    ) -> Result<Self, Failure> {
-        let mut settings = ConnectionSettings::new(Side::Controller).with_versions(versions);
-        settings.hello_deadline = HELLO_DEADLINE;
-        let mut link = Link::new(stream, settings);
-        loop {
-            link.turn().await;
-            while let Some(event) = link.connection().poll_event() {
-                match event {
-                    Event::Up { version } => {
-                        let (name, silence_max) = (name.to_owned(), SILENCE_MAX);
-                        return Ok(Self { link, version, name, next_xid: 2, silence_max });
-                    }
-                    Event::Down(reason) => return Err(ended(name, &reason)),
-                    Event::Message { .. } | Event::Refused { .. } => {}
-                }
-            }
-        }
-    }
-
-    fn fresh_xid(&mut self) -> Xid {
-        let xid = self.next_xid;
-        // The upper half is the connection's own.
-        self.next_xid = if xid == 0x7fff_ffff { 1 } else { xid + 1 };
-        Xid(xid)
-    }
-
-    /// Sends a message.
-    pub(super) fn send(&mut self, message: &Message) -> Result<Xid, Failure> {
-        let xid = self.fresh_xid();
-        self.send_as(xid, message)?;
-        Ok(xid)
-    }
-
-    fn send_as(&mut self, xid: Xid, message: &Message) -> Result<(), Failure> {
-        self.link.connection().send_as(xid, message).map_err(|error| match error {
-            SendError::NotUp => self.gone(),
-            SendError::Encode(error) => Failure::refused(error.to_string()),
-        })
-    }
-
-    fn gone(&self) -> Failure {
-        Failure::Unreached(format!("{}: the connection has ended", self.name))
+    /// The session of a client.
+    pub(super) fn of(client: AsyncClient) -> Self {
+        let (version, name) = (client.version(), client.name().to_owned());
+        Self { client, version, name }
     }
 
     /// The next message, without a deadline: for what the switch tells by itself.
     pub(super) async fn next(&mut self) -> Result<(Xid, Message), Failure> {
-        loop {
-            if let (xid, Ok(message)) = self.come().await? {
-                return Ok((xid, message));
-            }
-        }
-    }
-
-    /// What comes next.
-    async fn come(&mut self) -> Result<(Xid, Came), Failure> {
-        loop {
-            match self.link.connection().poll_event() {
-                Some(Event::Message { xid, message }) => return Ok((xid, Ok(message))),
-                Some(Event::Down(reason)) => return Err(ended(&self.name, &reason)),
-                Some(Event::Refused { xid, error }) => {
-                    let (name, told) = (&self.name, error.name());
-                    tracing::warn!(switch = name, xid = xid.0, error = told, "not read");
-                    return Ok((xid, Err(error)));
-                }
-                Some(Event::Up { .. }) => {}
-                None => self.link.turn().await,
-            }
-        }
-    }
-
-    /// What comes next of the answers that are waited for, within the time of silence. What else
-    /// comes meanwhile gives the answers no further time.
-    async fn answer(
-        &mut self,
-        is_awaited: impl Fn(Xid) -> bool,
-    ) -> Result<(Xid, Message), Failure> {
-        let until = Instant::now() + self.silence_max;
-        while Instant::now() < until {
-            match timeout_at(until, self.come()).await {
-                Ok(came) => match came? {
-                    (xid, Ok(message)) if is_awaited(xid) => return Ok((xid, message)),
-                    (xid, Err(error)) if is_awaited(xid) => {
-                        return Err(Failure::Refused(unread(error)));
-                    }
-                    _ => {}
-                },
-                Err(_) => break,
-            }
-        }
-        Err(self.silent())
-    }
-
-    fn silent(&self) -> Failure {
-        let seconds = self.silence_max.as_secs();
-        Failure::Unreached(format!("{}: no answer within {seconds} seconds", self.name))
+        Ok(self.client.next().await?)
     }
 
     /// Asks, and waits for the whole answer.
@@ -165,28 +57,7 @@ impl Session {
         &mut self,
         parts: &[Message],
     ) -> Result<(Xid, Message), Failure> {
-        let mut pending = Pending::new(1, ENTRIES_MAX);
-        let xid = self.fresh_xid();
-        for part in parts {
-            self.send_as(xid, part)?;
-        }
-        if let Some(request) = parts.last() {
-            let expected = pending.expect(xid, request, ());
-            expected.map_err(|error| Failure::refused(format!("asking: {error}")))?;
-        }
-        loop {
-            let (got, message) = self.answer(|got| got == xid).await?;
-            match pending.pair(got, message) {
-                Paired::Done { answer: Ok(reply), .. } => return Ok((xid, reply)),
-                Paired::Done { answer: Err(Unanswered::Error(error)), .. } => {
-                    return Err(Failure::Refused(refusal(self.version, &error)));
-                }
-                Paired::Done { answer: Err(other), .. } => {
-                    return Err(Failure::Refused(other.to_string()));
-                }
-                Paired::Part | Paired::Other(_) => {}
-            }
-        }
+        Ok(self.client.request_in_parts(parts).await?)
     }
 
     /// Asks for a description or statistics, and waits for the whole answer.
@@ -194,34 +65,16 @@ impl Session {
         &mut self,
         body: MultipartRequestBody,
     ) -> Result<MultipartReplyBody, Failure> {
-        let request = Message::MultipartRequest(MultipartRequest { more: false, body });
-        match self.ask(&request).await? {
-            (_, Message::MultipartReply(reply)) => Ok(reply.body),
-            (_, other) => Err(odd(&other)),
-        }
+        Ok(self.client.multipart(body).await?)
     }
 
     /// Asks for a list, and hands each part on as it comes; the first with its xid.
     pub(super) async fn each_part(
         &mut self,
         body: MultipartRequestBody,
-        mut take: impl FnMut(Xid, MultipartReplyBody) -> Result<(), Failure>,
+        take: impl FnMut(Xid, MultipartReplyBody) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let xid = self.send(&Message::MultipartRequest(MultipartRequest { more: false, body }))?;
-        loop {
-            match self.answer(|got| got == xid).await? {
-                (_, Message::MultipartReply(part)) => {
-                    take(xid, part.body)?;
-                    if !part.more {
-                        return Ok(());
-                    }
-                }
-                (_, Message::Error(error)) => {
-                    return Err(Failure::Refused(refusal(self.version, &error)));
-                }
-                _ => {}
-            }
-        }
+        self.client.each_part(body, take).await?
     }
 
     /// Has the switch carry out messages in their order, and waits until it is done. What it
@@ -230,56 +83,15 @@ impl Session {
         &mut self,
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Vec<Refusal>, Failure> {
-        let mut sent = BTreeMap::new();
-        let mut refused = Vec::new();
-        for (index, message) in messages.into_iter().enumerate() {
-            match self.send(&message) {
-                Ok(xid) => {
-                    sent.insert(xid.0, index);
-                }
-                Err(Failure::Refused(why)) if refused.len() < REFUSALS_MAX => {
-                    refused.push(Refusal { index, why });
-                }
-                Err(other) => return Err(other),
-            }
-            let until = Instant::now() + self.silence_max;
-            while self.link.connection().is_full() {
-                timeout_at(until, self.link.turn()).await.map_err(|_| self.silent())?;
-                self.take_refusals(&sent, &mut refused)?;
-            }
-        }
-        let barrier = self.send(&Message::BarrierRequest)?;
-        loop {
-            let is_awaited = |xid: Xid| xid == barrier || sent.contains_key(&xid.0);
-            let (xid, message) = self.answer(is_awaited).await?;
-            match message {
-                Message::BarrierReply if xid == barrier => break,
-                message => note_refusal(self.version, xid, &message, &sent, &mut refused),
-            }
-        }
-        refused.sort_by_key(|refusal| refusal.index);
-        Ok(refused)
-    }
-
-    /// Takes what has come while messages are still being sent.
-    fn take_refusals(
-        &mut self,
-        sent: &BTreeMap<u32, usize>,
-        refused: &mut Vec<Refusal>,
-    ) -> Result<(), Failure> {
-        while let Some(event) = self.link.connection().poll_event() {
-            match event {
-                Event::Message { xid, message } => {
-                    note_refusal(self.version, xid, &message, sent, refused);
-                }
-                Event::Down(reason) => return Err(ended(&self.name, &reason)),
-                Event::Refused { xid, error } if sent.contains_key(&xid.0) => {
-                    return Err(Failure::Refused(unread(error)));
-                }
-                Event::Refused { .. } | Event::Up { .. } => {}
-            }
-        }
-        Ok(())
+        let (_, refused) = self.client.load(messages).await?;
+        let told = refused.into_iter().map(|refused| Refusal {
+            index: usize::try_from(refused.index).unwrap_or(usize::MAX),
+            why: match refused.why {
+                RefusalReason::Error(version, error) => refusal(version, &error),
+                RefusalReason::Unsayable(why) => why,
+            },
+        });
+        Ok(told.collect())
     }
 
     /// Has the switch carry out messages; the first that it refuses is the failure.
@@ -291,23 +103,27 @@ impl Session {
     }
 
     /// Closes the connection.
-    pub(super) async fn end(mut self) {
-        self.link.connection().close();
-        self.link.finish().await;
+    pub(super) async fn end(self) {
+        self.client.close().await;
     }
 }
 
-fn note_refusal(
-    version: Version,
-    xid: Xid,
-    message: &Message,
-    sent: &BTreeMap<u32, usize>,
-    refused: &mut Vec<Refusal>,
-) {
-    if let (Message::Error(error), Some(index)) = (message, sent.get(&xid.0))
-        && refused.len() < REFUSALS_MAX
-    {
-        refused.push(Refusal { index: *index, why: refusal(version, error) });
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused { version, error } => Self::Refused(refusal(version, &error)),
+            ClientError::Control(error) => error.into(),
+            ClientError::Connect(_)
+            | ClientError::Stream(_)
+            | ClientError::Down { .. }
+            | ClientError::Silent { .. } => Self::Unreached(error.to_string()),
+            ClientError::Cancelled
+            | ClientError::Encode(_)
+            | ClientError::Unreadable(_)
+            | ClientError::Unanswered(_)
+            | ClientError::Unexpected(_)
+            | ClientError::NoAnswer(_) => Self::Refused(error.to_string()),
+        }
     }
 }
 
@@ -327,15 +143,6 @@ pub(super) fn refusal(version: Version, error: &ErrorMessage) -> String {
     }
 }
 
-/// An answer that cannot be read, for people.
-fn unread(error: Error) -> String {
-    format!("the switch gave an answer that cannot be read: {}", error.name())
-}
-
-fn ended(name: &str, reason: &DownReason) -> Failure {
-    Failure::Unreached(format!("{name}: {reason}"))
-}
-
 /// The switch has answered something else.
 pub(super) fn odd(message: &Message) -> Failure {
     let name = message.kind().row().name;
@@ -347,12 +154,13 @@ mod tests {
     use std::time::Duration;
 
     use channel::Stream;
+    use client::AsyncClient;
     use openflow::message::MultipartRequestBody;
     use openflow::{Message, Version};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixStream;
 
-    use super::Session;
+    use super::{Session, settings};
     use crate::failure::Failure;
 
     /// A switch that greets, and sends this for every further message, with its xid.
@@ -377,9 +185,9 @@ mod tests {
         runtime.block_on(async {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let switch = tokio::spawn(answering(theirs, answer));
-            let greeted = Session::greet(Stream::Unix(ours), "switch", &[Version::V1_3]).await;
-            let mut session = greeted.map_err(|failure| format!("{failure:?}")).unwrap();
-            session.silence_max = silence_max;
+            let settings = settings(&[Version::V1_3]).with_answer_deadline(silence_max);
+            let client = AsyncClient::over(Stream::Unix(ours), "switch", settings).await;
+            let mut session = Session::of(client.unwrap());
             let failures = vec![
                 session.ask(&Message::FeaturesRequest).await.unwrap_err(),
                 session.each_part(MultipartRequestBody::PortDesc, |_, _| Ok(())).await.unwrap_err(),
@@ -402,7 +210,7 @@ mod tests {
     #[test]
     fn silence_is_a_failure_whatever_else_comes() {
         let silent = failures(&[], Duration::from_millis(10));
-        let told = Failure::Unreached("switch: no answer within 0 seconds".into());
+        let told = Failure::Unreached("no answer from switch after 0.01 s".into());
         assert_eq!(silent, vec![told; 3]);
     }
 }

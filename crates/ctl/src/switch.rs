@@ -1,19 +1,20 @@
 //! The way to the switch: the control socket of ours, or any OpenFlow endpoint.
 
-use channel::{Stream, Tls, TlsFiles};
+use channel::{Tls, TlsFiles};
+use client::{AsyncClient, ClientSettings};
 use openflow::Version;
 
 use super::failure::Failure;
 use super::run::Place;
-use super::session::Session;
-use super::socket;
+use super::session::{self, Session};
 
 /// Connects to the switch that the arguments name.
 pub(super) async fn connect(place: &Place) -> Result<Session, Failure> {
-    let versions = versions(place);
     let Some(endpoint) = &place.switch else {
-        let (stream, name) = socket::openflow(place).await?;
-        return Session::greet(Stream::Unix(stream), &name, &versions).await;
+        let path = place.control.clone().unwrap_or_else(control::default_path);
+        let client =
+            AsyncClient::over_control(path, place.bridge.clone(), settings(place)?).await?;
+        return Ok(Session::of(client));
     };
     connect_to(endpoint, place).await
 }
@@ -23,10 +24,13 @@ pub(super) async fn connect_to(
     endpoint: &channel::Endpoint,
     place: &Place,
 ) -> Result<Session, Failure> {
-    let tls = tls(place)?;
-    let stream = Stream::connect(endpoint, tls.as_ref()).await;
-    let stream = stream.map_err(|error| Failure::Unreached(error.to_string()))?;
-    Session::greet(stream, &endpoint.to_string(), &versions(place)).await
+    Ok(AsyncClient::connect(endpoint, settings(place)?).await.map(Session::of)?)
+}
+
+fn settings(place: &Place) -> Result<ClientSettings, Failure> {
+    let mut settings = session::settings(&versions(place));
+    settings.tls = tls(place)?;
+    Ok(settings)
 }
 
 fn versions(place: &Place) -> Vec<Version> {

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use control::ControlCommand;
 use netdev::sys::affinity;
 use openflow::flow::FlowMod;
 use openflow::port::PortStats;
@@ -129,19 +130,12 @@ impl Weir {
         Ok(loaded)
     }
 
-    /// What `weir ctl` answers to `question`.
-    fn ask(&self, question: &str) -> Result<Option<Value>> {
-        self.cancel.check()?;
-        let mut values = ctl::ask(&self.folder.join(CONTROL), question)?;
-        Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
-    }
-
     /// What the forwarding threads have counted.
     ///
     /// # Errors
     /// The switch does not answer.
     pub(super) fn point(&self) -> Result<Point> {
-        Point::of_workers(&ctl::ask(&self.folder.join(CONTROL), "workers")?)
+        Point::of_workers(&ctl::ask(&self.folder.join(CONTROL), ControlCommand::Workers)?)
     }
 
     /// Bytes of memory that the switch holds.
@@ -158,7 +152,9 @@ impl Weir {
     /// # Errors
     /// The switch does not answer, or the run was interrupted.
     pub(super) fn workers(&self) -> Result<Option<Value>> {
-        self.ask("workers")
+        self.cancel.check()?;
+        let mut values = ctl::ask(&self.folder.join(CONTROL), ControlCommand::Workers)?;
+        Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
     }
 }
 
