@@ -9,7 +9,7 @@ use openflow::action::{InSet, SetStep};
 use openflow::{Action, Cookie, TableId};
 
 /// Which flow entry put an action where it is; a packet-in tells the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     /// The entry's table.
     pub(crate) table_id: TableId,

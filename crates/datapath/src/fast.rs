@@ -13,6 +13,7 @@ mod classifier;
 mod compiled_match;
 mod control;
 mod forwarder;
+mod interpreter;
 mod op;
 mod shared;
 mod single;

@@ -29,8 +29,7 @@ use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use self::table::Table;
-pub(crate) use self::view::{MatchedEntry, View};
-pub(crate) use self::walk::Walk;
+use self::walk::Walk;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DatapathCounters};
 use crate::features;

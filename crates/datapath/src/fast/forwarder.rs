@@ -11,6 +11,7 @@ pub(in crate::fast) mod digest;
 mod emit;
 mod execute;
 mod figures;
+mod fuse;
 mod header_rewrite;
 mod matched;
 mod missed;
@@ -22,7 +23,6 @@ mod program_cache;
 mod reassemble;
 mod replica;
 mod versions;
-mod walk;
 
 use std::sync::Arc;
 
@@ -343,7 +343,7 @@ impl Forwarder {
             return false;
         };
         if let Some(reason) = port.refuses_rx(&[]) {
-            walk::refuse_rx(&self.replica, in_port, frames.len() as u64);
+            self.replica.count_rx_dropped(in_port, frames.len() as u64);
             execute::drop_all(&self.replica, reason, frames, sink);
             return false;
         }
@@ -351,7 +351,7 @@ impl Forwarder {
             let (mut refused, let_in) =
                 frames.drain(..).partition(|frame| port.refuses_rx(frame.bytes()).is_some());
             *frames = let_in;
-            walk::refuse_rx(&self.replica, in_port, refused.len() as u64);
+            self.replica.count_rx_dropped(in_port, refused.len() as u64);
             execute::drop_all(&self.replica, DropReason::NoRecvStp, &mut refused, sink);
         }
         !frames.is_empty()

@@ -1,51 +1,97 @@
-//! Traces: the walk of the reference over control's state.
+//! Traces: the interpreter over control's state, with a target that writes down.
 //!
 //! Not over a forwarder's, so that nobody has to stop one. A trace shows what packets do when
-//! every op is applied. It must change nothing, neither a counter nor a meter.
+//! every op is applied. It must change nothing, neither a counter nor a meter nor what `NORMAL` has
+//! learnt.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use openflow::{MeterId, PortNo, TableId};
+use openflow::message::{PacketIn, PacketInReason};
+use openflow::meter::BandKind;
+use openflow::text::{format_instructions, format_match};
+use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, PacketBuf};
 
 use super::Control;
 use super::meters::locked;
 use super::tuples::Tuple;
-use crate::config::Settings;
+use crate::action_set::Origin;
+use crate::counter::DropReason;
+use crate::fast::compiled_match::CompiledMatch;
+use crate::fast::interpreter::{
+    Executed, Goes, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, execute,
+    forward_as_switch, refusal,
+};
 use crate::fast::op::EntryId;
-use crate::groups::Groups;
+use crate::groups::Group;
 use crate::macs::Station;
 use crate::meters::Meter;
-use crate::ports::Ports;
 use crate::reassembly::{Fate, concerns};
-use crate::reference::{MatchedEntry, View, Walk};
 use crate::time::Nanos;
-use crate::trace::Trace;
-use crate::verdict::Out;
+use crate::trace::{Trace, TraceStep};
+use crate::verdict::{Verdict, packet_in_context, packet_in_data};
 
 impl Control {
     /// The way that a frame from a port would take, changing no counter and no meter.
     #[must_use]
     pub fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
-        let mut out = Out::new();
-        let mut walk = Walk::new(self, now, &mut out).recording();
-        let port = self.ports.get(in_port);
-        let lets_in = port.is_some_and(|port| port.refuses_rx(frame.bytes()).is_none());
-        let fate = if lets_in && concerns(&self.settings, frame.bytes()) {
+        let refused = match self.ports.get(in_port) {
+            None => Some(DropReason::UnknownIngress),
+            Some(port) => port.refuses_rx(frame.bytes()),
+        };
+        let fate = if refused.is_none() && concerns(&self.settings, frame.bytes()) {
             // On a copy: a trace changes nothing.
             let mut kept = self.shared.with_reassembler(|kept| kept.clone());
             kept.reassemble(frame.bytes(), in_port, now).fate
         } else {
             Fate::Itself
         };
-        walk.ingress(frame, in_port, fate);
-        let steps = walk.into_steps();
-        Trace { steps, verdicts: out.drain().collect() }
+        let refused = refused.or_else(|| refusal(self.settings.fragments, frame.bytes()));
+        let mut tracer = Tracer::new(self, now);
+        let frame = match (refused, fate) {
+            (Some(reason), _) | (None, Fate::Dropped(reason)) => {
+                let mut walk = Interpreter::new(tracer);
+                walk.drop(reason);
+                return walk.finish().trace;
+            }
+            (None, Fate::Held) => {
+                tracer.write("kept until the other fragments have come".to_owned());
+                tracer.trace.verdicts.push(Verdict::Held);
+                return tracer.trace;
+            }
+            (None, Fate::Whole(whole)) => {
+                tracer.write(format!("put together: {} bytes", whole.len()));
+                PacketBuf::from_slice(&whole)
+            }
+            (None, Fate::Itself) => frame,
+        };
+        let mut walk = Interpreter::new(tracer);
+        // Whatever ended the packet's way has given its verdict.
+        let _end: Goes = walk.pipeline(Packet::new(frame, in_port));
+        walk.finish().trace
+    }
+
+    /// The entry of a table that wins for a packet, by its number.
+    fn winner(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<u32> {
+        let tuples = self.store.tuples.of_table(table).iter();
+        let matched = tuples.filter_map(|number| {
+            let tuple = self.store.tuples.get(*number)?;
+            let value = projected(key, tuple)?;
+            let same = self.store.with_value(*number, &value);
+            same.filter(|number| !self.is_over(*number, now)).min_by_key(|it| self.rank(*it))
+        });
+        matched.min_by_key(|number| self.rank(*number))
     }
 
     fn is_over(&self, number: u32, now: Nanos) -> bool {
         let life = self.store.slab.get(number).life();
         life.is_limited() && life.is_over(self.shared.last_used(EntryId(number)), now)
+    }
+
+    /// Lower for the entry that wins.
+    fn rank(&self, number: u32) -> (u32, u64) {
+        let entry = self.store.slab.get(number);
+        (entry.precedence().order(), entry.seq)
     }
 }
 
@@ -57,53 +103,142 @@ fn projected(key: &FlowKey, tuple: &Tuple) -> Option<Vec<u64>> {
     (key.present() & present == present).then(|| value.collect())
 }
 
-impl View for Control {
-    fn settings(&self) -> &Settings {
-        &self.settings
+/// Who writes a packet's way down.
+struct Tracer<'a> {
+    control: &'a Control,
+    now: Nanos,
+    trace: Trace,
+    depth: usize,
+    /// The meters that the packet has passed, as it has left them: a packet can pass one twice.
+    metered: BTreeMap<MeterId, Meter>,
+}
+
+impl<'a> Tracer<'a> {
+    fn new(control: &'a Control, now: Nanos) -> Self {
+        Self { control, now, trace: Trace::default(), depth: 0, metered: BTreeMap::new() }
     }
 
-    fn groups(&self) -> &Groups {
-        &self.groups
-    }
-
-    fn ports(&self) -> &Ports {
-        &self.ports
-    }
-
-    fn meter(&self, id: MeterId) -> Option<Cow<'_, Meter>> {
-        self.meters.get(&id).map(|meter| Cow::Owned(locked(meter).clone()))
-    }
-
-    fn station(&self, station: Station, now: Nanos) -> Option<PortNo> {
-        self.shared.with_macs(|macs| macs.port(station, &self.config, now))
-    }
-
-    fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<MatchedEntry<'_>> {
-        let tuples = self.store.tuples.of_table(table).iter();
-        let matched = tuples.filter_map(|number| {
-            let tuple = self.store.tuples.get(*number)?;
-            let value = projected(key, tuple)?;
-            let same = self.store.with_value(*number, &value);
-            same.filter(|number| !self.is_over(*number, now))
-                .min_by_key(|matched| self.rank(*matched))
-        });
-        let number = matched.min_by_key(|number| self.rank(*number))?;
-        let entry = self.store.slab.get(number);
-        let compiled = self.store.tuple(entry).compiled(entry.at);
-        Some(MatchedEntry {
-            place: number as usize,
-            priority: entry.priority,
-            origin: entry.origin(table, compiled.is_any()),
-            matching: Cow::Owned(compiled.matching()),
-            instructions: &self.store.instruction_lists.get(entry.instruction_list).instructions,
-        })
+    fn write(&mut self, text: String) {
+        self.trace.steps.push(TraceStep { depth: self.depth, text });
     }
 }
 
-impl Control {
-    /// Lower for the entry that wins.
-    fn rank(&self, number: u32) -> (u32, u64) {
-        let entry = self.store.slab.get(number);
-        (entry.precedence().order(), entry.seq)
+impl<'a> Target<'a> for Tracer<'a> {
+    fn surroundings(&self) -> Surroundings<'a> {
+        let Control { settings, groups, ports, .. } = self.control;
+        Surroundings { settings, groups, ports }
     }
+
+    fn lookup(&mut self, table: TableId, packet: &Packet) -> Option<MatchedEntry<'a>> {
+        let store = &self.control.store;
+        let number = self.control.winner(table, &packet.key(), self.now)?;
+        let entry = store.slab.get(number);
+        let compiled = store.tuple(entry).compiled(entry.at);
+        let origin = entry.origin(table, compiled.is_any());
+        let instructions = &*store.instruction_lists.get(entry.instruction_list).instructions;
+        self.write(describe(entry.priority, &compiled, origin, instructions));
+        Some(MatchedEntry { instructions, origin })
+    }
+
+    fn meter(&mut self, id: MeterId, packet: &Packet) -> Option<(usize, BandKind)> {
+        let meter = self.control.meters.get(&id)?;
+        let copy = self.metered.entry(id).or_insert_with(|| locked(meter).clone());
+        let band = copy.pass(packet.bytes(), self.now);
+        if band.is_none() {
+            self.write(format!("meter {}: within its rates", id.0));
+        }
+        band
+    }
+
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
+        Goes::Continue(execute(&mut packet.frame, &mut packet.meta, action))
+    }
+
+    fn enter_group(&mut self, _id: GroupId, _group: &Group, _packet: &Packet) -> Goes {
+        Goes::Continue(())
+    }
+
+    fn begin_bucket(
+        &mut self,
+        _id: GroupId,
+        _index: usize,
+        packet: &Packet,
+        _copies: usize,
+    ) -> Goes<Packet> {
+        Goes::Continue(packet.clone())
+    }
+
+    fn end_bucket(&mut self, _copy: Packet) {}
+
+    fn fresh(&mut self, packet: &Packet) -> Packet {
+        Packet::new(packet.frame.clone(), packet.meta.in_port)
+    }
+
+    fn discard(&mut self, _packet: Packet) {}
+
+    fn output(&mut self, packet: &Packet, port: PortNo, queue: Option<QueueId>) {
+        let frame = packet.frame.clone();
+        self.trace.verdicts.push(Verdict::Output { port, queue, frame });
+    }
+
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) {
+        forward_as_switch(self, packet, queue);
+    }
+
+    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+        let data = packet_in_data(&packet.frame, packet.arrived_len);
+        let message = PacketIn {
+            buffer_id: None,
+            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
+            reason,
+            table_id: origin.table_id,
+            cookie: origin.cookie,
+            matching: packet_in_context(&packet.meta),
+            data,
+        };
+        self.trace.verdicts.push(Verdict::PacketIn { message, max_len });
+    }
+
+    fn drop(&mut self, reason: DropReason) {
+        self.trace.verdicts.push(Verdict::Drop { reason });
+    }
+
+    fn refuse(&mut self, _port: PortNo, reason: DropReason) {
+        self.drop(reason);
+    }
+
+    fn note(&mut self, text: impl FnOnce() -> String) {
+        self.write(text());
+    }
+
+    fn indent(&mut self, deeper: bool) {
+        self.depth = if deeper { self.depth + 1 } else { self.depth.saturating_sub(1) };
+    }
+}
+
+impl Stations for Tracer<'_> {
+    fn port_of(&mut self, station: Station) -> Option<PortNo> {
+        let (config, now) = (&self.control.config, self.now);
+        self.control.shared.with_macs(|macs| macs.port(station, config, now))
+    }
+
+    fn learn(&mut self, _station: Station, _port: PortNo) {}
+}
+
+/// An entry in one line.
+fn describe(
+    priority: u16,
+    compiled: &CompiledMatch,
+    origin: Origin,
+    instructions: &[Instruction],
+) -> String {
+    let matching = format_match(&compiled.matching());
+    let comma = if matching.is_empty() { "" } else { "," };
+    let Origin { table_id, cookie, .. } = origin;
+    format!(
+        "table {}: priority={priority}{comma}{matching} cookie={:#x} {}",
+        table_id.0,
+        cookie.0,
+        format_instructions(instructions)
+    )
 }

@@ -1,25 +1,28 @@
-//! The program compiler: the way of one packet over found entries, written down as micro-ops.
+//! The program compiler: one packet's way over entries that are already found, written down as
+//! micro-ops.
 //!
-//! The compiler decides what tables, groups and ports decide, for a real packet, and leaves to the
-//! micro-ops what only each packet can say. It gives nothing out and counts nothing. Where the
-//! result would hold for this one packet only, it says so and the packet goes step by step: a wrong
-//! program would be wrong a million times.
+//! It is the interpreter's target that carries nothing out. What tables, groups and ports decide is
+//! decided here, on a copy of a real packet; what only each packet can say is left to micro-ops.
+//! Where the result would hold for this one packet only, the walk is stopped and the packet goes
+//! step by step: a wrong program would be wrong a million times.
 
-use std::ops::ControlFlow;
-
-use openflow::action::MAX_LEN_NO_BUFFER;
-use openflow::instruction::INSTRUCTIONS;
+use openflow::action::{HeaderEffect, TtlLayer};
+use openflow::field::Header;
+use openflow::group::GroupType;
 use openflow::message::PacketInReason;
-use openflow::{Action, Field, GroupId, Instruction, PortNo, QueueId, TableId};
-use packet::{Meta, PacketBuf, Shape, extract};
+use openflow::meter::BandKind;
+use openflow::{Action, Field, GroupId, MeterId, PortNo, QueueId, TableId};
+use packet::{Network, PacketBuf, Shape};
 
 use super::program::{Guard, Message, MicroOp, Program, ttl_at};
-use super::replica::{InstructionSummary, Replica, ReplicaEntry, changes};
-use super::walk::{MAX_CHAIN, change, reason_of};
-use crate::action_set::{ActionSet, Origin};
-use crate::config::Miss;
+use super::replica::{Replica, ReplicaEntry};
+use crate::action_set::Origin;
 use crate::counter::DropReason;
-use crate::ports::Port;
+use crate::fast::interpreter::{
+    Executed, Goes, Interpreter, MatchedEntry, Packet, Stop, Surroundings, Target, execute,
+    header_effect, reveals_hidden,
+};
+use crate::groups::Group;
 use crate::verdict::packet_in_context;
 
 /// Most copies that a program makes; packets of groups that ask for more go step by step.
@@ -35,8 +38,6 @@ enum Ttl {
     None,
     /// The byte of the incoming frame at this place, less so much.
     Of(usize, u8),
-    /// Written by an action.
-    Is(u8),
     /// It depends on more than is known.
     Unknown,
 }
@@ -45,345 +46,222 @@ enum Ttl {
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) program: Program,
-    /// Whether it holds only for packets that matched these very entries, as it tells their
+    /// Whether it holds only for packets that matched these very entries, as it names their
     /// cookies.
     pub(super) is_own: bool,
     /// Whether it holds only for packets of this flow.
     pub(super) is_of_flow: bool,
 }
 
-/// A compiler. `None` and `Break` mean that the packet goes step by step.
-pub(super) struct Compiler<'a> {
-    replica: &'a Replica,
-    shape: Shape,
-    frame: PacketBuf,
-    meta: Meta,
-    queue: Option<QueueId>,
+/// What actions have done so far to what is known of every packet.
+#[derive(Clone, Copy, Debug)]
+struct Tracked {
     ttl: Ttl,
+    /// Whether the packet shows headers that no key has.
+    is_opaque: bool,
+}
+
+/// A compilation that is under way.
+struct Compiler<'a> {
+    replica: &'a Replica,
+    /// The entries that the packet matched, in their order; none in the table behind the last.
+    entries: &'a [&'a ReplicaEntry],
+    matched: usize,
+    shape: Shape,
+    tracked: Tracked,
+    /// What is tracked of the packets of which copies are made.
+    outer: Vec<Tracked>,
     /// What every frame must have for its TTL to be right.
     guard: Guard,
     micro_ops: Vec<MicroOp>,
-    /// Whether the packet shows headers that no key has.
-    is_opaque: bool,
     is_own: bool,
     is_of_flow: bool,
-    copies: usize,
-    chained: usize,
 }
 
-type Goes = ControlFlow<()>;
-
-impl<'a> Compiler<'a> {
-    /// For packets like this one, in a buffer that may be changed.
-    pub(super) fn new(
-        replica: &'a Replica,
-        shape: Shape,
-        frame: PacketBuf,
-        in_port: PortNo,
-    ) -> Self {
-        let ttl = match ttl_at(shape) {
-            Some(at) => Ttl::Of(at, 0),
-            None if shape.is_rare() => Ttl::Unknown,
-            None => Ttl::None,
-        };
-        Self {
-            replica,
-            shape,
-            frame,
-            meta: Meta::port(in_port),
-            queue: None,
-            ttl,
-            guard: Guard::default(),
-            micro_ops: Vec::new(),
-            is_opaque: false,
-            is_own: false,
-            is_of_flow: false,
-            copies: 0,
-            chained: 0,
-        }
+/// The program of packets like this one, given in a buffer that may be changed, that match these
+/// entries and, where the last one leads on, none in the next table. `None` when such packets go
+/// step by step.
+pub(super) fn compile(
+    replica: &Replica,
+    shape: Shape,
+    frame: PacketBuf,
+    in_port: PortNo,
+    entries: &[&ReplicaEntry],
+) -> Option<Compiled> {
+    let ttl = match ttl_at(shape) {
+        Some(at) => Ttl::Of(at, 0),
+        None if shape.is_rare() => Ttl::Unknown,
+        None => Ttl::None,
+    };
+    let mut walk = Interpreter::new(Compiler {
+        replica,
+        entries,
+        matched: 0,
+        shape,
+        tracked: Tracked { ttl, is_opaque: false },
+        outer: Vec::new(),
+        guard: Guard::default(),
+        micro_ops: Vec::new(),
+        is_own: false,
+        is_of_flow: false,
+    });
+    if walk.pipeline(Packet::new(frame, in_port)) == Goes::Break(Stop::Walk) {
+        return None;
     }
-
-    /// The program of packets that match these entries and then, with `miss`, none in that table.
-    pub(super) fn compile(
-        &mut self,
-        entries: &[&ReplicaEntry],
-        miss: Option<TableId>,
-    ) -> Option<Compiled> {
-        let done = self.run(entries, miss);
-        if done.is_break() || self.micro_ops.len() > MAX_MICRO_OPS {
-            return None;
-        }
-        let gives = |micro_op: &MicroOp| {
-            matches!(
-                micro_op,
-                MicroOp::Output(..)
-                    | MicroOp::ToController(_)
-                    | MicroOp::Drop(_)
-                    | MicroOp::RefusedTx(..)
-                    | MicroOp::Normal(_)
-            )
-        };
-        if !self.micro_ops.iter().any(gives) {
-            self.micro_ops.push(MicroOp::Drop(DropReason::NoOutput));
-        }
-        Some(Compiled {
-            program: Program::of(std::mem::take(&mut self.micro_ops), self.guard, self.shape),
-            is_own: self.is_own,
-            is_of_flow: self.is_of_flow,
-        })
+    let Compiler { micro_ops, guard, is_own, is_of_flow, .. } = walk.finish();
+    if micro_ops.len() > MAX_MICRO_OPS {
+        return None;
     }
+    Some(Compiled { program: Program::of(micro_ops, guard, shape), is_own, is_of_flow })
+}
 
-    fn run(&mut self, entries: &[&ReplicaEntry], miss: Option<TableId>) -> Goes {
-        let mut set = ActionSet::default();
-        for (index, entry) in entries.iter().enumerate() {
-            self.instructions(&entry.summary, &mut set, entry.origin, index)?;
-        }
-        if let Some(table) = miss {
-            self.miss(table);
-            return ControlFlow::Continue(());
-        }
-        for (action, origin) in set.in_order() {
-            self.action(action, origin)?;
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn instructions(
-        &mut self,
-        summary: &InstructionSummary,
-        set: &mut ActionSet,
-        origin: Origin,
-        index: usize,
-    ) -> Goes {
-        for row in INSTRUCTIONS {
-            let Some(instruction) = summary.instructions().iter().find(|i| i.kind() == row.kind)
-            else {
-                continue;
-            };
-            match instruction {
-                Instruction::Meter(id) => {
-                    let matched = u16::try_from(index + 1).unwrap_or(u16::MAX);
-                    self.micro_ops.push(MicroOp::Meter(*id, matched));
-                }
-                Instruction::ApplyActions(actions) => {
-                    actions.iter().try_for_each(|action| self.action(action, origin))?;
-                }
-                Instruction::ClearActions => set.clear(),
-                Instruction::WriteActions(actions) => set.write(actions, origin),
-                Instruction::WriteMetadata { metadata, mask } => {
-                    self.meta.metadata = self.meta.metadata & !mask | metadata & mask;
-                }
-                Instruction::GotoTable(_) | Instruction::Experimenter { .. } => {}
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn miss(&mut self, table_id: TableId) {
-        let settings = self.replica.settings;
-        match settings.miss {
-            Miss::Drop => self.micro_ops.push(MicroOp::Drop(DropReason::NoMatch)),
-            Miss::Controller => {
-                let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
-                self.hand_up(PacketInReason::NoMatch, origin, settings.miss_send_len);
-            }
-        }
-    }
-
-    fn hand_up(&mut self, reason: PacketInReason, origin: Origin, max_len: u16) {
-        self.is_own = true;
-        let in_port = self.replica.ports.get(self.meta.in_port);
-        if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
-            return self.micro_ops.push(MicroOp::Drop(DropReason::NoPacketIn));
-        }
-        let Origin { table_id, cookie, is_miss } = origin;
-        let matching = packet_in_context(&self.meta);
-        let message = Message { matching, reason, table_id, cookie, is_miss, max_len };
-        self.micro_ops.push(MicroOp::ToController(Box::new(message)));
-    }
-
-    fn action(&mut self, action: &Action, origin: Origin) -> Goes {
-        if changes(action) {
-            self.ttl(action)?;
-            self.is_opaque |= hides_what_it_shows(action, self.shape);
-            self.micro_ops.push(MicroOp::Apply(action.clone()));
-            // A TTL that is used up here is a later matter: the guard looks at it.
-            let _changed = change(&mut self.frame, &mut self.meta, action);
-            return ControlFlow::Continue(());
-        }
-        match action {
-            Action::Output { port, max_len } => {
-                self.output(self.queue, *port, *max_len, origin);
-            }
-            Action::Enqueue { port, queue } => {
-                self.output(Some(*queue), *port, MAX_LEN_NO_BUFFER, origin);
-            }
-            Action::Group(id) => self.group(*id, origin)?,
-            Action::SetQueue(queue) => self.queue = Some(*queue),
-            // Refused when the entry came.
-            _experimenter => {}
-        }
-        ControlFlow::Continue(())
-    }
-
+impl Compiler<'_> {
     /// Follows the visible TTL through an action.
-    fn ttl(&mut self, action: &Action) -> Goes {
-        let is_mpls = |ttl: Ttl, shape: Shape| match ttl {
-            Ttl::Of(at, _) => shape.network() == packet::Network::Mpls && Some(at) == ttl_at(shape),
-            Ttl::None | Ttl::Is(_) | Ttl::Unknown => false,
-        };
-        match action {
-            Action::DecNwTtl | Action::DecMplsTtl => {
-                let of_mpls = matches!(action, Action::DecMplsTtl);
-                match self.ttl {
-                    // Where the two kinds of header could be mixed up, nothing is known.
-                    Ttl::Of(at, by) if of_mpls == is_mpls(self.ttl, self.shape) => {
-                        self.need(at, by.saturating_add(1))?;
-                        self.ttl = Ttl::Of(at, by.saturating_add(1));
-                    }
-                    Ttl::None => {}
-                    Ttl::Of(..) | Ttl::Is(_) | Ttl::Unknown => return ControlFlow::Break(()),
-                }
-            }
-            Action::SetNwTtl(ttl) | Action::SetMplsTtl(ttl) if self.ttl != Ttl::None => {
-                self.ttl = Ttl::Is(*ttl);
-            }
-            Action::CopyTtlOut
-            | Action::CopyTtlIn
-            | Action::PushMpls(_)
-            | Action::PopMpls(_)
-            | Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::SetField { field: Field::EthType, .. } => self.ttl = Ttl::Unknown,
-            _other => {}
+    fn track_ttl(&mut self, action: &Action) -> Goes {
+        let ttl = &mut self.tracked.ttl;
+        match header_effect(action) {
+            HeaderEffect::DecTtl(layer) => return self.decrement(layer),
+            HeaderEffect::SetTtl(_) if *ttl == Ttl::None => {}
+            HeaderEffect::Write if !action.writes().contains(&Field::EthType) => {}
+            HeaderEffect::None
+            | HeaderEffect::WriteTag
+            | HeaderEffect::Push(Header::Vlan)
+            | HeaderEffect::Pop(Header::Vlan) => {}
+            HeaderEffect::SetTtl(_)
+            | HeaderEffect::CopyTtl
+            | HeaderEffect::Push(_)
+            | HeaderEffect::Pop(_)
+            | HeaderEffect::Write => *ttl = Ttl::Unknown,
         }
-        ControlFlow::Continue(())
+        Goes::Continue(())
+    }
+
+    fn decrement(&mut self, layer: TtlLayer) -> Goes {
+        match self.tracked.ttl {
+            // Where the two kinds of header could be mixed up, nothing is known.
+            Ttl::Of(at, by) if self.is_of(at, layer) => {
+                let by = by.saturating_add(1);
+                self.need(at, by)?;
+                self.tracked.ttl = Ttl::Of(at, by);
+                Goes::Continue(())
+            }
+            Ttl::None => Goes::Continue(()),
+            Ttl::Of(..) | Ttl::Unknown => Goes::Break(Stop::Walk),
+        }
+    }
+
+    /// Whether the TTL at this place is that of a layer.
+    fn is_of(&self, at: usize, layer: TtlLayer) -> bool {
+        let is_mpls = self.shape.network() == Network::Mpls && Some(at) == ttl_at(self.shape);
+        match layer {
+            TtlLayer::Mpls => is_mpls,
+            TtlLayer::Ip => !is_mpls,
+        }
     }
 
     /// Asks of every frame that this byte is above so much.
     fn need(&mut self, at: usize, above: u8) -> Goes {
-        let Ok(at) = u8::try_from(at) else { return ControlFlow::Break(()) };
+        let Ok(at) = u8::try_from(at) else { return Goes::Break(Stop::Walk) };
         if self.guard.at != 0 && self.guard.at != at {
-            return ControlFlow::Break(());
+            return Goes::Break(Stop::Walk);
         }
         self.guard = Guard { at, above: self.guard.above.max(above) };
-        ControlFlow::Continue(())
-    }
-
-    fn output(&mut self, queue: Option<QueueId>, port: PortNo, max_len: u16, origin: Origin) {
-        let in_port = self.meta.in_port;
-        match port {
-            PortNo::IN_PORT => self.send(in_port, queue),
-            PortNo::ALL => self.flood(queue, |_| true),
-            PortNo::FLOOD => self.flood(queue, |port| !port.no_flood()),
-            PortNo::NORMAL => self.micro_ops.push(MicroOp::Normal(queue)),
-            PortNo::TABLE => self.micro_ops.push(MicroOp::Drop(DropReason::ReentrantTable)),
-            PortNo::CONTROLLER => self.hand_up(reason_of(origin), origin, max_len),
-            _ if port == in_port => self.micro_ops.push(MicroOp::Drop(DropReason::ToIngress)),
-            _ => self.send(port, queue),
-        }
-    }
-
-    fn send(&mut self, number: PortNo, queue: Option<QueueId>) {
-        self.micro_ops.push(match self.replica.ports.get(number) {
-            None => MicroOp::Drop(DropReason::NoSuchPort),
-            Some(port) => match port.refuses_tx() {
-                Some(reason) => MicroOp::RefusedTx(number, reason),
-                None => MicroOp::Output(number, queue),
-            },
-        });
-    }
-
-    fn flood(&mut self, queue: Option<QueueId>, wanted: impl Fn(&Port) -> bool) {
-        let before = self.micro_ops.len();
-        for (number, port) in self.replica.ports.iter() {
-            if number != self.meta.in_port && port.refuses_tx().is_none() && wanted(port) {
-                self.micro_ops.push(MicroOp::Output(number, queue));
-            }
-        }
-        if self.micro_ops.len() == before {
-            self.micro_ops.push(MicroOp::Drop(DropReason::NoPortLeft));
-        }
-    }
-
-    fn group(&mut self, id: GroupId, origin: Origin) -> Goes {
-        let replica = self.replica;
-        let Some(group) = replica.groups.get(id) else {
-            self.micro_ops.push(MicroOp::Drop(DropReason::NoBucket));
-            return ControlFlow::Continue(());
-        };
-        if self.chained >= MAX_CHAIN {
-            self.micro_ops.push(MicroOp::Drop(DropReason::ChainTooLong));
-            return ControlFlow::Continue(());
-        }
-        self.micro_ops.push(MicroOp::Group(id));
-        if group.buckets().is_empty() {
-            return ControlFlow::Continue(());
-        }
-        for index in self.chosen(id)? {
-            let Some(bucket) = group.buckets().get(index) else { continue };
-            self.copies += 1;
-            if self.copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
-                return ControlFlow::Break(());
-            }
-            self.micro_ops.push(MicroOp::BeginCopy);
-            self.micro_ops.push(MicroOp::Bucket(id, index));
-            self.bucket(&bucket.actions, origin)?;
-            self.micro_ops.push(MicroOp::EndCopy);
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// The buckets that the packet goes to; a drop is compiled when there are none.
-    fn chosen(&mut self, id: GroupId) -> ControlFlow<(), Vec<usize>> {
-        let replica = self.replica;
-        let is_select = replica.groups.get(id).is_some_and(|group| {
-            group.group_type() == openflow::group::GroupType::Select && group.buckets().len() > 1
-        });
-        let mut is_fragment = false;
-        if is_select {
-            // The choice depends on fields; the key must have them.
-            if self.is_opaque || !replica.keys_have_select_fields {
-                return ControlFlow::Break(());
-            }
-            is_fragment = self.shape.is_rare()
-                && packet::Layout::of(self.frame.bytes()).is_some_and(|layout| layout.fragment);
-            self.is_of_flow = true;
-        }
-        let key = extract(self.frame.bytes(), &self.meta);
-        let chosen = replica.groups.chosen(id, &key, is_fragment, &replica.ports);
-        if chosen.is_empty() {
-            self.micro_ops.push(MicroOp::Drop(DropReason::NoLiveBucket));
-        }
-        ControlFlow::Continue(chosen)
-    }
-
-    /// Runs a bucket's actions on what stands for a copy.
-    fn bucket(&mut self, actions: &[Action], origin: Origin) -> Goes {
-        let (frame, meta, queue) = (self.frame.clone(), self.meta, self.queue);
-        let (ttl, is_opaque) = (self.ttl, self.is_opaque);
-        let set = ActionSet::of(actions);
-        self.chained += 1;
-        for (action, _) in set.in_order() {
-            self.action(action, origin)?;
-        }
-        self.chained -= 1;
-        (self.frame, self.meta, self.queue) = (frame, meta, queue);
-        (self.ttl, self.is_opaque) = (ttl, is_opaque);
-        ControlFlow::Continue(())
+        Goes::Continue(())
     }
 }
 
-/// Whether an action brings forth headers or fields that were hidden, so that what a later table
-/// sees is not in the key of the incoming packet.
-pub(super) fn hides_what_it_shows(action: &Action, shape: Shape) -> bool {
-    match action {
-        Action::PopMpls(_) | Action::PopPbb => true,
-        Action::PopVlan | Action::StripVlan => shape.is_rare(),
-        Action::SetField { field, .. } => {
-            matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type)
+impl<'a> Target<'a> for Compiler<'a> {
+    fn surroundings(&self) -> Surroundings<'a> {
+        self.replica.surroundings()
+    }
+
+    fn lookup(&mut self, _table: TableId, _packet: &Packet) -> Option<MatchedEntry<'a>> {
+        let entry = *self.entries.get(self.matched)?;
+        self.matched += 1;
+        Some(MatchedEntry { instructions: entry.summary.instructions(), origin: entry.origin })
+    }
+
+    fn meter(&mut self, id: MeterId, _packet: &Packet) -> Option<(usize, BandKind)> {
+        let matched = u16::try_from(self.matched).unwrap_or(u16::MAX);
+        self.micro_ops.push(MicroOp::Meter(id, matched));
+        None
+    }
+
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
+        if header_effect(action).rewrites() {
+            self.track_ttl(action)?;
+            self.tracked.is_opaque |= reveals_hidden(action, self.shape);
+            self.micro_ops.push(MicroOp::Apply(action.clone()));
         }
-        Action::PushPbb(_) => true,
-        _other => false,
+        let executed = execute(&mut packet.frame, &mut packet.meta, action);
+        // Whether an action fits is for each packet to say, and a TTL that is used up for the guard.
+        Goes::Continue(match executed {
+            Executed::Rewritten(_) | Executed::TtlInvalid => Executed::Rewritten(true),
+            Executed::Output { .. } | Executed::Group(_) | Executed::SetQueue(_) => executed,
+        })
+    }
+
+    fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> Goes {
+        self.micro_ops.push(MicroOp::Group(id));
+        if group.group_type() == GroupType::Select && group.buckets().len() > 1 {
+            // The choice depends on fields; the key must have them.
+            if self.tracked.is_opaque || !self.replica.keys_have_select_fields {
+                return Goes::Break(Stop::Walk);
+            }
+            self.is_of_flow = true;
+        }
+        Goes::Continue(())
+    }
+
+    fn begin_bucket(
+        &mut self,
+        id: GroupId,
+        index: usize,
+        packet: &Packet,
+        copies: usize,
+    ) -> Goes<Packet> {
+        if copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
+            return Goes::Break(Stop::Walk);
+        }
+        self.micro_ops.push(MicroOp::BeginCopy);
+        self.micro_ops.push(MicroOp::Bucket(id, index));
+        self.outer.push(self.tracked);
+        Goes::Continue(packet.clone())
+    }
+
+    fn end_bucket(&mut self, _copy: Packet) {
+        self.micro_ops.push(MicroOp::EndCopy);
+        if let Some(tracked) = self.outer.pop() {
+            self.tracked = tracked;
+        }
+    }
+
+    fn fresh(&mut self, packet: &Packet) -> Packet {
+        Packet::new(packet.frame.clone(), packet.meta.in_port)
+    }
+
+    fn discard(&mut self, _packet: Packet) {}
+
+    fn output(&mut self, _packet: &Packet, port: PortNo, queue: Option<QueueId>) {
+        self.micro_ops.push(MicroOp::Output(port, queue));
+    }
+
+    fn normal(&mut self, _packet: &Packet, queue: Option<QueueId>) {
+        self.micro_ops.push(MicroOp::Normal(queue));
+    }
+
+    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+        self.is_own = true;
+        let matching = packet_in_context(&packet.meta);
+        let message = Message { matching, reason, origin, max_len };
+        self.micro_ops.push(MicroOp::ToController(Box::new(message)));
+    }
+
+    fn drop(&mut self, reason: DropReason) {
+        self.micro_ops.push(MicroOp::Drop(reason));
+    }
+
+    fn refuse(&mut self, port: PortNo, reason: DropReason) {
+        self.micro_ops.push(MicroOp::RefusedTx(port, reason));
     }
 }

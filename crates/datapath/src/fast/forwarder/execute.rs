@@ -17,9 +17,11 @@ use super::emit::Emit;
 use super::path::Steps;
 use super::program::{Message, MicroOp, Program, ProgramId, Programs, Terminal};
 use super::replica::Replica;
-use super::walk::{Changed, Walk, change, remark};
 use super::{Forwarder, Sink, Sizes};
 use crate::counter::{Counter, DropReason};
+use crate::fast::interpreter::{
+    Executed, Goes, Interpreter, Packet, execute, forward_as_switch, refusal, remark,
+};
 use crate::time::Nanos;
 use crate::verdict::packet_in_data;
 
@@ -152,7 +154,7 @@ impl Forwarder {
     ) {
         if decided.program == ProgramId::WALK {
             self.figures.walked += 1;
-            return Walk::new(&self.replica, sink, now).ingress(frame, in_port);
+            return walk(&self.replica, frame, in_port, now, sink);
         }
         let matched =
             run_general(&self.replica, &self.programs, decided, frame, in_port, now, sink);
@@ -235,12 +237,15 @@ fn run_micro_ops(replica: &Replica, micro_ops: &[MicroOp], frame: &mut PacketBuf
             }
             MicroOp::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
             MicroOp::Apply(action) => {
-                let changed = change(frame, &mut Meta::port(in_port), action);
-                if matches!(changed, Some(Changed::No)) {
+                let executed = execute(frame, &mut Meta::port(in_port), action);
+                if executed == Executed::Rewritten(false) {
                     replica.count(Counter::ActionsWithoutEffect, 1);
                 }
-                let dead = matches!(changed, Some(Changed::TtlInvalid));
-                debug_assert!(!dead, "a guard let a TTL pass that is used up");
+                debug_assert_ne!(
+                    executed,
+                    Executed::TtlInvalid,
+                    "a guard let a TTL pass that is used up"
+                );
             }
             MicroOp::Group(id) => replica.count_group(*id, 1, frame.len() as u64),
             MicroOp::Bucket(id, index) => replica.count_bucket(*id, *index, 1, frame.len() as u64),
@@ -332,8 +337,24 @@ fn pass_meter(
 }
 
 fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, data: Vec<u8>, message: &Message) {
-    let Message { matching, reason, max_len, .. } = message;
-    emit.give_packet_in(data, matching.clone(), *reason, message.origin(), *max_len);
+    let Message { matching, reason, origin, max_len } = message;
+    emit.give_packet_in(data, matching.clone(), *reason, *origin, *max_len);
+}
+
+/// Takes a frame that its port has let in through the tables step by step, at the price of finding
+/// everything out anew: what programs cannot say goes this way (results that depend on bytes outside
+/// of any key, TTLs that are used up).
+fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: &mut impl Sink) {
+    let mut emit = Emit::new(replica, sink, now);
+    if let Some(reason) = refusal(replica.settings.fragments, frame.bytes()) {
+        replica.count_rx_dropped(in_port, 1);
+        emit.drop(reason);
+        return emit.sink.done(frame);
+    }
+    let mut walk = Interpreter::new(emit);
+    // Whatever ended the packet's way has given its verdict.
+    let _end: Goes = walk.pipeline(Packet::new(frame, in_port));
+    walk.finish().close();
 }
 
 /// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
@@ -389,7 +410,11 @@ fn run_general(
             }
             MicroOp::Drop(reason) => emit.drop(*reason),
             MicroOp::RefusedTx(port, reason) => emit.refuse(*port, *reason),
-            MicroOp::Normal(queue) => emit.normal(&packet, in_port, *queue),
+            MicroOp::Normal(queue) => {
+                let whole = Packet::new(std::mem::take(&mut packet), in_port);
+                forward_as_switch(&mut emit, &whole, *queue);
+                packet = whole.frame;
+            }
             MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));
@@ -421,7 +446,7 @@ mod tests {
     use crate::config::DatapathConfig;
     use crate::fast::forwarder::program::{Guard, MicroOp, Program};
     use crate::fast::forwarder::replica::Replica;
-    use crate::fast::forwarder::walk::{Changed, change};
+    use crate::fast::interpreter::{Executed, execute};
     use crate::fast::shared::Shared;
     use crate::select::mix;
 
@@ -515,9 +540,9 @@ mod tests {
             let actions: Vec<Action> = (0..draw.below(7)).map(|_| draw.action()).collect();
             let mut expected = PacketBuf::from_slice(&bytes);
             let mut meta = Meta::port(PortNo(1));
-            let dead = actions.iter().any(|action| {
-                matches!(change(&mut expected, &mut meta, action), Some(Changed::TtlInvalid))
-            });
+            let dead = actions
+                .iter()
+                .any(|action| execute(&mut expected, &mut meta, action) == Executed::TtlInvalid);
             if dead {
                 continue;
             }

@@ -8,14 +8,14 @@ use openflow::{Field, PortNo, TableId};
 use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Forwarder;
-use super::compile::{Compiler, hides_what_it_shows};
+use super::compile::compile;
 use super::decide::{Decided, Scratch};
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::ProgramId;
 use super::program_cache::ProgramKey;
 use super::replica::{Brief, InstructionSummary, Replica, ReplicaEntry};
-use super::walk::{Changed, change, refusal};
 use crate::fast::classifier::BURST;
+use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
 use crate::fast::op::EntryId;
 use crate::time::Nanos;
 
@@ -173,10 +173,8 @@ impl Forwarder {
         let steps = &self.scratch.steps;
         let entries: Vec<&ReplicaEntry> =
             steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
-        let miss = steps.last().filter(|step| step.entry.is_none()).map(|step| step.table);
         let copy = PacketBuf::from_slice(frame.bytes());
-        let compiled =
-            Compiler::new(&self.replica, shape, copy, in_port).compile(&entries, miss)?;
+        let compiled = compile(&self.replica, shape, copy, in_port, &entries)?;
         self.figures.compiled += 1;
         let program = self.programs.put(compiled.program);
         if !compiled.is_own && !compiled.is_of_flow {
@@ -333,16 +331,11 @@ impl Open {
         }
         let mut copy = self.changed.take().unwrap_or_else(|| PacketBuf::from_slice(frame.bytes()));
         for action in &summary.changes {
-            self.is_single |= hides_what_it_shows(action, shape);
+            self.is_single |= reveals_hidden(action, shape);
             let len = copy.len();
-            let fits = match change(&mut copy, &mut self.meta, action) {
-                Some(Changed::TtlInvalid) => {
-                    self.is_single = true;
-                    true
-                }
-                Some(Changed::No) => false,
-                Some(Changed::Yes) | None => true,
-            };
+            let executed = execute(&mut copy, &mut self.meta, action);
+            self.is_single |= executed == Executed::TtlInvalid;
+            let fits = executed != Executed::Rewritten(false);
             // Whether an action fits a rare frame, and so makes it longer, is not in its key.
             self.is_single |= shape.is_rare() && (!fits || copy.len() != len);
         }

@@ -1,15 +1,13 @@
 //! Packet-outs: a list of actions on a packet that the controller gives (clause 7.3.7).
 
-use std::ops::ControlFlow;
-
 use openflow::message::PacketOut;
 use openflow::{Error, Field, Match};
 use packet::FlowKey;
 
-use super::walk::{Packet, Walk};
+use super::emit::Emit;
 use super::{Forwarder, Sink};
-use crate::action_set::Origin;
 use crate::counter::Counter;
+use crate::fast::interpreter::{Interpreter, Packet};
 use crate::known_fields::KnownFields;
 use crate::time::Nanos;
 use crate::validate::{ActionContext, Existing, check_actions, check_packet_out};
@@ -33,7 +31,7 @@ impl Forwarder {
         let replica = &self.replica;
         let mut frame = sink.spare();
         frame.assign(&packet_out.data);
-        let mut packet = Packet::new(frame, packet_out.in_port);
+        let packet = Packet::new(frame, packet_out.in_port);
         let existing = Existing {
             n_tables: replica.config.n_tables,
             group: &|id| replica.groups.get(id).is_some(),
@@ -47,15 +45,9 @@ impl Forwarder {
             return Err(error);
         }
         replica.count(Counter::PacketOuts, 1);
-        let mut walk = Walk::new(replica, sink, now);
-        walk.table_allowed = true;
-        // A TTL that is used up ends the list; its verdict is given by then.
-        let _done = packet_out.actions.iter().try_for_each(|action| {
-            walk.action(&mut packet, action, Origin::NONE)?;
-            ControlFlow::<()>::Continue(())
-        });
-        walk.emit.close();
-        sink.done(packet.frame);
+        let mut walk = Interpreter::new(Emit::new(replica, sink, now));
+        walk.packet_out(packet, &packet_out.actions);
+        walk.finish().close();
         Ok(())
     }
 }

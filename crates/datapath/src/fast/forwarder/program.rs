@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 
 use openflow::message::PacketInReason;
-use openflow::{Action, Cookie, Field, GroupId, Match, MeterId, PortNo, QueueId, TableId};
-use packet::header::mpls;
+use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId};
 use packet::{Network, Shape};
 
+use super::fuse::{fuse, take_terminal};
 use super::header_rewrite::HeaderRewrite;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
@@ -53,21 +53,36 @@ pub(super) enum MicroOp {
     EndCopy,
 }
 
+impl MicroOp {
+    /// Whether frames can be carried through this one after the other, with nothing given out.
+    pub(super) fn is_straight(&self) -> bool {
+        match self {
+            Self::Apply(_)
+            | Self::Rewrite(_)
+            | Self::PopTag
+            | Self::PushMpls(..)
+            | Self::TagToMpls(..)
+            | Self::Group(_)
+            | Self::Bucket(..) => true,
+            Self::Meter(..)
+            | Self::Output(..)
+            | Self::ToController(_)
+            | Self::Drop(_)
+            | Self::RefusedTx(..)
+            | Self::Normal(_)
+            | Self::BeginCopy
+            | Self::EndCopy => false,
+        }
+    }
+}
+
 /// What a packet-in says beside the packet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     pub(super) matching: Match,
     pub(super) reason: PacketInReason,
-    pub(super) table_id: TableId,
-    pub(super) cookie: Cookie,
-    pub(super) is_miss: bool,
+    pub(super) origin: Origin,
     pub(super) max_len: u16,
-}
-
-impl Message {
-    pub(super) fn origin(&self) -> Origin {
-        Origin { table_id: self.table_id, cookie: self.cookie, is_miss: self.is_miss }
-    }
 }
 
 /// What the packet's way ends with, when it is the only verdict.
@@ -127,190 +142,6 @@ impl Program {
     pub(super) fn is_bare(&self) -> bool {
         self.micro_ops.is_empty() && self.terminal.is_some() && self.guard == Guard::default()
     }
-}
-
-/// Joins changes at known places.
-fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> Vec<MicroOp> {
-    let mut fused = Fuse {
-        micro_ops: Vec::with_capacity(micro_ops.len()),
-        shape,
-        rewrite: HeaderRewrite::of(shape),
-    };
-    let mut outer = Vec::new();
-    for micro_op in micro_ops {
-        match micro_op {
-            MicroOp::Apply(action) => fused.change(action),
-            MicroOp::BeginCopy => {
-                fused.flush();
-                outer.push(fused.shape);
-                fused.micro_ops.push(MicroOp::BeginCopy);
-            }
-            MicroOp::EndCopy => {
-                fused.flush();
-                fused.micro_ops.push(MicroOp::EndCopy);
-                fused.turn(outer.pop().unwrap_or(Shape::RARE));
-            }
-            other => {
-                fused.flush();
-                fused.micro_ops.push(other);
-            }
-        }
-    }
-    fused.flush();
-    fused.micro_ops
-}
-
-struct Fuse {
-    micro_ops: Vec<MicroOp>,
-    shape: Shape,
-    rewrite: Option<HeaderRewrite>,
-}
-
-impl Fuse {
-    fn flush(&mut self) {
-        if let Some(rewrite) = self.rewrite.take().filter(|rewrite| !rewrite.is_empty()) {
-            self.micro_ops.push(MicroOp::Rewrite(Box::new(rewrite)));
-        }
-        self.rewrite = HeaderRewrite::of(self.shape);
-    }
-
-    fn turn(&mut self, shape: Shape) {
-        self.shape = shape;
-        self.rewrite = HeaderRewrite::of(shape);
-    }
-
-    /// Puts a field of the MPLS entry that takes a tag's place into it; whether it is one.
-    fn label(&mut self, action: &Action) -> bool {
-        let Some(MicroOp::TagToMpls(_, entry, _)) = self.micro_ops.last_mut() else { return false };
-        let Action::SetField { field, value } = action else { return false };
-        let (label, tc) = (mpls::label(*entry), mpls::tc(*entry));
-        let value = u32::try_from(value & field.full_mask()).unwrap_or(0);
-        *entry = match field {
-            Field::MplsLabel => mpls::entry(value, tc, mpls::bos(*entry), 0),
-            Field::MplsTc => mpls::entry(label, value as u8, mpls::bos(*entry), 0),
-            _other => return false,
-        };
-        true
-    }
-
-    fn change(&mut self, action: Action) {
-        if self.rewrite.as_ref().is_some_and(HeaderRewrite::is_empty) && self.label(&action) {
-            return;
-        }
-        if let Some(rewrite) = &mut self.rewrite {
-            if rewrite.add(&action) {
-                return;
-            }
-            self.flush();
-            if self.rewrite.as_mut().is_some_and(|rewrite| rewrite.add(&action)) {
-                return;
-            }
-        }
-        let (micro_op, shape) = match action {
-            Action::PopVlan | Action::StripVlan if self.shape.is_tagged() => {
-                (MicroOp::PopTag, self.shape.untagged())
-            }
-            Action::PushMpls(eth_type) if !self.shape.is_rare() => {
-                let of_tag = self.micro_ops.last() == Some(&MicroOp::PopTag);
-                let stacks = self.shape.network() == Network::Mpls;
-                if of_tag && !stacks {
-                    // Four bytes go and four come: nothing has to move.
-                    self.micro_ops.pop();
-                    let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
-                    let entry = mpls::entry(0, 0, true, 0);
-                    (MicroOp::TagToMpls(eth_type, entry, ttl), self.shape.behind_mpls())
-                } else {
-                    (MicroOp::PushMpls(eth_type, self.shape), self.shape.behind_mpls())
-                }
-            }
-            other => {
-                let shape = shape_after(self.shape, &other);
-                (MicroOp::Apply(other), shape)
-            }
-        };
-        self.micro_ops.push(micro_op);
-        self.turn(shape);
-    }
-}
-
-/// The shape of a frame after an action that was carried out where it fits.
-fn shape_after(shape: Shape, action: &Action) -> Shape {
-    match action {
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::SetNwTtl(_)
-        | Action::DecNwTtl
-        | Action::SetDlSrc(_)
-        | Action::SetDlDst(_)
-        | Action::SetNwSrc(_)
-        | Action::SetNwDst(_)
-        | Action::SetNwTos(_)
-        | Action::SetTpSrc(_)
-        | Action::SetTpDst(_) => shape,
-        Action::SetField { field, .. } => match field {
-            Field::EthType | Field::IpProto | Field::Icmpv6Type => Shape::RARE,
-            _other => shape,
-        },
-        Action::PopVlan | Action::StripVlan => shape.untagged(),
-        Action::PushVlan(_) if !shape.is_tagged() && !shape.is_rare() => shape.tagged(),
-        Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !shape.is_rare() => shape.tagged(),
-        Action::PushVlan(_)
-        | Action::SetVlanVid(_)
-        | Action::SetVlanPcp(_)
-        | Action::PushMpls(_)
-        | Action::PopMpls(_)
-        | Action::PushPbb(_)
-        | Action::PopPbb => Shape::RARE,
-        Action::Output { .. }
-        | Action::Enqueue { .. }
-        | Action::Group(_)
-        | Action::SetQueue(_)
-        | Action::Experimenter { .. } => shape,
-    }
-}
-
-/// Takes the end off a program whose only verdict it is.
-fn take_terminal(micro_ops: &mut Vec<MicroOp>) -> Option<Terminal> {
-    // A copy that nothing follows may as well be the packet itself.
-    while let Some(MicroOp::EndCopy) = micro_ops.last() {
-        let mut depth = 0_usize;
-        let enter = micro_ops.iter().rposition(|micro_op| {
-            match micro_op {
-                MicroOp::EndCopy => depth += 1,
-                MicroOp::BeginCopy => depth -= 1,
-                _other => {}
-            }
-            depth == 0
-        });
-        let Some(enter) = enter else { break };
-        micro_ops.pop();
-        micro_ops.remove(enter);
-    }
-    let is_straight = |micro_op: &MicroOp| {
-        matches!(
-            micro_op,
-            MicroOp::Apply(_)
-                | MicroOp::Rewrite(_)
-                | MicroOp::PopTag
-                | MicroOp::PushMpls(..)
-                | MicroOp::TagToMpls(..)
-                | MicroOp::Group(_)
-                | MicroOp::Bucket(..)
-        )
-    };
-    let (last, before) = micro_ops.split_last()?;
-    if !before.iter().all(is_straight) {
-        return None;
-    }
-    let terminal = match last {
-        MicroOp::Output(port, queue) => Terminal::Output(*port, *queue),
-        MicroOp::Drop(reason) => Terminal::Drop(*reason),
-        _other => return None,
-    };
-    micro_ops.pop();
-    Some(terminal)
 }
 
 /// Number of a program; the highest bit says whether it has micro-ops besides its end.

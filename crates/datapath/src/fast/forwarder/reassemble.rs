@@ -7,7 +7,6 @@
 use openflow::PortNo;
 use packet::PacketBuf;
 
-use super::walk::refuse_rx;
 use super::{Forwarder, Sink};
 use crate::config::Fragments;
 use crate::counter::Counter;
@@ -54,7 +53,7 @@ impl Forwarder {
                     sink.done(frame);
                 }
                 Fate::Dropped(reason) => {
-                    refuse_rx(replica, in_port, 1);
+                    replica.count_rx_dropped(in_port, 1);
                     replica.count_drops(reason, 1);
                     sink.dropped(reason);
                     sink.done(frame);

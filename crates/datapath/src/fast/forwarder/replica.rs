@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
@@ -19,6 +19,7 @@ use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DropReason};
+use crate::fast::interpreter::{Surroundings, header_effect};
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
 use crate::meters::Meter;
@@ -95,7 +96,8 @@ impl InstructionSummary {
                 }
                 Instruction::ApplyActions(actions) => {
                     summary.is_plain &= actions.is_empty();
-                    summary.changes = actions.iter().filter(|a| changes(a)).cloned().collect();
+                    summary.changes =
+                        actions.iter().filter(|a| header_effect(a).rewrites()).cloned().collect();
                 }
                 Instruction::Meter(id) => {
                     summary.is_plain = false;
@@ -113,40 +115,6 @@ impl InstructionSummary {
 
     pub(super) fn instructions(&self) -> &[Instruction] {
         &self.instruction_list.instructions
-    }
-}
-
-/// Whether an action changes the packet or what is known of it, so that a later table may see it.
-pub(super) fn changes(action: &Action) -> bool {
-    match action {
-        Action::Output { .. }
-        | Action::Enqueue { .. }
-        | Action::Group(_)
-        | Action::SetQueue(_)
-        | Action::Experimenter { .. } => false,
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::PushVlan(_)
-        | Action::PopVlan
-        | Action::PushMpls(_)
-        | Action::PopMpls(_)
-        | Action::SetNwTtl(_)
-        | Action::DecNwTtl
-        | Action::SetField { .. }
-        | Action::PushPbb(_)
-        | Action::PopPbb
-        | Action::SetVlanVid(_)
-        | Action::SetVlanPcp(_)
-        | Action::StripVlan
-        | Action::SetDlSrc(_)
-        | Action::SetDlDst(_)
-        | Action::SetNwSrc(_)
-        | Action::SetNwDst(_)
-        | Action::SetNwTos(_)
-        | Action::SetTpSrc(_)
-        | Action::SetTpDst(_) => true,
     }
 }
 
@@ -479,6 +447,13 @@ impl Replica {
         }
     }
 
+    /// Counts packets that a port refused to take in.
+    pub(super) fn count_rx_dropped(&self, in_port: PortNo, packets: u64) {
+        if let Some(cell) = self.port_cell(in_port) {
+            cell.rx_dropped.add(packets);
+        }
+    }
+
     /// Counts a drop.
     #[inline]
     pub(super) fn count_drops(&self, reason: DropReason, packets: u64) {
@@ -536,6 +511,11 @@ impl Replica {
         }
     }
 
+    /// What packets find beside the tables.
+    pub(super) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { settings: &self.settings, groups: &self.groups, ports: &self.ports }
+    }
+
     /// Whether some group chooses between buckets.
     pub(super) fn has_select(&self) -> bool {
         self.groups.has_select()
@@ -570,37 +550,8 @@ fn brief_of(entry: &ReplicaEntry) -> u32 {
 /// Tells which fields an entry writes before another table is looked up.
 fn note_writes(summary: &InstructionSummary, versions: &mut Versions) {
     for action in summary.changes.iter().filter(|_| summary.next.is_some()) {
-        match action {
-            Action::SetField { field, .. } => versions.write(*field),
-            Action::SetDlSrc(_) => versions.write(Field::EthSrc),
-            Action::SetDlDst(_) => versions.write(Field::EthDst),
-            Action::SetNwSrc(_) => versions.write(Field::Ipv4Src),
-            Action::SetNwDst(_) => versions.write(Field::Ipv4Dst),
-            Action::PushVlan(_)
-            | Action::PopVlan
-            | Action::SetVlanVid(_)
-            | Action::SetVlanPcp(_)
-            | Action::StripVlan => versions.write(Field::VlanVid),
-            // They write no field whose versions are kept, or they hide or show whole headers,
-            // and then nothing is cached or the field is absent.
-            Action::CopyTtlOut
-            | Action::CopyTtlIn
-            | Action::SetMplsTtl(_)
-            | Action::DecMplsTtl
-            | Action::PushMpls(_)
-            | Action::PopMpls(_)
-            | Action::SetNwTtl(_)
-            | Action::DecNwTtl
-            | Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::SetNwTos(_)
-            | Action::SetTpSrc(_)
-            | Action::SetTpDst(_)
-            | Action::Output { .. }
-            | Action::SetQueue(_)
-            | Action::Group(_)
-            | Action::Enqueue { .. }
-            | Action::Experimenter { .. } => {}
+        for field in action.writes() {
+            versions.write(*field);
         }
     }
 }

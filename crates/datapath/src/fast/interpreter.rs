@@ -1,0 +1,477 @@
+//! The meaning of the pipeline, once: from a packet through tables, instructions, the action set,
+//! groups and meters to its verdicts (clauses 5.1 to 5.12).
+//!
+//! The interpreter decides; a [`Target`] carries out. Three targets exist: one forwards now (the
+//! slow path and packet-outs), one writes a trace, one compiles a program. So the three cannot
+//! differ in what an instruction, an action, a group or a port means. The reference is apart from
+//! all this and shares nothing with it: it is what this is held against.
+
+mod action;
+mod normal;
+mod pipeline_packet;
+
+use std::ops::ControlFlow;
+
+use openflow::instruction::INSTRUCTIONS;
+use openflow::message::PacketInReason;
+use openflow::meter::BandKind;
+use openflow::text::format_actions;
+use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use packet::rewrite::set_field;
+use packet::{Meta, PacketBuf, extract};
+
+pub(super) use self::action::{Executed, execute, header_effect, reveals_hidden, shape_after};
+pub(super) use self::normal::{Stations, forward_as_switch};
+pub(super) use self::pipeline_packet::{Packet, refusal};
+use crate::action_set::{ActionSet, Origin};
+use crate::config::{Miss, Settings};
+use crate::counter::DropReason;
+use crate::groups::{Group, Groups};
+use crate::meters::remarked;
+use crate::ports::{Port, Ports};
+
+/// Copies that groups may make of one packet. Groups lead to no loop, but a chain of groups with
+/// many buckets each asks for more copies than anyone can make.
+pub(super) const MAX_COPIES: usize = 4_096;
+
+/// How many groups may lead from one to the next: each is a call inside the other's.
+pub(super) const MAX_CHAIN: usize = 64;
+
+/// Whose turn ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The packet's, or that of a group's copy: it goes no further.
+    Packet,
+    /// The whole walk's: the target cannot carry it out.
+    Walk,
+}
+
+/// Whether the walk goes on.
+pub(super) type Goes<T = ()> = ControlFlow<Stop, T>;
+
+/// What packets find beside the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) groups: &'a Groups,
+    pub(super) ports: &'a Ports,
+}
+
+/// What a flow entry says that a packet matched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MatchedEntry<'a> {
+    pub(super) instructions: &'a [Instruction],
+    pub(super) origin: Origin,
+}
+
+/// Who carries out what the interpreter decides.
+pub(super) trait Target<'a> {
+    /// What packets find beside the tables; the same during a walk.
+    fn surroundings(&self) -> Surroundings<'a>;
+
+    /// The entry of a table that the packet matches.
+    fn lookup(&mut self, table: TableId, packet: &Packet) -> Option<MatchedEntry<'a>>;
+
+    /// Meters the packet: the band that acts, if one does.
+    fn meter(&mut self, id: MeterId, packet: &Packet) -> Option<(usize, BandKind)>;
+
+    /// Carries out an action as far as it is about the packet itself: see [`execute`].
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed>;
+
+    /// The packet comes to a group. `Break` when its buckets cannot be chosen for this target.
+    fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> Goes;
+
+    /// A copy for a bucket, which is the `copies`th of the packet.
+    fn begin_bucket(
+        &mut self,
+        id: GroupId,
+        index: usize,
+        packet: &Packet,
+        copies: usize,
+    ) -> Goes<Packet>;
+
+    /// The copy has been through its bucket.
+    fn end_bucket(&mut self, copy: Packet);
+
+    /// The packet as it enters the pipeline anew, from a packet-out.
+    fn fresh(&mut self, packet: &Packet) -> Packet;
+
+    /// A packet is no longer needed.
+    fn discard(&mut self, packet: Packet);
+
+    /// A copy of the packet leaves by a port that can send.
+    fn output(&mut self, packet: &Packet, port: PortNo, queue: Option<QueueId>);
+
+    /// A copy of the packet goes where the learning switch says.
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>);
+
+    /// A copy of the packet goes to the controller.
+    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
+
+    /// The packet or a copy goes nowhere.
+    fn drop(&mut self, reason: DropReason);
+
+    /// The packet or a copy goes nowhere, because this port refuses to send.
+    fn refuse(&mut self, port: PortNo, reason: DropReason);
+
+    /// Writes down what happens, for people.
+    fn note(&mut self, _text: impl FnOnce() -> String) {}
+
+    /// What is noted from here on stands a level deeper, or one less deep.
+    fn indent(&mut self, _deeper: bool) {}
+}
+
+/// The walk of one packet.
+pub(super) struct Interpreter<'a, T> {
+    target: T,
+    around: Surroundings<'a>,
+    has_verdict: bool,
+    /// Copies that groups have made so far.
+    copies: usize,
+    /// Groups that the packet is in just now, one inside the other.
+    chained: usize,
+    /// Whether an output to `TABLE` is allowed: in the actions of a packet-out only.
+    table_allowed: bool,
+}
+
+impl<'a, T: Target<'a>> Interpreter<'a, T> {
+    pub(super) fn new(target: T) -> Self {
+        let around = target.surroundings();
+        Self { target, around, has_verdict: false, copies: 0, chained: 0, table_allowed: false }
+    }
+
+    /// Ends the walk: a packet without any verdict is dropped here.
+    pub(super) fn finish(mut self) -> T {
+        if !self.has_verdict {
+            self.drop(DropReason::NoOutput);
+        }
+        self.target
+    }
+
+    /// Drops the packet or a copy.
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        self.has_verdict = true;
+        self.target.note(|| format!("dropped: {}", reason.name()));
+        self.target.drop(reason);
+    }
+
+    /// Takes a packet through the tables from the first on.
+    pub(super) fn pipeline(&mut self, mut packet: Packet) -> Goes {
+        let end = self.tables(&mut packet);
+        self.target.discard(packet);
+        end
+    }
+
+    /// Carries out the actions of a packet-out.
+    pub(super) fn packet_out(&mut self, mut packet: Packet, actions: &[Action]) {
+        self.table_allowed = true;
+        // A TTL that is used up ends the list; its verdict is given by then.
+        let _end: Goes =
+            actions.iter().try_for_each(|action| self.action(&mut packet, action, Origin::NONE));
+        self.target.discard(packet);
+    }
+
+    fn tables(&mut self, packet: &mut Packet) -> Goes {
+        let mut set = ActionSet::default();
+        let mut table = TableId(0);
+        loop {
+            let Some(matched) = self.target.lookup(table, packet) else {
+                self.miss(packet, table);
+                return Goes::Continue(());
+            };
+            match self.instructions(packet, &mut set, matched)? {
+                Some(next) => table = next,
+                None => break,
+            }
+        }
+        self.target.note(|| "action set".to_owned());
+        self.deeper(|walk| walk.run_set(packet, &set, None))
+    }
+
+    /// Executes an entry's instructions in the order of clause 5.9; the table to go on in.
+    fn instructions(
+        &mut self,
+        packet: &mut Packet,
+        set: &mut ActionSet,
+        matched: MatchedEntry<'a>,
+    ) -> Goes<Option<TableId>> {
+        let MatchedEntry { instructions, origin } = matched;
+        let mut next = None;
+        for row in INSTRUCTIONS {
+            let Some(instruction) = instructions.iter().find(|i| i.kind() == row.kind) else {
+                continue;
+            };
+            match instruction {
+                Instruction::Meter(id) => self.meter(packet, *id)?,
+                Instruction::ApplyActions(actions) => self.deeper(|walk| {
+                    actions.iter().try_for_each(|action| walk.action(packet, action, origin))
+                })?,
+                Instruction::ClearActions => set.clear(),
+                Instruction::WriteActions(actions) => set.write(actions, origin),
+                Instruction::WriteMetadata { metadata, mask } => {
+                    packet.meta.metadata = packet.meta.metadata & !mask | metadata & mask;
+                }
+                Instruction::GotoTable(table) => next = Some(*table),
+                // Refused when the entry came.
+                Instruction::Experimenter { .. } => {}
+            }
+        }
+        Goes::Continue(next)
+    }
+
+    fn deeper<R>(&mut self, inner: impl FnOnce(&mut Self) -> R) -> R {
+        self.target.indent(true);
+        let result = inner(self);
+        self.target.indent(false);
+        result
+    }
+
+    /// Executes an action set; `origin` stands for those of the actions that no entry wrote.
+    fn run_set(&mut self, packet: &mut Packet, set: &ActionSet, origin: Option<Origin>) -> Goes {
+        for (action, written_by) in set.in_order() {
+            self.action(packet, action, origin.unwrap_or(written_by))?;
+        }
+        Goes::Continue(())
+    }
+
+    /// No entry matched, not even a table-miss entry.
+    fn miss(&mut self, packet: &Packet, table_id: TableId) {
+        self.target.note(|| format!("table {}: no match", table_id.0));
+        let settings = self.around.settings;
+        match settings.miss {
+            Miss::Drop => self.drop(DropReason::NoMatch),
+            Miss::Controller => {
+                let origin = Origin { table_id, is_miss: true, ..Origin::NONE };
+                let (reason, max_len) = (PacketInReason::NoMatch, settings.miss_send_len);
+                self.packet_in(packet, reason, origin, max_len);
+            }
+        }
+    }
+
+    fn meter(&mut self, packet: &mut Packet, id: MeterId) -> Goes {
+        let band = self.target.meter(id, packet);
+        if let Some((index, BandKind::Drop)) = band {
+            self.target.note(|| format!("meter {}: band {index} drops", id.0));
+            self.drop(DropReason::Meter);
+            return Goes::Break(Stop::Packet);
+        }
+        if let Some((index, BandKind::DscpRemark { .. })) = band {
+            self.target.note(|| format!("meter {}: band {index} remarks", id.0));
+        }
+        remark(band, &mut packet.frame, &packet.meta);
+        Goes::Continue(())
+    }
+
+    /// Executes one action on a packet.
+    fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> Goes {
+        self.target.note(|| format_actions(std::slice::from_ref(action)));
+        match self.target.execute(packet, action)? {
+            Executed::Rewritten(true) => {}
+            Executed::Rewritten(false) => {
+                self.target.note(|| "does not fit the packet: skipped".to_owned());
+            }
+            Executed::TtlInvalid => return self.invalid_ttl(packet, origin),
+            Executed::Output { port, queue, max_len } => {
+                return self.output(packet, queue.or(packet.queue), port, max_len, origin);
+            }
+            Executed::Group(id) => return self.group(packet, id, origin),
+            Executed::SetQueue(queue) => packet.queue = Some(queue),
+        }
+        Goes::Continue(())
+    }
+
+    /// The packet goes no further (clause 5.12); the controller may want to know.
+    fn invalid_ttl(&mut self, packet: &Packet, origin: Origin) -> Goes {
+        let settings = self.around.settings;
+        if settings.invalid_ttl_to_controller {
+            let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
+            self.packet_in(packet, reason, origin, max_len);
+        } else {
+            self.drop(DropReason::InvalidTtl);
+        }
+        Goes::Break(Stop::Packet)
+    }
+
+    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+        let in_port = self.around.ports.get(packet.meta.in_port);
+        if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
+            return self.drop(DropReason::NoPacketIn);
+        }
+        self.has_verdict = true;
+        self.target.note(|| format!("to the controller: {}", reason.text()));
+        self.target.packet_in(packet, reason, origin, max_len);
+    }
+
+    /// Executes an output (clauses 4.5 and 5.12). A packet never leaves by the port that it came in
+    /// by, except by `IN_PORT`.
+    fn output(
+        &mut self,
+        packet: &Packet,
+        queue: Option<QueueId>,
+        port: PortNo,
+        max_len: u16,
+        origin: Origin,
+    ) -> Goes {
+        let in_port = packet.meta.in_port;
+        match port {
+            PortNo::IN_PORT => self.send(packet, in_port, queue),
+            PortNo::ALL => self.flood(packet, queue, |_| true),
+            PortNo::FLOOD => self.flood(packet, queue, |port| !port.no_flood()),
+            PortNo::NORMAL => {
+                self.has_verdict = true;
+                self.target.normal(packet, queue);
+            }
+            PortNo::TABLE => return self.table(packet),
+            PortNo::CONTROLLER => self.packet_in(packet, reason_of(origin), origin, max_len),
+            _ if port == in_port => self.drop(DropReason::ToIngress),
+            _ => self.send(packet, port, queue),
+        }
+        Goes::Continue(())
+    }
+
+    fn send(&mut self, packet: &Packet, number: PortNo, queue: Option<QueueId>) {
+        self.has_verdict = true;
+        send(&mut self.target, self.around.ports, packet, number, queue);
+    }
+
+    fn flood(&mut self, packet: &Packet, queue: Option<QueueId>, wanted: impl Fn(&Port) -> bool) {
+        self.has_verdict = true;
+        flood(&mut self.target, self.around.ports, packet, wanted, |target, number, _| {
+            leave(target, packet, number, queue);
+        });
+    }
+
+    /// Starts the pipeline for a packet-out: a new packet without metadata and queue.
+    fn table(&mut self, packet: &Packet) -> Goes {
+        if !self.table_allowed {
+            self.drop(DropReason::ReentrantTable);
+            return Goes::Continue(());
+        }
+        let fresh = self.target.fresh(packet);
+        self.table_allowed = false;
+        let end = self.deeper(|walk| walk.pipeline(fresh));
+        self.table_allowed = true;
+        of_copy(end)
+    }
+
+    /// Takes a packet through a group: a copy for each chosen bucket, which runs as an action set
+    /// (clause 5.6). The packet itself goes on as it came.
+    fn group(&mut self, packet: &Packet, id: GroupId, origin: Origin) -> Goes {
+        // A group that entries use exists: deleting it takes them along.
+        let Some(group) = self.around.groups.get(id) else {
+            self.drop(DropReason::NoBucket);
+            return Goes::Continue(());
+        };
+        if self.chained >= MAX_CHAIN {
+            self.drop(DropReason::ChainTooLong);
+            return Goes::Continue(());
+        }
+        self.target.enter_group(id, group, packet)?;
+        if group.buckets().is_empty() {
+            self.target.note(|| format!("group {}: no buckets, nothing changes", id.0));
+            return Goes::Continue(());
+        }
+        let ports = self.around.ports;
+        let chosen = self.around.groups.chosen(id, &packet.key(), packet.is_fragment(), ports);
+        if chosen.is_empty() {
+            self.drop(DropReason::NoLiveBucket);
+        }
+        for index in chosen {
+            let Some(bucket) = group.buckets().get(index) else { continue };
+            if self.copies >= MAX_COPIES {
+                self.drop(DropReason::TooManyCopies);
+                break;
+            }
+            self.copies += 1;
+            let kind = group.group_type().text();
+            self.target.note(|| format!("group {} ({kind}): bucket {index}", id.0));
+            let mut copy = self.target.begin_bucket(id, index, packet, self.copies)?;
+            let set = ActionSet::of(&bucket.actions);
+            self.chained += 1;
+            let end = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
+            self.chained -= 1;
+            self.target.end_bucket(copy);
+            of_copy(end)?;
+        }
+        Goes::Continue(())
+    }
+}
+
+/// What the end of a copy's turn means for the packet: nothing, unless the walk is over.
+fn of_copy(end: Goes) -> Goes {
+    match end {
+        Goes::Break(Stop::Walk) => end,
+        Goes::Break(Stop::Packet) | Goes::Continue(()) => Goes::Continue(()),
+    }
+}
+
+/// Sends a copy by one port, whatever port the packet came in by.
+fn send<'a, T: Target<'a>>(
+    target: &mut T,
+    ports: &Ports,
+    packet: &Packet,
+    number: PortNo,
+    queue: Option<QueueId>,
+) {
+    let reason = match ports.get(number) {
+        None => DropReason::NoSuchPort,
+        Some(port) => match port.refuses_tx() {
+            None => return leave(target, packet, number, queue),
+            Some(reason) => {
+                target.note(|| format!("dropped: {}", reason.name()));
+                return target.refuse(number, reason);
+            }
+        },
+    };
+    target.note(|| format!("dropped: {}", reason.name()));
+    target.drop(reason);
+}
+
+fn leave<'a, T: Target<'a>>(
+    target: &mut T,
+    packet: &Packet,
+    number: PortNo,
+    queue: Option<QueueId>,
+) {
+    target.note(|| format!("leaves by port {number}"));
+    target.output(packet, number, queue);
+}
+
+/// Gives `send` every port that can send and is `wanted`, but for the ingress port. Ports that
+/// cannot send are not meant, so they count no drop.
+fn flood<'a, T: Target<'a>>(
+    target: &mut T,
+    ports: &Ports,
+    packet: &Packet,
+    wanted: impl Fn(&Port) -> bool,
+    mut send: impl FnMut(&mut T, PortNo, &Port),
+) {
+    let mut any = false;
+    for (number, port) in ports.iter() {
+        if number != packet.meta.in_port && port.refuses_tx().is_none() && wanted(port) {
+            any = true;
+            send(target, number, port);
+        }
+    }
+    if !any {
+        target.note(|| format!("dropped: {}", DropReason::NoPortLeft.name()));
+        target.drop(DropReason::NoPortLeft);
+    }
+}
+
+/// Why an output to the controller says that it happens.
+fn reason_of(origin: Origin) -> PacketInReason {
+    if origin.is_miss { PacketInReason::NoMatch } else { PacketInReason::Action }
+}
+
+/// Lowers the DSCP as a meter's band asks.
+pub(super) fn remark(band: Option<(usize, BandKind)>, frame: &mut PacketBuf, meta: &Meta) {
+    if let Some((_, BandKind::DscpRemark { prec_level })) = band {
+        let dscp = extract(frame.bytes(), meta).get(Field::IpDscp);
+        let dscp = u8::try_from(dscp).unwrap_or(0);
+        let remarked = remarked(dscp, prec_level);
+        if remarked != dscp {
+            set_field(frame, Field::IpDscp, remarked.into());
+        }
+    }
+}

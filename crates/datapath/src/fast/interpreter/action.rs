@@ -1,0 +1,130 @@
+//! What each action does: the one place of the fast datapath that names every action.
+//!
+//! [`execute`] changes a packet or says where it goes; a new action is a compile error here until
+//! it has its arm. What caches and compiled programs have to know of an action ([`reveals_hidden`],
+//! [`shape_after`]) follows from its row, never from its name. An action that does not fit the
+//! packet (a pop without a tag, a field of a header that is not there) changes nothing.
+
+use openflow::action::{HeaderEffect, MAX_LEN_NO_BUFFER};
+use openflow::field::Header;
+use openflow::{Action, Field, GroupId, PortNo, QueueId};
+use packet::rewrite::{self, TtlInvalid, set_field};
+use packet::{Meta, PacketBuf, Shape};
+
+/// What an action did, or where it says that the packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fast) enum Executed {
+    /// The packet was changed; whether the action fitted it.
+    Rewritten(bool),
+    /// The TTL is used up: the packet goes no further (clause 5.12).
+    TtlInvalid,
+    /// A copy goes to a port; the queue is that of the packet where none is given.
+    Output { port: PortNo, queue: Option<QueueId>, max_len: u16 },
+    /// Copies go through a group.
+    Group(GroupId),
+    /// Later outputs use this queue.
+    SetQueue(QueueId),
+}
+
+impl From<Result<bool, TtlInvalid>> for Executed {
+    fn from(result: Result<bool, TtlInvalid>) -> Self {
+        result.map_or(Self::TtlInvalid, Self::Rewritten)
+    }
+}
+
+/// Carries out an action as far as it is about the packet itself.
+pub(in crate::fast) fn execute(
+    frame: &mut PacketBuf,
+    meta: &mut Meta,
+    action: &Action,
+) -> Executed {
+    let fits = match action {
+        Action::Output { port, max_len } => {
+            return Executed::Output { port: *port, queue: None, max_len: *max_len };
+        }
+        Action::Enqueue { port, queue } => {
+            let max_len = MAX_LEN_NO_BUFFER;
+            return Executed::Output { port: *port, queue: Some(*queue), max_len };
+        }
+        Action::Group(id) => return Executed::Group(*id),
+        Action::SetQueue(queue) => return Executed::SetQueue(*queue),
+        Action::SetField { field: Field::TunnelId, value } => {
+            meta.tunnel_id = u64::try_from(*value).unwrap_or(u64::MAX);
+            true
+        }
+        Action::SetField { field, value } => set_field(frame, *field, *value),
+        Action::PushVlan(eth_type) => rewrite::push_vlan(frame, *eth_type),
+        Action::PopVlan | Action::StripVlan => rewrite::pop_vlan(frame),
+        Action::PushMpls(eth_type) => rewrite::push_mpls(frame, *eth_type),
+        Action::PopMpls(eth_type) => rewrite::pop_mpls(frame, *eth_type),
+        Action::PushPbb(eth_type) => rewrite::push_pbb(frame, *eth_type),
+        Action::PopPbb => rewrite::pop_pbb(frame),
+        Action::CopyTtlOut => rewrite::copy_ttl_out(frame),
+        Action::CopyTtlIn => rewrite::copy_ttl_in(frame),
+        Action::SetMplsTtl(ttl) => rewrite::set_mpls_ttl(frame, *ttl),
+        Action::SetNwTtl(ttl) => rewrite::set_nw_ttl(frame, *ttl),
+        Action::DecMplsTtl => return rewrite::dec_mpls_ttl(frame).into(),
+        Action::DecNwTtl => return rewrite::dec_nw_ttl(frame).into(),
+        Action::SetVlanVid(vid) => rewrite::set_vlan_vid(frame, *vid),
+        Action::SetVlanPcp(pcp) => rewrite::set_vlan_pcp(frame, *pcp),
+        Action::SetDlSrc(mac) => set_field(frame, Field::EthSrc, mac.to_u64().into()),
+        Action::SetDlDst(mac) => set_field(frame, Field::EthDst, mac.to_u64().into()),
+        Action::SetNwSrc(address) => set_field(frame, Field::Ipv4Src, address.to_bits().into()),
+        Action::SetNwDst(address) => set_field(frame, Field::Ipv4Dst, address.to_bits().into()),
+        Action::SetNwTos(tos) => rewrite::set_nw_tos(frame, *tos),
+        Action::SetTpSrc(port) => rewrite::set_tp_src(frame, *port),
+        Action::SetTpDst(port) => rewrite::set_tp_dst(frame, *port),
+        // Refused when the entry, bucket or packet-out came.
+        Action::Experimenter { .. } => false,
+    };
+    Executed::Rewritten(fits)
+}
+
+/// What an action does to headers, as its row says.
+pub(in crate::fast) fn header_effect(action: &Action) -> HeaderEffect {
+    action.kind().row().effect
+}
+
+/// Whether an action brings forth headers or fields that were hidden, so that what a later table
+/// sees is not in the key of the incoming packet.
+pub(in crate::fast) fn reveals_hidden(action: &Action, shape: Shape) -> bool {
+    match header_effect(action) {
+        HeaderEffect::Pop(Header::Vlan) => shape.is_rare(),
+        // A PBB header is put before the Ethernet header, which hides and shows tags.
+        HeaderEffect::Pop(_) | HeaderEffect::Push(Header::Pbb) => true,
+        HeaderEffect::Write => writes_a_type(action),
+        HeaderEffect::None
+        | HeaderEffect::WriteTag
+        | HeaderEffect::Push(_)
+        | HeaderEffect::SetTtl(_)
+        | HeaderEffect::DecTtl(_)
+        | HeaderEffect::CopyTtl => false,
+    }
+}
+
+/// The shape of a frame after an action that was carried out where it fits.
+pub(in crate::fast) fn shape_after(shape: Shape, action: &Action) -> Shape {
+    match header_effect(action) {
+        HeaderEffect::None
+        | HeaderEffect::SetTtl(_)
+        | HeaderEffect::DecTtl(_)
+        | HeaderEffect::CopyTtl => shape,
+        HeaderEffect::Write if !writes_a_type(action) => shape,
+        HeaderEffect::Pop(Header::Vlan) => shape.untagged(),
+        HeaderEffect::Push(Header::Vlan) if !shape.is_tagged() && !shape.is_rare() => {
+            shape.tagged()
+        }
+        HeaderEffect::WriteTag if !shape.is_rare() => shape.tagged(),
+        HeaderEffect::Write
+        | HeaderEffect::WriteTag
+        | HeaderEffect::Push(_)
+        | HeaderEffect::Pop(_) => Shape::RARE,
+    }
+}
+
+/// Whether an action writes a field that says which headers or fields follow.
+fn writes_a_type(action: &Action) -> bool {
+    let is_type =
+        |field: &Field| matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type);
+    action.writes().iter().any(is_type)
+}
