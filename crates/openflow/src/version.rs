@@ -142,8 +142,10 @@ capabilities! {
     has_durations since V1_3;
     /// Whether ports say their speed in numbers, beside the rates among their features.
     has_port_speeds since V1_3;
-    /// Whether requests for the queues of all ports are answered.
+    /// Whether queues say their port, so that a request may ask for those of all ports.
     has_queues_of_any_port since V1_3;
+    /// Whether queues have a maximum rate and properties of experimenters.
+    has_max_rate since V1_3;
     /// Whether cookies have masks: requests and changes can be limited to some.
     has_cookie_mask since V1_3;
     /// Whether a flag asks for counters to be reset; an entry that replaces another begins at zero

@@ -43,9 +43,7 @@ impl DecodeError {
     #[must_use]
     pub fn reply(&self, frame: &[u8]) -> Option<(Version, Message)> {
         let header = Header::parse(frame)?;
-        let version = Version::from_number(header.version).unwrap_or({
-            if header.version > Version::V1_3.number() { Version::V1_3 } else { Version::V1_0 }
-        });
+        let version = Version::at_most(header.version);
         match MessageKind::from_number(version, header.message_type) {
             Some(MessageKind::Error | MessageKind::Hello) => None,
             Some(_) | None => {

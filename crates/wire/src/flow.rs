@@ -8,7 +8,7 @@ use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
     FlowStats, FlowStatsRequest,
 };
-use openflow::{Cookie, Error, GroupId, TableId, Version};
+use openflow::{Cookie, Error, GroupId, TableId};
 
 use crate::instruction;
 use crate::matching::{self, Purpose};
@@ -20,14 +20,7 @@ const EMERG_V1_0: u16 = 1 << 2;
 /// The flags that lie alike in both versions.
 const COMMON_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
-    match r.version {
-        Version::V1_0 => read_mod_v1_0(r),
-        Version::V1_3 => read_mod_v1_3(r),
-    }
-}
-
-fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     let matching = matching::read(r, Purpose::Select)?;
     let cookie = Cookie(r.u64()?);
     let at_command = r.clone();
@@ -60,7 +53,7 @@ fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowModFlags> {
     Ok(if bits & EMERG_V1_0 == 0 { common } else { common | FlowModFlags::EMERG })
 }
 
-fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     let cookie = Cookie(r.u64()?);
     let cookie_mask = r.u64()?;
     let table_id = TableId(r.u8()?);
@@ -92,40 +85,38 @@ fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     })
 }
 
-pub(crate) fn write_mod(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
-    match w.version {
-        Version::V1_0 => {
-            require_v1_0(w, flow)?;
-            matching::write(w, &flow.matching)?;
-            w.u64(flow.cookie.0);
-            w.u16(flow.command.number().into());
-        }
-        Version::V1_3 => {
-            w.u64(flow.cookie.0);
-            w.u64(flow.cookie_mask);
-            w.u8(flow.table_id.0);
-            w.u8(flow.command.number());
-        }
-    }
+pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+    require_v1_0(w, flow)?;
+    matching::write(w, &flow.matching)?;
+    w.u64(flow.cookie.0);
+    w.u16(flow.command.number().into());
+    write_limits(w, flow)?;
+    let emerg = flow.flags.contains(FlowModFlags::EMERG);
+    let common = (flow.flags & COMMON_FLAGS).bits();
+    w.u16(if emerg { common | EMERG_V1_0 } else { common });
+    instruction::write_list(w, &flow.instructions, &flow.matching)
+}
+
+pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+    w.u64(flow.cookie.0);
+    w.u64(flow.cookie_mask);
+    w.u8(flow.table_id.0);
+    w.u8(flow.command.number());
+    write_limits(w, flow)?;
+    w.u32(flow.out_group.0);
+    w.u16(flow.flags.bits());
+    w.zeros(2);
+    matching::write(w, &flow.matching)?;
+    instruction::write_list(w, &flow.instructions, &flow.matching)
+}
+
+/// What stands alike in the middle: timeouts, priority, buffer and port.
+fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
     w.u16(flow.idle_timeout_s);
     w.u16(flow.hard_timeout_s);
     w.u16(flow.priority);
     w.buffer_id(flow.buffer_id)?;
-    w.port(flow.out_port)?;
-    match w.version {
-        Version::V1_0 => {
-            let emerg = flow.flags.contains(FlowModFlags::EMERG);
-            let common = (flow.flags & COMMON_FLAGS).bits();
-            w.u16(if emerg { common | EMERG_V1_0 } else { common });
-        }
-        Version::V1_3 => {
-            w.u32(flow.out_group.0);
-            w.u16(flow.flags.bits());
-            w.zeros(2);
-            matching::write(w, &flow.matching)?;
-        }
-    }
-    instruction::write_list(w, &flow.instructions, &flow.matching)
+    w.port(flow.out_port)
 }
 
 /// What 1.0's flow-mod has no room for. A delete in all tables is what it always means.
@@ -139,156 +130,165 @@ fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
     w.require(flags.contains(flow.flags), "flags of a flow-mod")
 }
 
-pub(crate) fn read_removed(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
-    let before = match r.version {
-        Version::V1_0 => Some(matching::read(r, Purpose::Report)?),
-        Version::V1_3 => None,
-    };
-    let cookie = Cookie(r.u64()?);
-    let priority = r.u16()?;
-    let reason = match (r.version, FlowRemovedReason::from_number(r.u8()?)) {
-        // 1.0 has no groups: there the number means nothing.
-        (Version::V1_0, reason @ FlowRemovedReason::GroupDelete) => {
-            FlowRemovedReason::Unknown(reason.number())
-        }
-        (Version::V1_0 | Version::V1_3, reason) => reason,
-    };
-    let table_id = match r.version {
-        Version::V1_0 => r.skip(1).map(|()| TableId(0))?,
-        Version::V1_3 => TableId(r.u8()?),
-    };
+pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
+    let matching = matching::read(r, Purpose::Report)?;
+    let (cookie, priority) = (Cookie(r.u64()?), r.u16()?);
+    let reason = read_reason(r)?;
+    r.skip(1)?;
     let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
     let idle_timeout_s = r.u16()?;
-    let hard_timeout_s = match r.version {
-        Version::V1_0 => r.skip(2).map(|()| 0)?,
-        Version::V1_3 => r.u16()?,
-    };
+    r.skip(2)?;
     let (packet_count, byte_count) = (r.u64()?, r.u64()?);
-    let matching = match before {
-        Some(matching) => matching,
-        None => matching::read(r, Purpose::Report)?,
-    };
     Ok(FlowRemoved {
         cookie,
         priority,
         reason,
-        table_id,
+        table_id: TableId(0),
         duration_s,
         duration_ns,
         idle_timeout_s,
-        hard_timeout_s,
+        hard_timeout_s: 0,
         packet_count,
         byte_count,
         matching,
     })
 }
 
-pub(crate) fn write_removed(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
-    if w.version == Version::V1_0 {
-        matching::write(w, &flow.matching)?;
-    }
+pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
+    Ok(FlowRemoved {
+        cookie: Cookie(r.u64()?),
+        priority: r.u16()?,
+        reason: read_reason(r)?,
+        table_id: TableId(r.u8()?),
+        duration_s: r.u32()?,
+        duration_ns: r.u32()?,
+        idle_timeout_s: r.u16()?,
+        hard_timeout_s: r.u16()?,
+        packet_count: r.u64()?,
+        byte_count: r.u64()?,
+        matching: matching::read(r, Purpose::Report)?,
+    })
+}
+
+/// A reason; the number of one that the version has not means nothing.
+fn read_reason(r: &mut Reader<'_>) -> reader::Result<FlowRemovedReason> {
+    let number = r.u8()?;
+    let reason = FlowRemovedReason::from_number(number);
+    Ok(if reason.is_in(r.version) { reason } else { FlowRemovedReason::Unknown(number) })
+}
+
+pub(crate) fn write_removed_v1_0(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
+    matching::write(w, &flow.matching)?;
     w.u64(flow.cookie.0);
     w.u16(flow.priority);
-    match (w.version, flow.reason) {
-        (Version::V1_0, FlowRemovedReason::GroupDelete) => {
-            w.u8(FlowRemovedReason::Delete.number());
-        }
-        (Version::V1_0 | Version::V1_3, reason) => w.u8(reason.number()),
-    }
-    match w.version {
-        Version::V1_0 => w.zeros(1),
-        Version::V1_3 => w.u8(flow.table_id.0),
-    }
+    // 1.0 has no groups: an entry that went with one was deleted.
+    let grouped = flow.reason == FlowRemovedReason::GroupDelete;
+    let reason = if grouped { FlowRemovedReason::Delete } else { flow.reason };
+    w.u8(reason.number());
+    w.zeros(1);
     w.u32(flow.duration_s);
     w.u32(flow.duration_ns);
     w.u16(flow.idle_timeout_s);
-    match w.version {
-        Version::V1_0 => w.zeros(2),
-        Version::V1_3 => w.u16(flow.hard_timeout_s),
-    }
+    w.zeros(2);
     w.u64(flow.packet_count);
     w.u64(flow.byte_count);
-    if w.version == Version::V1_3 {
-        matching::write(w, &flow.matching)?;
-    }
     Ok(())
 }
 
-pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
-    match r.version {
-        Version::V1_0 => {
-            let matching = matching::read(r, Purpose::Select)?;
-            let table_id = TableId(r.u8()?);
-            r.skip(1)?;
-            let out_port = r.port()?;
-            Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
-        }
-        Version::V1_3 => {
-            let table_id = TableId(r.u8()?);
-            r.skip(3)?;
-            let out_port = r.port()?;
-            let out_group = GroupId(r.u32()?);
-            r.skip(4)?;
-            let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
-            let matching = matching::read(r, Purpose::Select)?;
-            Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
-        }
-    }
+pub(crate) fn write_removed_v1_3(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
+    w.u64(flow.cookie.0);
+    w.u16(flow.priority);
+    w.u8(flow.reason.number());
+    w.u8(flow.table_id.0);
+    w.u32(flow.duration_s);
+    w.u32(flow.duration_ns);
+    w.u16(flow.idle_timeout_s);
+    w.u16(flow.hard_timeout_s);
+    w.u64(flow.packet_count);
+    w.u64(flow.byte_count);
+    matching::write(w, &flow.matching)
 }
 
-pub(crate) fn write_stats_request(
+pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
+    let matching = matching::read(r, Purpose::Select)?;
+    let table_id = TableId(r.u8()?);
+    r.skip(1)?;
+    let out_port = r.port()?;
+    Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
+}
+
+pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
+    let table_id = TableId(r.u8()?);
+    r.skip(3)?;
+    let out_port = r.port()?;
+    let out_group = GroupId(r.u32()?);
+    r.skip(4)?;
+    let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
+    let matching = matching::read(r, Purpose::Select)?;
+    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+}
+
+pub(crate) fn write_stats_request_v1_0(
     w: &mut Writer<'_>,
     request: &FlowStatsRequest,
 ) -> writer::Result<()> {
-    match w.version {
-        Version::V1_0 => {
-            w.require(request.out_group == GroupId::ANY, "out_group of a statistics request")?;
-            let cookie = request.cookie_mask == 0 && request.cookie == Cookie(0);
-            w.require(cookie, "cookie of a statistics request")?;
-            matching::write(w, &request.matching)?;
-            w.u8(request.table_id.0);
-            w.zeros(1);
-            w.port(request.out_port)
-        }
-        Version::V1_3 => {
-            w.u8(request.table_id.0);
-            w.zeros(3);
-            w.port(request.out_port)?;
-            w.u32(request.out_group.0);
-            w.zeros(4);
-            w.u64(request.cookie.0);
-            w.u64(request.cookie_mask);
-            matching::write(w, &request.matching)
-        }
-    }
+    w.require(request.out_group == GroupId::ANY, "out_group of a statistics request")?;
+    let cookie = request.cookie_mask == 0 && request.cookie == Cookie(0);
+    w.require(cookie, "cookie of a statistics request")?;
+    matching::write(w, &request.matching)?;
+    w.u8(request.table_id.0);
+    w.zeros(1);
+    w.port(request.out_port)
 }
 
-pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
+pub(crate) fn write_stats_request_v1_3(
+    w: &mut Writer<'_>,
+    request: &FlowStatsRequest,
+) -> writer::Result<()> {
+    w.u8(request.table_id.0);
+    w.zeros(3);
+    w.port(request.out_port)?;
+    w.u32(request.out_group.0);
+    w.zeros(4);
+    w.u64(request.cookie.0);
+    w.u64(request.cookie_mask);
+    matching::write(w, &request.matching)
+}
+
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
     let mut r = r.sized("flow statistics")?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
-    let before = match r.version {
-        Version::V1_0 => Some(matching::read(&mut r, Purpose::Report)?),
-        Version::V1_3 => None,
-    };
+    let matching = matching::read(&mut r, Purpose::Report)?;
     let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
     let priority = r.u16()?;
     let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
-    let flags = match r.version {
-        Version::V1_0 => r.skip(6).map(|()| FlowModFlags::empty())?,
-        Version::V1_3 => {
-            let flags = FlowModFlags::from_bits_retain(r.u16()?);
-            r.skip(4)?;
-            flags
-        }
-    };
-    let cookie = Cookie(r.u64()?);
-    let (packet_count, byte_count) = (r.u64()?, r.u64()?);
-    let matching = match before {
-        Some(matching) => matching,
-        None => matching::read(&mut r, Purpose::Report)?,
-    };
-    let instructions = instruction::read_list(&mut r)?;
+    r.skip(6)?;
+    Ok(FlowStats {
+        table_id,
+        duration_s,
+        duration_ns,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        flags: FlowModFlags::empty(),
+        cookie: Cookie(r.u64()?),
+        packet_count: r.u64()?,
+        byte_count: r.u64()?,
+        matching,
+        instructions: instruction::read_list(&mut r)?,
+    })
+}
+
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
+    let mut r = r.sized("flow statistics")?;
+    let table_id = TableId(r.u8()?);
+    r.skip(1)?;
+    let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let flags = FlowModFlags::from_bits_retain(r.u16()?);
+    r.skip(4)?;
     Ok(FlowStats {
         table_id,
         duration_s,
@@ -297,42 +297,55 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
         idle_timeout_s,
         hard_timeout_s,
         flags,
-        cookie,
-        packet_count,
-        byte_count,
-        matching,
-        instructions,
+        cookie: Cookie(r.u64()?),
+        packet_count: r.u64()?,
+        byte_count: r.u64()?,
+        matching: matching::read(&mut r, Purpose::Report)?,
+        instructions: instruction::read_list(&mut r)?,
     })
 }
 
-pub(crate) fn write_stats(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+    let start = begin_stats(w, flow);
+    matching::write(w, &flow.matching)?;
+    write_age(w, flow);
+    w.zeros(6);
+    write_counters(w, flow);
+    instruction::write_list(w, &flow.instructions, &flow.matching)?;
+    w.fill_len(start, start, "flow statistics")
+}
+
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+    let start = begin_stats(w, flow);
+    write_age(w, flow);
+    w.u16(flow.flags.bits());
+    w.zeros(4);
+    write_counters(w, flow);
+    matching::write(w, &flow.matching)?;
+    instruction::write_list(w, &flow.instructions, &flow.matching)?;
+    w.fill_len(start, start, "flow statistics")
+}
+
+fn begin_stats(w: &mut Writer<'_>, flow: &FlowStats) -> usize {
     let start = w.place();
     w.u16(0);
     w.u8(flow.table_id.0);
     w.zeros(1);
-    if w.version == Version::V1_0 {
-        matching::write(w, &flow.matching)?;
-    }
+    start
+}
+
+fn write_age(w: &mut Writer<'_>, flow: &FlowStats) {
     w.u32(flow.duration_s);
     w.u32(flow.duration_ns);
     w.u16(flow.priority);
     w.u16(flow.idle_timeout_s);
     w.u16(flow.hard_timeout_s);
-    match w.version {
-        Version::V1_0 => w.zeros(6),
-        Version::V1_3 => {
-            w.u16(flow.flags.bits());
-            w.zeros(4);
-        }
-    }
+}
+
+fn write_counters(w: &mut Writer<'_>, flow: &FlowStats) {
     w.u64(flow.cookie.0);
     w.u64(flow.packet_count);
     w.u64(flow.byte_count);
-    if w.version == Version::V1_3 {
-        matching::write(w, &flow.matching)?;
-    }
-    instruction::write_list(w, &flow.instructions, &flow.matching)?;
-    w.fill_len(start, start, "flow statistics")
 }
 
 pub(crate) fn read_aggregate(r: &mut Reader<'_>) -> reader::Result<AggregateStats> {

@@ -31,7 +31,7 @@ pub fn decode_hello(frame: &[u8]) -> Result<(Header, Hello), DecodeError> {
             Fault { error: Error::BadRequestBadType, what: "header's type of a hello", offset: 1 };
         return Err(DecodeError::new(Some(header), fault));
     }
-    let mut body = Reader::new(Version::V1_3, frame.body(), HEADER_LEN, "OFPT_HELLO");
+    let mut body = Reader::new(Version::NEWEST, frame.body(), HEADER_LEN, "OFPT_HELLO");
     Ok((header, read(&mut body)))
 }
 

@@ -1,27 +1,34 @@
 //! The instructions of a flow entry (clause 7.2.4); in 1.0 a bare list of actions.
 
-use openflow::{Error, Instruction, InstructionKind, Match, MeterId, TableId, Version};
+use openflow::{Error, Instruction, InstructionKind, Match, MeterId, TableId};
 
 use crate::action::{self, Context};
 use crate::error::EncodeError;
+use crate::layout;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-/// Reads all that is left in `r` as instructions. An action list of 1.0 is one apply-actions
-/// instruction, or none when it is empty.
+/// Reads all that is left in `r` as instructions.
 pub(crate) fn read_list(r: &mut Reader<'_>) -> reader::Result<Vec<Instruction>> {
-    let mut list = r.part(r.remaining())?.reading("instruction", Error::BadInstructionBadLen);
-    match r.version {
-        Version::V1_0 if list.is_empty() => Ok(Vec::new()),
-        Version::V1_0 => Ok(vec![Instruction::ApplyActions(action::read_list(list)?)]),
-        Version::V1_3 => {
-            let mut instructions = Vec::new();
-            while !list.is_empty() {
-                instructions.push(read(&mut list)?);
-            }
-            Ok(instructions)
-        }
+    let list = r.part(r.remaining())?.reading("instruction", Error::BadInstructionBadLen);
+    (layout::INSTRUCTIONS.of(r.version).read)(list)
+}
+
+/// Reads a bare list of actions as one apply-actions instruction, or none when it is empty.
+pub(crate) fn read_bare(list: Reader<'_>) -> reader::Result<Vec<Instruction>> {
+    if list.is_empty() {
+        return Ok(Vec::new());
     }
+    Ok(vec![Instruction::ApplyActions(action::read_list(list)?)])
+}
+
+/// Reads instructions.
+pub(crate) fn read_all(mut list: Reader<'_>) -> reader::Result<Vec<Instruction>> {
+    let mut instructions = Vec::new();
+    while !list.is_empty() {
+        instructions.push(read(&mut list)?);
+    }
+    Ok(instructions)
 }
 
 fn read(r: &mut Reader<'_>) -> reader::Result<Instruction> {
@@ -68,15 +75,29 @@ pub(crate) fn write_list(
     instructions: &[Instruction],
     matching: &Match,
 ) -> writer::Result<()> {
-    let context = Context::of(matching);
-    match (w.version, instructions) {
-        (Version::V1_0, []) => Ok(()),
-        (Version::V1_0, [Instruction::ApplyActions(actions)]) => {
-            action::write_list(w, actions, context)
-        }
-        (Version::V1_0, _) => Err(w.unsupported("instructions other than one apply-actions")),
-        (Version::V1_3, list) => list.iter().try_for_each(|one| write(w, one, context)),
+    (layout::INSTRUCTIONS.of(w.version).write)(w, instructions, Context::of(matching))
+}
+
+/// Writes the actions of an entry that has one apply-actions instruction, or none.
+pub(crate) fn write_bare(
+    w: &mut Writer<'_>,
+    instructions: &[Instruction],
+    context: Context,
+) -> writer::Result<()> {
+    match instructions {
+        [] => Ok(()),
+        [Instruction::ApplyActions(actions)] => action::write_list(w, actions, context),
+        [..] => Err(w.unsupported("instructions other than one apply-actions")),
     }
+}
+
+/// Writes instructions.
+pub(crate) fn write_all(
+    w: &mut Writer<'_>,
+    instructions: &[Instruction],
+    context: Context,
+) -> writer::Result<()> {
+    instructions.iter().try_for_each(|one| write(w, one, context))
 }
 
 fn write(w: &mut Writer<'_>, instruction: &Instruction, context: Context) -> writer::Result<()> {

@@ -18,6 +18,7 @@ mod group;
 mod header;
 mod hello;
 mod instruction;
+mod layout;
 mod matching;
 mod message;
 mod meter;

@@ -1,8 +1,8 @@
 //! A match: `ofp_match` of 1.3 as a list of OXM fields (clause 7.2.3), of 1.0 as the twelve-tuple.
 
-use openflow::{Error, Match, Version};
+use openflow::{Error, Match};
 
-use crate::compat;
+use crate::layout;
 use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
@@ -24,13 +24,10 @@ pub(crate) enum Purpose {
 
 /// Reads a match and its padding.
 pub(crate) fn read(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
-    match r.version {
-        Version::V1_0 => compat::matching::read(r),
-        Version::V1_3 => read_oxm(r, purpose),
-    }
+    (layout::MATCH.of(r.version).read)(r, purpose)
 }
 
-fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
+pub(crate) fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
     let start = r.clone().reading("match", Error::BadMatchBadLen);
     let mut inner = start.clone();
     let (number, len, mut fields) = inner.element()?;
@@ -54,18 +51,17 @@ fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
 
 /// Writes a match and its padding.
 pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
-    match w.version {
-        Version::V1_0 => compat::matching::write(w, matching),
-        Version::V1_3 => {
-            let start = w.place();
-            w.u16(TYPE_OXM);
-            w.u16(0);
-            for held in matching.fields() {
-                oxm::write(w, held);
-            }
-            w.fill_len(start + 2, start, "match")?;
-            w.pad_from(start);
-            Ok(())
-        }
+    (layout::MATCH.of(w.version).write)(w, matching)
+}
+
+pub(crate) fn write_oxm(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
+    let start = w.place();
+    w.u16(TYPE_OXM);
+    w.u16(0);
+    for held in matching.fields() {
+        oxm::write(w, held);
     }
+    w.fill_len(start + 2, start, "match")?;
+    w.pad_from(start);
+    Ok(())
 }

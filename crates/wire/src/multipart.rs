@@ -3,6 +3,7 @@
 //! A reply is a sequence of elements; [`crate::split`] writes the same elements to as many messages
 //! as they need.
 
+use openflow::Error;
 use openflow::flow::{AggregateStats, FlowStats};
 use openflow::group::{GroupDesc, GroupFeatures, GroupStats};
 use openflow::message::{
@@ -12,11 +13,10 @@ use openflow::message::{
 use openflow::meter::{MeterConfig, MeterFeatures, MeterStats};
 use openflow::port::{PortDesc, PortStats, QueueStats};
 use openflow::table::{TableFeatures, TableStats};
-use openflow::{Error, Version};
 
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{experimenter, flow, group, meter, port, queue, table, table_features};
+use crate::{experimenter, flow, group, layout, meter, port, queue, table_features};
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
@@ -26,25 +26,14 @@ const DESC_LEN: usize = 256;
 /// `SERIAL_NUM_LEN`.
 const SERIAL_LEN: usize = 32;
 
-/// Whether the version has the type; 1.0 has those to queue statistics, and the vendor's. Port
-/// descriptions are asked for in 1.0 too by tools of Open vSwitch, under 1.3's number.
-fn has_type(version: Version, number: MultipartType) -> bool {
-    match (version, number) {
-        (_, MultipartType::Unknown(_)) => false,
-        (Version::V1_3, _)
-        | (Version::V1_0, MultipartType::Experimenter | MultipartType::PortDesc) => true,
-        (Version::V1_0, number) => number <= MultipartType::Queue,
-    }
-}
-
 pub(crate) fn read_header(r: &mut Reader<'_>) -> reader::Result<(MultipartType, bool)> {
     let start = r.clone();
     let number = MultipartType::from_number(r.u16()?);
-    if !has_type(r.version, number) {
+    if !number.is_in(r.version) {
         return Err(start.fault_in(Error::BadRequestBadMultipart, "type of a multipart message"));
     }
     let more = r.u16()? & MORE != 0;
-    if r.version == Version::V1_3 {
+    if r.version.has_multipart() {
         r.skip(4)?;
     }
     Ok((number, more))
@@ -56,10 +45,10 @@ pub(crate) fn write_header(
     number: MultipartType,
     more: bool,
 ) -> writer::Result<()> {
-    w.require(has_type(w.version, number), number.text())?;
+    w.require(number.is_in(w.version), number.text())?;
     w.u16(number.number());
     w.u16(if more { MORE } else { 0 });
-    if w.version == Version::V1_3 {
+    if w.version.has_multipart() {
         w.zeros(4);
     }
     Ok(())
@@ -72,8 +61,8 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::Result<MultipartReques
     let (number, more) = read_header(r)?;
     let body = match number {
         MultipartType::Desc => Body::Desc,
-        MultipartType::Flow => Body::Flow(flow::read_stats_request(r)?),
-        MultipartType::Aggregate => Body::Aggregate(flow::read_stats_request(r)?),
+        MultipartType::Flow => Body::Flow(layout::FLOW_STATS_REQUEST.read(r)?),
+        MultipartType::Aggregate => Body::Aggregate(layout::FLOW_STATS_REQUEST.read(r)?),
         MultipartType::Table => Body::Table,
         MultipartType::PortStats => Body::PortStats(port::read_stats_request(r)?),
         MultipartType::Queue => {
@@ -91,7 +80,7 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::Result<MultipartReques
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
-    Ok(MultipartRequest { more: more && r.version == Version::V1_3, body })
+    Ok(MultipartRequest { more: more && r.version.has_multipart(), body })
 }
 
 pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
@@ -117,7 +106,7 @@ pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
 
 pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> writer::Result<()> {
     use MultipartRequestBody as Body;
-    w.require(w.version == Version::V1_3 || !request.more, "a request of several parts")?;
+    w.require(w.version.has_multipart() || !request.more, "a request of several parts")?;
     write_header(w, request_type(&request.body), request.more)?;
     match &request.body {
         Body::Desc
@@ -126,7 +115,7 @@ pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> w
         | Body::GroupFeatures
         | Body::MeterFeatures
         | Body::PortDesc => {}
-        Body::Flow(body) | Body::Aggregate(body) => flow::write_stats_request(w, body)?,
+        Body::Flow(body) | Body::Aggregate(body) => layout::FLOW_STATS_REQUEST.write(w, body)?,
         Body::PortStats(port) => port::write_stats_request(w, *port)?,
         Body::Queue { port, queue } => queue::write_stats_request(w, *port, *queue)?,
         Body::Group(id) => group::write_id_request(w, *id),
@@ -142,7 +131,7 @@ pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> w
 /// Reads all that is left in `r` as elements of one kind.
 fn read_all<'a, T>(
     r: &mut Reader<'a>,
-    read: fn(&mut Reader<'a>) -> reader::Result<T>,
+    read: impl Fn(&mut Reader<'a>) -> reader::Result<T>,
 ) -> reader::Result<Vec<T>> {
     let mut all = Vec::new();
     while !r.is_empty() {
@@ -157,11 +146,11 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::Result<MultipartReply> {
     let (number, more) = read_header(r)?;
     let body = match number {
         MultipartType::Desc => Body::Desc(read_desc(r)?),
-        MultipartType::Flow => Body::Flow(read_all(r, flow::read_stats)?),
+        MultipartType::Flow => Body::Flow(read_all(r, |r| layout::FLOW_STATS.read(r))?),
         MultipartType::Aggregate => Body::Aggregate(flow::read_aggregate(r)?),
-        MultipartType::Table => Body::Table(read_all(r, table::read_stats)?),
-        MultipartType::PortStats => Body::PortStats(read_all(r, port::read_stats)?),
-        MultipartType::Queue => Body::Queue(read_all(r, queue::read_stats)?),
+        MultipartType::Table => Body::Table(read_all(r, |r| layout::TABLE_STATS.read(r))?),
+        MultipartType::PortStats => Body::PortStats(read_all(r, |r| layout::PORT_STATS.read(r))?),
+        MultipartType::Queue => Body::Queue(read_all(r, |r| layout::QUEUE_STATS.read(r))?),
         MultipartType::Group => Body::Group(read_all(r, group::read_stats)?),
         MultipartType::GroupDesc => Body::GroupDesc(read_all(r, group::read_desc)?),
         MultipartType::GroupFeatures => Body::GroupFeatures(group::read_features(r)?),
@@ -169,7 +158,7 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::Result<MultipartReply> {
         MultipartType::MeterConfig => Body::MeterConfig(read_all(r, meter::read_config)?),
         MultipartType::MeterFeatures => Body::MeterFeatures(meter::read_features(r)?),
         MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
-        MultipartType::PortDesc => Body::PortDesc(read_all(r, port::read_desc)?),
+        MultipartType::PortDesc => Body::PortDesc(read_all(r, |r| layout::PORT_DESC.read(r))?),
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
@@ -277,11 +266,11 @@ pub(crate) fn elements<'a>(
 pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer::Result<()> {
     match element {
         Element::Desc(desc) => write_desc(w, desc),
-        Element::Flow(stats) => flow::write_stats(w, stats)?,
+        Element::Flow(stats) => layout::FLOW_STATS.write(w, stats)?,
         Element::Aggregate(stats) => flow::write_aggregate(w, stats),
-        Element::Table(stats) => table::write_stats(w, stats),
-        Element::PortStats(stats) => port::write_stats(w, stats)?,
-        Element::Queue(stats) => queue::write_stats(w, stats)?,
+        Element::Table(stats) => layout::TABLE_STATS.write(w, stats)?,
+        Element::PortStats(stats) => layout::PORT_STATS.write(w, stats)?,
+        Element::Queue(stats) => layout::QUEUE_STATS.write(w, stats)?,
         Element::Group(stats) => group::write_stats(w, stats)?,
         Element::GroupDesc(desc) => group::write_desc(w, desc)?,
         Element::GroupFeatures(features) => group::write_features(w, features),
@@ -289,7 +278,7 @@ pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer
         Element::MeterConfig(config) => meter::write_config(w, config)?,
         Element::MeterFeatures(features) => meter::write_features(w, features),
         Element::TableFeatures(features) => table_features::write(w, features)?,
-        Element::PortDesc(desc) => port::write_desc(w, desc)?,
+        Element::PortDesc(desc) => layout::PORT_DESC.write(w, desc)?,
         Element::Experimenter(body) => experimenter::write(w, body)?,
     }
     Ok(())

@@ -5,59 +5,58 @@
 //! read as one without a port.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
-use openflow::{Cookie, Error, Field, Match, PortNo, TableId, Version};
+use openflow::{Cookie, Error, Field, Match, PortNo, TableId};
 
 use crate::action::{self, Context};
 use crate::matching::{self, Purpose};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_in(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
-    let buffer_id = r.buffer_id()?;
-    let total_len = r.u16()?;
-    let (table_id, cookie, matching, reason);
-    match r.version {
-        Version::V1_0 => {
-            matching = Match::any().with(Field::InPort, r.port()?.0.into());
-            reason = r.u8()?;
-            (table_id, cookie) = (TableId(0), Cookie(u64::MAX));
-            r.skip(1)?;
-        }
-        Version::V1_3 => {
-            reason = r.u8()?;
-            (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
-            matching = matching::read(r, Purpose::Context)?;
-            r.skip(2)?;
-        }
-    }
-    let reason = PacketInReason::from_number(reason);
+pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
+    let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
+    let matching = Match::any().with(Field::InPort, r.port()?.0.into());
+    let reason = PacketInReason::from_number(r.u8()?);
+    r.skip(1)?;
+    let (table_id, cookie) = (TableId(0), Cookie(u64::MAX));
     let data = r.rest().to_vec();
     Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
 }
 
-pub(crate) fn write_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<()> {
+pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
+    let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
+    let reason = PacketInReason::from_number(r.u8()?);
+    let (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
+    let matching = matching::read(r, Purpose::Context)?;
+    r.skip(2)?;
+    let data = r.rest().to_vec();
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
+}
+
+pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<()> {
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
-    match w.version {
-        Version::V1_0 => {
-            let port = packet.in_port();
-            w.port(port.ok_or_else(|| w.unsupported("packet-in without an ingress port"))?)?;
-            w.u8(packet.reason.number());
-            w.zeros(1);
-        }
-        Version::V1_3 => {
-            w.u8(packet.reason.number());
-            w.u8(packet.table_id.0);
-            w.u64(packet.cookie.0);
-            matching::write(w, &packet.matching)?;
-            w.zeros(2);
-        }
-    }
+    let port = packet.in_port();
+    w.port(port.ok_or_else(|| w.unsupported("packet-in without an ingress port"))?)?;
+    w.u8(packet.reason.number());
+    w.zeros(1);
+    w.bytes(&packet.data);
+    Ok(())
+}
+
+pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<()> {
+    w.buffer_id(packet.buffer_id)?;
+    w.u16(packet.total_len);
+    w.u8(packet.reason.number());
+    w.u8(packet.table_id.0);
+    w.u64(packet.cookie.0);
+    matching::write(w, &packet.matching)?;
+    w.zeros(2);
     w.bytes(&packet.data);
     Ok(())
 }
 
 pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
+    let start = r.clone();
     let buffer_id = r.buffer_id()?;
     let in_port = match r.port()? {
         // No port has this number. Controllers mean none by it where there is no error for that.
@@ -65,9 +64,7 @@ pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
         port => port,
     };
     let actions_len = usize::from(r.u16()?);
-    if r.version == Version::V1_3 {
-        r.skip(6)?;
-    }
+    r.skip_padding(&start, 8)?;
     if actions_len > r.remaining() {
         return Err(r.fault_in(Error::BadRequestBadLen, "length of the actions"));
     }
@@ -76,13 +73,12 @@ pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
 }
 
 pub(crate) fn write_out(w: &mut Writer<'_>, packet: &PacketOut) -> writer::Result<()> {
+    let header = w.place();
     w.buffer_id(packet.buffer_id)?;
     w.port(packet.in_port)?;
     let len_at = w.place();
     w.u16(0);
-    if w.version == Version::V1_3 {
-        w.zeros(6);
-    }
+    w.pad_from(header);
     let start = w.place();
     action::write_list(w, &packet.actions, Context::default())?;
     w.fill_len(len_at, start, "actions of a packet-out")?;

@@ -14,30 +14,27 @@ const MAX_RATE: u16 = 2;
 /// `OFPQT_EXPERIMENTER`, from 1.2 on.
 const EXPERIMENTER: u16 = 0xffff;
 
+/// Bytes behind the port of a request for its queues: as many as the port's number has.
+fn config_padding(version: Version) -> usize {
+    if version.has_wide_ports() { 4 } else { 2 }
+}
+
 pub(crate) fn read_config_request(r: &mut Reader<'_>) -> reader::Result<PortNo> {
     let port = r.port()?;
-    r.skip(match r.version {
-        Version::V1_0 => 2,
-        Version::V1_3 => 4,
-    })?;
+    r.skip(config_padding(r.version))?;
     Ok(port)
 }
 
 pub(crate) fn write_config_request(w: &mut Writer<'_>, port: PortNo) -> writer::Result<()> {
     w.port(port)?;
-    w.zeros(match w.version {
-        Version::V1_0 => 2,
-        Version::V1_3 => 4,
-    });
+    w.zeros(config_padding(w.version));
     Ok(())
 }
 
 pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<QueueConfig> {
+    let start = r.clone();
     let port = r.port()?;
-    r.skip(match r.version {
-        Version::V1_0 => 6,
-        Version::V1_3 => 4,
-    })?;
+    r.skip_padding(&start, 8)?;
     let mut queues = Vec::new();
     while !r.is_empty() {
         queues.push(read_queue(r, port)?);
@@ -46,16 +43,13 @@ pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<QueueConfig> {
 }
 
 fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::Result<PacketQueue> {
-    let whole = r.remaining();
+    let start = r.clone();
     let queue_id = QueueId(r.u32()?);
-    let (port, padding) = match r.version {
-        Version::V1_0 => (replied, 2),
-        Version::V1_3 => (r.port()?, 6),
-    };
+    let port = if r.version.has_queues_of_any_port() { r.port()? } else { replied };
     let len = usize::from(r.u16()?);
-    let read = whole - r.remaining();
+    let read = start.remaining() - r.remaining();
     let mut r = r.part(len.checked_sub(read).ok_or_else(|| r.bad_len())?)?;
-    r.skip(padding)?;
+    r.skip_padding(&start, 8)?;
     let mut properties = Vec::new();
     while !r.is_empty() {
         properties.push(read_property(&mut r)?);
@@ -66,19 +60,15 @@ fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::Result<PacketQueue
 fn read_property(r: &mut Reader<'_>) -> reader::Result<QueueProperty> {
     let (number, _, mut body) = r.element()?;
     body.skip(4)?;
-    match (r.version, number) {
-        (Version::V1_0 | Version::V1_3, MIN_RATE) => {
-            read_rate(&mut body).map(QueueProperty::MinRate)
-        }
-        (Version::V1_3, MAX_RATE) => read_rate(&mut body).map(QueueProperty::MaxRate),
-        (Version::V1_3, EXPERIMENTER) => {
+    match number {
+        MIN_RATE => read_rate(&mut body).map(QueueProperty::MinRate),
+        MAX_RATE if r.version.has_max_rate() => read_rate(&mut body).map(QueueProperty::MaxRate),
+        EXPERIMENTER if r.version.has_max_rate() => {
             let experimenter = body.u32()?;
             body.skip(4)?;
             Ok(QueueProperty::Experimenter { experimenter, data: body.rest().to_vec() })
         }
-        (Version::V1_0 | Version::V1_3, property) => {
-            Ok(QueueProperty::Unknown { property, data: body.rest().to_vec() })
-        }
+        property => Ok(QueueProperty::Unknown { property, data: body.rest().to_vec() }),
     }
 }
 
@@ -90,11 +80,9 @@ fn read_rate(r: &mut Reader<'_>) -> reader::Result<u16> {
 }
 
 pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::Result<()> {
+    let start = w.place();
     w.port(config.port)?;
-    w.zeros(match w.version {
-        Version::V1_0 => 6,
-        Version::V1_3 => 4,
-    });
+    w.pad_from(start);
     for queue in &config.queues {
         write_queue(w, queue, config.port)?;
     }
@@ -104,16 +92,14 @@ pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::
 fn write_queue(w: &mut Writer<'_>, queue: &PacketQueue, replied: PortNo) -> writer::Result<()> {
     let start = w.place();
     w.u32(queue.queue_id.0);
-    match w.version {
-        Version::V1_0 => w.require(queue.port == replied, "queue of another port")?,
-        Version::V1_3 => w.port(queue.port)?,
+    if w.version.has_queues_of_any_port() {
+        w.port(queue.port)?;
+    } else {
+        w.require(queue.port == replied, "queue of another port")?;
     }
     let len_at = w.place();
     w.u16(0);
-    w.zeros(match w.version {
-        Version::V1_0 => 2,
-        Version::V1_3 => 6,
-    });
+    w.pad_from(start);
     for property in &queue.properties {
         write_property(w, property)?;
     }
@@ -124,7 +110,7 @@ fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Resul
     let start = w.place();
     let since_v1_2 =
         matches!(property, QueueProperty::MaxRate(_) | QueueProperty::Experimenter { .. });
-    w.require(w.version == Version::V1_3 || !since_v1_2, "maximum rate of a queue")?;
+    w.require(w.version.has_max_rate() || !since_v1_2, "maximum rate of a queue")?;
     w.u16(match property {
         QueueProperty::MinRate(_) => MIN_RATE,
         QueueProperty::MaxRate(_) => MAX_RATE,
@@ -149,10 +135,9 @@ fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Resul
 }
 
 pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<(PortNo, QueueId)> {
+    let start = r.clone();
     let port = r.port()?;
-    if r.version == Version::V1_0 {
-        r.skip(2)?;
-    }
+    r.skip_padding(&start, 4)?;
     Ok((port, QueueId(r.u32()?)))
 }
 
@@ -161,39 +146,41 @@ pub(crate) fn write_stats_request(
     port: PortNo,
     queue: QueueId,
 ) -> writer::Result<()> {
+    let start = w.place();
     w.port(port)?;
-    if w.version == Version::V1_0 {
-        w.zeros(2);
-    }
+    w.pad_to(start, 4);
     w.u32(queue.0);
     Ok(())
 }
 
-pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
     let (port_no, queue_id) = read_stats_request(r)?;
-    let mut stats = QueueStats {
+    Ok(QueueStats {
         port_no,
         queue_id,
         tx_bytes: r.u64()?,
         tx_packets: r.u64()?,
         tx_errors: r.u64()?,
         ..QueueStats::default()
-    };
-    if r.version == Version::V1_3 {
-        stats.duration_s = r.u32()?;
-        stats.duration_ns = r.u32()?;
-    }
-    Ok(stats)
+    })
 }
 
-pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
+    let counters = read_stats_v1_0(r)?;
+    Ok(QueueStats { duration_s: r.u32()?, duration_ns: r.u32()?, ..counters })
+}
+
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
     write_stats_request(w, stats.port_no, stats.queue_id)?;
     w.u64(stats.tx_bytes);
     w.u64(stats.tx_packets);
     w.u64(stats.tx_errors);
-    if w.version == Version::V1_3 {
-        w.u32(stats.duration_s);
-        w.u32(stats.duration_ns);
-    }
+    Ok(())
+}
+
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
+    write_stats_v1_0(w, stats)?;
+    w.u32(stats.duration_s);
+    w.u32(stats.duration_ns);
     Ok(())
 }

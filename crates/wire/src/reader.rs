@@ -95,6 +95,12 @@ impl<'a> Reader<'a> {
         self.bytes(count).map(drop)
     }
 
+    /// Skips the padding that makes what was read since `start` a multiple of `unit` bytes.
+    pub(crate) fn skip_padding(&mut self, start: &Self, unit: usize) -> Result<()> {
+        let len = self.offset - start.offset;
+        self.skip(len.next_multiple_of(unit) - len)
+    }
+
     /// A reader of the next `count` bytes, which this reader steps over.
     pub(crate) fn part(&mut self, count: usize) -> Result<Self> {
         let offset = self.offset;
@@ -144,11 +150,12 @@ impl<'a> Reader<'a> {
         self.array::<4>().map(Ipv4Addr::from)
     }
 
-    /// A port number: 16 bits in 1.0, 32 bits in 1.3.
+    /// A port number: 32 bits, or 16 in 1.0.
     pub(crate) fn port(&mut self) -> Result<PortNo> {
-        match self.version {
-            Version::V1_0 => self.u16().map(compat::port_from_v1_0),
-            Version::V1_3 => self.u32().map(PortNo),
+        if self.version.has_wide_ports() {
+            self.u32().map(PortNo)
+        } else {
+            self.u16().map(compat::port_from_v1_0)
         }
     }
 

@@ -71,18 +71,22 @@ impl<'a> Writer<'a> {
 
     /// Zeros until the bytes since `start` are a multiple of eight.
     pub(crate) fn pad_from(&mut self, start: usize) {
-        let len = self.place() - start;
-        self.zeros(len.next_multiple_of(8) - len);
+        self.pad_to(start, 8);
     }
 
-    /// A port number: 16 bits in 1.0, 32 bits in 1.3.
+    /// Zeros until the bytes since `start` are a multiple of `unit`.
+    pub(crate) fn pad_to(&mut self, start: usize, unit: usize) {
+        let len = self.place() - start;
+        self.zeros(len.next_multiple_of(unit) - len);
+    }
+
+    /// A port number: 32 bits, or 16 in 1.0.
     pub(crate) fn port(&mut self, port: PortNo) -> Result<()> {
-        match self.version {
-            Version::V1_0 => {
-                let number = compat::port_to_v1_0(port);
-                self.u16(number.ok_or_else(|| self.unsupported("port number above 16 bits"))?);
-            }
-            Version::V1_3 => self.u32(port.0),
+        if self.version.has_wide_ports() {
+            self.u32(port.0);
+        } else {
+            let number = compat::port_to_v1_0(port);
+            self.u16(number.ok_or_else(|| self.unsupported("port number above 16 bits"))?);
         }
         Ok(())
     }

@@ -16,8 +16,9 @@
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
-use openflow::field::{Prereq, VID_PRESENT};
-use openflow::{Action, Field, MacAddr, Match, PortNo, QueueId, Version};
+use openflow::action::HeaderEffect;
+use openflow::field::{Header, Prereq, VID_PRESENT};
+use openflow::{Action, ActionKind, Field, MacAddr, Match, PortNo, QueueId, Version};
 
 /// EtherType of a customer VLAN tag, the one that 1.0's actions push.
 const ETH_TYPE_VLAN: u16 = 0x8100;
@@ -57,16 +58,24 @@ impl Context {
     }
 
     fn after(&mut self, action: &Action) {
-        if pushes_vlan(action) {
+        let effect = action.kind().row().effect;
+        if effect == HeaderEffect::WriteTag || effect == HeaderEffect::Push(Header::Vlan) {
             self.tagged = true;
-        } else if matches!(action, Action::PopVlan | Action::StripVlan) {
+        } else if effect == HeaderEffect::Pop(Header::Vlan) {
             self.tagged = false;
         }
     }
-}
 
-fn pushes_vlan(action: &Action) -> bool {
-    matches!(action, Action::PushVlan(_) | Action::SetVlanVid(_) | Action::SetVlanPcp(_))
+    /// The field that an action of 1.0 writes; of the ports, that of the packets' protocol.
+    fn field_of(self, action: &Action) -> Option<Field> {
+        let fields = action.writes();
+        match self.ports {
+            Some((src, _)) if fields.contains(&Field::TcpSrc) => Some(src),
+            Some((_, dst)) if fields.contains(&Field::TcpDst) => Some(dst),
+            Some(_) | None if fields.len() == 1 => fields.first().copied(),
+            Some(_) | None => None,
+        }
+    }
 }
 
 /// The actions that say the same in `version`; `Err` names the action that it cannot say.
@@ -82,9 +91,10 @@ pub(crate) fn translate(
     let mut queue = None;
     let mut following = actions.iter();
     while let Some(action) = following.next() {
-        let sayable = match version {
-            Version::V1_0 => to_v1_0(action, following.as_slice(), &mut queue, &mut out),
-            Version::V1_3 => to_v1_3(action, context, &mut out),
+        let sayable = if version.has_set_field() {
+            to_v1_3(action, context, &mut out)
+        } else {
+            to_v1_0(action, following.as_slice(), &mut queue, &mut out)
         };
         sayable.ok_or(action.kind().row().text)?;
         context.after(action);
@@ -92,96 +102,64 @@ pub(crate) fn translate(
     Ok(Cow::Owned(out))
 }
 
+/// Says an action of 1.0 by its successor; an action without one is said as it is.
 fn to_v1_3(action: &Action, context: Context, out: &mut Vec<Action>) -> Option<()> {
-    let push = (!context.tagged).then_some(Action::PushVlan(ETH_TYPE_VLAN));
-    let set = Action::set_field;
-    let said = match action {
-        Action::SetVlanVid(vid) => {
-            out.extend(push);
-            set(Field::VlanVid, u128::from(*vid) & 0xfff | VID_PRESENT)
-        }
-        Action::SetVlanPcp(pcp) => {
-            out.extend(push);
-            set(Field::VlanPcp, u128::from(*pcp) & 7)
-        }
-        Action::StripVlan => Action::PopVlan,
-        Action::SetDlSrc(mac) => set(Field::EthSrc, mac.to_u64().into()),
-        Action::SetDlDst(mac) => set(Field::EthDst, mac.to_u64().into()),
-        Action::SetNwSrc(address) => set(Field::Ipv4Src, address.to_bits().into()),
-        Action::SetNwDst(address) => set(Field::Ipv4Dst, address.to_bits().into()),
-        Action::SetNwTos(tos) => set(Field::IpDscp, (*tos >> 2).into()),
-        Action::SetTpSrc(port) => set(context.ports?.0, u128::from(*port)),
-        Action::SetTpDst(port) => set(context.ports?.1, u128::from(*port)),
-        Action::Enqueue { port, queue } => {
-            out.push(Action::SetQueue(*queue));
-            Action::output(*port)
-        }
-        Action::Output { .. }
-        | Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::PushVlan(_)
-        | Action::PopVlan
-        | Action::PushMpls(_)
-        | Action::PopMpls(_)
-        | Action::SetQueue(_)
-        | Action::Group(_)
-        | Action::SetNwTtl(_)
-        | Action::DecNwTtl
-        | Action::SetField { .. }
-        | Action::PushPbb(_)
-        | Action::PopPbb
-        | Action::Experimenter { .. } => action.clone(),
+    let row = action.kind().row();
+    if row.effect == HeaderEffect::WriteTag && !context.tagged {
+        out.push(Action::PushVlan(ETH_TYPE_VLAN));
+    }
+    let said = if row.successor == Some(ActionKind::SetField) {
+        let field = context.field_of(action)?;
+        Action::set_field(field, value_of(action, field)?)
+    } else if let Action::Enqueue { port, queue } = action {
+        out.push(Action::SetQueue(*queue));
+        Action::output(*port)
+    } else if *action == Action::StripVlan {
+        Action::PopVlan
+    } else {
+        action.clone()
     };
     out.push(said);
     Some(())
 }
 
+/// The value that an action of 1.0 gives a field: the DSCP stands in the upper bits of its byte, and
+/// a VLAN id says in 1.3 that there is a tag.
+fn value_of(action: &Action, field: Field) -> Option<u128> {
+    let number = action.number().map(u128::from)?;
+    Some(if field == Field::VlanVid {
+        number & 0xfff | VID_PRESENT
+    } else if field == Field::IpDscp {
+        number >> 2
+    } else {
+        number & field.full_mask()
+    })
+}
+
+/// Says an action in 1.0's words, if it has some.
 fn to_v1_0(
     action: &Action,
     following: &[Action],
     queue: &mut Option<QueueId>,
     out: &mut Vec<Action>,
 ) -> Option<()> {
-    let said = match action {
-        Action::Output { port, .. } => match *queue {
-            Some(queue) if may_enqueue(*port) => Action::Enqueue { port: *port, queue },
-            Some(_) | None => action.clone(),
-        },
-        Action::SetQueue(id) => {
-            *queue = Some(*id);
-            return Some(());
-        }
-        Action::PushVlan(ETH_TYPE_VLAN) if sets_vlan(following.first()?) => return Some(()),
-        Action::PopVlan => Action::StripVlan,
-        Action::SetField { field, value } => set_in_v1_0(*field, *value)?,
-        Action::DecNwTtl => {
-            Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
-        }
-        Action::CopyTtlOut
-        | Action::CopyTtlIn
-        | Action::SetMplsTtl(_)
-        | Action::DecMplsTtl
-        | Action::PushVlan(_)
-        | Action::PushMpls(_)
-        | Action::PopMpls(_)
-        | Action::Group(_)
-        | Action::SetNwTtl(_)
-        | Action::PushPbb(_)
-        | Action::PopPbb => return None,
-        Action::SetVlanVid(_)
-        | Action::SetVlanPcp(_)
-        | Action::StripVlan
-        | Action::SetDlSrc(_)
-        | Action::SetDlDst(_)
-        | Action::SetNwSrc(_)
-        | Action::SetNwDst(_)
-        | Action::SetNwTos(_)
-        | Action::SetTpSrc(_)
-        | Action::SetTpDst(_)
-        | Action::Enqueue { .. }
-        | Action::Experimenter { .. } => action.clone(),
+    let said = if let Action::SetQueue(id) = action {
+        *queue = Some(*id);
+        return Some(());
+    } else if *action == Action::PushVlan(ETH_TYPE_VLAN) && sets_vlan(following.first()?) {
+        return Some(());
+    } else if let (Action::Output { port, .. }, Some(queue)) = (action, *queue)
+        && may_enqueue(*port)
+    {
+        Action::Enqueue { port: *port, queue }
+    } else if *action == Action::PopVlan {
+        Action::StripVlan
+    } else if let Action::SetField { field, value } = action {
+        set_in_v1_0(*field, *value)?
+    } else if *action == Action::DecNwTtl {
+        Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
+    } else {
+        action.kind().number(Version::OLDEST).map(|_| action.clone())?
     };
     out.push(said);
     Some(())

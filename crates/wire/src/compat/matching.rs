@@ -12,6 +12,7 @@ use openflow::twelve_tuple::WILDCARDS_ALL;
 use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo, TupleForm, TwelveTuple};
 
 use super::{port_from_v1_0, port_to_v1_0};
+use crate::matching::Purpose;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -352,7 +353,7 @@ fn mac(value: u128) -> Option<MacAddr> {
 }
 
 /// Reads a twelve-tuple of 40 bytes.
-pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<Match> {
+pub(crate) fn read(r: &mut Reader<'_>, _purpose: Purpose) -> reader::Result<Match> {
     let start = r.clone();
     let tuple = Tuple::read(r)?;
     let matching = tuple.to_match().map_err(|error| start.fault_in(error, "ofp_match"))?;
@@ -378,6 +379,7 @@ pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> 
 mod tests {
     use super::{IN_PORT, NOTHING, Tuple, read, write};
     use crate::error::EncodeError;
+    use crate::matching::Purpose;
     use crate::reader::Reader;
     use crate::writer::Writer;
     use openflow::field::VID_PRESENT;
@@ -388,14 +390,14 @@ mod tests {
         Tuple(tuple).write(&mut Writer::new(Version::V1_0, &mut bytes));
         assert_eq!(bytes.len(), 40);
         let mut reader = Reader::new(Version::V1_0, &bytes, 0, "test");
-        read(&mut reader).map_err(|fault| fault.error)
+        read(&mut reader, Purpose::Select).map_err(|fault| fault.error)
     }
 
     fn encoded(matching: &Match) -> Result<(), EncodeError> {
         let mut bytes = Vec::new();
         write(&mut Writer::new(Version::V1_0, &mut bytes), matching)?;
         let mut reader = Reader::new(Version::V1_0, &bytes, 0, "test");
-        assert_eq!(read(&mut reader).as_ref(), Ok(matching));
+        assert_eq!(read(&mut reader, Purpose::Select).as_ref(), Ok(matching));
         Ok(())
     }
 

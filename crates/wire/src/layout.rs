@@ -1,0 +1,144 @@
+//! Which codec a structure has in which version: the one place that selects one.
+//!
+//! A row says since which version a structure is laid out as its codec reads and writes it. A
+//! version that changes a structure adds a row here and the codec in the structure's file; readers
+//! and writers never ask for the version themselves. Where versions differ in a detail (the width
+//! of a port number) they ask for it by its name, as [`Version::has_wide_ports`].
+
+use openflow::flow::{FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use openflow::message::{Features, PacketIn};
+use openflow::port::{PortDesc, PortMod, PortStats, QueueStats};
+use openflow::table::TableStats;
+use openflow::{Instruction, Match, Version};
+
+use crate::action::Context;
+use crate::matching::Purpose;
+use crate::reader::{self, Reader};
+use crate::writer::{self, Writer};
+use crate::{compat, flow, instruction, matching, packet, port, queue, switch, table};
+
+/// One value for each span of versions: the value of a row holds from its version to the next row.
+pub(crate) struct ByVersion<C: 'static> {
+    rows: &'static [(Version, C)],
+    /// The row of each version, by the version's index.
+    index: [usize; Version::ALL.len()],
+}
+
+impl<C> ByVersion<C> {
+    /// A table of rows, oldest first; the first row is the oldest version's.
+    const fn new(rows: &'static [(Version, C)]) -> Self {
+        assert!(rows[0].0 as u8 == Version::OLDEST as u8, "every version has a codec");
+        let mut index = [0; Version::ALL.len()];
+        let mut version = 0;
+        while version < index.len() {
+            let mut row = rows.len() - 1;
+            while rows[row].0 as usize > version {
+                row -= 1;
+            }
+            index[version] = row;
+            version += 1;
+        }
+        Self { rows, index }
+    }
+
+    /// The value of a version.
+    pub(crate) fn of(&self, version: Version) -> &'static C {
+        &self.rows[self.index[version as usize]].1
+    }
+}
+
+/// Reads and writes a structure.
+pub(crate) struct Codec<T> {
+    read: fn(&mut Reader<'_>) -> reader::Result<T>,
+    write: fn(&mut Writer<'_>, &T) -> writer::Result<()>,
+}
+
+impl<T> ByVersion<Codec<T>> {
+    /// Reads the structure as the reader's version lays it out.
+    pub(crate) fn read(&self, r: &mut Reader<'_>) -> reader::Result<T> {
+        (self.of(r.version).read)(r)
+    }
+
+    /// Writes the structure as the writer's version lays it out.
+    pub(crate) fn write(&self, w: &mut Writer<'_>, structure: &T) -> writer::Result<()> {
+        (self.of(w.version).write)(w, structure)
+    }
+}
+
+/// A table of codecs: since a version, a structure is read by one function and written by another.
+macro_rules! layouts {
+    ($($(#[doc = $doc:literal])* $name:ident: $structure:ty =
+        $($since:ident ($read:path, $write:path)),+;)+) => {
+        $($(#[doc = $doc])*
+        pub(crate) static $name: ByVersion<Codec<$structure>> = ByVersion::new(&[
+            $((Version::$since, Codec { read: $read, write: $write })),+
+        ]);)+
+    };
+}
+
+layouts! {
+    /// `ofp_flow_mod`.
+    FLOW_MOD: FlowMod = V1_0 (flow::read_mod_v1_0, flow::write_mod_v1_0),
+        V1_3 (flow::read_mod_v1_3, flow::write_mod_v1_3);
+    /// `ofp_flow_removed`.
+    FLOW_REMOVED: FlowRemoved = V1_0 (flow::read_removed_v1_0, flow::write_removed_v1_0),
+        V1_3 (flow::read_removed_v1_3, flow::write_removed_v1_3);
+    /// `ofp_flow_stats_request` and `ofp_aggregate_stats_request`.
+    FLOW_STATS_REQUEST: FlowStatsRequest =
+        V1_0 (flow::read_stats_request_v1_0, flow::write_stats_request_v1_0),
+        V1_3 (flow::read_stats_request_v1_3, flow::write_stats_request_v1_3);
+    /// `ofp_flow_stats`.
+    FLOW_STATS: FlowStats = V1_0 (flow::read_stats_v1_0, flow::write_stats_v1_0),
+        V1_3 (flow::read_stats_v1_3, flow::write_stats_v1_3);
+    /// `ofp_packet_in`.
+    PACKET_IN: PacketIn = V1_0 (packet::read_in_v1_0, packet::write_in_v1_0),
+        V1_3 (packet::read_in_v1_3, packet::write_in_v1_3);
+    /// `ofp_switch_features`.
+    FEATURES: Features = V1_0 (switch::read_features_v1_0, switch::write_features_v1_0),
+        V1_3 (switch::read_features_v1_3, switch::write_features_v1_3);
+    /// `ofp_phy_port`, and `ofp_port` since 1.1.
+    PORT_DESC: PortDesc = V1_0 (port::read_desc_v1_0, port::write_desc_v1_0),
+        V1_3 (port::read_desc_v1_3, port::write_desc_v1_3);
+    /// `ofp_port_mod`.
+    PORT_MOD: PortMod = V1_0 (port::read_mod_v1_0, port::write_mod_v1_0),
+        V1_3 (port::read_mod_v1_3, port::write_mod_v1_3);
+    /// `ofp_port_stats`.
+    PORT_STATS: PortStats = V1_0 (port::read_stats_v1_0, port::write_stats_v1_0),
+        V1_3 (port::read_stats_v1_3, port::write_stats_v1_3);
+    /// `ofp_queue_stats`.
+    QUEUE_STATS: QueueStats = V1_0 (queue::read_stats_v1_0, queue::write_stats_v1_0),
+        V1_3 (queue::read_stats_v1_3, queue::write_stats_v1_3);
+    /// `ofp_table_stats`.
+    TABLE_STATS: TableStats = V1_0 (table::read_stats_v1_0, table::write_stats_v1_0),
+        V1_3 (table::read_stats_v1_3, table::write_stats_v1_3);
+}
+
+/// Reads and writes a match.
+pub(crate) struct MatchCodec {
+    pub(crate) read: fn(&mut Reader<'_>, Purpose) -> reader::Result<Match>,
+    pub(crate) write: fn(&mut Writer<'_>, &Match) -> writer::Result<()>,
+}
+
+/// `ofp_match`.
+pub(crate) static MATCH: ByVersion<MatchCodec> = ByVersion::new(&[
+    (Version::V1_0, MatchCodec { read: compat::matching::read, write: compat::matching::write }),
+    (Version::V1_3, MatchCodec { read: matching::read_oxm, write: matching::write_oxm }),
+]);
+
+/// Reads and writes what an entry does with its packets, of which the context is known.
+pub(crate) struct InstructionsCodec {
+    pub(crate) read: fn(Reader<'_>) -> reader::Result<Vec<Instruction>>,
+    pub(crate) write: fn(&mut Writer<'_>, &[Instruction], Context) -> writer::Result<()>,
+}
+
+/// A list of actions, and of instructions since 1.1.
+pub(crate) static INSTRUCTIONS: ByVersion<InstructionsCodec> = ByVersion::new(&[
+    (
+        Version::V1_0,
+        InstructionsCodec { read: instruction::read_bare, write: instruction::write_bare },
+    ),
+    (
+        Version::V1_3,
+        InstructionsCodec { read: instruction::read_all, write: instruction::write_all },
+    ),
+]);
