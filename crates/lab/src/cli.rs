@@ -18,6 +18,7 @@ use crate::method::{self, Method, Timing};
 use crate::rate::{LinkRate, OfVersion};
 use crate::report::{CellKey, Report, html, table};
 use crate::run::{Plan, execute};
+use crate::samples::SampleFile;
 use crate::scenario::Scenario;
 use crate::service::Settings;
 use crate::session::BedKind;
@@ -110,7 +111,7 @@ enum TestbedArg {
 /// Where results go.
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Folder for report.json and report.html.
+    /// Folder for report.json, report.html and samples.jsonl (raw samples, written as they are made).
     #[arg(long, default_value = ".")]
     out: PathBuf,
     /// Print the report as JSON on standard output instead of the table.
@@ -258,6 +259,7 @@ impl RunArgs {
             methods: methods(scenario, &self.method)?,
             timing,
             repeats: usize::from(self.repeats),
+            idle_repeats: usize::from(self.repeats),
             kind,
             settings: self.paths.settings()?,
             limit: self.budget.map(Duration::from_secs),
@@ -338,24 +340,25 @@ fn interrupted() -> ExitCode {
 fn carry_out(plan: &Plan, output: &OutputArgs, cancel: &Cancel) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&output.out)
         .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
-    check_folder(&output.out)?;
-    let Ok(report) = execute(plan, cancel) else {
+    let mut samples = sample_file(&output.out)?;
+    let Ok(report) = execute(plan, &mut samples, cancel) else {
+        eprintln!("interrupted; what was measured until then: {}", shown(samples.path()));
         return Ok(interrupted());
     };
-    publish(&report, output)?;
+    publish(&report, output, samples.path())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds out by trying whether the folder takes files: before the first measurement, not after the
-/// last.
-fn check_folder(folder: &Path) -> anyhow::Result<()> {
-    tempfile::tempfile_in(folder).map(drop).with_context(|| {
+/// The file of raw samples. It is made before the first measurement, so that a folder that takes no
+/// files is found out then and not after the last.
+fn sample_file(folder: &Path) -> anyhow::Result<SampleFile> {
+    SampleFile::create(folder).with_context(|| {
         format!("cannot write into {}; another folder: --out FOLDER", folder.display())
     })
 }
 
 /// Shows the report, then writes it: what was measured is seen even when the disk is full.
-fn publish(report: &Report, output: &OutputArgs) -> anyhow::Result<()> {
+fn publish(report: &Report, output: &OutputArgs, samples: &Path) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")?;
     if output.json {
         println!("{json}");
@@ -365,7 +368,7 @@ fn publish(report: &Report, output: &OutputArgs) -> anyhow::Result<()> {
     let json_path = write_whole(&output.out, "report.json", &json)?;
     let html_path = write_whole(&output.out, "report.html", &html::render(report))?;
     if !output.json {
-        println!("{}\n{}", shown(&html_path), shown(&json_path));
+        println!("{}\n{}\n{}", shown(&html_path), shown(&json_path), shown(samples));
     }
     Ok(())
 }
@@ -398,12 +401,12 @@ fn terminal_width() -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_folder, write_whole};
+    use super::{sample_file, write_whole};
     use std::path::Path;
 
     #[test]
     fn a_folder_that_takes_no_files_is_named_before_anything_is_measured() {
-        let error = check_folder(Path::new("/proc/self")).unwrap_err().to_string();
+        let error = sample_file(Path::new("/proc/self")).unwrap_err().to_string();
         assert!(error.contains("/proc/self") && error.contains("--out"), "{error}");
     }
 

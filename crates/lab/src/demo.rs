@@ -19,6 +19,10 @@ use crate::tools::Missing;
 /// Ports of 100BASE-TX, as in E1.
 const PORT_RATE: LinkRate = LinkRate(Some(100_000_000));
 
+/// How often round trips are measured in each cell. They take half a second, and over three repeats
+/// their interval was wider than the figure.
+const IDLE_REPEATS: usize = 10;
+
 /// The demo's plan; `limit` is the time that it may take.
 #[must_use]
 pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) -> Plan {
@@ -38,10 +42,11 @@ pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) 
     }
     Plan {
         scenario,
-        timing: Timing::demo(cells.len()),
+        timing: Timing::demo(),
         cells,
         methods: scenario.methods().to_vec(),
         repeats,
+        idle_repeats: IDLE_REPEATS,
         kind,
         settings,
         limit: Some(limit),
@@ -85,6 +90,7 @@ mod tests {
         let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
         let plan = plan(settings, BedKind::Kernel, 3, Duration::from_secs(110));
         assert_eq!((plan.cells.len(), plan.notes.len()), (2, 1));
+        assert_eq!(plan.idle_repeats, 10);
         let cost = plan.cell_cost() * 6;
         assert!(cost < Duration::from_secs(105), "{cost:?}");
     }

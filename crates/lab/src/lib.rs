@@ -22,6 +22,7 @@ pub mod progress;
 pub mod rate;
 pub mod report;
 pub mod run;
+pub mod samples;
 pub mod scenario;
 pub mod service;
 pub mod session;

@@ -39,6 +39,8 @@ pub struct Report {
     pub duration_s: f64,
     /// How often each cell was to be measured.
     pub repeats: usize,
+    /// How often the methods that do not load the path were to measure in each cell.
+    pub idle_repeats: usize,
     /// Durations and rates of the methods.
     pub timing: Timing,
     /// The machine.
@@ -305,6 +307,17 @@ impl Report {
             }
         }
         comparisons
+    }
+}
+
+impl Report {
+    /// How often it was measured, in words.
+    #[must_use]
+    pub fn repeats_text(&self) -> String {
+        if self.idle_repeats == self.repeats {
+            return format!("{} repeats", self.repeats);
+        }
+        format!("{} repeats (round-trip rows: {})", self.repeats, self.idle_repeats)
     }
 }
 

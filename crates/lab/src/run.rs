@@ -2,10 +2,14 @@
 //!
 //! Each repeat starts each cell anew and the cells take turns, so that a machine that grows slower
 //! or busier in the meantime does so for all of them, and a start is part of the spread. An
-//! interrupted run yields nothing; a failed or missing cell stays in the table with its reason.
+//! interrupted run yields no report; what it measured is in the file of raw samples. A failed or
+//! missing cell stays in the table with its reason.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
 
 use crate::cancel::{Budget, Cancel, Stopped};
 use crate::ceilings::Ceilings;
@@ -16,6 +20,7 @@ use crate::limit::{self, limiting};
 use crate::method::{Bench, Method, Timing, Trial};
 use crate::progress::Progress;
 use crate::report::{Cell, CellKey, FORMAT, Measurement, Report, SampleRecord, State};
+use crate::samples::{Head, Line, SampleFile};
 use crate::scenario::Scenario;
 use crate::service::Settings;
 use crate::session::{self, BedKind, Parts, Session, explain};
@@ -34,8 +39,11 @@ pub struct Plan {
     pub methods: Vec<&'static dyn Method>,
     /// Durations and rates.
     pub timing: Timing,
-    /// How often every cell is measured.
+    /// How often every cell is started and measured.
     pub repeats: usize,
+    /// How often the methods that do not load the path measure in each cell, at least `repeats`:
+    /// they are short, and spread more. The measurements are shared out over the starts.
+    pub idle_repeats: usize,
     /// The testbed.
     pub kind: BedKind,
     /// Paths.
@@ -52,7 +60,22 @@ impl Plan {
     /// About how long one repeat of one cell takes.
     #[must_use]
     pub fn cell_cost(&self) -> Duration {
-        self.methods.iter().map(|method| method.cost(&self.timing)).sum::<Duration>() + START_COST
+        let repeats = self.repeats.max(1);
+        let cost = |method: &&dyn Method| {
+            let times = if method.saturates() { 1 } else { self.idle_repeats.div_ceil(repeats) };
+            method.cost(&self.timing) * u32::try_from(times).unwrap_or(u32::MAX)
+        };
+        self.methods.iter().map(cost).sum::<Duration>() + START_COST
+    }
+
+    /// The numbers of the measurements that a method makes in the start `repeat` of a cell.
+    fn numbers(&self, method: &dyn Method, repeat: usize) -> Range<usize> {
+        if method.saturates() {
+            return repeat..repeat + 1;
+        }
+        let repeats = self.repeats.max(1);
+        let all = self.idle_repeats.max(repeats);
+        all * repeat / repeats..all * (repeat + 1) / repeats
     }
 }
 
@@ -62,29 +85,48 @@ struct Job {
     cell: Cell,
 }
 
-/// Measures everything.
+/// What a run has besides its plan.
+struct Run<'a> {
+    plan: &'a Plan,
+    cancel: &'a Cancel,
+    /// `None` after a write has failed.
+    samples: Option<&'a mut SampleFile>,
+    progress: Progress,
+    notes: Vec<String>,
+}
+
+/// Measures everything; each measurement is a line of `samples` as soon as it is made.
 ///
 /// # Errors
 /// [`Stopped`] when the run was interrupted; everything is taken down then.
-pub fn execute(plan: &Plan, cancel: &Cancel) -> Result<Report, Stopped> {
+pub fn execute(plan: &Plan, samples: &mut SampleFile, cancel: &Cancel) -> Result<Report, Stopped> {
     let (started, clock) = (now_utc(), Instant::now());
     let machine = Machine::read();
     let budget = Budget::start(plan.limit);
     let mut jobs = jobs(plan);
-    let mut notes = plan.notes.clone();
     let open = jobs.iter().filter(|job| job.cell.state == State::Measured).count();
     let steps = (open * plan.repeats * (plan.methods.len() + 1)) as u64;
-    let mut progress = Progress::new(steps, plan.quiet);
+    let progress = Progress::new(steps, plan.quiet);
+    let notes = plan.notes.clone();
+    let mut run = Run { plan, cancel, samples: Some(samples), progress, notes };
+    run.write(&Head {
+        format: FORMAT,
+        scenario: plan.scenario.id().to_owned(),
+        started: started.clone(),
+        timing: plan.timing,
+        machine: machine.clone(),
+    });
     for repeat in 0..plan.repeats {
         for job in jobs.iter_mut().filter(|job| job.cell.state == State::Measured) {
             if !budget.allows(plan.cell_cost()) {
-                skip(&mut job.cell, repeat, plan.repeats, &mut notes);
-                progress.advance(plan.methods.len() as u64 + 1);
+                skip(&mut job.cell, repeat, plan.repeats, &mut run.notes);
+                run.progress.advance(plan.methods.len() as u64 + 1);
                 continue;
             }
-            measure_cell(plan, job, repeat, &mut notes, &mut progress, cancel)?;
+            run.measure_cell(job, repeat)?;
         }
     }
+    let Run { notes, progress, .. } = run;
     drop(progress);
     let cells: Vec<Cell> = jobs.into_iter().map(|job| job.cell).collect();
     Ok(Report {
@@ -94,6 +136,7 @@ pub fn execute(plan: &Plan, cancel: &Cancel) -> Result<Report, Stopped> {
         started,
         duration_s: clock.elapsed().as_secs_f64(),
         repeats: plan.repeats,
+        idle_repeats: plan.idle_repeats.max(plan.repeats),
         timing: plan.timing,
         machine,
         programs: programs(plan),
@@ -147,51 +190,67 @@ fn skip(cell: &mut Cell, repeat: usize, repeats: usize, notes: &mut Vec<String>)
     }
 }
 
-fn measure_cell(
-    plan: &Plan,
-    job: &mut Job,
-    repeat: usize,
-    notes: &mut Vec<String>,
-    progress: &mut Progress,
-    cancel: &Cancel,
-) -> Result<(), Stopped> {
-    let title = format!(
-        "{}, ports {}, control {}, repeat {}",
-        job.cell.key.title(),
-        job.cell.key.port_rate,
-        job.cell.key.control_rate,
-        repeat + 1
-    );
-    progress.begin(&format!("{title}: start"));
-    let started = start(plan, job, cancel);
-    let (mut session, dir) = match started {
-        Ok(started) => started,
-        Err(error) if error.is_stop() => return Err(Stopped),
-        Err(error) => {
-            progress.say(&format!("{title}: {error}"));
-            fail(&mut job.cell, &error.to_string());
-            progress.advance(plan.methods.len() as u64 + 1);
-            return Ok(());
+impl Run<'_> {
+    fn measure_cell(&mut self, job: &mut Job, repeat: usize) -> Result<(), Stopped> {
+        let title = format!(
+            "{}, ports {}, control {}, repeat {}",
+            job.cell.key.title(),
+            job.cell.key.port_rate,
+            job.cell.key.control_rate,
+            repeat + 1
+        );
+        self.progress.begin(&format!("{title}: start"));
+        let (mut session, dir) = match start(self.plan, job, self.cancel) {
+            Ok(started) => started,
+            Err(error) if error.is_stop() => return Err(Stopped),
+            Err(error) => {
+                self.progress.say(&format!("{title}: {error}"));
+                fail(&mut job.cell, &error.to_string());
+                self.progress.advance(self.plan.methods.len() as u64 + 1);
+                return Ok(());
+            }
+        };
+        self.progress.advance(1);
+        job.cell.commands = session.commands();
+        for note in session.bed().notes() {
+            self.note(note);
         }
-    };
-    progress.advance(1);
-    job.cell.commands = session.commands();
-    for note in session.bed().notes() {
-        if !notes.contains(&note) {
-            notes.push(note);
+        let Cell { key, measurements, .. } = &mut job.cell;
+        for (method, measurement) in self.plan.methods.iter().zip(measurements) {
+            self.progress.begin(&format!("{title}: {}", method.label()));
+            for number in self.plan.numbers(*method, repeat) {
+                let outcome = apply(*method, self.plan, &session, dir.path(), self.cancel);
+                let mut line = Line::new(key, *method, number);
+                if let Err(error) = keep(*method, measurement, &mut line, outcome)? {
+                    let error = explain(&mut session, &error);
+                    self.progress.say(&format!("{title}: {}: {error}", method.label()));
+                    measurement.errors.push(format!("repeat {}: {error}", number + 1));
+                    line.error = Some(error);
+                }
+                self.write(&line);
+            }
+            self.progress.advance(1);
+        }
+        Ok(())
+    }
+
+    /// Adds a line to the samples. A disk that is full does not end the measurements: the report
+    /// may still find a place.
+    fn write(&mut self, line: &impl Serialize) {
+        let Some(samples) = &mut self.samples else { return };
+        if let Err(error) = samples.append(line) {
+            let note = format!("{}: no samples from here on: {error}", samples.path().display());
+            self.samples = None;
+            self.progress.say(&note);
+            self.note(note);
         }
     }
-    for (method, measurement) in plan.methods.iter().zip(&mut job.cell.measurements) {
-        progress.begin(&format!("{title}: {}", method.label()));
-        let outcome = apply(*method, plan, &session, dir.path(), cancel);
-        progress.advance(1);
-        if let Err(error) = keep(*method, measurement, repeat, outcome)? {
-            let error = explain(&mut session, &error);
-            progress.say(&format!("{title}: {}: {error}", method.label()));
-            measurement.errors.push(format!("repeat {}: {error}", repeat + 1));
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
-    Ok(())
 }
 
 fn start(
@@ -237,11 +296,11 @@ fn apply(
     method.run(&bench)
 }
 
-/// Files the outcome of a measurement; hands back an error that does not end the run.
+/// Files the outcome of a measurement, in the report and in the line of samples; hands back an error that does not end the run.
 fn keep(
     method: &dyn Method,
     measurement: &mut Measurement,
-    repeat: usize,
+    line: &mut Line,
     outcome: Result<Trial, crate::method::Error>,
 ) -> Result<Result<(), crate::method::Error>, Stopped> {
     let trial = match outcome {
@@ -249,6 +308,7 @@ fn keep(
         Err(error) if error.is_stop() => return Err(Stopped),
         Err(crate::method::Error::Unfit(reason)) => {
             measurement.unfit = Some(reason.to_owned());
+            line.error = Some(reason.to_owned());
             return Ok(Ok(()));
         }
         Err(error) => return Ok(Err(error)),
@@ -264,7 +324,9 @@ fn keep(
     if measurement.commands.is_empty() {
         measurement.commands = trial.commands;
     }
-    let sample = SampleRecord { repeat, load: trial.load, limit, raw: trial.raw };
+    let sample = SampleRecord { repeat: line.repeat, load: trial.load, limit, raw: trial.raw };
+    line.values = trial.values.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect();
+    line.sample = Some(sample.clone());
     measurement.add(&trial.values, sample);
     Ok(Ok(()))
 }
@@ -291,4 +353,29 @@ fn programs(plan: &Plan) -> Vec<Program> {
         add(tools.into_iter().filter_map(|tool| tool.program().ok()).collect());
     }
     programs
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::demo;
+    use crate::method;
+    use crate::service::Settings;
+    use crate::session::BedKind;
+    use std::time::Duration;
+
+    #[test]
+    fn measurements_at_rest_are_shared_out_over_the_starts() {
+        let nowhere = std::path::PathBuf::from("/nonexistent");
+        let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
+        let mut plan = demo::plan(settings, BedKind::Memory, 3, Duration::MAX);
+        let numbers = |plan: &super::Plan, id: &str| -> Vec<Vec<usize>> {
+            let method = method::find(id).unwrap();
+            (0..plan.repeats).map(|repeat| plan.numbers(method, repeat).collect()).collect()
+        };
+        assert_eq!(numbers(&plan, "tcp"), [[0], [1], [2]]);
+        plan.idle_repeats = 10;
+        assert_eq!(numbers(&plan, "ping"), [vec![0, 1, 2], vec![3, 4, 5], vec![6, 7, 8, 9]]);
+        plan.idle_repeats = 1;
+        assert_eq!(numbers(&plan, "ping"), [[0], [1], [2]], "never fewer than the others");
+    }
 }

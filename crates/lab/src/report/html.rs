@@ -52,12 +52,12 @@ fn head(page: &mut String, report: &Report) {
     let _ = write!(
         page,
         "<h1>weir lab: {}</h1><p class=\"lead\">{}</p>\
-         <p class=\"soft\">{} · {} repeats in turns · {:.0} s · {kind} with {} cores ({}) · {} · \
+         <p class=\"soft\">{} · {} in turns · {:.0} s · {kind} with {} cores ({}) · {} · \
          {}</p>",
         escape(&report.scenario),
         escape(&report.question),
         escape(&report.started),
-        report.repeats,
+        report.repeats_text(),
         report.duration_s,
         machine.cores,
         escape(&machine.cpu),

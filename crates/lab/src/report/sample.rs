@@ -19,6 +19,7 @@ pub(super) fn report(count: usize) -> Report {
         started: "2026-11-20T12:00:00Z".into(),
         duration_s: 61.5,
         repeats: 3,
+        idle_repeats: 3,
         timing: Timing::quick(),
         machine: Machine {
             cpu: "A CPU".into(),

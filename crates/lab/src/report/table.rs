@@ -203,8 +203,9 @@ fn limits(cell: &Cell) -> String {
 
 fn footer(report: &Report) -> String {
     let mut text = format!(
-        "Mean ± half of the 99 % interval (Student's t) over {} repeats, in turns. {:.0} s.\n",
-        report.repeats, report.duration_s
+        "Mean ± half of the 99 % interval (Student's t) over {}, in turns. {:.0} s.\n",
+        report.repeats_text(),
+        report.duration_s
     );
     if report.cells.len() > SIDE_BY_SIDE {
         text += "* all cores of the machine were busy too.\n";
