@@ -6,6 +6,7 @@
 
 mod apply;
 mod barriers;
+mod command;
 mod lists;
 mod ports;
 mod queues;
@@ -23,6 +24,7 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) use self::apply::Applied;
 pub(crate) use self::barriers::BarrierWaiter;
 use self::barriers::Barriers;
+pub(crate) use self::command::BridgeCommand;
 pub(crate) use self::lists::{FlowDump, StatisticsReply};
 pub(crate) use self::ports::BridgePort;
 pub(crate) use self::queues::BridgeQueues;

@@ -15,7 +15,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use channel::driver::now;
-use channel::{AcceptedConnection, DownReason, Endpoint, Event, Link, SendError, Stream};
+use channel::{
+    AcceptedConnection, Connection, DownReason, Endpoint, Event, Link, SendError, Stream,
+};
 use datapath::fast::Sweep;
 use openflow::message::{MultipartReply, MultipartRequest, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
@@ -27,11 +29,11 @@ use super::peer::Reply;
 use super::reassembly::Reassembly;
 use super::replies::Replies;
 use super::reply_stream::{ReplyStream, Sent};
-use super::request::{Handling, handle};
+use super::request::{Handling, dispatch};
 use super::{Agent, Peer};
-use crate::bridge::{Applied, StatisticsReply};
+use crate::bridge::{Applied, BridgeCommand, StatisticsReply};
 use crate::counters::Counter;
-use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
+use crate::request::{ErrorData, ReplyPosition, RequestContext};
 
 /// With more commands pending at a worker, nothing more is read from controllers.
 const PENDING_MAX: usize = 8_192;
@@ -80,7 +82,7 @@ struct ConnectionTask {
     /// under way.
     long_request: Option<ReplyPosition>,
     /// Requests that wait for its end.
-    waiting: VecDeque<(RequestContext, Message)>,
+    waiting: VecDeque<(RequestContext, BridgeCommand)>,
     reassembly: Reassembly,
     replies: Replies,
     reply_stream: Option<ReplyStream>,
@@ -283,16 +285,16 @@ impl ConnectionTask {
         let kind = message.kind();
         self.was_used |= kind.row().sender == Sender::Controller && !SETUP.contains(&kind);
         let handling = match self.reassembly.take(xid, message) {
-            Ok(Some(message)) => handle(&self.agent, peer, message),
+            Ok(Some(message)) => dispatch(&self.agent, peer, message),
             Ok(None) => Handling::Nothing,
             Err(error) => Handling::Refused(error),
         };
         match handling {
-            Handling::Bridge(message) if self.long_request.is_some() => {
-                let request = self.request(xid);
-                self.waiting.push_back((request, message));
+            Handling::Bridge(command) if self.long_request.is_some() => {
+                let request = self.context(xid);
+                self.waiting.extend(request.map(|request| (request, command)));
             }
-            Handling::Bridge(message) => self.carry_out(xid, None, message),
+            Handling::Bridge(command) => self.carry_out(xid, None, command),
             Handling::Reply(message) => self.reply(xid, None, Ok(message)),
             Handling::Refused(error) => self.reply(xid, None, Err(error)),
             Handling::Nothing => {}
@@ -300,65 +302,62 @@ impl ConnectionTask {
     }
 
     /// The context of the message that was received last.
-    fn request(&mut self, xid: Xid) -> RequestContext {
-        let error_data = ErrorData::new(self.link.connection().quote());
-        let (from, version) = match &self.peer {
-            Some(Registration { peer, .. }) => (peer.id, peer.version),
-            None => (ConnectionId(0), Version::V1_3),
-        };
-        RequestContext { from, version, xid, position: self.replies.next(), error_data }
+    fn context(&mut self, xid: Xid) -> Option<RequestContext> {
+        let Registration { peer, .. } = self.peer.as_ref()?;
+        Some(context(self.link.connection(), peer, xid, self.replies.next(), None))
     }
 
-    /// Carries out a message. `held` is its context when it has waited, so that it is not the message
+    /// Carries out a command. `held` is its context when it has waited, so that it is not the message
     /// that was received last.
-    fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, message: Message) {
+    fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, command: BridgeCommand) {
         let Some(Registration { peer, .. }) = &self.peer else { return };
-        let (from, version) = (peer.id, peer.version);
-        let is_answered_later =
-            matches!(message, Message::BarrierRequest | Message::MultipartRequest(_));
-        let position = match is_answered_later {
-            true => self.replies.reserve(),
-            false => self.replies.next(),
+        let position = match command {
+            BridgeCommand::Barrier => self.replies.reserve(),
+            BridgeCommand::PacketOut(_)
+            | BridgeCommand::FlowMod(_)
+            | BridgeCommand::GroupMod(_)
+            | BridgeCommand::MeterMod(_)
+            | BridgeCommand::PortMod(_)
+            | BridgeCommand::TableMod(_)
+            | BridgeCommand::Features
+            | BridgeCommand::GetConfig
+            | BridgeCommand::SetConfig(_)
+            | BridgeCommand::QueueGetConfig(_)
+            | BridgeCommand::Multipart(_) => self.replies.next(),
         };
         let connection = self.link.connection();
-        let request = || {
-            let error_data = || ErrorData::new(connection.quote());
-            let error_data = held.as_ref().map_or_else(error_data, |held| held.error_data);
-            RequestContext { from, version, xid, position, error_data }
-        };
-        if let Message::MultipartRequest(asked) = message {
-            let request = request();
-            self.long_request = Some(position);
-            tokio::task::spawn_local(post_statistics(Rc::clone(&self.agent), request, asked));
-            return;
-        }
-        match self.agent.bridge.apply(version, message, request) {
+        let context = |position| context(connection, peer, xid, position, held.as_ref());
+        match self.agent.bridge.apply(peer.version, command, || context(position)) {
             Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
             Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
             Ok(Applied::Nothing | Applied::Later) => {}
             Ok(Applied::Sweep(sweep)) => {
                 let position = self.replies.reserve();
                 self.long_request = Some(position);
-                let error_data = ErrorData::new(self.link.connection().quote());
-                let error_data = held.as_ref().map_or(error_data, |held| held.error_data);
-                let request = RequestContext { from, version, xid, position, error_data };
-                tokio::task::spawn_local(post_sweep(Rc::clone(&self.agent), request, sweep));
+                let (agent, request) = (Rc::clone(&self.agent), context(position));
+                tokio::task::spawn_local(post_sweep(agent, request, sweep));
+            }
+            Ok(Applied::Multipart(asked)) => {
+                let position = self.replies.reserve();
+                self.long_request = Some(position);
+                let (agent, request) = (Rc::clone(&self.agent), context(position));
+                tokio::task::spawn_local(post_statistics(agent, request, asked));
             }
             Err(error) => self.reply(xid, held, Err(error)),
         }
     }
 
-    /// Replies a message: at once, unless answers before this one are still to come.
-    fn reply(&mut self, xid: Xid, held: Option<RequestContext>, answer: Result<Message, Error>) {
+    /// Replies to a message: at once, unless earlier replies are outstanding.
+    fn reply(&mut self, xid: Xid, held: Option<RequestContext>, reply: Result<Message, Error>) {
         if !self.replies.is_empty() || self.reply_stream.is_some() || held.is_some() {
-            let request = held.unwrap_or_else(|| self.request(xid));
-            self.replies.push(match answer {
+            let Some(request) = held.or_else(|| self.context(xid)) else { return };
+            self.replies.push(match reply {
                 Ok(message) => Reply::Message(request, message),
                 Err(error) => Reply::Refused(request, error),
             });
             return;
         }
-        let sent = match answer {
+        let sent = match reply {
             Ok(message) => {
                 let message = self.of_this_connection(message);
                 self.link.connection().send_as(xid, &message)
@@ -375,8 +374,8 @@ impl ConnectionTask {
     fn go_on(&mut self) {
         self.long_request = None;
         while self.long_request.is_none() {
-            let Some((request, message)) = self.waiting.pop_front() else { break };
-            self.carry_out(request.xid, Some(request), message);
+            let Some((request, command)) = self.waiting.pop_front() else { break };
+            self.carry_out(request.xid, Some(request), command);
         }
         self.agent.flush();
     }
@@ -488,6 +487,25 @@ impl ConnectionTask {
                 tracing::debug!(bridge, controller = self.name, %error, "a message was not sent");
             }
         }
+    }
+}
+
+/// The context of a request on this connection: with the error data of `held`, or else of the message
+/// that was received last.
+fn context(
+    connection: &Connection,
+    peer: &Peer,
+    xid: Xid,
+    position: ReplyPosition,
+    held: Option<&RequestContext>,
+) -> RequestContext {
+    let error_data = || ErrorData::new(connection.quote());
+    RequestContext {
+        from: peer.id,
+        version: peer.version,
+        xid,
+        position,
+        error_data: held.map_or_else(error_data, |held| held.error_data),
     }
 }
 

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::{Action, Cookie, Instruction, Message, PortNo, TableId, Version, Xid};
+use openflow::{Action, Cookie, Instruction, PortNo, TableId, Version, Xid};
 
 use super::Agent;
 use super::connection::sweep_all;
-use crate::bridge::Applied;
+use crate::bridge::{Applied, BridgeCommand};
 use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
 
 /// The cookie of the entry: "weir" and "alon".
@@ -75,11 +75,15 @@ async fn send(agent: &Agent, flow_mod: FlowMod) {
         position: ReplyPosition::Before(0),
         error_data: ErrorData::new(&[]),
     };
-    let done = match agent.bridge.apply(Version::V1_3, Message::FlowMod(flow_mod), request) {
+    let done = match agent.bridge.apply(Version::V1_3, BridgeCommand::FlowMod(flow_mod), request) {
         Ok(Applied::Sweep(sweep)) => sweep_all(agent, sweep).await,
-        Ok(Applied::Reply(_) | Applied::Nothing | Applied::PortStatus(_) | Applied::Later) => {
-            Ok(())
-        }
+        Ok(
+            Applied::Reply(_)
+            | Applied::Nothing
+            | Applied::PortStatus(_)
+            | Applied::Later
+            | Applied::Multipart(_),
+        ) => Ok(()),
         Err(error) => Err(error),
     };
     agent.flush();

@@ -1,30 +1,33 @@
-//! What the agent does with a controller's message: answers it itself (roles, masks, experimenters)
-//! or has the bridge carry it out.
+//! The dispatch of a controller's messages, the only place that tells all of them apart: the agent
+//! answers roles, masks and experimenters itself; the others are commands of the bridge.
 
-use openflow::message::{ControllerRole, MultipartRequest, MultipartRequestBody};
+use openflow::message::ControllerRole;
 use openflow::{Error, Message};
 
 use super::connection_log::{LogLine, Pass};
 use super::{Agent, Peer};
+use crate::bridge::BridgeCommand;
 
-/// What becomes of a message.
+/// The outcome of the dispatch.
 #[derive(Debug)]
 pub(super) enum Handling {
-    /// The bridge carries it out.
-    Bridge(Message),
-    /// It is answered at once.
+    /// A command of the bridge.
+    Bridge(BridgeCommand),
+    /// A reply.
     Reply(Message),
-    /// Nothing is to be done.
+    /// No reply.
     Nothing,
-    /// It is refused.
+    /// An error.
     Refused(Error),
 }
 
-/// Decides about a message of `peer`.
-pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
-    if peer.role() == ControllerRole::Slave && changes_something(&message) {
-        return Handling::Refused(Error::BadRequestIsSlave);
-    }
+/// Dispatches a message of `peer`.
+pub(super) fn dispatch(agent: &Agent, peer: &Peer, message: Message) -> Handling {
+    let is_slave = peer.role() == ControllerRole::Slave;
+    let bridge = |command: BridgeCommand| match command.check_slave() {
+        Err(error) if is_slave => Handling::Refused(error),
+        Ok(()) | Err(_) => Handling::Bridge(command),
+    };
     match message {
         Message::RoleRequest(request) => match agent.role_request(peer, request) {
             Ok(role) => Handling::Reply(Message::RoleReply(role)),
@@ -52,82 +55,32 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: Message) -> Handling {
             }
             Handling::Nothing
         }
+        Message::PacketOut(body) => bridge(BridgeCommand::PacketOut(body)),
+        Message::FlowMod(body) => bridge(BridgeCommand::FlowMod(body)),
+        Message::GroupMod(body) => bridge(BridgeCommand::GroupMod(body)),
+        Message::MeterMod(body) => bridge(BridgeCommand::MeterMod(body)),
+        Message::PortMod(body) => bridge(BridgeCommand::PortMod(body)),
+        Message::TableMod(body) => bridge(BridgeCommand::TableMod(body)),
+        Message::BarrierRequest => bridge(BridgeCommand::Barrier),
+        Message::FeaturesRequest => bridge(BridgeCommand::Features),
+        Message::GetConfigRequest => bridge(BridgeCommand::GetConfig),
+        Message::SetConfig(body) => bridge(BridgeCommand::SetConfig(body)),
+        Message::QueueGetConfigRequest(port) => bridge(BridgeCommand::QueueGetConfig(port)),
+        Message::MultipartRequest(body) => bridge(BridgeCommand::Multipart(body)),
         Message::EchoReply(_) => Handling::Nothing,
-        message @ (Message::Hello(_)
-        | Message::EchoRequest(_)
-        | Message::FeaturesRequest
-        | Message::FeaturesReply(_)
-        | Message::GetConfigRequest
-        | Message::GetConfigReply(_)
-        | Message::SetConfig(_)
-        | Message::PacketIn(_)
-        | Message::FlowRemoved(_)
-        | Message::PortStatus(_)
-        | Message::PacketOut(_)
-        | Message::FlowMod(_)
-        | Message::GroupMod(_)
-        | Message::PortMod(_)
-        | Message::TableMod(_)
-        | Message::MultipartRequest(_)
-        | Message::MultipartReply(_)
-        | Message::BarrierRequest
-        | Message::BarrierReply
-        | Message::QueueGetConfigRequest(_)
-        | Message::QueueGetConfigReply(_)
-        | Message::RoleReply(_)
-        | Message::GetAsyncReply(_)
-        | Message::MeterMod(_)) => Handling::Bridge(message),
-    }
-}
-
-/// Whether a message sends packets or changes the switch, which a slave may not (clause 6.3.5).
-fn changes_something(message: &Message) -> bool {
-    match message {
-        Message::PacketOut(_)
-        | Message::FlowMod(_)
-        | Message::GroupMod(_)
-        | Message::PortMod(_)
-        | Message::TableMod(_)
-        | Message::MeterMod(_)
-        | Message::SetConfig(_) => true,
-        Message::MultipartRequest(MultipartRequest { body, .. }) => match body {
-            MultipartRequestBody::TableFeatures(tables) => !tables.is_empty(),
-            MultipartRequestBody::Desc
-            | MultipartRequestBody::Flow(_)
-            | MultipartRequestBody::Aggregate(_)
-            | MultipartRequestBody::Table
-            | MultipartRequestBody::PortStats(_)
-            | MultipartRequestBody::Queue { .. }
-            | MultipartRequestBody::Group(_)
-            | MultipartRequestBody::GroupDesc
-            | MultipartRequestBody::GroupFeatures
-            | MultipartRequestBody::Meter(_)
-            | MultipartRequestBody::MeterConfig(_)
-            | MultipartRequestBody::MeterFeatures
-            | MultipartRequestBody::PortDesc
-            | MultipartRequestBody::Experimenter(_) => false,
-        },
+        // The connection answers hello and echo requests, and refuses what only a switch may send,
+        // by the message's row.
         Message::Hello(_)
-        | Message::Error(_)
         | Message::EchoRequest(_)
-        | Message::EchoReply(_)
-        | Message::Experimenter(_)
-        | Message::FeaturesRequest
         | Message::FeaturesReply(_)
-        | Message::GetConfigRequest
         | Message::GetConfigReply(_)
         | Message::PacketIn(_)
         | Message::FlowRemoved(_)
         | Message::PortStatus(_)
         | Message::MultipartReply(_)
-        | Message::BarrierRequest
         | Message::BarrierReply
-        | Message::QueueGetConfigRequest(_)
         | Message::QueueGetConfigReply(_)
-        | Message::RoleRequest(_)
         | Message::RoleReply(_)
-        | Message::GetAsyncRequest
-        | Message::GetAsyncReply(_)
-        | Message::SetAsync(_) => false,
+        | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
     }
 }

@@ -20,7 +20,7 @@ use openflow::port::PortStatus;
 use openflow::{Error, Message, Version};
 
 use super::barriers::BarrierWaiter;
-use super::{Bridge, StatisticsReply};
+use super::{Bridge, BridgeCommand, StatisticsReply};
 use crate::counters::Counter;
 use crate::request::RequestContext;
 
@@ -38,68 +38,51 @@ pub(crate) enum Applied {
     /// The command affects many entries and goes on with [`Bridge::sweep`]. Later requests of the
     /// connection wait.
     Sweep(Box<Sweep>),
+    /// The request goes on with [`Bridge::statistics`]. Later requests of the connection wait.
+    Multipart(MultipartRequest),
 }
 
 /// The result of a message.
 type ApplyResult = Result<Applied, Error>;
 
 impl Bridge {
-    /// Carries out a message of that version. `request` is called where an answer may come later.
+    /// Carries out a command of that version. `request` is called where a reply or an error may come
+    /// later.
     ///
     /// # Errors
     /// The protocol's, for what is refused.
     pub(crate) fn apply(
         &self,
         version: Version,
-        message: Message,
+        command: BridgeCommand,
         request: impl FnOnce() -> RequestContext,
     ) -> ApplyResult {
-        match message {
-            Message::PacketOut(body) => {
+        match command {
+            BridgeCommand::PacketOut(body) => {
                 self.with_control(|_| ()).ok_or_else(Self::no_tables)?;
                 self.counters.bump(Counter::PacketOut);
                 self.packet_out(request(), body);
                 Ok(Applied::Nothing)
             }
-            Message::FlowMod(body) => flow::flow_mod(self, version, &body),
-            Message::GroupMod(body) => group::group_mod(self, &body),
-            Message::MeterMod(body) => meter::meter_mod(self, &body),
-            Message::PortMod(body) => port::port_mod(self, &body),
-            Message::TableMod(body) => table::table_mod(self, &body),
-            Message::BarrierRequest => {
+            BridgeCommand::FlowMod(body) => flow::flow_mod(self, version, &body),
+            BridgeCommand::GroupMod(body) => group::group_mod(self, &body),
+            BridgeCommand::MeterMod(body) => meter::meter_mod(self, &body),
+            BridgeCommand::PortMod(body) => port::port_mod(self, &body),
+            BridgeCommand::TableMod(body) => table::table_mod(self, &body),
+            BridgeCommand::Barrier => {
                 self.counters.bump(Counter::Barrier);
                 self.stage_barrier(BarrierWaiter::Barrier(request()));
                 Ok(Applied::Later)
             }
-            Message::FeaturesRequest => Ok(Applied::Reply(features::reply(self, version))),
-            Message::GetConfigRequest => config::get(self),
-            Message::SetConfig(body) => config::set(self, body),
-            Message::QueueGetConfigRequest(port) => queue::config(self, version, port),
-            // The connection answers echoes and refuses what only a switch may send; roles, masks
-            // and experimenters are the agent's, and multipart requests take longer.
-            Message::Hello(_)
-            | Message::Error(_)
-            | Message::EchoRequest(_)
-            | Message::EchoReply(_)
-            | Message::Experimenter(_)
-            | Message::FeaturesReply(_)
-            | Message::GetConfigReply(_)
-            | Message::PacketIn(_)
-            | Message::FlowRemoved(_)
-            | Message::PortStatus(_)
-            | Message::MultipartRequest(_)
-            | Message::MultipartReply(_)
-            | Message::BarrierReply
-            | Message::QueueGetConfigReply(_)
-            | Message::RoleRequest(_)
-            | Message::RoleReply(_)
-            | Message::GetAsyncRequest
-            | Message::GetAsyncReply(_)
-            | Message::SetAsync(_) => Err(Error::BadRequestBadType),
+            BridgeCommand::Features => Ok(Applied::Reply(features::reply(self, version))),
+            BridgeCommand::GetConfig => config::get(self),
+            BridgeCommand::SetConfig(body) => config::set(self, body),
+            BridgeCommand::QueueGetConfig(port) => queue::config(self, version, port),
+            BridgeCommand::Multipart(request) => Ok(Applied::Multipart(request)),
         }
     }
 
-    /// Replies a multipart request (clause 7.3.5).
+    /// Answers a multipart request (clause 7.3.5).
     ///
     /// # Errors
     /// The protocol's, for what is refused.

@@ -1,0 +1,102 @@
+//! The commands of a bridge: those messages of a controller that concern the datapath, as opposed
+//! to its connection (hello, echo, roles, masks).
+
+use openflow::flow::FlowMod;
+use openflow::group::GroupMod;
+use openflow::message::{MultipartRequest, MultipartRequestBody, PacketOut, SwitchConfig};
+use openflow::meter::MeterMod;
+use openflow::port::PortMod;
+use openflow::table::TableMod;
+use openflow::{Error, PortNo};
+
+/// A command.
+#[derive(Debug)]
+pub(crate) enum BridgeCommand {
+    /// Packet-out (clause 7.3.7).
+    PacketOut(PacketOut),
+    /// Flow-mod (clause 6.4).
+    FlowMod(FlowMod),
+    /// Group-mod (clause 6.5).
+    GroupMod(GroupMod),
+    /// Meter-mod (clause 6.6).
+    MeterMod(MeterMod),
+    /// Port-mod (clause 7.3.4.3).
+    PortMod(PortMod),
+    /// Table-mod (clause 7.3.3).
+    TableMod(TableMod),
+    /// Barrier request (clause 7.3.8).
+    Barrier,
+    /// Features request (clause 7.3.1).
+    Features,
+    /// Get-config request (clause 7.3.2).
+    GetConfig,
+    /// Set-config (clause 7.3.2).
+    SetConfig(SwitchConfig),
+    /// Queue-get-config request (clause 7.3.6).
+    QueueGetConfig(PortNo),
+    /// Multipart request (clause 7.3.5).
+    Multipart(MultipartRequest),
+}
+
+impl BridgeCommand {
+    /// Whether a slave may send it: it sends no packet and changes nothing (clause 6.3.5).
+    ///
+    /// # Errors
+    /// `OFPBRC_IS_SLAVE` where it may not.
+    pub(crate) fn check_slave(&self) -> Result<(), Error> {
+        match self {
+            Self::PacketOut(_)
+            | Self::FlowMod(_)
+            | Self::GroupMod(_)
+            | Self::MeterMod(_)
+            | Self::PortMod(_)
+            | Self::TableMod(_)
+            | Self::SetConfig(_) => Err(Error::BadRequestIsSlave),
+            Self::Multipart(MultipartRequest { body, .. }) if changes_tables(body) => {
+                Err(Error::BadRequestIsSlave)
+            }
+            Self::Barrier
+            | Self::Features
+            | Self::GetConfig
+            | Self::QueueGetConfig(_)
+            | Self::Multipart(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether a multipart request sets table features: the only one that changes the switch.
+fn changes_tables(body: &MultipartRequestBody) -> bool {
+    matches!(body, MultipartRequestBody::TableFeatures(tables) if !tables.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::TableId;
+    use openflow::flow::{FlowMod, FlowModCommand};
+    use openflow::table::TableFeatures;
+
+    use super::*;
+
+    #[test]
+    fn a_slave_reads_and_changes_nothing() {
+        let multipart = |tables| {
+            let body = MultipartRequestBody::TableFeatures(tables);
+            BridgeCommand::Multipart(MultipartRequest { more: false, body })
+        };
+        assert!(multipart(Vec::new()).check_slave().is_ok());
+        assert!(BridgeCommand::Barrier.check_slave().is_ok());
+        let set = multipart(vec![TableFeatures {
+            table_id: TableId(0),
+            name: String::new(),
+            metadata_match: 0,
+            metadata_write: 0,
+            config: 0,
+            max_entries: 1,
+            properties: Vec::new(),
+        }]);
+        let flow_mod = BridgeCommand::FlowMod(FlowMod::new(FlowModCommand::Add));
+        for refused in [set, flow_mod] {
+            assert_eq!(refused.check_slave(), Err(Error::BadRequestIsSlave));
+        }
+    }
+}
