@@ -1,9 +1,9 @@
 //! The OpenFlow agent: connections to controllers, roles, asynchronous messages, replies.
 //!
-//! It runs on one thread beside the workers, with an [`Agent`] and tasks of its own for each bridge,
-//! all idle while the bridge has no work. The bridge carries out what messages do to the tables; the
-//! agent keeps connections, roles and the order of replies. It never blocks, and a controller that
-//! does not read harms only itself.
+//! It runs on one thread beside the workers, with an [`Agent`] and tasks of its own for each
+//! bridge, all idle while the bridge has no work. The bridge carries out what messages do to the
+//! tables; the agent keeps connections, roles and the order of replies. It never blocks, and a
+//! controller that does not read harms only itself.
 
 mod accept;
 mod asynchronous;

@@ -6,6 +6,7 @@
 
 mod crates;
 mod files;
+mod layers;
 mod manifests;
 mod names;
 mod prose;
@@ -99,6 +100,7 @@ fn check(
     problems.extend(names::check(files));
     problems.extend(drawing(graph, files));
     for file in files {
+        problems.extend(layers::check(file));
         problems.extend(prose::check(file));
         problems.extend(syntax::check(file));
     }

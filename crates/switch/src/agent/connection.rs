@@ -1,9 +1,9 @@
 //! The task of one connection: bytes in and commands to the bridge; replies and asynchronous
 //! messages out.
 //!
-//! The changes of all messages of one read go to the workers as one batch, and the send queue leaves
-//! with one write. No input ends more than its own connection. Replies leave in the order of their
-//! requests, though some take longer than others.
+//! The changes of all messages of one read go to the workers as one batch, and the send queue
+//! leaves with one write. No input ends more than its own connection. Replies leave in the order of
+//! their requests, though some take longer than others.
 //!
 //! A multipart reply may be as long as the flow tables, and a delete may affect all entries. A
 //! connection has one of them at a time: later requests wait until the reply is sent or the entries
@@ -307,8 +307,8 @@ impl ConnectionTask {
         Some(context(self.link.connection(), peer, xid, self.replies.next(), None))
     }
 
-    /// Carries out a command. `held` is its context when it has waited, so that it is not the message
-    /// that was received last.
+    /// Carries out a command. `held` is its context when it has waited, so that it is not the
+    /// message that was received last.
     fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, command: BridgeCommand) {
         let Some(Registration { peer, .. }) = &self.peer else { return };
         let position = match command {
@@ -477,7 +477,8 @@ impl ConnectionTask {
         self.count_unsent(sent);
     }
 
-    /// Counts a message that the version cannot express; one for an ended connection needs no count.
+    /// Counts a message that the version cannot express; one for an ended connection needs no
+    /// count.
     fn count_unsent(&self, sent: Result<(), SendError>) {
         match sent {
             Ok(()) | Err(SendError::NotUp) => {}
@@ -490,8 +491,8 @@ impl ConnectionTask {
     }
 }
 
-/// The context of a request on this connection: with the error data of `held`, or else of the message
-/// that was received last.
+/// The context of a request on this connection: with the error data of `held`, or else of the
+/// message that was received last.
 fn context(
     connection: &Connection,
     peer: &Peer,

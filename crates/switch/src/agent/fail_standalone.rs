@@ -4,8 +4,8 @@
 //! tables are the switch's own: it deletes all entries and adds one that sends everything to
 //! `NORMAL`. When a configured controller is back, that entry goes. Controllers that connect to a
 //! listener do not end the mode, so a look by `ovs-ofctl` does not. It must never touch the tables
-//! while a controller is connected: one that connects while they are being emptied finds the rest of
-//! them. Nor may it keep the agent from the other bridges.
+//! while a controller is connected: one that connects while they are being emptied finds the rest
+//! of them. Nor may it keep the agent from the other bridges.
 
 use std::rc::Rc;
 use std::time::Duration;

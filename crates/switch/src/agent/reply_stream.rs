@@ -1,8 +1,8 @@
 //! A long multipart reply, sent frame by frame as there is room (clause 7.3.5).
 //!
 //! Between two frames the connection answers echoes and other messages, however long the reply is.
-//! Entries that the version cannot express, or that are longer than any message (a flow-mod of
-//! 64 KiB has no flow statistics), are left out and counted. A dump of flow entries is made piece by
+//! Entries that the version cannot express, or that are longer than any message (a flow-mod of 64
+//! KiB has no flow statistics), are left out and counted. A dump of flow entries is made piece by
 //! piece as it is sent, so that it is never held whole.
 
 use channel::{Connection, SendError};

@@ -1,4 +1,5 @@
-//! The state shared by the agent's tasks for a bridge: connected controllers, election, bridge. One thread, no locks; nothing is borrowed across an `await`.
+//! The state shared by the agent's tasks for a bridge: connected controllers, election, bridge. One
+//! thread, no locks; nothing is borrowed across an `await`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

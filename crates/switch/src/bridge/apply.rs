@@ -46,8 +46,8 @@ pub(crate) enum Applied {
 type ApplyResult = Result<Applied, Error>;
 
 impl Bridge {
-    /// Carries out a command of that version. `request` is called where a reply or an error may come
-    /// later.
+    /// Carries out a command of that version. `request` is called where a reply or an error may
+    /// come later.
     ///
     /// # Errors
     /// The protocol's, for what is refused.

@@ -214,8 +214,8 @@ impl WorkerPort {
         }
     }
 
-    /// Sends frames; the number that the device accepted. The others are dropped and counted, so that
-    /// none is left.
+    /// Sends frames; the number that the device accepted. The others are dropped and counted, so
+    /// that none is left.
     pub(super) fn transmit(
         &mut self,
         frames: &mut Vec<PacketBuf>,

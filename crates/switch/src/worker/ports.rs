@@ -165,8 +165,8 @@ impl Ports {
         &mut self.all
     }
 
-    /// Exchanges the buffers for those of the worker, whose shards use them in turn: the memory of a
-    /// worker does not grow with the number of its bridges.
+    /// Exchanges the buffers for those of the worker, whose shards use them in turn: the memory of
+    /// a worker does not grow with the number of its bridges.
     pub(super) fn lend(&mut self, buffers: &mut Batch) {
         std::mem::swap(&mut self.batch, buffers);
     }

@@ -187,8 +187,8 @@ impl Worker {
         worked
     }
 
-    /// Sends the frames that queues release and carries out up to a batch of commands in all; whether
-    /// there were any.
+    /// Sends the frames that queues release and carries out up to a batch of commands in all;
+    /// whether there were any.
     fn run_commands(&mut self, time: Nanos) -> bool {
         let mut worked = false;
         let mut holding = std::mem::take(&mut self.holding);

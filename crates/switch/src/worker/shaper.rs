@@ -1,8 +1,8 @@
 //! The egress queues of a port, where any are configured.
 //!
-//! Frames wait here until the scheduler and the port's rate release them, so that delay and loss are
-//! decided here and not in the device. The agent reads what passed each queue from counters that
-//! only the port's worker writes.
+//! Frames wait here until the scheduler and the port's rate release them, so that delay and loss
+//! are decided here and not in the device. The agent reads what passed each queue from counters
+//! that only the port's worker writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -175,8 +175,8 @@ impl Shard {
         released > 0
     }
 
-    /// Carries out a batch of pending commands and a piece of a counter flush. Returns the number of
-    /// commands, a piece of a flush counting as a batch.
+    /// Carries out a batch of pending commands and a piece of a counter flush. Returns the number
+    /// of commands, a piece of a flush counting as a batch.
     pub(super) fn run_commands(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
         self.ports.set_time(time);
         self.ports.lend(buffers);
