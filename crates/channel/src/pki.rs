@@ -34,6 +34,14 @@ pub enum PkiError {
         /// Why.
         error: io::Error,
     },
+    /// The file of a key cannot be used.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: files::ReadError,
+    },
     /// There is a certificate authority already.
     #[error("{0} exists: this folder has a certificate authority; choose another by --dir")]
     Exists(PathBuf),
@@ -162,7 +170,8 @@ fn hold(params: &mut CertificateParams, now: SystemTime, days: u32) {
 }
 
 fn read_key(path: &Path) -> Result<KeyPair, PkiError> {
-    let text = fs::read_to_string(path).map_err(failed(path))?;
+    let text = files::read_text(path, files::CONFIG_MAX)
+        .map_err(|error| PkiError::Unreadable { path: path.to_owned(), error })?;
     KeyPair::from_pem(&text).map_err(refused(path.display().to_string()))
 }
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use files::ReadError;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -38,7 +39,7 @@ pub struct TlsFiles {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{option} {path}: cannot be read: {why}")]
+    #[error("{option} {path}: {why}")]
     Unreadable {
         /// Which option names it.
         option: &'static str,
@@ -216,11 +217,17 @@ fn pair_error(files: &TlsFiles, error: &rustls::Error) -> TlsError {
 }
 
 fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|error: io::Error| {
-        let hint = match error.kind() {
-            io::ErrorKind::NotFound => "; weir pki or ovs-pki make certificates",
-            io::ErrorKind::PermissionDenied => "; it must be readable by the user who runs weir",
-            _ => "",
+    files::read(path, files::CONFIG_MAX).map_err(|error| {
+        let kind = match &error {
+            ReadError::Io(error) => Some(error.kind()),
+            ReadError::Kind(_) | ReadError::TooLong(_) | ReadError::NotText { .. } => None,
+        };
+        let hint = match kind {
+            Some(io::ErrorKind::NotFound) => "; weir pki or ovs-pki make certificates",
+            Some(io::ErrorKind::PermissionDenied) => {
+                "; it must be readable by the user who runs weir"
+            }
+            Some(_) | None => "",
         };
         let why = format!("{error}{hint}");
         TlsError::Unreadable { option, path: path.display().to_string(), why }

@@ -3,8 +3,7 @@
 //! What is not understood is told with its line and column, and a caret below it, before anything
 //! is sent. A file of `-` is the standard input.
 
-use std::io::Read;
-
+use files::{FLOWS_MAX, read_text, read_text_from};
 use openflow::Message;
 use openflow::text::TextError;
 
@@ -43,13 +42,11 @@ impl Line {
 
 /// The lines of a file that are neither empty nor a comment (`#`).
 pub(super) fn lines_of(file: &str) -> Result<Vec<Line>, Failure> {
-    let unread = |error| Failure::refused(format!("{file}: cannot be read: {error}"));
+    let unread = |error| Failure::refused(format!("{file}: {error}"));
     let (name, text) = if file == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(unread)?;
-        ("standard input", text)
+        ("standard input", read_text_from(std::io::stdin(), FLOWS_MAX).map_err(unread)?)
     } else {
-        (file, std::fs::read_to_string(file).map_err(unread)?)
+        (file, read_text(file.as_ref(), FLOWS_MAX).map_err(unread)?)
     };
     let lines = text.lines().enumerate().filter_map(|(index, line)| {
         let text = line.split('#').next().unwrap_or_default().trim_end();

@@ -240,9 +240,8 @@ impl SwitchArgs {
     /// The file cannot be read, or is wrong: then with file, line, column and key.
     pub fn with_file(self) -> Result<Self, ConfigError> {
         let Some(path) = self.config.clone() else { return Ok(self) };
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            ConfigError::plain(None, format!("cannot be read: {error}")).in_file(&path)
-        })?;
+        let text = files::read_text(&path, files::CONFIG_MAX)
+            .map_err(|error| ConfigError::plain(None, error.to_string()).in_file(&path))?;
         let file = parse_config(&text).map_err(|error| error.in_file(Path::new(&path)))?;
         if let Some(key) = self.key_of_one_bridge().filter(|_| !file.bridge.is_empty()) {
             let told = format!("is for one bridge; {} has several", path.display());
@@ -319,6 +318,9 @@ mod tests {
         let args = SwitchArgs { config: Some(path.clone()), ..SwitchArgs::default() };
         let told = args.with_file().unwrap_err().to_string();
         assert!(told.starts_with(&format!("{}: cannot be read: ", path.display())), "{told}");
+        let args = SwitchArgs { config: Some("/dev/urandom".into()), ..SwitchArgs::default() };
+        let told = args.with_file().unwrap_err().to_string();
+        assert_eq!(told, "/dev/urandom: is a device; give a regular file or a pipe");
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl Workload {
             Ok(path)
         };
         let (trace, flows) = (file("pcap")?, file("flows")?);
-        let bytes = std::fs::read(&trace).with_context(|| format!("{}", trace.display()))?;
+        let bytes = files::read(&trace, files::CAPTURE_MAX)
+            .with_context(|| format!("{}", trace.display()))?;
         let capture =
             netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
         ensure!(!capture.is_empty(), "{}: no packet", trace.display());

@@ -44,7 +44,8 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         let common = PcapCommon { name: name.to_owned(), quiet, counters: PortCounters::default() };
         return Ok(Box::new(PcapWriter { common, file, good_len, buffer: Vec::new() }));
     }
-    let bytes = std::fs::read(name).map_err(failed)?;
+    let bytes =
+        files::read(name.as_ref(), files::CAPTURE_MAX).map_err(|error| failed(error.into()))?;
     let capture = Capture::parse(bytes).map_err(|error| PortError::Format {
         name: name.to_owned(),
         offset: error.offset as u64,

@@ -1,0 +1,173 @@
+//! Reads whole files, within a bound.
+//!
+//! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
+//! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
+//! its remedy. The caller puts the file's name in front.
+//!
+//! ```
+//! use files::{CONFIG_MAX, read_text};
+//!
+//! let error = read_text("/dev/urandom".as_ref(), CONFIG_MAX).unwrap_err();
+//! assert_eq!(error.to_string(), "is a device; give a regular file or a pipe");
+//! ```
+#![forbid(unsafe_code)]
+
+use std::fs::{File, FileType};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+/// The longest configuration, certificate or key, in bytes.
+pub const CONFIG_MAX: u64 = 64 * MIB;
+
+/// The longest list of flow entries, groups or meters, in bytes.
+pub const FLOWS_MAX: u64 = 1024 * MIB;
+
+/// The longest capture, in bytes.
+pub const CAPTURE_MAX: u64 = 4096 * MIB;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system could not open or read it.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// It is neither a regular file nor a pipe.
+    #[error("is a {0}; give a regular file or a pipe")]
+    Kind(&'static str),
+    /// It is longer than the limit, which is given.
+    #[error("is longer than {} MiB, the limit; is it the right file?", .0 / MIB)]
+    TooLong(u64),
+    /// It is not text.
+    #[error("line {line} is not UTF-8 text; is it the right file?")]
+    NotText {
+        /// The line of the first byte that is wrong, from 1.
+        line: usize,
+    },
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => error,
+            ReadError::Kind(_) | ReadError::TooLong(_) | ReadError::NotText { .. } => {
+                Self::other(error)
+            }
+        }
+    }
+}
+
+/// Reads a regular file or a pipe of at most `limit` bytes.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let file = File::open(path)?;
+    let facts = file.metadata()?;
+    if let Some(kind) = unsuitable(facts.file_type()) {
+        return Err(ReadError::Kind(kind));
+    }
+    if facts.len() > limit {
+        return Err(ReadError::TooLong(limit));
+    }
+    // One read more than the length tells the end.
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len() + 1).unwrap_or(0));
+    fill(file, limit, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a text file; see [`read`].
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
+    text(read(path, limit)?)
+}
+
+/// Reads text of at most `limit` bytes from a stream such as the standard input.
+///
+/// # Errors
+/// See [`ReadError`]; the kind of stream does not matter.
+pub fn read_text_from(stream: impl Read, limit: u64) -> Result<String, ReadError> {
+    let mut bytes = Vec::new();
+    fill(stream, limit, &mut bytes)?;
+    text(bytes)
+}
+
+fn fill(stream: impl Read, limit: u64, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
+    stream.take(limit.saturating_add(1)).read_to_end(bytes)?;
+    if bytes.len() as u64 > limit { Err(ReadError::TooLong(limit)) } else { Ok(()) }
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let lines = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count();
+        ReadError::NotText { line: lines + 1 }
+    })
+}
+
+/// What a file is, unless it can be read whole.
+fn unsuitable(kind: FileType) -> Option<&'static str> {
+    if kind.is_dir() {
+        Some("folder")
+    } else if kind.is_char_device() || kind.is_block_device() {
+        Some("device")
+    } else if kind.is_socket() {
+        Some("socket")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CONFIG_MAX, ReadError, read, read_text, read_text_from};
+    use std::io::Write;
+
+    #[test]
+    fn regular_files_are_read_up_to_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for length in [0, 1, 99, 100] {
+            std::fs::write(&path, "x".repeat(length)).unwrap();
+            assert_eq!(read_text(&path, 100).unwrap().len(), length);
+        }
+        std::fs::write(&path, "x".repeat(101)).unwrap();
+        assert!(matches!(read(&path, 100), Err(ReadError::TooLong(100))));
+        std::fs::remove_file(&path).unwrap();
+        let error = read(&path, 100).unwrap_err();
+        assert!(error.to_string().starts_with("cannot be read: No such file"), "{error}");
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused_without_being_read() {
+        for (path, kind) in [("/dev/urandom", "device"), ("/dev/zero", "device"), ("/", "folder")] {
+            let error = read_text(path.as_ref(), CONFIG_MAX).unwrap_err();
+            assert_eq!(error.to_string(), format!("is a {kind}; give a regular file or a pipe"));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let long = dir.path().join("long");
+        std::fs::File::create(&long).unwrap().set_len(CONFIG_MAX + 1).unwrap();
+        let error = read_text(&long, CONFIG_MAX).unwrap_err();
+        assert_eq!(error.to_string(), "is longer than 64 MiB, the limit; is it the right file?");
+    }
+
+    #[test]
+    fn pipes_are_read_up_to_the_limit() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        let thread = std::thread::spawn(move || writer.write_all(b"from a pipe"));
+        assert_eq!(read_text(path.as_ref(), 100).unwrap(), "from a pipe");
+        thread.join().unwrap().unwrap();
+        assert!(matches!(read_text_from(std::io::repeat(b'x'), 9), Err(ReadError::TooLong(9))));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_named_by_their_line() {
+        let error = read_text_from(&b"one\ntwo\n\xff\n"[..], 100).unwrap_err();
+        assert_eq!(error.to_string(), "line 3 is not UTF-8 text; is it the right file?");
+    }
+}
