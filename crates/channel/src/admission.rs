@@ -1,11 +1,11 @@
 //! Admission control of a listener; sans-I/O.
 //!
-//! A connection is half open until its hello exchange is done (with TLS, until its handshake is done
-//! too). A few hundred may be half open. One more does not turn the newcomer away; it evicts the
-//! oldest half-open connection of the address that holds the most, which is the address that floods.
-//! So a peer that says hello as every real one does gets in, however many are silent. A connection
-//! that has only just come is not evicted: when a thousand real peers come at once they are served
-//! one after the other, and those behind wait in the system's queue.
+//! A connection is half open until its hello exchange is done (with TLS, until its handshake is
+//! done too). A few hundred may be half open. One more does not turn the newcomer away; it evicts
+//! the oldest half-open connection of the address that holds the most, which is the address that
+//! floods. So a peer that says hello as every real one does gets in, however many are silent. A
+//! connection that has only just come is not evicted: when a thousand real peers come at once they
+//! are served one after the other, and those behind wait in the system's queue.
 //!
 //! The number of connections that are up is limited too. A newcomer that has said hello evicts, in
 //! this order:

@@ -1,7 +1,8 @@
-//! The wait before the next attempt to connect: a value, not a timer (clause 6.3.2 asks for growing
-//! intervals).
+//! The wait before the next attempt to connect: a value, not a timer (clause 6.3.2 asks for
+//! growing intervals).
 //!
-//! The clock and the randomness are arguments, so that a simulation repeats itself. It never sleeps.
+//! The clock and the randomness are arguments, so that a simulation repeats itself; it never
+//! sleeps.
 
 use std::time::{Duration, Instant};
 

@@ -119,7 +119,8 @@ impl Connection {
         self.counters
     }
 
-    /// When the peer began the message that is not whole yet, if any; as of the latest event polled.
+    /// When the peer began the message that is not whole yet, if any; as of the latest event
+    /// polled.
     #[must_use]
     pub fn unfinished_since(&self) -> Option<Instant> {
         self.partial_since
@@ -415,8 +416,8 @@ impl Connection {
         self.output.waiting()
     }
 
-    /// The stream has taken the first `count` bytes of [`Connection::transmit`]. While input is held
-    /// this is the peer's sign of life, so that a slow reader does not pass for a dead one.
+    /// The stream has taken the first `count` bytes of [`Connection::transmit`]. While input is
+    /// held this is the peer's sign of life, so that a slow reader does not pass for a dead one.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         if count > 0 && !self.wants_input() {
             self.excuse(now);

@@ -59,8 +59,8 @@ impl Link {
         &mut self.connection
     }
 
-    /// Writes the send queue, then returns as soon as there are events to poll, or room in an output
-    /// that was full. Safe to drop at any time, for use in `select!`.
+    /// Writes the send queue, then returns as soon as there are events to poll, or room in an
+    /// output that was full. Safe to drop at any time, for use in `select!`.
     pub async fn turn(&mut self) {
         poll_fn(|cx| self.poll_turn(cx)).await;
     }

@@ -9,8 +9,8 @@
 //!   stream for programs without a runtime.
 //! - [`Pending`] matches replies to requests and joins the parts of a multipart reply.
 //! - [`Backoff`] is the wait before the next attempt to connect; [`Admission`] and
-//!   [`ConnectionGate`] decide which connections a listener serves; [`LogThrottle`] limits log lines
-//!   that a peer can cause.
+//!   [`ConnectionGate`] decide which connections a listener serves; [`LogThrottle`] limits the log
+//!   lines that a peer can cause.
 //! - [`Tls`] holds key and certificates; [`pki`] makes them.
 //! - [`memory`] joins two connections in virtual time, with seeded faults.
 //!

@@ -1,7 +1,7 @@
 //! Certificates for TLS channels: a certificate authority in a folder, and what it signs.
 //!
-//! Key, request and signature in one step, for users without a certificate authority; those with one
-//! give its files to `--private-key`, `--certificate` and `--ca-cert`. The folder holds
+//! Key, request and signature in one step, for users without a certificate authority; those with
+//! one give its files to `--private-key`, `--certificate` and `--ca-cert`. The folder holds
 //! `cakey.pem`, `cacert.pem`, and for each name `NAME-privkey.pem` and `NAME-cert.pem`, as
 //! `ovs-pki` calls them. A key is never overwritten: a name that has one gets a new certificate.
 

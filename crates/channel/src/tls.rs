@@ -1,5 +1,5 @@
-//! TLS 1.2 and 1.3 for `ssl:` and `pssl:` (clause 6.3.4): each side presents a certificate signed by
-//! a CA that the other side trusts.
+//! TLS 1.2 and 1.3 for `ssl:` and `pssl:` (clause 6.3.4): each side presents a certificate signed
+//! by a CA that the other side trusts.
 //!
 //! The three files are those of Open vSwitch's options, with the same names. They are
 //! checked for changes whenever a connection is made or accepted, so that a renewed certificate is

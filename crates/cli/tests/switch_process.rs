@@ -49,6 +49,22 @@ fn signals_end_the_switch_well_and_unlink_its_sockets() {
 }
 
 #[test]
+fn sighup_is_ignored_with_a_line_of_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    signal(&child, "HUP");
+    let mut said = String::new();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    while !said.contains("SIGHUP is ignored") {
+        assert_ne!(log.read_line(&mut said).unwrap(), 0, "the switch has ended: {said}");
+    }
+    assert!(ctl(dir.path(), &["show"]).status.success());
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "its sockets are gone");
+}
+
+#[test]
 fn a_killed_switch_does_not_block_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = started(dir.path());

@@ -2,7 +2,7 @@
 //!
 //! Ports, listeners and the control socket are open before the switch says `ready`; what cannot be
 //! opened ends it with a message that says which and why. SIGTERM and Ctrl-C close the ports (so
-//! that TAP devices go and promiscuity ends) and unlink the sockets.
+//! that TAP devices go and promiscuity ends) and unlink the sockets; SIGHUP is ignored.
 
 use std::io;
 use std::rc::Rc;
@@ -204,14 +204,21 @@ fn start_workers(
     Ok(threads)
 }
 
-/// Catches SIGTERM and Ctrl-C from now on; what is returned is done when one has come.
+/// Catches SIGTERM, Ctrl-C and SIGHUP from now on; what is returned is done when one of the first
+/// two has come. SIGHUP, which would end the process with its sockets left behind, is ignored.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => {
+                    tracing::warn!("SIGHUP is ignored: a new configuration needs a new start");
+                }
+            }
         }
     })
 }
