@@ -3,7 +3,10 @@
 //! Watched ports and groups decide over a bucket in every type of group. In a fast failover group a
 //! bucket that watches nothing is not live and never used. In the other types a bucket that watches
 //! nothing is always used, and one that watches is used only while it is live. A group must never
-//! lead back to itself, neither by its actions nor by what it watches.
+//! lead back to itself, neither by its actions nor by what it watches, nor to a longer chain than
+//! packets follow.
+
+mod chain;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +17,7 @@ use openflow::text::format_actions;
 use openflow::{Action, Error, GroupId, PortNo};
 use packet::FlowKey;
 
+use self::chain::Depths;
 use crate::config::DatapathConfig;
 use crate::known_fields::KnownFields;
 use crate::ports::Ports;
@@ -32,6 +36,8 @@ pub(crate) struct Group {
     packets: u64,
     bytes: u64,
     bucket_counters: Vec<BucketCounter>,
+    /// How many groups a packet may pass from this one on, itself included.
+    depth: u8,
 }
 
 impl Group {
@@ -44,6 +50,7 @@ impl Group {
             packets: 0,
             bytes: 0,
             bucket_counters: Vec::new(),
+            depth: 1,
         };
         group.configure(asked);
         group
@@ -77,9 +84,15 @@ impl Group {
         }
     }
 
-    fn forwards_to(&self, id: GroupId) -> bool {
-        self.buckets.iter().flat_map(|bucket| &bucket.actions).any(|a| *a == Action::Group(id))
+    /// The groups that its buckets lead to.
+    fn next(&self) -> impl Iterator<Item = GroupId> {
+        forwarded(&self.buckets)
     }
+}
+
+/// The groups that a list of buckets leads to.
+fn forwarded(buckets: &[Bucket]) -> impl Iterator<Item = GroupId> {
+    buckets.iter().flat_map(|bucket| bucket.actions.iter().filter_map(group_of))
 }
 
 /// A bucket is its actions and, among equal ones, its turn. So an edit of the list leaves the flows
@@ -113,6 +126,8 @@ pub(crate) fn group_of(action: &Action) -> Option<GroupId> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: BTreeMap<GroupId, Group>,
+    /// Who leads to a group, where [`Groups::apply`] makes them.
+    forwarders: BTreeMap<GroupId, BTreeSet<GroupId>>,
 }
 
 impl Groups {
@@ -154,24 +169,30 @@ impl Groups {
                 if self.groups.contains_key(&asked.group_id) {
                     return Err(Error::GroupModGroupExists);
                 }
-                self.check(asked, config)?;
+                let depths = self.check(asked, config)?;
                 if self.groups.len() >= config.max_groups as usize {
                     return Err(Error::GroupModOutOfGroups);
                 }
                 self.groups.insert(asked.group_id, Group::new(asked, now));
+                self.link(asked.group_id);
+                self.set_depths(depths);
                 Ok(Vec::new())
             }
             GroupModCommand::Modify => {
                 if !self.groups.contains_key(&asked.group_id) {
                     return Err(Error::GroupModUnknownGroup);
                 }
-                self.check(asked, config)?;
+                let depths = self.check(asked, config)?;
+                self.unlink(asked.group_id);
                 if let Some(group) = self.get_mut(asked.group_id) {
                     group.configure(asked);
                 }
+                self.link(asked.group_id);
+                self.set_depths(depths);
                 Ok(Vec::new())
             }
             GroupModCommand::Delete if asked.group_id == GroupId::ALL => {
+                self.forwarders.clear();
                 Ok(std::mem::take(&mut self.groups).into_keys().collect())
             }
             GroupModCommand::Delete => self.delete(asked.group_id),
@@ -182,14 +203,15 @@ impl Groups {
     /// A group that others forward to stays (`OFPGMFC_CHAINED_GROUP`); one that is only watched
     /// goes and is not live from then on. A group that does not exist is no error.
     fn delete(&mut self, id: GroupId) -> Result<Vec<GroupId>, Error> {
-        if self.groups.values().any(|group| group.forwards_to(id)) {
+        if self.forwarders.contains_key(&id) {
             return Err(Error::GroupModChainedGroup);
         }
+        self.unlink(id);
         Ok(self.groups.remove(&id).map(|_| id).into_iter().collect())
     }
 
-    /// The checks of an add or modify.
-    fn check(&self, asked: &GroupMod, config: &DatapathConfig) -> Result<(), Error> {
+    /// The checks of an add or modify; the depths that it changes.
+    fn check(&self, asked: &GroupMod, config: &DatapathConfig) -> Result<Depths, Error> {
         if asked.group_id > GroupId::MAX {
             return Err(Error::GroupModInvalidGroup);
         }
@@ -222,7 +244,10 @@ impl Groups {
                 &existing,
             )?;
         }
-        if self.leads_back(asked) { Err(Error::GroupModLoop) } else { Ok(()) }
+        if self.leads_back(asked) {
+            return Err(Error::GroupModLoop);
+        }
+        self.depths_with(asked).ok_or(Error::GroupModChainingUnsupported)
     }
 
     /// A watched port may appear later; a watched group must be there.

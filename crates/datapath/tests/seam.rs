@@ -309,6 +309,34 @@ fn buckets_are_copies_and_their_number_is_bounded() {
     assert!(dp.counters().drops(DropReason::TooManyCopies) > 0);
 }
 
+/// An IPv4 header that says it is shorter than 20 bytes is none.
+#[test]
+fn a_frame_with_a_short_ip_header_has_its_ether_type_alone() {
+    for (first, entry, expected) in [
+        (0x44, "priority=1,ip,nw_src=10.0.0.1,actions=output:3", 2),
+        (0x40, "priority=1,ip,nw_tos=0,actions=output:3", 2),
+        (0x65, "priority=1,udp,actions=output:3", 2),
+        (0x44, "priority=1,ip,nw_proto=17,actions=output:3", 2),
+        (0x45, "priority=1,ip,nw_src=10.0.0.1,actions=output:3", 3),
+    ] {
+        let mut dp = datapath();
+        let changes = "set_field:9.9.9.9->ip_dst,dec_ttl";
+        add(&mut *dp, &format!("priority=0,ip,actions={changes},output:2"));
+        add(&mut *dp, entry);
+        let mut frame = udp(1);
+        frame[14] = first;
+        let verdicts = send(&mut *dp, &frame);
+        let [Verdict::Output { port, frame: sent, .. }] = verdicts.as_slice() else {
+            panic!("{verdicts:?}");
+        };
+        assert_eq!(*port, PortNo(expected), "{entry}");
+        assert_eq!(sent.bytes(), frame.as_slice(), "{entry}");
+        // The set-field and the decrement are counted, since they did nothing.
+        let skipped = dp.counters().get(Counter::ActionsWithoutEffect);
+        assert_eq!(skipped, if expected == 2 { 2 } else { 0 }, "{entry}");
+    }
+}
+
 /// A chain of groups, each leading to the one before it by the text of its bucket.
 fn chain(dp: &mut dyn Datapath, length: u32, bucket: impl Fn(u32) -> String) {
     group(dp, "group_id=1,type=all,bucket=output:2");
@@ -318,13 +346,32 @@ fn chain(dp: &mut dyn Datapath, length: u32, bucket: impl Fn(u32) -> String) {
 }
 
 #[test]
-fn a_long_chain_of_groups_costs_its_packet_only() {
+fn a_chain_of_groups_is_as_long_as_packets_follow_it() {
     let mut dp = datapath();
-    chain(&mut *dp, 1_000, |below| format!("type=indirect,bucket=group:{below}"));
-    add(&mut *dp, "in_port=1,actions=group:1000");
-    assert_eq!(send(&mut *dp, &udp(1)), [Verdict::Drop { reason: DropReason::ChainTooLong }]);
-    add(&mut *dp, "in_port=1,priority=40000,actions=group:32");
+    chain(&mut *dp, 64, |below| format!("type=indirect,bucket=group:{below}"));
+    add(&mut *dp, "in_port=1,actions=group:64");
     assert!(matches!(send(&mut *dp, &udp(1)).as_slice(), [Verdict::Output { .. }]));
+    let mut change = |text: &str, command| {
+        dp.group_mod(&parse_group_mod(text, command).unwrap(), Nanos(0)).err()
+    };
+    let (adds, modifies) = (GroupModCommand::Add, GroupModCommand::Modify);
+    let refused = Some(Error::GroupModChainingUnsupported);
+    assert_eq!(change("group_id=65,type=all,bucket=group:64", adds), refused);
+    assert_eq!(change("group_id=65,type=all,bucket=group:63", adds), None);
+    // What is at the other end may not make it longer.
+    assert_eq!(change("group_id=100,type=all,bucket=output:2", adds), None);
+    assert_eq!(change("group_id=1,type=all,bucket=group:100", modifies), refused);
+    assert_eq!(change("group_id=1,type=all,bucket=group:64", modifies), Some(Error::GroupModLoop));
+    // A shorter chain has room at both ends.
+    assert_eq!(change("group_id=3,type=all,bucket=group:1", modifies), None);
+    assert_eq!(change("group_id=1,type=all,bucket=group:100", modifies), None);
+    assert_eq!(change("group_id=66,type=all,bucket=group:64", adds), refused);
+    assert_eq!(change("group_id=1,type=all,bucket=output:2", modifies), None);
+    assert_eq!(change("group_id=66,type=all,bucket=group:64", adds), None);
+    assert_eq!(change("group_id=66", GroupModCommand::Delete), None);
+    assert_eq!(change("group_id=all", GroupModCommand::Delete), None);
+    assert_eq!(change("group_id=1,type=all,bucket=output:2", adds), None);
+    assert_eq!(change("group_id=1", GroupModCommand::Delete), None);
 }
 
 #[test]
@@ -604,7 +651,8 @@ fast_too! {
     group_mods_that_no_text_can_say_are_refused
     chained_groups_cannot_ask_for_endless_copies
     buckets_are_copies_and_their_number_is_bounded
-    a_long_chain_of_groups_costs_its_packet_only
+    a_chain_of_groups_is_as_long_as_packets_follow_it
+    a_frame_with_a_short_ip_header_has_its_ether_type_alone
     liveness_is_found_however_groups_watch_each_other
     reference_counts_name_entries_and_groups_that_lead_to_a_group
     removed_entries_carry_their_last_counters

@@ -181,6 +181,13 @@ fn damage(frame: &mut Vec<u8>, rng: &mut Rng) {
         frame.truncate(rng.index(frame.len() + 1));
         return;
     }
+    // An IP header that says it is too short, or of another version.
+    if rng.percent(30)
+        && let Some(first) = frame.get_mut(14)
+    {
+        *first = *rng.pick(&[0x40, 0x44, 0x35, 0x65, 0x46]);
+        return;
+    }
     for _ in 0..1 + rng.below(4) {
         let at = rng.index(frame.len());
         frame[at] = rng.next() as u8;

@@ -61,7 +61,6 @@ const NEVER: &[(Error, &str)] = &[
     (Error::FlowModEperm, "no flow-mod is forbidden to anybody, unless a slave"),
     (Error::FlowModBadTimeout, "1.3 has no timeout that is wrong (1.0 has, of its emergency flag)"),
     (Error::GroupModWeightUnsupported, "weights are supported where they have a meaning"),
-    (Error::GroupModChainingUnsupported, "groups may forward to groups"),
     (Error::GroupModWatchUnsupported, "every type of group may watch"),
     (Error::GroupModEperm, "no group-mod is forbidden to anybody, unless a slave"),
     (Error::PortModEperm, "no port-mod is forbidden to anybody, unless a slave"),

@@ -199,6 +199,11 @@ fn groups() -> Vec<Row> {
             &add(MANY, Vec::new()),
         ),
         row(Error::GroupModOutOfBuckets, &add(1, vec![bucket(Vec::new()); 1_025])),
+        after(
+            (1..=64).map(|id| add(id, if id == 1 { Vec::new() } else { to(id - 1) })).collect(),
+            Error::GroupModChainingUnsupported,
+            &add(65, to(64)),
+        ),
         after(chain(), Error::GroupModLoop, &modify(group_of(2, to(1)))),
         row(Error::GroupModUnknownGroup, &modify(group_of(1, Vec::new()))),
         after(chain(), Error::GroupModChainedGroup, &Message::GroupMod(delete)),
