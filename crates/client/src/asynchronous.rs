@@ -213,6 +213,7 @@ impl AsyncClient {
             if let Some(output) = operation.step(&mut self.core, self.link.connection())? {
                 return Ok(output);
             }
+            self.core.check_up()?;
             let Some(()) = answer else {
                 self.link.turn().await;
                 continue;

@@ -388,6 +388,7 @@ impl Client {
                 self.write();
                 return Ok(output);
             }
+            self.core.check_up()?;
             // Messages that come one after the other must not keep this from being asked.
             if self.core.settings.goes_on() == Some(false) {
                 return Err(ClientError::Cancelled);

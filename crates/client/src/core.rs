@@ -41,6 +41,8 @@ pub(crate) struct Core {
     dropped: u64,
     /// The last sign that the operation goes on.
     since: Instant,
+    /// Why the connection is over.
+    down: Option<DownReason>,
 }
 
 /// What has come of a connection.
@@ -61,6 +63,7 @@ impl Core {
             unclaimed: VecDeque::new(),
             dropped: 0,
             since: now,
+            down: None,
         }
     }
 
@@ -140,11 +143,23 @@ impl Core {
                 tracing::warn!(switch, xid = xid.0, error = name, "not read");
                 Ok(Some((xid, Err(error))))
             }
-            Event::Down(DownReason::NoHello) => {
-                Err(self.silent(self.settings.connection.hello_deadline))
+            Event::Down(reason) => {
+                self.down = Some(reason);
+                self.check_up()?;
+                Ok(None)
             }
-            Event::Down(reason) => Err(ClientError::Down { name: self.name.clone(), reason }),
             Event::Up { .. } => Ok(None),
+        }
+    }
+
+    /// Fails when the connection is over, also when that was told before.
+    pub(crate) fn check_up(&self) -> Result<(), ClientError> {
+        match &self.down {
+            None => Ok(()),
+            Some(DownReason::NoHello) => Err(self.silent(self.settings.connection.hello_deadline)),
+            Some(reason) => {
+                Err(ClientError::Down { name: self.name.clone(), reason: reason.clone() })
+            }
         }
     }
 

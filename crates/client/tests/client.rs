@@ -255,7 +255,11 @@ fn another_answer_than_asked_waits_for_the_right_one_and_garbage_is_told() {
     // An impossible length ends the connection, with an error before.
     client.send_bytes(&[4, 2, 0, 7, 0, 0, 0, 6]).unwrap();
     assert_eq!(client.next_frame().unwrap().unwrap()[4..8], [0, 0, 0, 6]);
-    assert_eq!(client.next_frame().unwrap(), None);
+    for _ in 0..2 {
+        assert_eq!(client.next_frame().unwrap(), None);
+    }
+    assert!(matches!(client.next(), Err(ClientError::Down { .. })));
+    assert!(client.barrier().is_err());
     switch.join().unwrap();
 }
 

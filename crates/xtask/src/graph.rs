@@ -112,6 +112,7 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("controller", "datapath"),
     // The switch's tests ask it as people do.
     ("switch", "ctl"),
+    ("switch", "client"),
 ];
 
 /// Whether an arrow holds for the crate or only for its tests.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use channel::Endpoint;
+use client::{Client, ClientSettings};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{
-    AsyncConfig, Hello, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    AsyncConfig, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::PortDesc;
@@ -59,9 +59,8 @@ impl fmt::Display for Tally {
 
 /// A connection whose hello exchange is done.
 pub(crate) struct Connection {
-    stream: UnixStream,
+    client: Client,
     version: Version,
-    bytes: Vec<u8>,
     next_xid: u32,
 }
 
@@ -78,14 +77,13 @@ fn text(error: impl fmt::Display) -> String {
 
 impl Connection {
     pub(crate) fn open(socket: &Path, version: Version) -> Result<Self, String> {
-        let stream = UnixStream::connect(socket).map_err(text)?;
-        stream.set_read_timeout(Some(DEADLINE)).map_err(text)?;
-        stream.set_write_timeout(Some(DEADLINE)).map_err(text)?;
-        let mut connection = Self { stream, version, bytes: Vec::new(), next_xid: 1 };
-        connection.send(Xid(0), &Message::Hello(Hello { versions: None }))?;
-        let hello = connection.frame()?.ok_or("the switch closed before its hello")?;
-        wire::decode_hello(&hello).map_err(text)?;
-        Ok(connection)
+        let mut settings = ClientSettings::of(&[version]).with_answer_deadline(DEADLINE);
+        settings.connection.hello_deadline = DEADLINE;
+        // Only what is made and told of goes to the switch.
+        settings.connection.probe_after = None;
+        let endpoint = Endpoint::Unix(socket.to_owned());
+        let client = Client::connect(&endpoint, settings).map_err(text)?;
+        Ok(Self { client, version, next_xid: 1 })
     }
 
     fn xid(&mut self) -> Xid {
@@ -94,34 +92,16 @@ impl Connection {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.stream.write_all(bytes).map_err(|error| format!("sending: {error}"))
+        self.client.send_bytes(bytes).map_err(|error| format!("sending: {error}"))
     }
 
     fn send(&mut self, xid: Xid, message: &Message) -> Result<(), String> {
-        let frame = wire::encode(self.version, xid, message).map_err(text)?;
-        self.write(&frame)
+        self.client.send_as(xid, message).map_err(text)
     }
 
-    /// The next frame; `None` when the switch has closed the connection.
-    fn frame(&mut self) -> Result<Option<Vec<u8>>, String> {
-        loop {
-            if let Some(length) = wire::frame_len(&self.bytes).map_err(text)?
-                && length <= self.bytes.len()
-            {
-                return Ok(Some(self.bytes.drain(..length).collect()));
-            }
-            let mut chunk = [0; 65_536];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Ok(None),
-                Ok(count) => self.bytes.extend(chunk.iter().take(count)),
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(format!("no answer: {error}")),
-            }
-        }
-    }
-
+    /// The next message; `None` when the switch has closed the connection.
     fn next(&mut self) -> Result<Option<(Xid, Message)>, String> {
-        let Some(frame) = self.frame()? else { return Ok(None) };
+        let Some(frame) = self.client.next_frame().map_err(text)? else { return Ok(None) };
         let (version, xid, message) = wire::decode(&frame)
             .map_err(|error| format!("the switch sent {frame:02x?}: {error}"))?;
         if version != self.version {

@@ -1,10 +1,15 @@
 //! Hello, features and configuration in both versions.
 
-use openflow::message::{Capabilities, MultipartReplyBody, MultipartRequestBody, SwitchConfig};
-use openflow::port::PortState;
-use openflow::{DatapathId, Error, Message, PortNo, Version};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 
-use crate::harness::{Controller, Switch};
+use openflow::message::{
+    Capabilities, Hello, MultipartReplyBody, MultipartRequestBody, SwitchConfig,
+};
+use openflow::port::PortState;
+use openflow::{DatapathId, Error, Message, PortNo, Version, VersionBitmap, Xid};
+
+use crate::harness::Switch;
 
 #[test]
 fn features_of_1_0_carry_ports_and_actions() {
@@ -36,20 +41,39 @@ fn features_of_1_3_leave_ports_to_a_multipart_request() {
     assert!(ports.iter().all(|port| !port.state.contains(PortState::LINK_DOWN)));
 }
 
+/// The next message on a stream where the hello exchange is what is tested.
+fn frame_of(stream: &mut UnixStream) -> Vec<u8> {
+    let mut frame = vec![0; wire::HEADER_LEN];
+    stream.read_exact(&mut frame).unwrap();
+    frame.resize(wire::frame_len(&frame).unwrap().unwrap(), 0);
+    stream.read_exact(&mut frame[wire::HEADER_LEN..]).unwrap();
+    frame
+}
+
 #[test]
 fn the_highest_common_version_is_taken() {
     let switch = Switch::start(1, "");
     for versions in [&[Version::V1_0][..], &[Version::V1_0, Version::V1_3]] {
-        let mut controller = Controller::greet_with_bitmap(switch.stream(), versions);
-        assert!(matches!(controller.request(&Message::FeaturesRequest), Message::FeaturesReply(_)));
+        let mut stream = switch.stream();
+        let hello = Message::Hello(Hello { versions: Some(VersionBitmap::of(versions)) });
+        let highest = versions.iter().copied().max().unwrap();
+        for (version, message) in [(Version::V1_3, &hello), (highest, &Message::FeaturesRequest)] {
+            stream.write_all(&wire::encode(version, Xid(5), message).unwrap()).unwrap();
+        }
+        wire::decode_hello(&frame_of(&mut stream)).unwrap();
+        let (version, xid, reply) = wire::decode(&frame_of(&mut stream)).unwrap();
+        assert_eq!((version, xid), (highest, Xid(5)));
+        assert!(matches!(reply, Message::FeaturesReply(_)), "{reply:?}");
     }
 }
 
 #[test]
 fn a_version_that_is_not_spoken_is_refused_and_told() {
     let switch = Switch::start(1, "protocols = [\"OpenFlow13\"]");
-    let mut controller = Controller::greet(switch.stream(), Version::V1_0);
-    let last = controller.closed().pop().expect("an error before the end");
+    let mut stream = switch.stream();
+    stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+    frame_of(&mut stream);
+    let last = frame_of(&mut stream);
     // Whatever version it is told in: type 1 is an error, its type 0 is "hello failed".
     assert_eq!((last[1], &last[8..12]), (1, &[0, 0, 0, 0][..]));
     switch.assert_serves();

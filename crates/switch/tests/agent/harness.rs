@@ -3,19 +3,17 @@
 //! Every wait has a deadline of many seconds and ends as soon as what it waits for is there.
 
 use std::cell::RefCell;
-use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use client::{Client, ClientSettings};
 use netdev::Port;
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::message::{
-    Hello, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut,
-};
-use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, VersionBitmap, Xid};
+use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut};
+use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, Xid};
 use packet::{Batch, PacketBuf};
 use switch::config::Config;
 use switch::{SwitchError, run_until};
@@ -273,82 +271,46 @@ impl Host {
 
 /// A controller by script.
 pub(crate) struct Controller {
-    pub(crate) stream: UnixStream,
+    client: Client,
     pub(crate) version: Version,
-    next_xid: u32,
-    bytes: Vec<u8>,
 }
 
 impl Controller {
     /// Says hello in `version` and takes the switch's.
     pub(crate) fn greet(stream: UnixStream, version: Version) -> Self {
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream.set_write_timeout(Some(DEADLINE)).unwrap();
-        let mut controller = Self { stream, version, next_xid: 1, bytes: Vec::new() };
-        controller.send(&Message::Hello(Hello { versions: None }));
-        let hello = controller.frame().expect("a hello");
-        wire::decode_hello(&hello).unwrap();
-        controller
+        let mut settings = ClientSettings::of(&[version]).with_answer_deadline(DEADLINE);
+        settings.connection.hello_deadline = DEADLINE;
+        // Nothing goes to the switch but what the test sends.
+        settings.connection.probe_after = None;
+        Self { client: Client::over_unix(stream, "the switch", settings).unwrap(), version }
     }
 
-    /// Says hello with a version bitmap.
-    pub(crate) fn greet_with_bitmap(stream: UnixStream, versions: &[Version]) -> Self {
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        let mut bytes = Vec::new();
-        let hello = Message::Hello(Hello { versions: Some(VersionBitmap::of(versions)) });
-        wire::encode_into(&mut bytes, Version::V1_3, Xid(0), &hello).unwrap();
-        let version = versions.iter().copied().max().unwrap();
-        let mut controller = Self { stream, version, next_xid: 1, bytes: Vec::new() };
-        controller.raw(&bytes);
-        wire::decode_hello(&controller.frame().expect("a hello")).unwrap();
-        controller
-    }
-
+    /// Sends bytes; a test that sends the last ones of a connection sees what came of it later.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
+        self.client.send_bytes(bytes).unwrap();
+    }
+
+    /// Sends bytes, unless the switch has closed the connection already.
+    pub(crate) fn try_raw(&mut self, bytes: &[u8]) -> Result<(), client::ClientError> {
+        self.client.send_bytes(bytes)
     }
 
     /// Sends under a fresh xid.
     pub(crate) fn send(&mut self, message: &Message) -> Xid {
-        let xid = Xid(self.next_xid);
-        self.next_xid += 1;
-        let bytes = wire::encode(self.version, xid, message).unwrap();
-        self.raw(&bytes);
-        xid
+        self.client.send(message).unwrap()
     }
 
     /// The next frame; `None` when the switch has closed the connection.
     pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(len) = wire::frame_len(&self.bytes).unwrap()
-                && len <= self.bytes.len()
-            {
-                return Some(self.bytes.drain(..len).collect());
-            }
-            let mut chunk = [0; 65_536];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return None,
-                Ok(count) => self.bytes.extend_from_slice(&chunk[..count]),
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("reading from the switch: {error}"),
-            }
-        }
+        self.client.next_frame().unwrap()
     }
 
     /// The next message; echo requests of the switch are answered and left out.
     pub(crate) fn next(&mut self) -> (Xid, Message) {
-        loop {
-            let frame = self.frame().expect("the switch closed the connection");
-            let (version, xid, message) = wire::decode(&frame).unwrap();
-            assert_eq!(version, self.version);
-            match message {
-                Message::EchoRequest(data) => {
-                    let reply = wire::encode(version, xid, &Message::EchoReply(data)).unwrap();
-                    self.raw(&reply);
-                }
-                message => return (xid, message),
-            }
-        }
+        let frame = self.frame().expect("the switch closed the connection");
+        let (version, xid, message) = wire::decode(&frame).unwrap();
+        assert_eq!(version, self.version);
+        (xid, message)
     }
 
     /// Sends and waits for what has the same xid; what comes before must be nothing else.
@@ -378,9 +340,12 @@ impl Controller {
 
     /// Sends what must be refused with `error`, quoting the message.
     pub(crate) fn refused(&mut self, message: &Message, error: Error) {
-        let xid = Xid(self.next_xid);
+        let xid = self.client.fresh_xid();
         let bytes = wire::encode(self.version, xid, message).unwrap();
-        match self.request(message) {
+        self.raw(&bytes);
+        let (got, answer) = self.next();
+        assert_eq!(got, xid, "{answer:?}");
+        match answer {
             Message::Error(told) => {
                 let numbers = (told.error_type, told.code);
                 let name = told.error(self.version).map(Error::name);

@@ -156,10 +156,6 @@ impl Peer {
             let (_, xid, message) = wire::decode(&frame).map_err(|e| format!("it sent {e}"))?;
             match message {
                 Message::BarrierReply if xid == last => break,
-                Message::EchoRequest(data) => {
-                    let reply = wire::encode(self.version, xid, &Message::EchoReply(data));
-                    self.controller.raw(&reply.unwrap());
-                }
                 Message::Error(error) => {
                     let Some((wanted, frame)) = self.sent.remove(&xid.0) else {
                         return Err(format!("{error:?} answers nothing"));
