@@ -7,7 +7,8 @@
 #   DUT_DPID        datapath id, 16 hex digits
 #   DUT_OFP         OpenFlow10, OpenFlow13, or a comma separated list
 #   DUT_DIR         scratch folder
-#   DUT_FAIL_MODE   secure (default); the switch refuses others
+#   DUT_FAIL_MODE   secure (default) or standalone: what it does without a controller
+#   DUT_MAX_BACKOFF most seconds between two attempts to connect, such as 0.5 (default: 8)
 #   WEIR            the program; default: the release build, else the debug build, else `weir`
 #
 # Runs in the foreground until SIGTERM; the shell is replaced, so signals reach the switch itself.
@@ -25,6 +26,9 @@ if [ -z "${WEIR:-}" ]; then
 fi
 arguments=(switch --dpid "${DUT_DPID:-0000000000000001}" --protocols "${DUT_OFP:-OpenFlow13}")
 arguments+=(--fail-mode "${DUT_FAIL_MODE:-secure}")
+if [ -n "${DUT_MAX_BACKOFF:-}" ]; then
+  arguments+=(--max-backoff "$DUT_MAX_BACKOFF")
+fi
 number=1
 for interface in ${DUT_PORTS:-}; do
   arguments+=(--port "$number=af_packet:$interface")

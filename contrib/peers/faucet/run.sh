@@ -99,6 +99,7 @@ transfers() {
 
 export DUT_OFP=OpenFlow13 DUT_OFP_VERSION=1.3 DUT_PORTS="dut1 dut2 dut3 dut4"
 export DUT_DPID=0000000000000001 DUT_CONTROLLER=tcp:127.0.0.1:6653
+export DUT_MAX_BACKOFF="${DUT_MAX_BACKOFF:-1}"
 : >"$OUT/faucet.log"
 : >"$OUT/results.jsonl"
 start_faucet

@@ -57,6 +57,8 @@ case $VERSION in
     ;;
 esac
 ip link set lo up
+# Each case connects anew; long waits would only add up.
+export DUT_MAX_BACKOFF="${DUT_MAX_BACKOFF:-1}"
 DUT_DIR=$(mktemp -d "${TMPDIR:-/tmp}/ryu-dut.XXXXXX")
 tester_dir=$(mktemp -d "${TMPDIR:-/tmp}/ryu-tester.XXXXXX")
 trap 'rm -rf "$DUT_DIR" "$tester_dir"' EXIT

@@ -65,6 +65,23 @@ fn sighup_is_ignored_with_a_line_of_log() {
 }
 
 #[test]
+fn the_script_for_the_suites_passes_fail_mode_and_back_off_on() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/peers/weir-dut.sh");
+    let asked = |variables: &[(&str, &str)]| {
+        let mut command = Command::new("bash");
+        command.arg(script).env("WEIR", "echo").envs(variables.iter().copied());
+        let output = command.env_remove("DUT_DIR").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = asked(&[]);
+    assert!(said.contains("--fail-mode secure") && !said.contains("--max-backoff"), "{said}");
+    let said = asked(&[("DUT_FAIL_MODE", "standalone"), ("DUT_MAX_BACKOFF", "0.5")]);
+    assert!(said.contains("--fail-mode standalone --max-backoff 0.5"), "{said}");
+    let words: Vec<_> = said.split_whitespace().chain(["--check-config"]).collect();
+    assert!(weir(&words).output().unwrap().status.success(), "the switch takes them: {said}");
+}
+
+#[test]
 fn a_killed_switch_does_not_block_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = started(dir.path());

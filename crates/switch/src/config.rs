@@ -203,7 +203,7 @@ pub struct SwitchArgs {
 /// The kinds of port with their options, and what a file looks like, for `--help`.
 #[must_use]
 pub fn help() -> String {
-    let mut text = String::from("Kinds of port:\n");
+    let mut text = format!("{QUICK_START}\nKinds of port:\n");
     for row in netdev::KINDS {
         let spec = format!("{}:{}", row.word, row.name_hint);
         text += &format!("  {spec:18} {}\n", row.help);
@@ -214,6 +214,19 @@ pub fn help() -> String {
     }
     text + FILE_HELP
 }
+
+const QUICK_START: &str = "\
+Two hosts in network namespaces, joined to the switch by veth pairs (as root):
+  for n in 0 1; do
+    ip netns add host$n
+    ip link add veth$n type veth peer name eth0 netns host$n
+    ip -n host$n addr add 10.0.0.$((n + 1))/24 dev eth0
+    ip -n host$n link set eth0 up
+    ip link set veth$n up
+  done
+  weir switch --port 1=af_packet:veth0 --port 2=af_packet:veth1 --fail-mode standalone &
+  ip netns exec host0 ping -c 3 -w 30 10.0.0.2
+";
 
 const FILE_HELP: &str = "
 A file for --config:
