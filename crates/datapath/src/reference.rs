@@ -1,8 +1,8 @@
 //! The specification as plain code: linear search, no cache, no batch, no cleverness.
 //!
 //! It is the oracle that every faster datapath is compared with, so it must stay slow and right. A
-//! packet's walk reads the state and writes down what it would change; only afterwards, and only
-//! for a real packet, is that carried out. So a trace is the same walk, thrown away.
+//! packet's run reads the state and lists what it would change; only afterwards, and only
+//! for a real packet, is that carried out. So a trace is the same run, thrown away.
 
 mod actions;
 mod effect;
@@ -12,10 +12,9 @@ mod flow_mod;
 mod group_run;
 mod output;
 mod packet_out;
+mod run;
 mod stats;
 mod table;
-mod view;
-mod walk;
 
 use std::collections::BTreeSet;
 
@@ -28,8 +27,8 @@ use openflow::table::{TableFeatures, TableMod, TableStats};
 use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
+use self::run::Run;
 use self::table::Table;
-use self::walk::Walk;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DatapathCounters};
 use crate::features;
@@ -179,9 +178,9 @@ impl Datapath for Reference {
             Reassembled::ITSELF
         };
         lost.into_iter().for_each(|(reason, amount)| self.counters.add_drops(reason, amount));
-        let mut walk = Walk::new(self, now, out);
-        walk.ingress(frame, in_port, fate);
-        let effects = walk.finish();
+        let mut run = Run::new(self, now, out);
+        run.ingress(frame, in_port, fate);
+        let (effects, _) = run.end();
         self.commit(effects, now);
     }
 
@@ -196,14 +195,14 @@ impl Datapath for Reference {
 
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
         let mut out = Out::new();
-        let mut walk = Walk::new(self, now, &mut out).recording();
+        let mut run = Run::new(self, now, &mut out).traced();
         let reassembled = if self.lets_in(&frame, in_port) {
             self.reassembler.clone().reassemble(frame.bytes(), in_port, now)
         } else {
             Reassembled::ITSELF
         };
-        walk.ingress(frame, in_port, reassembled.fate);
-        let steps = walk.into_steps();
+        run.ingress(frame, in_port, reassembled.fate);
+        let (_, steps) = run.end();
         Trace { steps, verdicts: out.drain().collect() }
     }
 

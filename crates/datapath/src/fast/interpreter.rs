@@ -12,6 +12,7 @@ mod pipeline_packet;
 
 use std::ops::ControlFlow;
 
+use openflow::group::GroupType;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
@@ -372,7 +373,8 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             return Goes::Continue(());
         }
         let ports = self.around.ports;
-        let chosen = self.around.groups.chosen(id, &packet.key(), packet.is_fragment(), ports);
+        let is_fragment = group.group_type() == GroupType::Select && packet.is_fragment();
+        let chosen = self.around.groups.chosen(id, &packet.key(), is_fragment, ports);
         if chosen.is_empty() {
             self.drop(DropReason::NoLiveBucket);
         }

@@ -63,7 +63,7 @@ impl Effects {
 }
 
 impl Reference {
-    /// Carries out what a packet's walk has written down.
+    /// Carries out what a packet's run has listed.
     pub(super) fn commit(&mut self, effects: Effects, now: Nanos) {
         for effect in effects.list {
             self.carry_out(effect, now);

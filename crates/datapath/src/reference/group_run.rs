@@ -4,57 +4,50 @@
 //! group action.
 
 use openflow::GroupId;
-use openflow::group::GroupType;
+use packet::Layout;
 
 use super::effect::Effect;
-use super::walk::{Goes, Packet, Walk};
+use super::run::{PacketState, Run};
 use crate::action_set::{ActionSet, Origin};
 use crate::counter::DropReason;
 
-/// Copies that groups may make of one packet. Groups lead to no loop, but chained groups of several
-/// buckets could ask for more copies than there are atoms.
-const MAX_COPIES: usize = 4_096;
+/// The most copies of one packet that groups may make in all.
+const COPIES_MAX: usize = 4_096;
 
-/// How many groups may lead from one to the next. Each is a call inside the other's, and a
-/// controller must not be able to exhaust the stack.
-const MAX_CHAIN: usize = 64;
+/// The most groups that may be run one inside the other.
+const DEPTH_MAX: usize = 64;
 
-impl Walk<'_> {
-    /// Takes a packet through a group.
-    pub(super) fn group(&mut self, packet: &Packet, id: GroupId, origin: Origin) {
+impl Run<'_> {
+    /// A packet comes to a group; `by` is the entry that sent it there.
+    pub(super) fn group(&mut self, packet: &PacketState, id: GroupId, by: Origin) {
         let dp = self.dp;
-        // A group that entries use exists: deleting it takes them along.
-        let Some(group) = dp.groups().get(id) else { return self.drop(DropReason::NoBucket) };
-        if self.chained >= MAX_CHAIN {
+        let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
+        if self.groups_deep == DEPTH_MAX {
             return self.drop(DropReason::ChainTooLong);
         }
         let bytes = packet.bytes();
         self.effect(Effect::Group { id, bytes });
         if group.buckets().is_empty() {
-            return self.note(|| format!("group {}: no buckets, nothing changes", id.0));
+            return self.step(|| format!("group {}: no buckets, nothing changes", id.0));
         }
-        let chosen = dp.groups().chosen(id, &packet.key(), packet.is_fragment(), dp.ports());
-        if chosen.is_empty() {
+        let layout = Layout::of(packet.frame.bytes());
+        let is_fragment = layout.is_some_and(|layout| layout.fragment);
+        let buckets = dp.groups.chosen(id, &packet.key(), is_fragment, &dp.ports);
+        if buckets.is_empty() {
             return self.drop(DropReason::NoLiveBucket);
         }
-        for index in chosen {
-            let Some(bucket) = group.buckets().get(index) else { continue };
-            if self.copies >= MAX_COPIES {
+        for index in buckets {
+            if self.copies == COPIES_MAX {
                 return self.drop(DropReason::TooManyCopies);
             }
             self.copies += 1;
-            self.note(|| format!("group {} ({}): bucket {index}", id.0, name(group.group_type())));
+            let kind = group.group_type().text();
+            self.step(|| format!("group {} ({kind}): bucket {index}", id.0));
             self.effect(Effect::Bucket { id, index, bytes });
-            let mut copy = packet.clone();
-            let set = ActionSet::of(&bucket.actions);
-            self.chained += 1;
-            // What becomes of the copy behind its bucket concerns nobody any more.
-            let _done: Goes = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
-            self.chained -= 1;
+            let set = ActionSet::of(&group.buckets()[index].actions);
+            self.groups_deep += 1;
+            self.actions(packet.clone(), set.in_order().map(|(action, _)| (action, by)));
+            self.groups_deep -= 1;
         }
     }
-}
-
-fn name(group_type: GroupType) -> &'static str {
-    group_type.text()
 }

@@ -6,152 +6,132 @@ use openflow::message::{PacketIn, PacketInReason};
 use openflow::{Field, MacAddr, PortNo};
 
 use super::effect::Effect;
-use super::walk::{Packet, Walk};
+use super::run::{PacketState, Run};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
 use crate::ports::Port;
-use crate::verdict::Verdict;
-use crate::verdict::{packet_in_context, packet_in_data};
+use crate::verdict::{Verdict, packet_in_context, packet_in_data};
 use crate::vlans::{PortVlans, tag_of};
 
-impl Walk<'_> {
-    /// Sends a copy of the packet as an output action asks.
-    pub(super) fn output(&mut self, packet: &Packet, port: PortNo, max_len: u16, origin: Origin) {
+impl Run<'_> {
+    /// A copy of the packet goes to a port, reserved or not.
+    pub(super) fn send_to(&mut self, packet: &PacketState, to: PortNo, max_len: u16, by: Origin) {
         let in_port = packet.meta.in_port;
-        match port {
-            PortNo::IN_PORT => self.send(packet, in_port),
-            PortNo::ALL => self.flood(packet, |_| true, Self::send),
-            PortNo::FLOOD => self.flood(packet, |port| !port.no_flood(), Self::send),
-            PortNo::NORMAL => self.normal(packet),
-            PortNo::TABLE => self.table(packet),
-            PortNo::CONTROLLER => {
-                let reason =
-                    if origin.is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
-                self.packet_in(packet, reason, origin, max_len);
-            }
-            _ if port == in_port => self.drop(DropReason::ToIngress),
-            _ => self.send(packet, port),
+        if to == PortNo::TABLE {
+            self.start_pipeline(packet);
+        } else if to == PortNo::CONTROLLER && by.is_miss {
+            self.packet_in(packet, PacketInReason::NoMatch, by, max_len);
+        } else if to == PortNo::CONTROLLER {
+            self.packet_in(packet, PacketInReason::Action, by, max_len);
+        } else if to == PortNo::NORMAL {
+            self.switch_normally(packet);
+        } else if to == PortNo::ALL {
+            self.leave_by_all(packet, &self.ports_but(in_port, |_| true));
+        } else if to == PortNo::FLOOD {
+            self.leave_by_all(packet, &self.ports_but(in_port, |port| !port.no_flood()));
+        } else if to == PortNo::IN_PORT {
+            self.leave_by(packet, in_port);
+        } else if to == in_port {
+            self.drop(DropReason::ToIngress);
+        } else {
+            self.leave_by(packet, to);
         }
     }
 
-    /// Sends by one port, whatever port the packet came in by.
-    fn send(&mut self, packet: &Packet, number: PortNo) {
-        let Some(port) = self.dp.ports().get(number) else {
-            return self.drop(DropReason::NoSuchPort);
+    /// By one port, whatever port the packet came in by.
+    fn leave_by(&mut self, packet: &PacketState, port: PortNo) {
+        let refused = match self.dp.ports.get(port) {
+            None => return self.drop(DropReason::NoSuchPort),
+            Some(port) => port.refuses_tx(),
         };
-        if let Some(reason) = port.refuses_tx() {
-            self.effect(Effect::TxDropped(number));
+        if let Some(reason) = refused {
+            self.effect(Effect::TxDropped(port));
             return self.drop(reason);
         }
-        let queue = packet.queue;
-        self.note(|| format!("leaves by port {number}"));
-        self.effect(Effect::Sent { port: number, queue, bytes: packet.bytes() });
-        self.give(Verdict::Output { port: number, queue, frame: packet.frame.clone() });
+        self.step(|| format!("leaves by port {port}"));
+        let (queue, frame) = (packet.queue, packet.frame.clone());
+        self.effect(Effect::Sent { port, queue, bytes: packet.bytes() });
+        self.verdict(Verdict::Output { port, queue, frame });
     }
 
-    /// Sends by all ports that can send and are `wanted`, but for the ingress port. Ports that
-    /// cannot send are not meant, so they count no drop.
-    fn flood(
-        &mut self,
-        packet: &Packet,
-        wanted: impl Fn(&Port) -> bool,
-        send: impl Fn(&mut Self, &Packet, PortNo),
-    ) {
-        let in_port = packet.meta.in_port;
-        let ports = self.dp.ports().iter().filter(|(number, port)| {
-            *number != in_port && port.refuses_tx().is_none() && wanted(port)
-        });
-        let ports: Vec<PortNo> = ports.map(|(number, _)| number).collect();
+    fn leave_by_all(&mut self, packet: &PacketState, ports: &[PortNo]) {
         if ports.is_empty() {
             self.drop(DropReason::NoPortLeft);
         }
-        for port in ports {
-            send(self, packet, port);
-        }
+        ports.iter().for_each(|port| self.leave_by(packet, *port));
     }
 
-    /// Forwards as a learning switch does (clause 4.5), within the packet's VLAN.
-    fn normal(&mut self, packet: &Packet) {
-        let key = packet.key();
+    /// The ports that can send, but for the ingress port. Those that cannot are not meant, so they
+    /// count no drop.
+    fn ports_but(&self, in_port: PortNo, is_meant: impl Fn(&Port) -> bool) -> Vec<PortNo> {
+        let able = self.dp.ports.iter().filter(|(_, port)| port.refuses_tx().is_none());
+        let meant = able.filter(|(number, port)| *number != in_port && is_meant(port));
+        meant.map(|(number, _)| number).collect()
+    }
+
+    /// As a learning switch does, within the packet's VLAN (`NORMAL`).
+    fn switch_normally(&mut self, packet: &PacketState) {
+        let dp = self.dp;
+        let (key, in_port) = (packet.key(), packet.meta.in_port);
         let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
-        let (src, dst) = (address(Field::EthSrc), address(Field::EthDst));
-        let in_port = packet.meta.in_port;
-        let tag = tag_of(&key);
-        let entered = match self.dp.ports().get(in_port) {
-            Some(port) => port.vlans().enters(tag),
-            None => PortVlans::default().enters(tag),
+        let (from, to) = (address(Field::EthSrc), address(Field::EthDst));
+        let (ingress, tag) = (dp.ports.get(in_port), tag_of(&key));
+        let access = PortVlans::default();
+        let Some(vlan) = ingress.map_or(&access, Port::vlans).enters(tag) else {
+            return self.drop(DropReason::NotInVlan);
         };
-        let Some(vlan) = entered else { return self.drop(DropReason::NotInVlan) };
-        if !is_multicast(src) && self.dp.ports().get(in_port).is_some() {
-            self.effect(Effect::Learnt { station: (vlan, src), port: in_port });
+        if ingress.is_some() && !is_multicast(from) {
+            self.effect(Effect::Learnt { station: (vlan, from), port: in_port });
         }
-        if is_link_local(dst) {
+        if is_link_local(to) {
             return self.drop(DropReason::Reserved);
         }
-        let known = if is_multicast(dst) { None } else { self.dp.station((vlan, dst), self.now) };
-        self.note(|| format!("in VLAN {vlan}"));
-        match known {
-            None => {
-                let wanted = |port: &Port| !port.no_flood() && port.vlans().carries(vlan);
-                self.flood(packet, wanted, |walk, packet, port| {
-                    walk.send_in_vlan(packet, port, vlan, tag);
-                });
+        self.step(|| format!("in VLAN {vlan}"));
+        let known = dp.macs.port((vlan, to), &dp.config, self.now);
+        let ports = match known.filter(|_| !is_multicast(to)) {
+            Some(port) if port == in_port => return self.drop(DropReason::ToIngress),
+            Some(port) => vec![port],
+            None => self.ports_but(in_port, |port| !port.no_flood() && port.vlans().carries(vlan)),
+        };
+        if ports.is_empty() {
+            self.drop(DropReason::NoPortLeft);
+        }
+        for number in ports {
+            let mut copy = packet.clone();
+            let leaves = dp.ports.get(number).map(|port| port.vlans().leaves(vlan));
+            if let Some(leaves) = leaves.filter(|leaves| leaves.differs(tag)) {
+                leaves.put(&mut copy.frame, tag);
             }
-            Some(port) if port == in_port => self.drop(DropReason::ToIngress),
-            Some(port) => self.send_in_vlan(packet, port, vlan, tag),
+            self.leave_by(&copy, number);
         }
     }
 
-    /// Sends by one port with the tag that its VLANs ask for; the packet came with `tag`.
-    fn send_in_vlan(&mut self, packet: &Packet, number: PortNo, vlan: u16, tag: Option<u16>) {
-        let Some(port) = self.dp.ports().get(number) else { return self.send(packet, number) };
-        let leaves = port.vlans().leaves(vlan);
-        if !leaves.differs(tag) {
-            return self.send(packet, number);
-        }
-        let mut copy = packet.clone();
-        leaves.put(&mut copy.frame, tag);
-        self.send(&copy, number);
-    }
-
-    /// Starts the pipeline for a packet-out.
-    fn table(&mut self, packet: &Packet) {
-        if !self.table_allowed {
-            return self.drop(DropReason::ReentrantTable);
-        }
-        // A new packet as far as the pipeline is concerned: no metadata, no queue.
-        let fresh = Packet::new(packet.frame.clone(), packet.meta.in_port);
-        self.table_allowed = false;
-        self.deeper(|walk| walk.pipeline(fresh));
-        self.table_allowed = true;
-    }
-
-    /// Sends the packet to the controller: as it is now, without what a pending action set would
-    /// still do to it (clause 7.4.1).
+    /// To the controller: as the packet is now, without what a pending action set would still do to
+    /// it (clause 7.4.1).
     pub(super) fn packet_in(
         &mut self,
-        packet: &Packet,
+        packet: &PacketState,
         reason: PacketInReason,
-        origin: Origin,
+        by: Origin,
         max_len: u16,
     ) {
-        let in_port = self.dp.ports().get(packet.meta.in_port);
-        if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
+        let ingress = self.dp.ports.get(packet.meta.in_port);
+        if ingress.is_some_and(Port::no_packet_in) && reason == PacketInReason::NoMatch {
             return self.drop(DropReason::NoPacketIn);
         }
-        self.note(|| format!("to the controller: {}", reason.text()));
+        self.step(|| format!("to the controller: {}", reason.text()));
         self.effect(Effect::Count(Counter::PacketIns));
         let data = packet_in_data(&packet.frame, packet.arrived_len);
         let message = PacketIn {
             buffer_id: None,
             total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
             reason,
-            table_id: origin.table_id,
-            cookie: origin.cookie,
+            table_id: by.table_id,
+            cookie: by.cookie,
             matching: packet_in_context(&packet.meta),
             data,
         };
-        self.give(Verdict::PacketIn { message, max_len });
+        self.verdict(Verdict::PacketIn { message, max_len });
     }
 }

@@ -1,14 +1,12 @@
 //! Packet-outs: a list of actions on a packet that the controller gives (clause 7.3.7).
 
-use std::ops::ControlFlow;
-
 use openflow::message::PacketOut;
 use openflow::{Error, Field, Match};
 use packet::{FlowKey, PacketBuf};
 
 use super::Reference;
 use super::effect::Effect;
-use super::walk::{Goes, Packet, Walk};
+use super::run::{PacketState, Run};
 use crate::action_set::Origin;
 use crate::counter::Counter;
 use crate::known_fields::KnownFields;
@@ -28,7 +26,7 @@ impl Reference {
     ) -> Result<(), Error> {
         check_packet_out(packet_out)?;
         let frame = PacketBuf::from_slice(&packet_out.data);
-        let mut packet = Packet::new(frame, packet_out.in_port);
+        let packet = PacketState::arriving(frame, packet_out.in_port);
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
@@ -37,15 +35,14 @@ impl Reference {
         let mut known = KnownFields::of(&shown(&packet.key()));
         check_actions(&packet_out.actions, ActionContext::PacketOut, &mut known, &existing)?;
 
-        let mut walk = Walk::new(self, now, out);
-        walk.table_allowed = true;
-        walk.effect(Effect::Count(Counter::PacketOuts));
+        let mut run = Run::new(self, now, out);
+        run.may_start_pipeline = true;
+        run.effect(Effect::Count(Counter::PacketOuts));
+        let mut list = packet_out.actions.iter();
         // A TTL that is used up ends the list; its verdict is given by then.
-        let _done: Goes = packet_out.actions.iter().try_for_each(|action| {
-            walk.act(&mut packet, action, Origin::NONE)?;
-            ControlFlow::Continue(())
-        });
-        let effects = walk.finish();
+        let _left =
+            list.try_fold(packet, |packet, action| run.action(packet, action, Origin::NONE));
+        let (effects, _) = run.end();
         self.commit(effects, now);
         Ok(())
     }

@@ -116,13 +116,13 @@ pub(super) fn compile(
 }
 
 impl Compiler<'_> {
-    /// Follows the visible TTL through an action.
-    fn track_ttl(&mut self, action: &Action) -> Goes {
+    /// Follows the visible TTL through an action; `reveals` says what [`reveals_hidden`] does.
+    fn track_ttl(&mut self, action: &Action, reveals: bool) -> Goes {
         let ttl = &mut self.tracked.ttl;
         match header_effect(action) {
             HeaderEffect::DecTtl(layer) => return self.decrement(layer),
             HeaderEffect::SetTtl(_) if *ttl == Ttl::None => {}
-            HeaderEffect::Write if !action.writes().contains(&Field::EthType) => {}
+            HeaderEffect::Write if !reveals || !action.writes().contains(&Field::EthType) => {}
             HeaderEffect::None
             | HeaderEffect::WriteTag
             | HeaderEffect::Push(Header::Vlan)
@@ -189,8 +189,9 @@ impl<'a> Target<'a> for Compiler<'a> {
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
         if header_effect(action).rewrites() {
-            self.track_ttl(action)?;
-            self.tracked.is_opaque |= reveals_hidden(action, self.shape);
+            let reveals = reveals_hidden(action, self.shape);
+            self.track_ttl(action, reveals)?;
+            self.tracked.is_opaque |= reveals;
             self.micro_ops.push(MicroOp::Apply(action.clone()));
         }
         let executed = execute(&mut packet.frame, &mut packet.meta, action);

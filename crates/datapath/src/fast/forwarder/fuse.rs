@@ -26,10 +26,10 @@ pub(super) fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> Vec<MicroOp> {
             continue;
         }
         fused.flush();
-        if micro_op == MicroOp::BeginCopy {
+        if matches!(micro_op, MicroOp::BeginCopy) {
             outer.push(fused.shape);
         }
-        let shape = if micro_op == MicroOp::EndCopy { outer.pop() } else { None };
+        let shape = if matches!(micro_op, MicroOp::EndCopy) { outer.pop() } else { None };
         fused.micro_ops.push(micro_op);
         if let Some(shape) = shape {
             fused.turn(shape);
@@ -76,7 +76,7 @@ impl Fuse {
 
     /// The push of an MPLS entry onto a frame of this shape.
     fn push_mpls(&mut self, eth_type: u16) -> MicroOp {
-        let of_tag = self.micro_ops.last() == Some(&MicroOp::PopTag);
+        let of_tag = matches!(self.micro_ops.last(), Some(MicroOp::PopTag));
         if !of_tag || self.shape.network() == Network::Mpls {
             return MicroOp::PushMpls(eth_type, self.shape);
         }
@@ -121,8 +121,8 @@ pub(super) fn take_terminal(micro_ops: &mut Vec<MicroOp>) -> Option<Terminal> {
     while let Some(MicroOp::EndCopy) = micro_ops.last() {
         let mut depth = 0_usize;
         let enter = micro_ops.iter().rposition(|micro_op| {
-            depth += usize::from(*micro_op == MicroOp::EndCopy);
-            depth -= usize::from(*micro_op == MicroOp::BeginCopy);
+            depth += usize::from(matches!(micro_op, MicroOp::EndCopy));
+            depth -= usize::from(matches!(micro_op, MicroOp::BeginCopy));
             depth == 0
         });
         let Some(enter) = enter else { break };

@@ -13,6 +13,7 @@ use packet::{Network, Shape};
 
 use super::fuse::{fuse, take_terminal};
 use super::header_rewrite::HeaderRewrite;
+use super::program_cache::BuildMixHasher;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::sys::prefetch;
@@ -163,7 +164,7 @@ impl ProgramId {
 /// All programs of a forwarder.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    known: HashMap<Program, ProgramId>,
+    known: HashMap<Program, ProgramId, BuildMixHasher>,
     list: Vec<Program>,
     has_meters: bool,
 }
@@ -172,7 +173,7 @@ impl Programs {
     /// No programs but the one that stands for none.
     pub(super) fn new() -> Self {
         let walk = Program { micro_ops: Box::default(), terminal: None, guard: Guard::NEVER };
-        Self { known: HashMap::new(), list: vec![walk], has_meters: false }
+        Self { known: HashMap::default(), list: vec![walk], has_meters: false }
     }
 
     /// The number of a program.
