@@ -135,6 +135,11 @@ impl Groups {
         self.groups.get(&id)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
     pub(crate) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         self.groups.get_mut(&id)
     }

@@ -4,16 +4,22 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use datapath::fast::{Control, Forwarder, Op, RemovalReport, Sink};
-use datapath::{DatapathConfig, DropReason, Nanos};
+use datapath::{DatapathConfig, DropReason, MemoryBudget, MemoryNeed, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
 };
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketIn;
+use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod};
-use openflow::{Cookie, Field, GroupId, MacAddr, Match, PortNo, QueueId, TableId, Version};
+use openflow::{
+    Cookie, Error, Field, GroupId, MacAddr, Match, MeterId, PortNo, QueueId, TableId, Version,
+};
 use packet::PacketBuf;
 use packet::build::FrameBuilder;
 
@@ -257,4 +263,62 @@ fn a_dump_lists_what_stays_from_its_beginning_to_its_end_once() {
         while !rig.control.dump_sum(&mut dump, 64, &mut sums) {}
         assert_eq!(sums.flow_count, rig.control.table_stats()[0].active_count);
     }
+}
+
+/// Allows so many new ones, and those that there were, until it is used up.
+#[derive(Debug)]
+struct Allowance(AtomicU32);
+
+impl MemoryBudget for Allowance {
+    fn allows(&self, need: MemoryNeed) -> bool {
+        let left = self.0.load(Ordering::Relaxed);
+        match need {
+            MemoryNeed::Reused => true,
+            MemoryNeed::New => {
+                self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+                left > 0
+            }
+        }
+    }
+}
+
+#[test]
+fn without_memory_nothing_new_is_added_and_what_was_there_can_come_back() {
+    let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
+    control.set_memory_budget(Arc::new(Allowance(AtomicU32::new(4))));
+    let flow = |control: &mut Control, command, priority| {
+        let flow_mod = FlowMod { priority, ..FlowMod::new(command) };
+        control.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).map(|_| ())
+    };
+    assert_eq!(flow(&mut control, FlowModCommand::Add, 1), Ok(()));
+    assert_eq!(flow(&mut control, FlowModCommand::Add, 2), Ok(()));
+    let group = |control: &mut Control, id, command| {
+        let group_mod = GroupMod {
+            command,
+            group_type: GroupType::All,
+            group_id: GroupId(id),
+            buckets: Vec::new(),
+        };
+        control.group_mod(&group_mod, Nanos(0)).map(|_| ())
+    };
+    assert_eq!(group(&mut control, 1, GroupModCommand::Add), Ok(()));
+    let meter = |control: &mut Control, id| {
+        let meter_mod = MeterMod {
+            command: MeterModCommand::Add,
+            flags: MeterFlags::KBPS,
+            meter_id: MeterId(id),
+            bands: vec![Band { kind: BandKind::Drop, rate: 1, burst_size: 0 }],
+        };
+        control.meter_mod(&meter_mod, Nanos(0)).map(|_| ())
+    };
+    assert_eq!(meter(&mut control, 1), Ok(()));
+    // All is used up.
+    assert_eq!(flow(&mut control, FlowModCommand::Add, 3), Err(Error::FlowModTableFull));
+    assert_eq!(group(&mut control, 2, GroupModCommand::Add), Err(Error::GroupModOutOfGroups));
+    assert_eq!(meter(&mut control, 2), Err(Error::MeterModOutOfMeters));
+    // An entry that replaces another needs none.
+    assert_eq!(flow(&mut control, FlowModCommand::Add, 2), Ok(()));
+    assert_eq!(group(&mut control, 1, GroupModCommand::Modify), Ok(()));
+    assert_eq!(group(&mut control, 1, GroupModCommand::Delete), Ok(()));
+    assert_eq!(group(&mut control, 2, GroupModCommand::Add), Ok(()));
 }

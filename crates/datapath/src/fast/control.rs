@@ -44,6 +44,7 @@ use super::shared::{GroupCounters, PortCounters, Shared};
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::DatapathCounters;
 use crate::groups::Groups;
+use crate::memory::{MemoryBudget, MemoryNeed, Peak};
 use crate::meters::Meter;
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
@@ -79,6 +80,11 @@ pub struct Control {
     removals: Removals,
     sweeps: Sweeps,
     removal_report: RemovalReport,
+    /// Whether there is memory for more; none where that is no matter.
+    memory: Option<Arc<dyn MemoryBudget>>,
+    entries_peak: Peak,
+    groups_peak: Peak,
+    meters_peak: Peak,
     /// Entries so far; the age of the next one.
     seq: u64,
 }
@@ -106,9 +112,22 @@ impl Control {
             removals: Removals::default(),
             sweeps: Sweeps::default(),
             removal_report,
+            memory: None,
+            entries_peak: Peak::default(),
+            groups_peak: Peak::default(),
+            meters_peak: Peak::default(),
             seq: 0,
             config,
         }
+    }
+
+    /// Has every addition asked for: what is not allowed is refused as by a full table.
+    pub fn set_memory_budget(&mut self, budget: Arc<dyn MemoryBudget>) {
+        self.memory = Some(budget);
+    }
+
+    fn memory_allows(&self, need: MemoryNeed) -> bool {
+        self.memory.as_ref().is_none_or(|budget| budget.allows(need))
     }
 
     /// What is shared with the forwarders.

@@ -172,6 +172,10 @@ impl Control {
         if !self.store.slab.has_room(MAX_ENTRIES) {
             return Err(Error::FlowModTableFull);
         }
+        let need = self.entries_peak.need(self.store.slab.taken());
+        if !self.memory_allows(need) {
+            return Err(Error::FlowModTableFull);
+        }
         let max_entries = self.pipeline.max_entries(table);
         let active = self.store.active(table);
         if active < max_entries {

@@ -5,13 +5,16 @@
 use std::sync::Arc;
 
 use openflow::flow::FlowRemovedReason;
-use openflow::group::{BucketCounter, GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::group::{
+    BucketCounter, GroupDesc, GroupFeatures, GroupMod, GroupModCommand, GroupStats,
+};
 use openflow::{Error, GroupId};
 
 use super::{CommandCounts, Control};
 use crate::fast::op::{Change, GroupReplica};
 use crate::fast::shared::GroupCounters;
 use crate::features;
+use crate::memory::MemoryNeed;
 use crate::time::Nanos;
 
 impl Control {
@@ -20,6 +23,7 @@ impl Control {
     /// # Errors
     /// Those of clause 6.5, found before anything is changed.
     pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandCounts, Error> {
+        self.check_group_memory(group_mod)?;
         let gone = self.groups.apply(group_mod, &self.config, now)?;
         // The entries first: no packet may be led to a group that is not there.
         let with_group =
@@ -34,6 +38,26 @@ impl Control {
             self.tell_group(group_mod.group_id);
         }
         Ok(done)
+    }
+
+    /// A modify may need room for its buckets, however few it had.
+    fn check_group_memory(&mut self, group_mod: &GroupMod) -> Result<(), Error> {
+        let held = self.groups.len();
+        let is_known = self.groups.get(group_mod.group_id).is_some();
+        match group_mod.command {
+            GroupModCommand::Add if !is_known => {
+                let need = self.groups_peak.need(held);
+                if self.memory_allows(need) { Ok(()) } else { Err(Error::GroupModOutOfGroups) }
+            }
+            GroupModCommand::Modify if is_known && !group_mod.buckets.is_empty() => {
+                let allows = self.memory_allows(MemoryNeed::Reused);
+                if allows { Ok(()) } else { Err(Error::GroupModOutOfBuckets) }
+            }
+            GroupModCommand::Add
+            | GroupModCommand::Modify
+            | GroupModCommand::Delete
+            | GroupModCommand::Unknown(_) => Ok(()),
+        }
     }
 
     /// Tells of a group that was added or modified: the group's own counters stay, those of its

@@ -36,6 +36,10 @@ impl Control {
                 if self.meters.len() >= self.config.max_meters as usize {
                     return Err(Error::MeterModOutOfMeters);
                 }
+                let need = self.meters_peak.need(self.meters.len());
+                if !self.memory_allows(need) {
+                    return Err(Error::MeterModOutOfMeters);
+                }
                 let meter = Arc::new(Mutex::new(Meter::new(asked, now)));
                 self.meters.insert(id, Arc::clone(&meter));
                 self.emit_op(Change::Meter { id, meter: Some(meter) });

@@ -103,6 +103,11 @@ impl Slab {
         self.len
     }
 
+    /// Numbers that are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.len - self.free.len()
+    }
+
     /// Whether another entry has room below the limit.
     pub(super) fn has_room(&self, limit: usize) -> bool {
         !self.free.is_empty() || self.len < limit
