@@ -1,9 +1,12 @@
-//! A Linux network device behind a port: its facts, and whether it still exists.
+//! A Linux network device behind a port: its properties, and whether it still exists.
 //!
-//! Kept by the device's number, which stays when it is renamed; asked through a socket that stays
-//! in the namespace where the port was opened, whatever thread asks. It must never change a device.
+//! It is identified by its interface index, which survives a renaming, and queried through a socket
+//! that stays in the namespace where the port was opened, whatever thread asks. The parts of a port
+//! share it. It must never change a device.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::PortError;
 use crate::port::PortInfo;
@@ -18,12 +21,18 @@ const ARPHRD_LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
 #[derive(Debug)]
 pub(crate) struct KernelDevice {
     kind: &'static str,
-    name: String,
     index: u32,
     control: IoctlSocket,
+    mtu: AtomicU32,
+    gone: AtomicBool,
+    last: Mutex<Identity>,
+}
+
+/// Name and address as last read.
+#[derive(Debug, Clone)]
+struct Identity {
+    name: String,
     mac: [u8; 6],
-    mtu: u32,
-    gone: bool,
 }
 
 impl KernelDevice {
@@ -42,63 +51,73 @@ impl KernelDevice {
             let source = io::Error::other("the device carries no Ethernet frames");
             return Err(failed(source));
         }
-        let mtu = control.mtu(name).map_err(failed)?;
-        Ok(Self { kind, name: name.to_owned(), index, control, mac, mtu, gone: false })
+        let mtu = AtomicU32::new(control.mtu(name).map_err(failed)?);
+        let last = Mutex::new(Identity { name: name.to_owned(), mac });
+        Ok(Self { kind, index, control, mtu, gone: AtomicBool::new(false), last })
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> String {
+        self.last().name
     }
 
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
 
+    /// As last read by [`KernelDevice::info`].
     pub(crate) fn mtu(&self) -> u32 {
-        self.mtu
+        self.mtu.load(Ordering::Relaxed)
     }
 
     /// [`PortError::Gone`] if the device was found to be gone before.
+    #[inline]
     pub(crate) fn check(&self) -> Result<(), PortError> {
-        if self.gone { Err(PortError::Gone(self.name.clone())) } else { Ok(()) }
+        if self.gone.load(Ordering::Relaxed) { Err(PortError::Gone(self.name())) } else { Ok(()) }
     }
 
-    /// Asks the kernel whether the device exists: [`PortError::Gone`] if not, for now and ever.
-    pub(crate) fn ask(&mut self) -> Result<(), PortError> {
-        match self.control.name(self.index) {
-            Err(error) if is_gone(&error) => {
-                self.gone = true;
-                self.check()
-            }
-            _ => self.check(),
+    /// Asks the kernel whether the device exists: [`PortError::Gone`] if not, for good.
+    pub(crate) fn ask(&self) -> Result<(), PortError> {
+        if self.control.name(self.index).is_err_and(|error| is_gone(&error)) {
+            self.gone.store(true, Ordering::Relaxed);
         }
+        self.check()
     }
 
-    /// The facts as they are now; those last known once the device is gone.
-    pub(crate) fn info(&mut self, notes: &[String]) -> PortInfo {
+    /// The current properties; once the device is gone, those last known.
+    pub(crate) fn info(&self, notes: &[String]) -> PortInfo {
         let flags = self.read().unwrap_or_else(|error| {
-            self.gone |= is_gone(&error);
+            if is_gone(&error) {
+                self.gone.store(true, Ordering::Relaxed);
+            }
             0
         });
-        let settings = link_settings(&self.control, &self.name).unwrap_or_default();
+        let exists = !self.gone.load(Ordering::Relaxed);
+        let Identity { name, mac } = self.last();
+        let settings = link_settings(&self.control, &name).unwrap_or_default();
         PortInfo {
-            name: self.name.clone(),
+            name,
             kind: self.kind,
-            mac: self.mac,
-            mtu: self.mtu,
-            link_up: !self.gone && flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0,
+            mac,
+            mtu: self.mtu(),
+            link_up: exists && flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0,
             speed_bps: settings.speed_bps,
             full_duplex: settings.full_duplex,
-            exists: !self.gone,
+            exists,
             notes: notes.to_vec(),
         }
     }
 
-    fn read(&mut self) -> io::Result<i32> {
-        self.name = self.control.name(self.index)?;
-        self.mac = self.control.hardware(&self.name)?.1;
-        self.mtu = self.control.mtu(&self.name)?;
-        self.control.flags(&self.name)
+    fn read(&self) -> io::Result<i32> {
+        let name = self.control.name(self.index)?;
+        let mac = self.control.hardware(&name)?.1;
+        self.mtu.store(self.control.mtu(&name)?, Ordering::Relaxed);
+        let flags = self.control.flags(&name);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Identity { name, mac };
+        flags
+    }
+
+    fn last(&self) -> Identity {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -107,7 +126,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EBADFD))
 }
 
-/// The names of the devices in the calling thread's namespace; empty if not even that is told.
+/// The names of the devices in the calling thread's namespace; empty if they cannot be listed.
 fn present() -> Vec<String> {
     let links = Rtnl::open().and_then(|rtnl| rtnl.links());
     links.map(|links| links.into_iter().map(|link| link.name).collect()).unwrap_or_default()

@@ -1,8 +1,20 @@
-//! The kinds of port, one file each; `kind.rs` holds their table.
+//! The kinds of port: a file each, and its line here.
 
-pub mod af_packet;
-pub(crate) mod dpdk;
-pub mod memory;
-pub mod null;
-pub mod pcap;
-pub mod tap;
+/// Declares the file of each kind and the table of their rows.
+macro_rules! kinds {
+    ($($kind:ident),+ $(,)?) => {
+        $(pub mod $kind;)+
+
+        /// The rows of all kinds, in the order of help texts.
+        pub const KINDS: &[crate::kind::KindRow] = &[$($kind::ROW),+];
+    };
+}
+
+kinds! {
+    af_packet,
+    tap,
+    memory,
+    pcap,
+    null,
+    dpdk,
+}

@@ -1,21 +1,12 @@
-//! Ports: where frames come in and go out, of several kinds behind one trait, and the Linux facts
-//! around them.
+//! Ports of several kinds behind one set of traits, and the Linux facts around them.
 //!
-//! A port is named by a text, `kind:name?option=value&option=value`, and opened by [`open_text`]:
-//!
-//! | text | is | options, default first |
-//! |---|---|---|
-//! | `af_packet:DEVICE` | a Linux network device | `slots=2048`, `qdisc_bypass=false` or `true` |
-//! | `tap:DEVICE` | a TAP device of the port's own | `mtu=1500`, `vnet_hdr=false` or `true` |
-//! | `memory:NAME` | a wire inside this process | `end=a` or `b`, `slots=1024`, `frame_max=2104` |
-//! | `memory:/a/path` | a wire between two processes | the same |
-//! | `pcap:FILE` | a capture file | `loop=false` or `true`, `write=false` or `true` |
-//! | `pcap:FILE?loop=true` | traffic made of it | `rate`, `slots=4096`, `number` |
-//! | `null:` | receives nothing, takes everything | |
-//! | `dpdk:DEVARGS` | a device that DPDK drives (cargo feature `dpdk`) | |
+//! A port is named by a text, `kind:name?option=value&option=value`, and opened by [`open_text`].
+//! [`KINDS`] is the table of kinds, with the options of each: network devices (`af_packet:eth0`),
+//! TAP devices, wires in memory between two ports of one process or of two (`memory:name?end=a`),
+//! capture files, `null:`, and DPDK's devices with the cargo feature `dpdk`.
 //!
 //! ```
-//! use netdev::{Port, open_text};
+//! use netdev::open_text;
 //! use packet::{Batch, PacketBuf};
 //!
 //! let mut a = open_text("memory:example?end=a")?;
@@ -28,33 +19,53 @@
 //! # Ok::<(), netdev::PortError>(())
 //! ```
 //!
-//! Nothing in [`Port`] blocks. A worker that has found nothing on any of its ports sleeps in
-//! [`sys::event::wait`] on their descriptors, and on an [`sys::event::WakeEvent`] of its own by which
-//! others wake it. A device that disappears shows as [`PortError::Gone`]; one that goes down and up
-//! again is told by a [`LinkMonitor`].
+//! A [`Port`] has three parts: a [`PortDevice`] with its properties, link state and counters, an
+//! [`RxQueue`] and a [`TxQueue`]. They may be used by three threads:
+//!
+//! ```
+//! use netdev::{Port, PortDevice as _, open_text};
+//! use packet::{Batch, PacketBuf};
+//!
+//! let Port { mut device, mut tx, .. } = open_text("memory:parts?end=a")?;
+//! let Port { mut rx, .. } = open_text("memory:parts?end=b")?;
+//! let sender = std::thread::spawn(move || tx.tx(&[PacketBuf::from_slice(&[0; 60])]));
+//! let mut batch = Batch::default();
+//! while rx.rx(&mut batch, 64)? == 0 {}
+//! assert_eq!(sender.join().unwrap()?, 1);
+//! assert_eq!(device.counters().tx_packets, 1);
+//! # Ok::<(), netdev::PortError>(())
+//! ```
+//!
+//! Nothing in these traits blocks. A worker that has found nothing in any of its queues sleeps in
+//! [`sys::event::wait`] on their descriptors, and on a [`sys::event::WakeEvent`] of its own by
+//! which other threads wake it. Opening and closing a port may take tens of milliseconds: a
+//! [`PortOpener`] does both on a thread of its own. A device that disappears shows as
+//! [`PortError::Gone`]; a [`LinkMonitor`] reports one that goes down and up.
 //!
 //! # Frames of a wire
 //!
 //! The kernel hands over frames that no wire has ever carried: with a partial checksum, longer than
 //! the MTU (GSO), or with their VLAN tag taken out. On a veth the setting that decides this belongs
 //! to the device at the other end, mostly in another network namespace. So `af_packet` and `tap`
-//! undo it themselves: checksums are completed, GSO frames of TCP and UDP are cut, tags are put
-//! back. What no longer can be told apart (LRO) is switched off on the device, and said in
+//! complete the work themselves: they fill in checksums, segment GSO frames of TCP and UDP, and put
+//! tags back. LRO cannot be undone; it is switched off on the device, and noted in
 //! [`PortInfo::notes`]. Before Linux 6.2 the kernel itself drops UDP GSO frames on their way here.
 //!
-//! # Shape
+//! # Modules
 //!
-//! [`kind`] holds the table of kinds; [`kinds`] one file for each; [`sys`] all that asks the kernel
-//! directly, with all unsafe code: namespaces, programs that die with us, devices and their queues,
-//! offload features, CPU time. This crate must never look into frames further than it takes to make
-//! them whole.
+//! [`kinds`] has a file for each kind; [`sys`] has everything that asks the kernel directly, with
+//! all unsafe code: namespaces, child processes that die with their parent, devices and their
+//! queues, offload features, CPU time. This crate must never look into frames further than it takes
+//! to complete them.
 
 mod checksum;
+mod counters;
 mod device;
 pub mod error;
 pub mod kind;
 pub mod kinds;
 mod offload;
+pub mod opener;
 pub mod pcap;
 pub mod port;
 pub mod ring;
@@ -62,8 +73,11 @@ mod soft_offload;
 pub mod spec;
 pub mod sys;
 
+pub use counters::PortCounters;
 pub use error::PortError;
-pub use kind::{KINDS, PortKind, open, open_text};
-pub use port::{DriverPort, LinkNotification, Port, PortCounters, PortInfo};
+pub use kind::{KindRow, open, open_text};
+pub use kinds::KINDS;
+pub use opener::{Opening, PortOpener};
+pub use port::{DriverQueue, LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};

@@ -1,47 +1,66 @@
-//! The `Port` trait: what every kind of port does, and the facts and counters it reports.
+//! A port: a device handle, a receive queue and a transmit queue.
 //!
-//! One trait stands between the data path and every source of frames, so that switch, generator
-//! and lab never ask which kind they hold. No method here may ever block.
+//! The traits here stand between the datapath and every source of frames, so that switch, generator
+//! and lab do not depend on a port's kind. The three parts share no lock and may be used by three
+//! threads. No method here may ever block.
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use packet::{Batch, PacketBuf, Pool};
 use serde::Serialize;
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
 
-/// A place where frames come in and go out. Frames carry no FCS.
+/// A receive queue. Frames carry no FCS.
 ///
-/// A port is owned by one worker at a time; nothing here blocks. The worker's loop is: call
-/// [`Port::rx`] on its ports, and only after every port has returned 0 sleep in `poll(2)` on the
-/// descriptors of [`Port::fd`] (a port without one is always ready, so then do not sleep).
+/// A queue is polled by one worker at a time: it calls [`RxQueue::rx`] on all its queues, and only
+/// after every one has returned 0 does it sleep in `poll(2)` on the descriptors of [`RxQueue::fd`]
+/// (a queue without one is always ready, so then do not sleep).
 ///
 /// Sleeping is not free for the other side: on a veth a frame that wakes a sleeper costs its sender
 /// 3.0 us of CPU, one that finds the receiver awake 1.6 us (two virtual CPUs, Linux 6.18). A worker
-/// under load does well to look again for some microseconds before it sleeps.
-pub trait Port: Send {
+/// under load does well to poll for some more microseconds before it sleeps.
+pub trait RxQueue: Send {
     /// Appends up to `max` received frames to `batch`, in order of arrival, and returns how many.
-    /// 0 means that none waits now.
+    /// 0 means that none is waiting.
     ///
     /// # Errors
     /// [`PortError::Gone`] once the device has disappeared (for good: the port must be opened
-    /// anew); other errors say what failed, and a later call may succeed.
+    /// anew); after other errors a later call may succeed.
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError>;
 
-    /// Sends a prefix of `frames` in order and returns how many the port took. The caller counts
+    /// The descriptor that polls readable (or in error) when [`RxQueue::rx`] has frames or an error
+    /// to return, valid from the moment when `rx` returned 0. `None` when the queue is always
+    /// ready.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Receives up to `max` frames and sends them by `to` unchanged, where one driver has both
+    /// queues and does this without handing the frames out; returns how many were received. `None`
+    /// otherwise; then use [`RxQueue::rx`] and [`TxQueue::tx_batch`]. Frames that `to` does not
+    /// take are dropped and counted there.
+    fn relay(&mut self, _to: &mut dyn TxQueue, _max: usize) -> Option<usize> {
+        None
+    }
+}
+
+/// A transmit queue. Frames carry no FCS.
+pub trait TxQueue: Send {
+    /// Sends a prefix of `frames` in order and returns how many the queue took. The caller counts
     /// the rest as dropped (or offers them again). A frame that the port can never carry (too
     /// long, too short) is taken, and counted in [`PortCounters::tx_errors`].
     ///
     /// # Errors
-    /// [`PortError::Gone`] once the device has disappeared; other errors say what failed.
+    /// [`PortError::Gone`] once the device has disappeared; after other errors a later call may
+    /// succeed.
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError>;
 
-    /// Sends a prefix of `frames` in order and returns how many the port took, as [`Port::tx`]
-    /// does; what it took is gone from `frames`, and the buffers are in `pool` or with the port. A
-    /// port that sends memory of a device's own sends it without a copy only by this call.
+    /// As [`TxQueue::tx`], and removes the frames that were taken from `frames`: their buffers are
+    /// in `pool` or with the driver. Only this call sends external memory without a copy.
     ///
     /// # Errors
-    /// As [`Port::tx`]; what was not taken is still in `frames`.
+    /// As [`TxQueue::tx`]; frames that were not taken are still in `frames`.
     fn tx_batch(
         &mut self,
         frames: &mut Vec<PacketBuf>,
@@ -52,33 +71,34 @@ pub trait Port: Send {
         Ok(sent)
     }
 
-    /// Receives up to `max` frames and sends them by `to` as they are, where both ports belong to
-    /// one driver that does so without handing them out; returns how many came. `None` where that
-    /// is not so; then there is [`Port::rx`] and [`Port::tx_batch`]. What `to` does not take is
-    /// dropped and counted there.
-    fn relay(&mut self, _to: &mut dyn Port, _max: usize) -> Option<usize> {
+    /// The driver's handle of the queue, for [`RxQueue::relay`].
+    fn driver_queue(&mut self) -> Option<DriverQueue<'_>> {
         None
     }
+}
 
-    /// The driver's device behind the port, for [`Port::relay`].
-    fn driver_port(&mut self) -> Option<DriverPort<'_>> {
-        None
-    }
-
-    /// The descriptor that polls readable (or in error) when [`Port::rx`] has something to say,
-    /// valid from the moment when `rx` returned 0. `None` when the port is always ready.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-
-    /// The facts of the port as they are now. Costs system calls on kernel ports.
+/// The device of a port: its properties, link state and counters. Its calls may cost system calls.
+pub trait PortDevice: Send {
+    /// The current properties.
     fn info(&mut self) -> PortInfo;
 
-    /// Source of change notifications for [`Port::info`].
+    /// Source of change notifications for [`PortDevice::info`].
     fn link_notification(&self) -> LinkNotification {
         LinkNotification::Polled
     }
 
-    /// What the port has counted since it was opened. Costs a system call on kernel ports.
+    /// The counters of the port since it was opened.
     fn counters(&mut self) -> PortCounters;
+}
+
+/// The transmit queue of a driver that relays frames itself: DPDK's.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "dpdk"), expect(dead_code, reason = "only DPDK relays"))]
+pub struct DriverQueue<'a> {
+    /// The driver's number of the port.
+    pub(crate) port_id: u16,
+    /// The counters of the queue.
+    pub(crate) counters: &'a PortQueueCounters,
 }
 
 /// How a change of [`PortInfo`] becomes known.
@@ -89,20 +109,11 @@ pub enum LinkNotification {
     /// By netlink messages about the device with this interface index: see
     /// [`crate::LinkMonitor`].
     Netlink(u32),
-    /// Only by polling [`Port::info`].
+    /// Only by polling [`PortDevice::info`].
     Polled,
 }
 
-/// A device of a driver that passes frames on by itself: DPDK's.
-#[derive(Debug)]
-pub struct DriverPort<'a> {
-    /// The driver's number of it.
-    pub number: u16,
-    /// What the port has counted.
-    pub counters: &'a mut PortCounters,
-}
-
-/// The facts of a port.
+/// The properties of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PortInfo {
     /// The name within the kind: a device, a ring, a file.
@@ -113,7 +124,7 @@ pub struct PortInfo {
     pub mac: [u8; 6],
     /// The longest payload of a frame in bytes, without the Ethernet header and one VLAN tag.
     pub mtu: u32,
-    /// Whether the port is administratively up and has carrier.
+    /// Whether the port is administratively up and operational.
     pub link_up: bool,
     /// Speed in bit/s; 0 when unknown.
     pub speed_bps: u64,
@@ -121,42 +132,126 @@ pub struct PortInfo {
     pub full_duplex: Option<bool>,
     /// False once the device behind the port has disappeared.
     pub exists: bool,
-    /// What the user should know, for example offloads that the port switched off.
+    /// Remarks for the user, for example offloads that the port switched off.
     pub notes: Vec<String>,
 }
 
-/// What a port has counted since it was opened. Bytes are those of frames without FCS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct PortCounters {
-    /// Frames handed to the caller by `rx`.
-    pub rx_packets: u64,
-    /// Their bytes.
-    pub rx_bytes: u64,
-    /// Frames that arrived and were lost for want of room.
-    pub rx_drops: u64,
-    /// Frames that arrived broken, or longer than the port can take.
-    pub rx_errors: u64,
-    /// Frames sent.
-    pub tx_packets: u64,
-    /// Their bytes.
-    pub tx_bytes: u64,
-    /// Frames that the port took and dropped by itself; those that it did not take are not here.
-    pub tx_drops: u64,
-    /// Frames that the port took and could not send: longer than the MTU, shorter than a header.
-    pub tx_errors: u64,
+/// An open port. Its parts may be taken and used by different threads; the methods are for those
+/// who use it whole.
+pub struct Port {
+    /// Properties, link state and counters.
+    pub device: Box<dyn PortDevice>,
+    /// Receiving.
+    pub rx: Box<dyn RxQueue>,
+    /// Sending.
+    pub tx: Box<dyn TxQueue>,
 }
 
-impl PortCounters {
-    /// Counts one received frame of `len` bytes.
-    pub(crate) fn count_rx(&mut self, len: usize) {
-        self.rx_packets += 1;
-        self.rx_bytes += len as u64;
+impl Port {
+    pub(crate) fn new(
+        device: impl PortDevice + 'static,
+        rx: impl RxQueue + 'static,
+        tx: impl TxQueue + 'static,
+    ) -> Self {
+        Self { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx) }
     }
 
-    /// Counts one sent frame of `len` bytes.
-    pub(crate) fn count_tx(&mut self, len: usize) {
-        self.tx_packets += 1;
-        self.tx_bytes += len as u64;
+    /// See [`RxQueue::rx`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        self.rx.rx(batch, max)
+    }
+
+    /// See [`TxQueue::tx`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.tx.tx(frames)
+    }
+
+    /// See [`TxQueue::tx_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tx_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> Result<usize, PortError> {
+        self.tx.tx_batch(frames, pool)
+    }
+
+    /// See [`RxQueue::relay`].
+    pub fn relay(&mut self, to: &mut Self, max: usize) -> Option<usize> {
+        self.rx.relay(to.tx.as_mut(), max)
+    }
+
+    /// See [`RxQueue::fd`].
+    #[must_use]
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.rx.fd()
+    }
+
+    /// See [`PortDevice::info`].
+    pub fn info(&mut self) -> PortInfo {
+        self.device.info()
+    }
+
+    /// See [`PortDevice::link_notification`].
+    #[must_use]
+    pub fn link_notification(&self) -> LinkNotification {
+        self.device.link_notification()
+    }
+
+    /// See [`PortDevice::counters`].
+    pub fn counters(&mut self) -> PortCounters {
+        self.device.counters()
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port").finish_non_exhaustive()
+    }
+}
+
+/// A transmit queue that takes all frames and drops them, as at a file that is read.
+#[derive(Debug)]
+pub(crate) struct DroppingTx {
+    pub(crate) counters: std::sync::Arc<PortQueueCounters>,
+}
+
+impl TxQueue for DroppingTx {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        let drops = frames.len() as u64;
+        self.counters.tx.add(&Counted { drops, ..Counted::default() });
+        Ok(frames.len())
+    }
+}
+
+/// A receive queue without frames. Its descriptor never becomes readable, so that a worker with no
+/// other queue sleeps.
+#[derive(Debug)]
+pub(crate) struct SilentRx {
+    never: crate::sys::event::WakeEvent,
+}
+
+impl SilentRx {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { never: crate::sys::event::WakeEvent::new()? })
+    }
+}
+
+impl RxQueue for SilentRx {
+    fn rx(&mut self, _batch: &mut Batch, _max: usize) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.never.fd())
     }
 }
 

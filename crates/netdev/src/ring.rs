@@ -16,7 +16,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use packet::{Batch, PacketBuf};
 
-use crate::port::PortCounters;
+use crate::counters::Counted;
 use crate::sys::shm::Mapping;
 
 const MAGIC: u64 = u64::from_be_bytes(*b"weirmem1");
@@ -163,7 +163,7 @@ impl Producer {
     pub(crate) fn send(
         &mut self,
         frames: &[PacketBuf],
-        counters: &mut PortCounters,
+        counted: &mut Counted,
     ) -> Result<(usize, bool), CorruptIndex> {
         let used = self.ring.used(self.head, self.ring.load(TAIL_AT), TAIL_AT)?;
         let mut free = u64::from(self.ring.geometry.slots) - used;
@@ -171,7 +171,7 @@ impl Producer {
         for frame in frames {
             let len = frame.len();
             if len == 0 || len > self.ring.geometry.frame_max as usize {
-                counters.tx_errors += 1;
+                counted.errors += 1;
                 taken += 1;
                 continue;
             }
@@ -184,7 +184,7 @@ impl Producer {
             self.head = self.head.wrapping_add(1);
             free -= 1;
             taken += 1;
-            counters.count_tx(len);
+            counted.frame(len);
         }
         self.ring.store(HEAD_AT, self.head);
         fence(Ordering::SeqCst);
@@ -229,7 +229,7 @@ impl Consumer {
         &mut self,
         batch: &mut Batch,
         max: usize,
-        counters: &mut PortCounters,
+        counted: &mut Counted,
     ) -> Result<usize, CorruptIndex> {
         let mut waiting = self.waiting()?;
         let mut received = 0;
@@ -244,10 +244,10 @@ impl Consumer {
                 let mut frame = batch.take_spare();
                 self.ring.mapping.read(slot + LENGTH_LEN, frame.prepare(len));
                 batch.push(frame);
-                counters.count_rx(len);
+                counted.frame(len);
                 received += 1;
             } else {
-                counters.rx_errors += 1;
+                counted.errors += 1;
             }
             self.tail = self.tail.wrapping_add(1);
             waiting -= 1;
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_bell_is_rung_once_per_sleep() {
         let (_, mut producer, mut consumer) = ends(SMALL);
-        let mut counters = PortCounters::default();
+        let mut counters = Counted::default();
         let frame = [PacketBuf::from_slice(&[1; 20])];
         assert_eq!(producer.send(&frame, &mut counters), Ok((1, false)));
         assert_eq!(consumer.request_doorbell(|| false), Ok(true));
@@ -319,7 +319,7 @@ mod tests {
         mapping.number(HEADER_LEN + HEAD_AT).store(5, Ordering::Relaxed);
         assert_eq!(consumer.waiting(), Err(CorruptIndex { offset: HEADER_LEN + HEAD_AT }));
         mapping.number(HEADER_LEN + TAIL_AT).store(u64::MAX - 9, Ordering::Relaxed);
-        assert!(producer.send(&[], &mut PortCounters::default()).is_err());
+        assert!(producer.send(&[], &mut Counted::default()).is_err());
         assert!(Producer::new(mapping.clone(), SMALL, 0).is_err());
         assert!(Consumer::new(mapping, SMALL, 0).is_err());
     }
@@ -331,7 +331,7 @@ mod tests {
             writes in proptest::collection::vec((0_usize..64, any::<u64>()), 1..40),
         ) {
             let (mapping, mut producer, mut consumer) = ends(SMALL);
-            let mut counters = PortCounters::default();
+            let mut counters = Counted::default();
             let frame = [PacketBuf::from_slice(&[1; 20])];
             let mut batch = Batch::default();
             for (place, value) in writes {

@@ -6,8 +6,8 @@
 
 use packet::{Batch, PacketBuf};
 
+use crate::counters::Counted;
 use crate::offload::{Segmenter, VNET_LEN, VnetHeader, complete};
-use crate::port::PortCounters;
 
 /// The longest frame that is taken: a GSO frame of 64 KiB with its headers.
 const FRAME_MAX: usize = 66 * 1_024;
@@ -54,28 +54,28 @@ impl SoftOffload {
         end: usize,
         vlan: Option<VlanTag>,
         batch: &mut Batch,
-        counters: &mut PortCounters,
+        counted: &mut Counted,
     ) {
         let filled = self.scratch.get(..end).and_then(<[u8]>::split_first_chunk);
         let Some((header, frame)) = filled else {
-            counters.rx_errors += 1;
+            counted.errors += 1;
             return;
         };
         let vnet = VnetHeader::read(header);
         if !vnet.is_gso() {
             let mut copy = batch.take_spare();
             copy.assign(frame);
-            complete_into(copy, &vnet, vlan, batch, counters);
+            complete_into(copy, &vnet, vlan, batch, counted);
             return;
         }
         match Segmenter::new(frame, &vnet) {
             Ok(segmenter) => self.segmenting = Some(Segmenting { segmenter, end, vlan }),
-            Err(_) => counters.rx_errors += 1,
+            Err(_) => counted.errors += 1,
         }
     }
 
     /// Appends the next segment of the current GSO frame; false when there is none.
-    pub(crate) fn next_segment(&mut self, batch: &mut Batch, counters: &mut PortCounters) -> bool {
+    pub(crate) fn next_segment(&mut self, batch: &mut Batch, counted: &mut Counted) -> bool {
         let Some(segmenting) = &mut self.segmenting else { return false };
         let whole = &self.scratch[VNET_LEN..segmenting.end];
         let mut frame = batch.take_spare();
@@ -84,7 +84,7 @@ impl SoftOffload {
         if segmenting.segmenter.is_done(whole) {
             self.segmenting = None;
         }
-        push(frame, vlan, batch, counters);
+        push(frame, vlan, batch, counted);
         true
     }
 }
@@ -95,22 +95,17 @@ pub(crate) fn complete_into(
     vnet: &VnetHeader,
     vlan: Option<VlanTag>,
     batch: &mut Batch,
-    counters: &mut PortCounters,
+    counted: &mut Counted,
 ) {
     if complete(frame.bytes_mut(), vnet).is_err() {
-        counters.rx_errors += 1;
+        counted.errors += 1;
         batch.give_spare(frame);
         return;
     }
-    push(frame, vlan, batch, counters);
+    push(frame, vlan, batch, counted);
 }
 
-fn push(
-    mut frame: PacketBuf,
-    vlan: Option<VlanTag>,
-    batch: &mut Batch,
-    counters: &mut PortCounters,
-) {
+fn push(mut frame: PacketBuf, vlan: Option<VlanTag>, batch: &mut Batch, counted: &mut Counted) {
     if let Some(VlanTag { tpid, tci }) = vlan {
         frame.insert(12, 4);
         let tag = tpid.to_be_bytes().into_iter().chain(tci.to_be_bytes());
@@ -118,6 +113,6 @@ fn push(
             *to = from;
         }
     }
-    counters.count_rx(frame.len());
+    counted.frame(frame.len());
     batch.push(frame);
 }

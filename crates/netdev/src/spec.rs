@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::kind::{KINDS, KindRow, PortKind};
+use crate::kind::KindRow;
+use crate::kinds::KINDS;
 
 /// What is wrong with a spec text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,17 +64,17 @@ pub enum SpecError {
 }
 
 /// A port as named by its spec text. `to_string` gives the text back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PortSpec {
-    kind: PortKind,
+    kind: &'static KindRow,
     name: String,
     options: BTreeMap<String, String>,
 }
 
 impl PortSpec {
-    /// The kind.
+    /// The kind's row.
     #[must_use]
-    pub fn kind(&self) -> PortKind {
+    pub fn kind(&self) -> &'static KindRow {
         self.kind
     }
 
@@ -118,13 +119,22 @@ impl PortSpec {
     /// The error for a value that does not fit.
     pub(crate) fn bad_value(&self, option: &str, allowed: &str) -> SpecError {
         SpecError::BadValue {
-            kind: self.kind.row().word,
+            kind: self.kind.word,
             option: option.to_owned(),
             value: self.option(option).unwrap_or_default().to_owned(),
             allowed: allowed.to_owned(),
         }
     }
 }
+
+impl PartialEq for PortSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let whole = |spec: &Self| (spec.kind.word, spec.name.clone(), spec.options.clone());
+        whole(self) == whole(other)
+    }
+}
+
+impl Eq for PortSpec {}
 
 impl FromStr for PortSpec {
     type Err = SpecError;
@@ -148,13 +158,13 @@ impl FromStr for PortSpec {
             }
             options.insert(option.to_owned(), value.to_owned());
         }
-        Ok(Self { kind: row.kind, name: name.to_owned(), options })
+        Ok(Self { kind: row, name: name.to_owned(), options })
     }
 }
 
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind.row().word, self.name)?;
+        write!(f, "{}:{}", self.kind.word, self.name)?;
         for (n, (option, value)) in self.options.iter().enumerate() {
             write!(f, "{}{option}={value}", if n == 0 { '?' } else { '&' })?;
         }
@@ -190,7 +200,7 @@ mod tests {
                 text += &format!("{}=1", option.name);
             }
             let spec: PortSpec = text.parse().unwrap();
-            assert_eq!(spec.kind(), row.kind);
+            assert_eq!(spec.kind().word, row.word);
             assert_eq!(spec.name(), "x");
             assert_eq!(spec.to_string().parse::<PortSpec>().unwrap(), spec);
         }

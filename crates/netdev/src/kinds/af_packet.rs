@@ -7,17 +7,20 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use packet::{Batch, PacketBuf};
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
+use crate::kind::{KindRow, option};
 use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{LinkNotification, Port, PortCounters, PortInfo};
+use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::soft_offload::{SoftOffload, complete_into};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
-use crate::sys::packet_socket::{RingSlot, RxRing, TxSocket};
+use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -25,36 +28,42 @@ const SLOTS: u32 = 2_048;
 /// missing frame can mean a missing device. A worker that sleeps is woken by the error.
 const EMPTY_CALLS: u32 = 32;
 
-/// A Linux network device.
-#[derive(Debug)]
-pub struct AfPacketPort {
-    device: KernelDevice,
-    rx_ring: RxRing,
-    tx_socket: TxSocket,
-    soft_offload: SoftOffload,
-    counters: PortCounters,
-    empty_calls: u32,
-    notes: Vec<String>,
-}
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "af_packet",
+    name_hint: "DEVICE",
+    help: "a Linux network device, through packet sockets",
+    options: &[
+        option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
+        option("qdisc_bypass", "false|true", "send past the device's queueing discipline"),
+    ],
+    open,
+};
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
     let bypass = spec.flag("qdisc_bypass", false)?;
     let name = spec.name();
-    let device = KernelDevice::find("af_packet", name)?;
+    let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let frame_len = device.mtu() as usize + 18;
-    let rx_ring = RxRing::open(device.index(), frame_len, slots as usize).map_err(failed)?;
-    let tx_socket = TxSocket::open(device.index(), bypass).map_err(failed)?;
-    Ok(Box::new(AfPacketPort {
+    let ring = RxRing::open(device.index(), frame_len, slots as usize).map_err(failed)?;
+    let socket = TxSocket::open(device.index(), bypass).map_err(failed)?;
+    let counters = Arc::new(PortQueueCounters::default());
+    let handle = AfPacketDevice {
         notes: switch_off_lro(name),
-        device,
-        rx_ring,
-        tx_socket,
+        device: Arc::clone(&device),
+        drops: ring.drops(),
+        counters: Arc::clone(&counters),
+    };
+    let rx = AfPacketRx {
+        device: Arc::clone(&device),
+        ring,
         soft_offload: SoftOffload::new(),
-        counters: PortCounters::default(),
+        counters: Arc::clone(&counters),
         empty_calls: 0,
-    }))
+    };
+    Ok(Port::new(handle, rx, AfPacketTx { device, socket, counters }))
 }
 
 /// LRO merges frames so that they cannot be taken apart again; no switch can work with it.
@@ -72,46 +81,56 @@ fn switch_off_lro(name: &str) -> Vec<String> {
     vec![note]
 }
 
-impl AfPacketPort {
+/// The receive queue.
+#[derive(Debug)]
+struct AfPacketRx {
+    device: Arc<KernelDevice>,
+    ring: RxRing,
+    soft_offload: SoftOffload,
+    counters: Arc<PortQueueCounters>,
+    empty_calls: u32,
+}
+
+impl AfPacketRx {
     /// Takes the frame of `slot` out of the ring: into the batch, or to be segmented.
-    fn take(&mut self, slot: &RingSlot, batch: &mut Batch) {
+    fn take(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
         if slot.copied {
-            self.take_whole(slot, batch);
+            self.take_whole(slot, batch, counted);
             return;
         }
         if slot.held < slot.len {
             // The kernel had no room to queue it whole.
-            self.counters.rx_drops += 1;
+            counted.drops += 1;
             return;
         }
-        let header = self.rx_ring.read_vnet(slot);
+        let header = self.ring.read_vnet(slot);
         let vnet = VnetHeader::read(&header);
         if vnet.is_gso() {
             let end = VNET_LEN + slot.held;
             let Some(buffer) = self.soft_offload.buffer().get_mut(..end) else {
-                self.counters.rx_errors += 1;
+                counted.errors += 1;
                 return;
             };
             buffer[..VNET_LEN].copy_from_slice(&header);
-            self.rx_ring.read(slot, &mut buffer[VNET_LEN..]);
-            self.soft_offload.process(end, slot.vlan, batch, &mut self.counters);
+            self.ring.read(slot, &mut buffer[VNET_LEN..]);
+            self.soft_offload.process(end, slot.vlan, batch, counted);
         } else {
             let mut frame = batch.take_spare();
-            self.rx_ring.read(slot, frame.prepare(slot.held));
-            complete_into(frame, &vnet, slot.vlan, batch, &mut self.counters);
+            self.ring.read(slot, frame.prepare(slot.held));
+            complete_into(frame, &vnet, slot.vlan, batch, counted);
         }
     }
 
-    fn take_whole(&mut self, slot: &RingSlot, batch: &mut Batch) {
-        let mut read = self.rx_ring.read_whole(self.soft_offload.buffer());
+    fn take_whole(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
+        let mut read = self.ring.read_whole(self.soft_offload.buffer());
         if read.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
             // An error of the device stands before the frame; it is told once.
             self.empty_calls = EMPTY_CALLS;
-            read = self.rx_ring.read_whole(self.soft_offload.buffer());
+            read = self.ring.read_whole(self.soft_offload.buffer());
         }
         match read {
-            Ok(end) => self.soft_offload.process(end, slot.vlan, batch, &mut self.counters),
-            Err(_) => self.counters.rx_drops += 1,
+            Ok(end) => self.soft_offload.process(end, slot.vlan, batch, counted),
+            Err(_) => counted.drops += 1,
         }
     }
 
@@ -122,19 +141,55 @@ impl AfPacketPort {
             return Ok(());
         }
         self.empty_calls = 0;
-        match rustix::net::sockopt::socket_error(self.rx_ring.fd()) {
+        match rustix::net::sockopt::socket_error(self.ring.fd()) {
             Ok(Ok(())) => Ok(()),
             // "Network is down" comes for both a device set down and one that has gone.
             Ok(Err(_)) | Err(_) => self.device.ask(),
         }
     }
+}
 
+impl RxQueue for AfPacketRx {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        self.device.check()?;
+        let before = batch.len();
+        let mut counted = Counted::default();
+        while batch.len() - before < max {
+            if self.soft_offload.next_segment(batch, &mut counted) {
+                continue;
+            }
+            let Some(slot) = self.ring.peek() else { break };
+            self.take(&slot, batch, &mut counted);
+            self.ring.release();
+        }
+        self.counters.rx.add(&counted);
+        let received = batch.len() - before;
+        if received == 0 {
+            self.check_device()?;
+        }
+        Ok(received)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.fd())
+    }
+}
+
+/// The transmit queue.
+#[derive(Debug)]
+struct AfPacketTx {
+    device: Arc<KernelDevice>,
+    socket: TxSocket,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl AfPacketTx {
     /// What to do about a frame that could not be sent: `true` to go on after it.
-    fn send_failed(&mut self, error: &io::Error) -> Result<bool, PortError> {
+    fn send_failed(&self, error: &io::Error, counted: &mut Counted) -> Result<bool, PortError> {
         match error.raw_os_error() {
             // Longer than the MTU, or shorter than a header.
             Some(libc::EMSGSIZE | libc::EINVAL) => {
-                self.counters.tx_errors += 1;
+                counted.errors += 1;
                 Ok(true)
             }
             // A full queue, or a device that is down: not taken.
@@ -150,48 +205,44 @@ impl AfPacketPort {
             }
         }
     }
-}
 
-impl Port for AfPacketPort {
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        self.device.check()?;
-        let before = batch.len();
-        while batch.len() - before < max {
-            if self.soft_offload.next_segment(batch, &mut self.counters) {
-                continue;
-            }
-            let Some(slot) = self.rx_ring.peek() else { break };
-            self.take(&slot, batch);
-            self.rx_ring.release();
-        }
-        let received = batch.len() - before;
-        if received == 0 {
-            self.check_device()?;
-        }
-        Ok(received)
-    }
-
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.device.check()?;
+    fn send(&self, frames: &[PacketBuf], counted: &mut Counted) -> Result<usize, PortError> {
         let mut taken = 0;
         while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
-            match self.tx_socket.send(rest) {
+            match self.socket.send(rest) {
                 Ok(0) => break,
                 Ok(sent) => {
-                    rest.iter().take(sent).for_each(|f| self.counters.count_tx(f.len()));
+                    rest.iter().take(sent).for_each(|frame| counted.frame(frame.len()));
                     taken += sent;
                 }
-                Err(error) if self.send_failed(&error)? => taken += 1,
+                Err(error) if self.send_failed(&error, counted)? => taken += 1,
                 Err(_) => break,
             }
         }
         Ok(taken)
     }
+}
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.rx_ring.fd())
+impl TxQueue for AfPacketTx {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.device.check()?;
+        let mut counted = Counted::default();
+        let taken = self.send(frames, &mut counted);
+        self.counters.tx.add(&counted);
+        taken
     }
+}
 
+/// The device handle.
+#[derive(Debug)]
+struct AfPacketDevice {
+    device: Arc<KernelDevice>,
+    drops: RxRingDrops,
+    counters: Arc<PortQueueCounters>,
+    notes: Vec<String>,
+}
+
+impl PortDevice for AfPacketDevice {
     fn info(&mut self) -> PortInfo {
         self.device.info(&self.notes)
     }
@@ -201,7 +252,8 @@ impl Port for AfPacketPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters.rx_drops += self.rx_ring.take_drops().unwrap_or_default();
-        self.counters
+        let mut counters = self.counters.read();
+        counters.rx_drops += self.drops.total();
+        counters
     }
 }

@@ -5,18 +5,29 @@
 //! other says so.
 
 use crate::error::PortError;
+use crate::kind::KindRow;
 use crate::port::Port;
 use crate::spec::PortSpec;
 
 #[cfg(feature = "dpdk")]
 mod port;
 
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "dpdk",
+    name_hint: "DEVARGS",
+    help: "a device that DPDK drives, by its devargs (cargo feature dpdk; EAL options in \
+           WEIR_DPDK_EAL, number of buffers in WEIR_DPDK_BUFFERS)",
+    options: &[],
+    open,
+};
+
 #[cfg(feature = "dpdk")]
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
-    Ok(Box::new(port::Dpdk::open(spec)?))
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    port::open(spec)
 }
 
 #[cfg(not(feature = "dpdk"))]
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
     Err(PortError::NotBuilt { name: spec.to_string(), feature: "dpdk" })
 }

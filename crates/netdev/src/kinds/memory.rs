@@ -16,8 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use packet::{Batch, PacketBuf};
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::port::{Port, PortCounters, PortInfo, made_up_mac};
+use crate::kind::{KindRow, option};
+use crate::port::{Port, PortDevice, PortInfo, RxQueue, TxQueue, made_up_mac};
 use crate::ring::{Consumer, CorruptIndex, Geometry, Producer};
 use crate::spec::PortSpec;
 use crate::sys::event::WakeEvent;
@@ -26,19 +28,18 @@ use crate::sys::shm::Mapping;
 /// Bytes that a frame has besides its payload: an Ethernet header and one VLAN tag.
 const FRAME_OVERHEAD: u32 = 18;
 
-/// One end of a wire in memory.
-#[derive(Debug)]
-pub struct MemoryPort {
-    name: String,
-    end: End,
-    geometry: Geometry,
-    producer: Producer,
-    consumer: Consumer,
-    own_doorbell: WakeEvent,
-    peer_doorbell: WakeEvent,
-    counters: PortCounters,
-    attachment: Attachment,
-}
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "memory",
+    name_hint: "NAME, or /a/path to join two processes",
+    help: "a wire in shared memory, between two ports of one process or of two",
+    options: &[
+        option("end", "a|b", "which end of the wire this port is"),
+        option("slots", "1024", "frames that a direction holds; 1 to 65536"),
+        option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
+    ],
+    open,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -73,12 +74,12 @@ impl End {
 ///
 /// # Errors
 /// [`PortError::Io`] when memory or descriptors run out.
-pub fn pair(name: &str, geometry: Geometry) -> Result<(MemoryPort, MemoryPort), PortError> {
+pub fn pair(name: &str, geometry: Geometry) -> Result<(Port, Port), PortError> {
     let wire = Arc::new(Wire::new(geometry).map_err(failed(name))?);
     Ok((wire.attach(name, End::A)?, wire.attach(name, End::B)?))
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let end = match spec.option("end") {
         None | Some("a") => End::A,
         Some("b") => End::B,
@@ -88,12 +89,11 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         slots: spec.number("slots", 1..=Geometry::SLOTS_MAX)?,
         frame_max: spec.number("frame_max", 14..=Geometry::FRAME_MAX)?,
     };
-    let port = if spec.name().contains('/') {
-        open_file(spec.name(), end, requested)?
+    if spec.name().contains('/') {
+        open_file(spec.name(), end, requested)
     } else {
-        open_named(spec.name(), end, requested)?
-    };
-    Ok(Box::new(port))
+        open_named(spec.name(), end, requested)
+    }
 }
 
 /// The geometry as far as the options give it: the first end decides, the second must agree where its options say anything.
@@ -145,7 +145,7 @@ impl Wire {
         })
     }
 
-    fn attach(self: &Arc<Self>, name: &str, end: End) -> Result<MemoryPort, PortError> {
+    fn attach(self: &Arc<Self>, name: &str, end: End) -> Result<Port, PortError> {
         if self.taken[end.number()].swap(true, Ordering::AcqRel) {
             return Err(PortError::InUse(format!("end {} of memory:{name}", end.word())));
         }
@@ -153,7 +153,7 @@ impl Wire {
         let attachment = Attachment::Wire(WireAttachment { wire: self.clone(), end });
         let doorbell = |end: End| self.doorbells[end.number()].try_clone().map_err(failed(name));
         let doorbells = (doorbell(end)?, doorbell(end.other())?);
-        MemoryPort::attach_rings(
+        attach_rings(
             name,
             end,
             (self.geometry, self.mapping.clone()),
@@ -182,7 +182,7 @@ impl Drop for WireAttachment {
     }
 }
 
-fn open_named(name: &str, end: End, requested: RequestedGeometry) -> Result<MemoryPort, PortError> {
+fn open_named(name: &str, end: End, requested: RequestedGeometry) -> Result<Port, PortError> {
     static WIRES: Mutex<BTreeMap<String, Weak<Wire>>> = Mutex::new(BTreeMap::new());
     let mut wires = WIRES.lock().unwrap_or_else(PoisonError::into_inner);
     wires.retain(|_, wire| wire.strong_count() > 0);
@@ -267,7 +267,7 @@ fn lock_main(path: &Path) -> io::Result<File> {
     }
 }
 
-fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<MemoryPort, PortError> {
+fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port, PortError> {
     let path = PathBuf::from(name);
     let main = lock_main(&path).map_err(failed(name))?;
     // Before there is an attachment: detaching removes the file.
@@ -306,7 +306,7 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Memor
     geometry.write(&mapping);
     attachment.main.unlock().map_err(failed(name))?;
     let doorbells = (own_doorbell, peer_doorbell);
-    MemoryPort::attach_rings(
+    attach_rings(
         name,
         end,
         (geometry, Arc::new(mapping)),
@@ -342,47 +342,44 @@ fn failed(name: &str) -> impl Fn(io::Error) -> PortError {
     }
 }
 
-impl MemoryPort {
-    fn attach_rings(
-        name: &str,
-        end: End,
-        (geometry, mapping): (Geometry, Arc<Mapping>),
-        (own_doorbell, peer_doorbell): (WakeEvent, WakeEvent),
-        attachment: Attachment,
-    ) -> Result<Self, PortError> {
-        // End a sends in direction 0, end b in direction 1.
-        let producer = Producer::new(mapping.clone(), geometry, end.number());
-        let consumer = Consumer::new(mapping, geometry, end.other().number());
-        Ok(Self {
-            name: name.to_owned(),
-            end,
-            geometry,
-            producer: producer.map_err(|c| corrupt(name, c))?,
-            consumer: consumer.map_err(|c| corrupt(name, c))?,
-            own_doorbell,
-            peer_doorbell,
-            counters: PortCounters::default(),
-            attachment,
-        })
-    }
+fn attach_rings(
+    name: &str,
+    end: End,
+    (geometry, mapping): (Geometry, Arc<Mapping>),
+    (own_doorbell, peer_doorbell): (WakeEvent, WakeEvent),
+    attachment: Attachment,
+) -> Result<Port, PortError> {
+    // End a sends in direction 0, end b in direction 1.
+    let producer = Producer::new(mapping.clone(), geometry, end.number());
+    let consumer = Consumer::new(mapping, geometry, end.other().number());
+    let shared = Arc::new(Shared {
+        name: name.to_owned(),
+        end,
+        geometry,
+        attachment,
+        counters: PortQueueCounters::default(),
+    });
+    let rx = MemoryRx {
+        consumer: consumer.map_err(|c| corrupt(name, c))?,
+        doorbell: own_doorbell,
+        shared: Arc::clone(&shared),
+    };
+    let tx = MemoryTx {
+        producer: producer.map_err(|c| corrupt(name, c))?,
+        doorbell: peer_doorbell,
+        shared: Arc::clone(&shared),
+    };
+    Ok(Port::new(MemoryDevice { shared }, rx, tx))
+}
 
-    /// Whether the other end is attached.
-    fn peer_is_attached(&self) -> bool {
-        match &self.attachment {
-            Attachment::Wire(attachment) => {
-                attachment.wire.taken[self.end.other().number()].load(Ordering::Acquire)
-            }
-            Attachment::File(attachment) => match attachment.main.try_lock() {
-                Ok(()) => {
-                    let lives = attachment.peer_is_attached();
-                    let unlocked = attachment.main.unlock();
-                    lives.is_ok_and(|lives| lives && unlocked.is_ok())
-                }
-                // An end attaches or detaches right now: either answer is right.
-                Err(_) => true,
-            },
-        }
-    }
+/// What the parts of a port share. The end is attached as long as any of them exists.
+#[derive(Debug)]
+struct Shared {
+    name: String,
+    end: End,
+    geometry: Geometry,
+    attachment: Attachment,
+    counters: PortQueueCounters,
 }
 
 fn corrupt(name: &str, corrupt: CorruptIndex) -> PortError {
@@ -393,38 +390,92 @@ fn corrupt(name: &str, corrupt: CorruptIndex) -> PortError {
     }
 }
 
-impl Port for MemoryPort {
+/// The receive queue.
+#[derive(Debug)]
+struct MemoryRx {
+    consumer: Consumer,
+    doorbell: WakeEvent,
+    shared: Arc<Shared>,
+}
+
+impl RxQueue for MemoryRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        let Self { name, consumer, counters, own_doorbell, .. } = self;
+        let Self { consumer, doorbell, shared } = self;
+        let mut counted = Counted::default();
         let mut receive = || {
-            let received = consumer.receive(batch, max, counters)?;
-            if received > 0 || !consumer.request_doorbell(|| own_doorbell.drain())? {
+            let received = consumer.receive(batch, max, &mut counted)?;
+            if received > 0 || !consumer.request_doorbell(|| doorbell.drain())? {
                 return Ok(received);
             }
-            consumer.receive(batch, max, counters)
+            consumer.receive(batch, max, &mut counted)
         };
-        receive().map_err(|c| corrupt(name, c))
-    }
-
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        let sent = self.producer.send(frames, &mut self.counters);
-        let (taken, wanted) = sent.map_err(|c| corrupt(&self.name, c))?;
-        if wanted {
-            self.peer_doorbell.ring();
-        }
-        Ok(taken)
+        let received = receive();
+        shared.counters.rx.add(&counted);
+        received.map_err(|c| corrupt(&shared.name, c))
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.own_doorbell.fd())
+        Some(self.doorbell.fd())
     }
+}
 
+/// The transmit queue.
+#[derive(Debug)]
+struct MemoryTx {
+    producer: Producer,
+    /// The other end's.
+    doorbell: WakeEvent,
+    shared: Arc<Shared>,
+}
+
+impl TxQueue for MemoryTx {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        let mut counted = Counted::default();
+        let sent = self.producer.send(frames, &mut counted);
+        self.shared.counters.tx.add(&counted);
+        let (taken, wanted) = sent.map_err(|c| corrupt(&self.shared.name, c))?;
+        if wanted {
+            self.doorbell.ring();
+        }
+        Ok(taken)
+    }
+}
+
+/// The device handle.
+#[derive(Debug)]
+struct MemoryDevice {
+    shared: Arc<Shared>,
+}
+
+impl MemoryDevice {
+    /// Whether the other end is attached.
+    fn peer_is_attached(&self) -> bool {
+        match &self.shared.attachment {
+            Attachment::Wire(attachment) => {
+                let peer = self.shared.end.other().number();
+                attachment.wire.taken[peer].load(Ordering::Acquire)
+            }
+            Attachment::File(attachment) => match attachment.main.try_lock() {
+                Ok(()) => {
+                    let attached = attachment.peer_is_attached();
+                    let unlocked = attachment.main.unlock();
+                    attached.is_ok_and(|attached| attached && unlocked.is_ok())
+                }
+                // An end attaches or detaches right now: either answer is right.
+                Err(_) => true,
+            },
+        }
+    }
+}
+
+impl PortDevice for MemoryDevice {
     fn info(&mut self) -> PortInfo {
+        let Shared { name, end, geometry, .. } = &*self.shared;
         PortInfo {
-            name: self.name.clone(),
-            kind: "memory",
-            mac: made_up_mac(&format!("{}?{}", self.name, self.end.word())),
-            mtu: self.geometry.frame_max.saturating_sub(FRAME_OVERHEAD),
+            name: name.clone(),
+            kind: ROW.word,
+            mac: made_up_mac(&format!("{name}?{}", end.word())),
+            mtu: geometry.frame_max.saturating_sub(FRAME_OVERHEAD),
             link_up: self.peer_is_attached(),
             speed_bps: 0,
             full_duplex: Some(true),
@@ -434,6 +485,6 @@ impl Port for MemoryPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters
+        self.shared.counters.read()
     }
 }

@@ -1,60 +1,59 @@
 //! `null`: receives nothing and takes everything. It measures what a worker costs without I/O, and
 //! is the sink of generators.
 
-use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use packet::{Batch, PacketBuf};
+use packet::PacketBuf;
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::port::{LinkNotification, Port, PortCounters, PortInfo, made_up_mac};
+use crate::kind::KindRow;
+use crate::port::{LinkNotification, Port, PortDevice, PortInfo, SilentRx, TxQueue, made_up_mac};
 use crate::spec::PortSpec;
-use crate::sys::event::WakeEvent;
 
-/// The port that receives nothing and takes everything.
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "null",
+    name_hint: "",
+    help: "receives nothing and takes everything",
+    options: &[],
+    open,
+};
+
+/// The name serves only to tell the port from others.
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    let failed = |source| PortError::Io { what: "creating an eventfd".into(), source };
+    let rx = SilentRx::new().map_err(failed)?;
+    let counters = Arc::new(PortQueueCounters::default());
+    let tx = NullTx { counters: Arc::clone(&counters) };
+    Ok(Port::new(NullDevice { name: spec.name().to_owned(), counters }, rx, tx))
+}
+
 #[derive(Debug)]
-pub struct NullPort {
-    name: String,
-    counters: PortCounters,
-    never: WakeEvent,
+struct NullTx {
+    counters: Arc<PortQueueCounters>,
 }
 
-impl NullPort {
-    /// A null port; `name` serves only to tell it from others.
-    ///
-    /// # Errors
-    /// [`PortError::Io`] when the process has no descriptor left.
-    pub fn new(name: &str) -> Result<Self, PortError> {
-        let never = WakeEvent::new()
-            .map_err(|source| PortError::Io { what: "creating an eventfd".into(), source })?;
-        Ok(Self { name: name.to_owned(), counters: PortCounters::default(), never })
-    }
-}
-
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
-    Ok(Box::new(NullPort::new(spec.name())?))
-}
-
-impl Port for NullPort {
-    fn rx(&mut self, _batch: &mut Batch, _max: usize) -> Result<usize, PortError> {
-        Ok(0)
-    }
-
+impl TxQueue for NullTx {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        for frame in frames {
-            self.counters.count_tx(frame.len());
-        }
+        let mut counted = Counted::default();
+        frames.iter().for_each(|frame| counted.frame(frame.len()));
+        self.counters.tx.add(&counted);
         Ok(frames.len())
     }
+}
 
-    /// A descriptor that never becomes readable, so that a worker with nothing else sleeps.
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.never.fd())
-    }
+#[derive(Debug)]
+struct NullDevice {
+    name: String,
+    counters: Arc<PortQueueCounters>,
+}
 
+impl PortDevice for NullDevice {
     fn info(&mut self) -> PortInfo {
         PortInfo {
             name: self.name.clone(),
-            kind: "null",
+            kind: ROW.word,
             mac: made_up_mac(&self.name),
             mtu: u16::MAX.into(),
             link_up: true,
@@ -70,6 +69,6 @@ impl Port for NullPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters
+        self.counters.read()
     }
 }

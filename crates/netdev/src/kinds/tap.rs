@@ -3,12 +3,15 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use packet::{Batch, PacketBuf};
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
-use crate::port::{LinkNotification, Port, PortCounters, PortInfo};
+use crate::kind::{KindRow, option};
+use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
 use crate::sys::ifreq::IoctlSocket;
@@ -20,17 +23,17 @@ const FIX: &str = "give the program CAP_NET_ADMIN";
 const FRAME_OVERHEAD: usize = 18;
 const HEADER_LEN: usize = 14;
 
-/// A TAP device.
-#[derive(Debug)]
-pub struct TapPort {
-    device: KernelDevice,
-    tun: Tun,
-    soft_offload: SoftOffload,
-    rtnl: Rtnl,
-    /// What the device had dropped before the port was opened, if it was there before.
-    drops_before: u64,
-    counters: PortCounters,
-}
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "tap",
+    name_hint: "DEVICE",
+    help: "a TAP device that is made, brought up and removed again",
+    options: &[
+        option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
+        option("vnet_hdr", "false|true", "take unsegmented frames and segment them here"),
+    ],
+    open,
+};
 
 /// The kernel's rule for names of devices: it answers a wrong one with a number that says nothing.
 fn check_name(spec: &PortSpec) -> Result<(), PortError> {
@@ -47,7 +50,7 @@ fn check_name(spec: &PortSpec) -> Result<(), PortError> {
     Err(PortError::Io { what: format!("tap:{name}"), source: io::Error::other(rule) })
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
     check_name(spec)?;
     let vnet = spec.flag("vnet_hdr", false)?;
     let mtu = spec.number("mtu", 68..=65_521)?;
@@ -66,18 +69,25 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         control.set_mtu(&name, mtu).map_err(failed)?;
     }
     control.set_up(&name).map_err(failed)?;
-    let device = KernelDevice::find("tap", &name)?;
+    let device = Arc::new(KernelDevice::find(ROW.word, &name)?);
     let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
     let drops_before = drops(&rtnl, &device);
-    let counters = PortCounters::default();
-    Ok(Box::new(TapPort {
-        device,
-        tun,
-        soft_offload: SoftOffload::new(),
+    let counters = Arc::new(PortQueueCounters::default());
+    let tun = Arc::new(tun);
+    let handle = TapDevice {
+        device: Arc::clone(&device),
         rtnl,
         drops_before,
-        counters,
-    }))
+        drops: 0,
+        counters: Arc::clone(&counters),
+    };
+    let rx = TapRx {
+        device: Arc::clone(&device),
+        tun: Arc::clone(&tun),
+        soft_offload: SoftOffload::new(),
+        counters: Arc::clone(&counters),
+    };
+    Ok(Port::new(handle, rx, TapTx { device, tun, counters }))
 }
 
 /// What the kernel dropped because nobody read the device fast enough.
@@ -85,39 +95,63 @@ fn drops(rtnl: &Rtnl, device: &KernelDevice) -> u64 {
     rtnl.link_at(device.index()).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }
 
-impl Port for TapPort {
+/// The receive queue.
+#[derive(Debug)]
+struct TapRx {
+    device: Arc<KernelDevice>,
+    tun: Arc<Tun>,
+    soft_offload: SoftOffload,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl RxQueue for TapRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         self.device.check()?;
         let before = batch.len();
+        let mut counted = Counted::default();
         while batch.len() - before < max {
-            if self.soft_offload.next_segment(batch, &mut self.counters) {
+            if self.soft_offload.next_segment(batch, &mut counted) {
                 continue;
             }
             match self.tun.read(self.soft_offload.buffer()) {
-                Ok(end) => self.soft_offload.process(end, None, batch, &mut self.counters),
+                Ok(end) => self.soft_offload.process(end, None, batch, &mut counted),
                 Err(error) if is_gone(&error) && batch.len() == before => {
                     self.device.ask()?;
                     break;
                 }
-                // None waits, or the device is down; what has come is handed over first.
+                // None is waiting, or the device is down; what was read is returned first.
                 Err(_) => break,
             }
         }
+        self.counters.rx.add(&counted);
         Ok(batch.len() - before)
     }
 
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.device.check()?;
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tun.fd())
+    }
+}
+
+/// The transmit queue.
+#[derive(Debug)]
+struct TapTx {
+    device: Arc<KernelDevice>,
+    tun: Arc<Tun>,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl TapTx {
+    fn send(&self, frames: &[PacketBuf], counted: &mut Counted) -> Result<usize, PortError> {
         let longest = self.device.mtu() as usize + FRAME_OVERHEAD;
         let mut taken = 0;
         for frame in frames {
             if frame.len() > longest || frame.len() < HEADER_LEN {
-                self.counters.tx_errors += 1;
+                counted.errors += 1;
                 taken += 1;
                 continue;
             }
             match self.tun.write(frame.bytes()) {
-                Ok(()) => self.counters.count_tx(frame.len()),
+                Ok(()) => counted.frame(frame.len()),
                 Err(error) if is_gone(&error) => {
                     self.device.ask()?;
                     break;
@@ -129,11 +163,31 @@ impl Port for TapPort {
         }
         Ok(taken)
     }
+}
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.tun.fd())
+impl TxQueue for TapTx {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        self.device.check()?;
+        let mut counted = Counted::default();
+        let taken = self.send(frames, &mut counted);
+        self.counters.tx.add(&counted);
+        taken
     }
+}
 
+/// The device handle.
+#[derive(Debug)]
+struct TapDevice {
+    device: Arc<KernelDevice>,
+    rtnl: Rtnl,
+    /// What the device had dropped before the port was opened, if it was there before.
+    drops_before: u64,
+    /// What it has dropped since, as last read.
+    drops: u64,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl PortDevice for TapDevice {
     fn info(&mut self) -> PortInfo {
         self.device.info(&[])
     }
@@ -144,8 +198,10 @@ impl Port for TapPort {
 
     fn counters(&mut self) -> PortCounters {
         let drops = drops(&self.rtnl, &self.device).saturating_sub(self.drops_before);
-        self.counters.rx_drops = self.counters.rx_drops.max(drops);
-        self.counters
+        self.drops = self.drops.max(drops);
+        let mut counters = self.counters.read();
+        counters.rx_drops += self.drops;
+        counters
     }
 }
 

@@ -174,7 +174,7 @@ pub(crate) enum DpdkError {
     },
     /// A device.
     #[error("DPDK cannot {what}: {source}")]
-    EthDevice {
+    Device {
         /// What was tried.
         what: &'static str,
         /// What DPDK said by number.
@@ -183,7 +183,7 @@ pub(crate) enum DpdkError {
 }
 
 fn device(what: &'static str, negative: c_int) -> DpdkError {
-    DpdkError::EthDevice { what, source: io::DpdkError::from_raw_os_error(-negative) }
+    DpdkError::Device { what, source: io::DpdkError::from_raw_os_error(-negative) }
 }
 
 /// DPDK's environment of this process.
@@ -217,9 +217,7 @@ fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, DpdkError> {
         }
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned());
-    thread
-        .spawn(start)
-        .map_err(|source| DpdkError::EthDevice { what: "start a thread", source })?;
+    thread.spawn(start).map_err(|source| DpdkError::Device { what: "start a thread", source })?;
     told.recv().map_err(|_| DpdkError::Memory)??;
     let buffers = make_buffers(wish)?;
     Ok(*ENVIRONMENT.get_or_init(|| buffers))

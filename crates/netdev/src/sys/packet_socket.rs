@@ -11,6 +11,7 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use packet::PacketBuf;
@@ -50,9 +51,8 @@ pub(crate) struct RingSlot {
 /// A socket that receives all that arrives at one device.
 #[derive(Debug)]
 pub(crate) struct RxRing {
-    // The ring is unmapped before the socket is closed.
     ring: Mapping,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     slot_len: usize,
     slots: usize,
     next: usize,
@@ -84,7 +84,7 @@ impl RxRing {
         let ring = Mapping::file(&fd, blocks * BLOCK_LEN)?;
         bind(&fd, index, libc::ETH_P_ALL as u16)?;
         join_promiscuous(&fd, index)?;
-        Ok(Self { ring, fd, slot_len, slots, next: 0 })
+        Ok(Self { ring, fd: Arc::new(fd), slot_len, slots, next: 0 })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -141,8 +141,28 @@ impl RxRing {
         self.next = (self.next + 1) % self.slots;
     }
 
-    /// Frames that the kernel dropped for want of a slot since the last call.
-    pub(crate) fn take_drops(&self) -> io::Result<u64> {
+    /// The counter of the ring's drops, which may outlive the ring.
+    pub(crate) fn drops(&self) -> RxRingDrops {
+        RxRingDrops { fd: Arc::clone(&self.fd), total: 0 }
+    }
+}
+
+/// The frames that the kernel dropped for want of a slot.
+#[derive(Debug)]
+pub(crate) struct RxRingDrops {
+    fd: Arc<OwnedFd>,
+    total: u64,
+}
+
+impl RxRingDrops {
+    /// The frames dropped since the ring was made.
+    pub(crate) fn total(&mut self) -> u64 {
+        self.total += self.take().unwrap_or_default();
+        self.total
+    }
+
+    /// Those since the last call: the kernel starts anew with each.
+    fn take(&self) -> io::Result<u64> {
         // SAFETY: all-zero bytes are a valid value of two numbers.
         let mut stats: libc::tpacket_stats = unsafe { std::mem::zeroed() };
         let mut len = socklen::<libc::tpacket_stats>();

@@ -117,12 +117,12 @@ fn udp_and_udp_gso_pass_with_offloads_on() {
 }
 
 /// Opens the switch's end towards host a.
-fn port_to_a(line: &Line) -> Box<dyn Port> {
+fn port_to_a(line: &Line) -> Port {
     line.switch.ns.enter(|| open_text("af_packet:sa").unwrap()).unwrap()
 }
 
 /// Receives until `count` UDP datagrams have come, and gives their frames.
-fn udp_frames(port: &mut dyn Port, count: usize) -> Vec<PacketBuf> {
+fn udp_frames(port: &mut Port, count: usize) -> Vec<PacketBuf> {
     let mut found = Vec::new();
     let mut batch = Batch::default();
     until("UDP frames", || {
@@ -165,14 +165,14 @@ fn partial_checksums_are_completed_and_gso_frames_cut() {
         let sender = line.a.ns.enter(|| UdpSocket::bind((from, 0)).unwrap()).unwrap();
         for len in [1, 700, 1_400] {
             sender.send_to(&pattern(len), (to, 9)).unwrap();
-            let frames = udp_frames(port.as_mut(), 1);
+            let frames = udp_frames(&mut port, 1);
             assert_eq!(checked_payload(&frames[0]), pattern(len));
         }
         // First so little that it fits a slot of the ring, then as much as there can be.
         for (size, len) in [(100, 950), (1_200, 64 * 1_000)] {
             set_segment_size(&sender, size).unwrap();
             sender.send_to(&pattern(len), (to, 9)).unwrap();
-            let frames = udp_frames(port.as_mut(), len.div_ceil(usize::from(size)));
+            let frames = udp_frames(&mut port, len.div_ceil(usize::from(size)));
             let payloads: Vec<Vec<u8>> = frames.iter().map(checked_payload).collect();
             assert!(payloads.iter().all(|p| p.len() <= usize::from(size)));
             assert_eq!(payloads.concat(), pattern(len));

@@ -43,7 +43,7 @@ mod with_dpdk {
         PacketBuf::from_slice(&bytes)
     }
 
-    fn receive(port: &mut dyn Port, batch: &mut Batch, count: usize) {
+    fn receive(port: &mut Port, batch: &mut Batch, count: usize) {
         // A virtual device has at once what it was given.
         for _ in 0..1_000 {
             let missing = count - batch.len();
@@ -158,7 +158,7 @@ mod with_dpdk {
         let text = format!("dpdk:net_pcap0,rx_pcap={}", path.display());
         let mut once = open_text(&text).unwrap();
         let mut batch = Batch::default();
-        receive(once.as_mut(), &mut batch, frames.len());
+        receive(&mut once, &mut batch, frames.len());
         assert_eq!(batch.frames(), frames);
         assert_eq!(batch.frames().iter().filter(|frame| frame.is_own()).count(), 3);
         assert_eq!(once.rx(&mut batch, 64).unwrap(), 0);

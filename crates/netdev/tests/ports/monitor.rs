@@ -83,7 +83,7 @@ fn twins() -> [Host; 2] {
 /// A port whose link state is read only when it is opened and when its monitor reports a change, as
 /// a worker does.
 struct Watched {
-    port: Box<dyn Port>,
+    port: Port,
     monitor: LinkMonitor,
     link_up: bool,
 }

@@ -111,7 +111,7 @@ impl Forwarder {
         Self::join(ns.enter(|| specs.map(|spec| open_text(spec).unwrap())).unwrap())
     }
 
-    pub(crate) fn join(ports: [Box<dyn Port>; 2]) -> Self {
+    pub(crate) fn join(ports: [Port; 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || forward(ports, &stopped));
@@ -134,17 +134,17 @@ impl Drop for Forwarder {
     }
 }
 
-fn forward([mut a, mut b]: [Box<dyn Port>; 2], stop: &AtomicBool) -> [PortCounters; 2] {
+fn forward([mut a, mut b]: [Port; 2], stop: &AtomicBool) -> [PortCounters; 2] {
     let mut batch = Batch::default();
     while !stop.load(Ordering::Relaxed) {
         let mut moved = 0;
-        let mut pass = |from: &mut dyn Port, to: &mut dyn Port| {
+        let mut pass = |from: &mut Port, to: &mut Port| {
             moved += from.rx(&mut batch, 64).unwrap();
             to.tx(batch.frames()).unwrap();
             batch.clear();
         };
-        pass(a.as_mut(), b.as_mut());
-        pass(b.as_mut(), a.as_mut());
+        pass(&mut a, &mut b);
+        pass(&mut b, &mut a);
         if moved == 0 {
             let fds: Vec<_> = [&a, &b].iter().filter_map(|port| port.fd()).collect();
             wait(&fds, Some(Duration::from_millis(100))).unwrap();

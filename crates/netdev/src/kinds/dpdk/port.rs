@@ -1,51 +1,77 @@
-//! The DPDK port itself.
+//! The DPDK port itself: one queue pair of an Ethernet device.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use packet::{Batch, PacketBuf, Pool};
 
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::port::{DriverPort, Port, PortCounters, PortInfo};
+use crate::port::{DriverQueue, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::dpdk::EthDevice;
 
-/// A device that DPDK drives.
-pub(super) struct Dpdk {
-    name: String,
-    device: EthDevice,
-    counters: PortCounters,
+/// Makes and starts the device that the name of `spec`, its devargs, describes.
+pub(super) fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    let device = EthDevice::open(spec.name())
+        .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
+    let device = Arc::new(device);
+    let counters = Arc::new(PortQueueCounters::default());
+    let rx = DpdkRx { device: Arc::clone(&device), counters: Arc::clone(&counters) };
+    let tx = DpdkTx { device: Arc::clone(&device), counters: Arc::clone(&counters) };
+    Ok(Port::new(DpdkDevice { name: spec.name().to_owned(), device, counters }, rx, tx))
 }
 
-impl Dpdk {
-    /// Makes and starts the device that the name of `spec`, devargs, tells.
-    pub(super) fn open(spec: &PortSpec) -> Result<Self, PortError> {
-        let name = spec.name().to_owned();
-        let device = EthDevice::open(&name)
-            .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
-        Ok(Self { name, device, counters: PortCounters::default() })
-    }
+/// The receive queue.
+struct DpdkRx {
+    device: Arc<EthDevice>,
+    counters: Arc<PortQueueCounters>,
 }
 
-impl Dpdk {
-    /// Sends a prefix and returns how many frames were taken.
-    fn send(&mut self, frames: &mut Vec<PacketBuf>, done: impl FnMut(PacketBuf)) -> usize {
-        let (sent, bytes, unfit) = self.device.tx(frames, done);
-        self.counters.tx_packets += sent as u64;
-        self.counters.tx_bytes += bytes;
-        self.counters.tx_errors += unfit;
-        sent + unfit as usize
-    }
-}
-
-impl Port for Dpdk {
+impl RxQueue for DpdkRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let (frames, _) = batch.parts_mut();
         let (count, bytes) = self.device.rx(frames, max);
-        self.counters.rx_packets += count as u64;
-        self.counters.rx_bytes += bytes;
+        let packets = count as u64;
+        self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
         Ok(count)
     }
 
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn relay(&mut self, to: &mut dyn TxQueue, max: usize) -> Option<usize> {
+        let to = to.driver_queue()?;
+        let relayed = self.device.relay(to.port_id, max);
+        let (packets, bytes) = (relayed.received, relayed.received_bytes);
+        self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
+        to.counters.tx.add(&Counted {
+            packets: relayed.sent,
+            bytes: relayed.sent_bytes,
+            drops: relayed.received - relayed.sent,
+            errors: 0,
+        });
+        Some(relayed.received as usize)
+    }
+}
+
+/// The transmit queue.
+struct DpdkTx {
+    device: Arc<EthDevice>,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl DpdkTx {
+    /// Sends a prefix and returns how many frames were taken.
+    fn send(&self, frames: &mut Vec<PacketBuf>, done: impl FnMut(PacketBuf)) -> usize {
+        let (sent, bytes, errors) = self.device.tx(frames, done);
+        self.counters.tx.add(&Counted { packets: sent as u64, bytes, drops: 0, errors });
+        sent + errors as usize
+    }
+}
+
+impl TxQueue for DpdkTx {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
         let mut copies: Vec<PacketBuf> = frames.to_vec();
         let taken = self.send(&mut copies, drop);
@@ -60,31 +86,25 @@ impl Port for Dpdk {
         Ok(self.send(frames, |buf| pool.give(buf)))
     }
 
-    fn relay(&mut self, to: &mut dyn Port, max: usize) -> Option<usize> {
-        let to = to.driver_port()?;
-        let relayed = self.device.relay(to.number, max);
-        self.counters.rx_packets += relayed.received;
-        self.counters.rx_bytes += relayed.received_bytes;
-        to.counters.tx_packets += relayed.sent;
-        to.counters.tx_bytes += relayed.sent_bytes;
-        to.counters.tx_drops += relayed.received - relayed.sent;
-        Some(relayed.received as usize)
+    fn driver_queue(&mut self) -> Option<DriverQueue<'_>> {
+        Some(DriverQueue { port_id: self.device.number(), counters: &self.counters })
     }
+}
 
-    fn driver_port(&mut self) -> Option<DriverPort<'_>> {
-        Some(DriverPort { number: self.device.number(), counters: &mut self.counters })
-    }
+/// The device handle.
+struct DpdkDevice {
+    name: String,
+    device: Arc<EthDevice>,
+    counters: Arc<PortQueueCounters>,
+}
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
+impl PortDevice for DpdkDevice {
     fn info(&mut self) -> PortInfo {
         let info = self.device.info();
         let known = info.unwrap_or_default();
         PortInfo {
             name: self.name.clone(),
-            kind: "dpdk",
+            kind: super::ROW.word,
             mac: known.mac,
             mtu: known.mtu.into(),
             link_up: known.link_up(),
@@ -97,11 +117,12 @@ impl Port for Dpdk {
 
     fn counters(&mut self) -> PortCounters {
         let losses = self.device.losses();
+        let counters = self.counters.read();
         PortCounters {
             rx_drops: losses.rx_missed,
             rx_errors: losses.rx_errors,
-            tx_errors: self.counters.tx_errors + losses.tx_errors,
-            ..self.counters
+            tx_errors: counters.tx_errors + losses.tx_errors,
+            ..counters
         }
     }
 }

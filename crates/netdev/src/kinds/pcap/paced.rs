@@ -1,9 +1,8 @@
-//! A replayed capture as traffic: at a rate of its own, or with frames none of which came before.
+//! A replayed capture as traffic: at a rate of its own, with numbered frames, or both.
 //!
-//! A frame is due by the clock, whether or not anybody asks for it. What is due waits in a ring of
-//! so many frames, as at a network card, and what finds the ring full is counted as dropped: so a
-//! receiver that is too slow loses frames here and nowhere else. This must never slow down for its
-//! receiver.
+//! A frame is due by the clock, whether or not the queue is polled. Due frames wait in a ring, as at
+//! a network card, and those that find it full are counted as dropped: a receiver that is too slow
+//! loses frames here and nowhere else. The rate must never adapt to the receiver.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -12,17 +11,17 @@ use packet::{Batch, PacketBuf};
 
 use super::replay::Replay;
 use crate::error::PortError;
-use crate::port::{Port, PortCounters, PortInfo};
+use crate::port::RxQueue;
 
 /// Bytes of a frame's number.
 pub(super) const NUMBER_LEN: usize = 4;
 
-/// How frames come.
+/// The options of a replay.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReplayOptions {
     /// Frames a second, and how many of them wait at most; `None` as fast as they are asked for.
-    pub(super) pace: Option<ReplayRate>,
-    /// Where in each frame its number is written, in bytes from its begin.
+    pub(super) rate: Option<ReplayRate>,
+    /// Where in each frame its number is written, in bytes from its start.
     pub(super) number_at: Option<usize>,
 }
 
@@ -75,11 +74,11 @@ impl PacedReplay {
 
     /// How many of `max` frames may be handed over now.
     fn allowed(&mut self, max: usize) -> usize {
-        let Some(pace) = &mut self.options.pace else { return max };
+        let Some(rate) = &mut self.options.rate else { return max };
         let begun = *self.begun.get_or_insert_with(Instant::now);
-        let due = pace.due(begun.elapsed().as_nanos());
+        let due = rate.due(begun.elapsed().as_nanos());
         let count = usize::try_from(due.waiting).unwrap_or(usize::MAX).min(max);
-        pace.gone += due.dropped + count as u64;
+        rate.gone += due.dropped + count as u64;
         if due.dropped > 0 {
             self.replay.skip(due.dropped);
         }
@@ -96,7 +95,7 @@ impl PacedReplay {
     }
 }
 
-impl Port for PacedReplay {
+impl RxQueue for PacedReplay {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let max = self.allowed(max);
         let received = self.replay.rx(batch, max)?;
@@ -108,20 +107,8 @@ impl Port for PacedReplay {
         Ok(received)
     }
 
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.replay.tx(frames)
-    }
-
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.replay.fd()
-    }
-
-    fn info(&mut self) -> PortInfo {
-        self.replay.info()
-    }
-
-    fn counters(&mut self) -> PortCounters {
-        self.replay.counters()
     }
 }
 
@@ -131,12 +118,12 @@ mod tests {
 
     #[test]
     fn frames_are_due_by_the_clock_and_wait_in_a_ring() {
-        let mut pace = ReplayRate::new(1_000_000, 100);
-        assert_eq!(pace.due(0), Due { dropped: 0, waiting: 0 });
-        assert_eq!(pace.due(50_999), Due { dropped: 0, waiting: 50 });
-        assert_eq!(pace.due(130_000), Due { dropped: 30, waiting: 100 });
-        pace.gone = 130;
-        assert_eq!(pace.due(130_000), Due { dropped: 0, waiting: 0 });
-        assert_eq!(pace.due(131_000), Due { dropped: 0, waiting: 1 });
+        let mut rate = ReplayRate::new(1_000_000, 100);
+        assert_eq!(rate.due(0), Due { dropped: 0, waiting: 0 });
+        assert_eq!(rate.due(50_999), Due { dropped: 0, waiting: 50 });
+        assert_eq!(rate.due(130_000), Due { dropped: 30, waiting: 100 });
+        rate.gone = 130;
+        assert_eq!(rate.due(130_000), Due { dropped: 0, waiting: 0 });
+        assert_eq!(rate.due(131_000), Due { dropped: 0, waiting: 1 });
     }
 }

@@ -6,13 +6,15 @@
 //! it must stay small and equal for every frame.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use packet::{Batch, Block, PacketBuf};
+use packet::{Batch, Block};
 
-use super::PcapCommon;
+use crate::counters::{Counted, PortQueueCounters};
 use crate::error::PortError;
 use crate::pcap::Capture;
-use crate::port::{Port, PortCounters, PortInfo};
+use crate::port::RxQueue;
+use crate::sys::event::WakeEvent;
 
 const BLOCK_LEN: usize = size_of::<Block>();
 
@@ -28,7 +30,9 @@ struct FrameSpan {
 /// The frames of a file, received for ever.
 #[derive(Debug)]
 pub(super) struct Replay {
-    common: PcapCommon,
+    /// Never rung: to sleep on where there is no frame.
+    empty: WakeEvent,
+    counters: Arc<PortQueueCounters>,
     blocks: Vec<Block>,
     spans: Vec<FrameSpan>,
     next: usize,
@@ -37,11 +41,16 @@ pub(super) struct Replay {
 impl Replay {
     /// Takes the whole frames of `capture` over; records that were cut when captured are counted as
     /// broken, once.
-    pub(super) fn new(mut common: PcapCommon, capture: &Capture) -> Self {
+    pub(super) fn new(
+        capture: &Capture,
+        empty: WakeEvent,
+        counters: Arc<PortQueueCounters>,
+    ) -> Self {
+        let mut counted = Counted::default();
         let mut replay = (Vec::new(), Vec::new());
         for record in (0..capture.len()).filter_map(|number| capture.record(number)) {
             if record.frame.len() < record.wire_len as usize || record.frame.is_empty() {
-                common.counters.rx_errors += 1;
+                counted.errors += 1;
                 continue;
             }
             // The format keeps a record below 256 KiB; a file of 256 GiB would not be in memory.
@@ -55,7 +64,8 @@ impl Replay {
             }
         }
         let (blocks, spans) = replay;
-        Self { common, blocks, spans, next: 0 }
+        counters.rx.add(&counted);
+        Self { empty, counters, blocks, spans, next: 0 }
     }
 
     /// Passes over `count` frames, which are counted as dropped.
@@ -64,7 +74,7 @@ impl Replay {
             // Less than the number of frames in memory.
             self.next = (self.next + skipped as usize) % self.spans.len();
         }
-        self.common.counters.rx_drops += count;
+        self.counters.rx.add(&Counted { drops: count, ..Counted::default() });
     }
 
     /// The length of the shortest frame; `None` for none.
@@ -73,7 +83,7 @@ impl Replay {
     }
 }
 
-impl Port for Replay {
+impl RxQueue for Replay {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         if self.spans.is_empty() {
             return Ok(0);
@@ -94,25 +104,12 @@ impl Port for Replay {
                 self.next = 0;
             }
         }
-        self.common.counters.rx_packets += max as u64;
-        self.common.counters.rx_bytes += bytes as u64;
+        let (packets, bytes) = (max as u64, bytes as u64);
+        self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
         Ok(max)
     }
 
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.common.counters.tx_drops += frames.len() as u64;
-        Ok(frames.len())
-    }
-
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        if self.spans.is_empty() { Some(self.common.quiet.fd()) } else { None }
-    }
-
-    fn info(&mut self) -> PortInfo {
-        self.common.reader_info()
-    }
-
-    fn counters(&mut self) -> PortCounters {
-        self.common.counters
+        self.spans.is_empty().then(|| self.empty.fd())
     }
 }

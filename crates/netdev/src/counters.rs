@@ -1,0 +1,110 @@
+//! Counters of a port: each queue adds to its own, and the device handle reads them all.
+//!
+//! A queue counts one call in plain numbers and adds them once, so that a frame costs no shared
+//! memory access. It must never be needed to hold a queue in order to read what it has counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+/// What a port has counted since it was opened. Bytes are those of frames without FCS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PortCounters {
+    /// Frames received, as handed to the caller.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames that arrived and were lost for want of room.
+    pub rx_drops: u64,
+    /// Frames that arrived broken, or longer than the port can take.
+    pub rx_errors: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that the port took and dropped by itself; those that it did not take are not here.
+    pub tx_drops: u64,
+    /// Frames that the port took and could not send: longer than the MTU, shorter than a header, or
+    /// on a full disk.
+    pub tx_errors: u64,
+}
+
+/// What one call of a queue has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) drops: u64,
+    pub(crate) errors: u64,
+}
+
+impl Counted {
+    /// Counts one frame of `len` bytes.
+    #[inline]
+    pub(crate) fn frame(&mut self, len: usize) {
+        self.packets += 1;
+        self.bytes += len as u64;
+    }
+}
+
+/// The counters of one queue. Queues of a port are written by different threads, so each has cache
+/// lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct QueueCounters {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    drops: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl QueueCounters {
+    /// Adds what a call has counted. Only the queue itself calls this, so no atomic addition is
+    /// needed.
+    #[inline]
+    pub(crate) fn add(&self, counted: &Counted) {
+        let add = |counter: &AtomicU64, number: u64| {
+            counter.store(counter.load(Ordering::Relaxed) + number, Ordering::Relaxed);
+        };
+        add(&self.packets, counted.packets);
+        add(&self.bytes, counted.bytes);
+        if counted.drops | counted.errors != 0 {
+            add(&self.drops, counted.drops);
+            add(&self.errors, counted.errors);
+        }
+    }
+
+    fn read(&self) -> Counted {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counted {
+            packets: read(&self.packets),
+            bytes: read(&self.bytes),
+            drops: read(&self.drops),
+            errors: read(&self.errors),
+        }
+    }
+}
+
+/// The counters of all queues of a port.
+#[derive(Debug, Default)]
+pub(crate) struct PortQueueCounters {
+    pub(crate) rx: QueueCounters,
+    pub(crate) tx: QueueCounters,
+}
+
+impl PortQueueCounters {
+    /// The sums.
+    pub(crate) fn read(&self) -> PortCounters {
+        let (rx, tx) = (self.rx.read(), self.tx.read());
+        PortCounters {
+            rx_packets: rx.packets,
+            rx_bytes: rx.bytes,
+            rx_drops: rx.drops,
+            rx_errors: rx.errors,
+            tx_packets: tx.packets,
+            tx_bytes: tx.bytes,
+            tx_drops: tx.drops,
+            tx_errors: tx.errors,
+        }
+    }
+}
