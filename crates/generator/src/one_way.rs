@@ -9,8 +9,8 @@ use packet::{Batch, PacketBuf};
 
 /// Two ports and the frame that goes from one to the other.
 pub struct OneWayTimer {
-    from: Box<dyn Port>,
-    to: Box<dyn Port>,
+    from: Port,
+    to: Port,
     frame: [PacketBuf; 1],
     came: Batch,
 }
@@ -24,7 +24,7 @@ impl std::fmt::Debug for OneWayTimer {
 impl OneWayTimer {
     /// A frame that enters the switch by `from` and leaves it by `to`.
     #[must_use]
-    pub fn new(from: Box<dyn Port>, to: Box<dyn Port>, frame: &[u8]) -> Self {
+    pub fn new(from: Port, to: Port, frame: &[u8]) -> Self {
         Self { from, to, frame: [PacketBuf::from_slice(frame)], came: Batch::default() }
     }
 

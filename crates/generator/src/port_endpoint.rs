@@ -23,7 +23,7 @@ const BURST: usize = 64;
 const NAP: Duration = Duration::from_micros(100);
 
 /// A port that several endpoints of one host use.
-pub type SharedPort = Arc<Mutex<Box<dyn Port>>>;
+pub type SharedPort = Arc<Mutex<Port>>;
 
 /// One end of a conversation of UDP payloads over a raw port.
 pub struct PortEndpoint {

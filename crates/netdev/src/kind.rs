@@ -18,6 +18,9 @@ pub struct KindRow {
     pub help: &'static str,
     /// The options.
     pub options: &'static [OptionRow],
+    /// What a port of the kind needs for itself alone: two ports that name the same cannot both be
+    /// open. `None` where any number of ports may be the same.
+    pub(crate) exclusive: fn(&PortSpec) -> Option<String>,
     /// Opens a port of the kind.
     pub(crate) open: fn(&PortSpec) -> Result<Port, PortError>,
 }
@@ -40,6 +43,16 @@ pub(crate) const fn option(
     help: &'static str,
 ) -> OptionRow {
     OptionRow { name, values, help }
+}
+
+/// [`KindRow::exclusive`] of a kind whose ports need the device of their name.
+pub(crate) fn by_name(spec: &PortSpec) -> Option<String> {
+    Some(spec.name().to_owned())
+}
+
+/// [`KindRow::exclusive`] of a kind of which any number of ports may be the same.
+pub(crate) fn shared(_: &PortSpec) -> Option<String> {
+    None
 }
 
 /// Opens the port that `spec` names.

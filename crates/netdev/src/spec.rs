@@ -84,6 +84,13 @@ impl PortSpec {
         &self.name
     }
 
+    /// What the port needs for itself alone, such as a device; `None` where any number of ports may
+    /// have the same spec.
+    #[must_use]
+    pub fn exclusive(&self) -> Option<String> {
+        (self.kind.exclusive)(self)
+    }
+
     /// The text of an option, where it was given.
     #[must_use]
     pub fn option(&self, option: &str) -> Option<&str> {

@@ -205,9 +205,8 @@ struct Bed {
 
 impl Bed {
     fn start(run: &Run, poll: &'static str, folder: &Path) -> Result<Self> {
-        let open = |text: &String| -> Result<Box<dyn Port>> {
-            open_text(text).with_context(|| text.clone())
-        };
+        let open =
+            |text: &String| -> Result<Port> { open_text(text).with_context(|| text.clone()) };
         let [first, second] = wires(folder, 'a');
         let (from, to) = (open(&first)?, open(&second)?);
         let launch = Launch { poll, ..run.launch(wires(folder, 'b').to_vec()) };

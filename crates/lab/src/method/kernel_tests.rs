@@ -26,7 +26,7 @@ const TIMING: Timing = Timing {
     small_frame: 64,
 };
 
-fn forward(ports: &mut [Box<dyn Port>; 2], stop: &AtomicBool) {
+fn forward(ports: &mut [Port; 2], stop: &AtomicBool) {
     let mut batch = Batch::default();
     while !stop.load(Ordering::Relaxed) {
         let mut moved = 0;

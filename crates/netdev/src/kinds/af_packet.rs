@@ -14,7 +14,7 @@ use packet::{Batch, PacketBuf};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
-use crate::kind::{KindRow, option};
+use crate::kind::{KindRow, by_name, option};
 use crate::offload::{VNET_LEN, VnetHeader};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::soft_offload::{SoftOffload, complete_into};
@@ -37,6 +37,7 @@ pub const ROW: KindRow = KindRow {
         option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
         option("qdisc_bypass", "false|true", "send past the device's queueing discipline"),
     ],
+    exclusive: by_name,
     open,
 };
 

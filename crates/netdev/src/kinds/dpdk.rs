@@ -5,7 +5,7 @@
 //! other says so.
 
 use crate::error::PortError;
-use crate::kind::KindRow;
+use crate::kind::{KindRow, by_name};
 use crate::port::Port;
 use crate::spec::PortSpec;
 
@@ -19,6 +19,7 @@ pub const ROW: KindRow = KindRow {
     help: "a device that DPDK drives, by its devargs (cargo feature dpdk; EAL options in \
            WEIR_DPDK_EAL, number of buffers in WEIR_DPDK_BUFFERS)",
     options: &[],
+    exclusive: by_name,
     open,
 };
 

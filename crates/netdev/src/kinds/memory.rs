@@ -38,6 +38,9 @@ pub const ROW: KindRow = KindRow {
         option("slots", "1024", "frames that a direction holds; 1 to 65536"),
         option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
     ],
+    exclusive: |spec| {
+        Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a")))
+    },
     open,
 };
 

@@ -7,7 +7,7 @@ use packet::PacketBuf;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::kind::KindRow;
+use crate::kind::{KindRow, shared};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, SilentRx, TxQueue, made_up_mac};
 use crate::spec::PortSpec;
 
@@ -17,6 +17,7 @@ pub const ROW: KindRow = KindRow {
     name_hint: "",
     help: "receives nothing and takes everything",
     options: &[],
+    exclusive: shared,
     open,
 };
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::kind::{KindRow, option};
+use crate::kind::{KindRow, shared, option};
 use crate::pcap::Capture;
 use crate::port::{DroppingTx, Port, PortDevice, PortInfo, RxQueue, made_up_mac};
 use crate::spec::PortSpec;
@@ -39,6 +39,7 @@ pub const ROW: KindRow = KindRow {
         option("slots", "4096", "frames of a rate that wait; what comes then is dropped"),
         option("number", "none|OFFSET", "in a loop: number each frame in the 4 bytes from here on"),
     ],
+    exclusive: shared,
     open,
 };
 

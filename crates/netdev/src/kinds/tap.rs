@@ -10,7 +10,7 @@ use packet::{Batch, PacketBuf};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
-use crate::kind::{KindRow, option};
+use crate::kind::{KindRow, by_name, option};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
@@ -32,6 +32,7 @@ pub const ROW: KindRow = KindRow {
         option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
         option("vnet_hdr", "false|true", "take unsegmented frames and segment them here"),
     ],
+    exclusive: by_name,
     open,
 };
 
@@ -76,6 +77,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let tun = Arc::new(tun);
     let handle = TapDevice {
         device: Arc::clone(&device),
+        _tun: Arc::clone(&tun),
         rtnl,
         drops_before,
         drops: 0,
@@ -179,6 +181,8 @@ impl TxQueue for TapTx {
 #[derive(Debug)]
 struct TapDevice {
     device: Arc<KernelDevice>,
+    /// The device exists as long as its descriptor.
+    _tun: Arc<Tun>,
     rtnl: Rtnl,
     /// What the device had dropped before the port was opened, if it was there before.
     drops_before: u64,

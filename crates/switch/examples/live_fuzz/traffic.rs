@@ -118,7 +118,7 @@ impl Traffic {
 }
 
 struct Run {
-    hosts: [Box<dyn Port>; 4],
+    hosts: [Port; 4],
     batch: Batch,
     entropy: Entropy,
     begun: Arc<AtomicBool>,
@@ -157,9 +157,9 @@ impl Run {
                 *to = *byte;
             }
             host.tx(&[PacketBuf::from_slice(&frame)]).map_err(|error| error.to_string())?;
-            drain(host.as_mut(), &mut self.batch)?;
+            drain(host, &mut self.batch)?;
         }
-        drain(third.as_mut(), &mut self.batch)
+        drain(third, &mut self.batch)
     }
 
     /// Sends a frame of the unrelated flow and waits for it.
@@ -191,7 +191,7 @@ impl Run {
     }
 }
 
-fn drain(host: &mut dyn Port, batch: &mut Batch) -> Result<(), String> {
+fn drain(host: &mut Port, batch: &mut Batch) -> Result<(), String> {
     loop {
         batch.clear();
         if host.rx(batch, 256).map_err(|error| error.to_string())? == 0 {

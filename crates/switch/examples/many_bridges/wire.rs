@@ -18,8 +18,8 @@ const LOST: Duration = Duration::from_secs(2);
 
 /// The other ends.
 pub(crate) struct Wire {
-    from: Box<dyn Port>,
-    to: Box<dyn Port>,
+    from: Port,
+    to: Port,
     batch: Batch,
 }
 

@@ -134,13 +134,9 @@ fn claims(bridge: &SwitchArgs) -> Vec<(String, &'static str, Option<usize>)> {
     }
     let ports = bridge.port.iter().zip(0..).map(|(port, place)| (&port.spec, Some(place)));
     for (spec, place) in ports.chain(bridge.local.iter().map(|spec| (spec, None))) {
-        // Any number may read a file, and any number be nothing.
-        let device = match spec.kind().row().word {
-            "null" | "pcap" => continue,
-            "memory" => format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a")),
-            _ => spec.name().to_owned(),
-        };
-        claims.push((device, "port", place));
+        if let Some(device) = spec.exclusive() {
+            claims.push((device, "port", place));
+        }
     }
     for (listen, place) in bridge.listen.iter().zip(0..) {
         let endpoint = listen.0.clone().into_passive();

@@ -29,7 +29,7 @@ pub(crate) struct WorkerPort {
     /// The device to open.
     pub(crate) spec: PortSpec,
     /// The open device; `None` while it is lost.
-    pub(crate) device: Option<Box<dyn Port>>,
+    pub(crate) device: Option<Port>,
     /// The state that was read last.
     pub(crate) info: PortInfo,
     /// Frames to send at the end of the batch.
@@ -51,7 +51,7 @@ pub(crate) struct WorkerPort {
     /// Whether the port is on its shard's list of faulted ports.
     pub(super) is_listed_faulted: bool,
     /// A lost device that may still be watched.
-    lost: Option<Box<dyn Port>>,
+    lost: Option<Port>,
     /// The counters of earlier devices of the port.
     earlier: PortCounters,
     reopen_at: Instant,
@@ -138,12 +138,12 @@ impl WorkerPort {
     /// whether the port need not be polled.
     pub(super) fn watch(&mut self, watch: &Watch, key: u64) -> bool {
         if let Some(lost) = self.lost.take() {
-            self.unwatch(watch, &*lost);
+            self.unwatch(watch, &lost);
         }
         let Some(device) = self.device.take() else { return true };
         let is_paused = self.paused_until.is_some();
         if is_paused {
-            self.unwatch(watch, &*device);
+            self.unwatch(watch, &device);
         } else if let Some(fd) = device.fd().filter(|_| !self.is_watched) {
             match watch.add(fd, key) {
                 Ok(()) => self.is_watched = true,
@@ -156,7 +156,7 @@ impl WorkerPort {
         is_paused || self.is_watched
     }
 
-    fn unwatch(&mut self, watch: &Watch, device: &dyn Port) {
+    fn unwatch(&mut self, watch: &Watch, device: &Port) {
         if let Some(fd) = device.fd().filter(|_| self.is_watched)
             && let Err(error) = watch.remove(fd)
         {

@@ -262,7 +262,7 @@ impl Ports {
     pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
         let other = partner(index, self.all.len());
         let [from, to] = self.all.get_disjoint_mut([index, other]).ok()?;
-        from.device.as_mut()?.relay(to.device.as_mut()?.as_mut(), RX_BATCH)
+        from.device.as_mut()?.relay(to.device.as_mut()?, RX_BATCH)
     }
 
     /// Queues the frames received from a port at the other port of its pair.

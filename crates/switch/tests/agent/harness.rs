@@ -237,7 +237,7 @@ fn memory_ports(ports: usize) -> (String, Vec<Option<Host>>) {
 
 /// The other end of a port.
 pub(crate) struct Host {
-    port: Box<dyn Port>,
+    port: Port,
     batch: Batch,
 }
 

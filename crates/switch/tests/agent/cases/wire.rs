@@ -37,7 +37,7 @@ pub(super) fn within<T>(
 /// The other end of a port; without it the port has no link.
 pub(super) struct Host {
     name: String,
-    port: Option<Box<dyn Port>>,
+    port: Option<Port>,
     batch: Batch,
 }
 
