@@ -143,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let opener = PortOpener::start(2).unwrap();
+        let opener = PortOpener::start(8).unwrap();
         let (told, ready) = channel();
         // Opening a FIFO blocks until somebody writes to it.
         let slow = format!("pcap:{}", path.display()).parse().unwrap();

@@ -140,7 +140,7 @@ unsafe impl Send for Buffers {}
 unsafe impl Sync for Buffers {}
 
 /// What goes wrong with DPDK.
-#[derive(Debug, thiserror::DpdkError)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum DpdkError {
     /// There are no huge pages.
     #[error(
