@@ -131,8 +131,8 @@ mod tests {
         super::Arguments::command().debug_assert();
     }
 
-    /// The lines that a reader would copy: indented, and a call of the program. What stands between
-    /// fences is output.
+    /// The lines that a reader would copy: indented, and a call of the program, also in the
+    /// background. What stands between fences is output.
     fn commands(text: &str) -> Vec<String> {
         let joined = text.replace("\\\n", " ");
         let mut is_output = false;
@@ -140,7 +140,8 @@ mod tests {
             is_output ^= line.starts_with("```");
             !is_output && line.starts_with(' ')
         });
-        shown.map(str::trim).filter(|line| line.starts_with("weir ")).map(str::to_owned).collect()
+        let calls = shown.map(str::trim).filter(|line| line.starts_with("weir "));
+        calls.map(|line| line.strip_suffix(" &").unwrap_or(line).to_owned()).collect()
     }
 
     #[test]
