@@ -326,7 +326,7 @@ impl Connection {
     }
 
     /// The first 64 bytes of the message that [`Connection::poll_event`] gave last, for an error
-    /// about it; empty once further bytes have come.
+    /// about it; empty once further bytes have come or the peer has been silent for a while.
     #[must_use]
     pub fn quote(&self) -> &[u8] {
         let frame = self.input.frame(self.last_frame.clone());
@@ -499,12 +499,28 @@ impl Connection {
             }
             (None, Some(after)) if due(self.last_alive, after) => {
                 self.probe_sent = Some(now);
+                self.shrink();
                 let probe = Message::EchoRequest(Vec::new());
                 let sent = self.push(Class::Must, version, PROBE_XID, &probe);
                 debug_assert!(sent.is_ok(), "an empty echo request can be said in every version");
             }
             (Some(_), _) | (None, _) => {}
         }
+    }
+
+    /// Gives the memory of a burst back: the peer has been silent for a while.
+    fn shrink(&mut self) {
+        if self.input.shrink() {
+            self.last_frame = 0..0;
+        }
+        self.output.shrink();
+    }
+
+    /// The memory of its buffers in bytes. It grows with the longest message and the fullest send
+    /// queue, and is given back when the peer is silent for [`ConnectionSettings::probe_after`].
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.input.capacity() + self.output.capacity()
     }
 
     /// Ends the connection on our side.

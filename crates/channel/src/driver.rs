@@ -9,6 +9,7 @@ use crate::connection::Connection;
 use crate::event::DownReason;
 use crate::settings::ConnectionSettings;
 use crate::transport::Stream;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -21,6 +22,13 @@ use tokio::time::Sleep;
 /// in the processor's cache together with the answers.
 const CHUNK_BYTES: usize = 1 << 16;
 
+thread_local! {
+    /// What one read has given, until the connection has taken it. All connections of a thread
+    /// share it: a thousand of them had 64 MB of such buffers, which the allocator did not give
+    /// back.
+    static CHUNK: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK_BYTES].into_boxed_slice());
+}
+
 /// Deadline of [`Link::finish`].
 const FINISH_DEADLINE: Duration = Duration::from_secs(1);
 
@@ -29,7 +37,6 @@ const FINISH_DEADLINE: Duration = Duration::from_secs(1);
 pub struct Link {
     connection: Connection,
     stream: Stream,
-    chunk: Box<[u8]>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Writing has failed; what the peer sent before is still read.
     write_failed: Option<String>,
@@ -48,7 +55,6 @@ impl Link {
         Self {
             connection: Connection::new(settings, now()),
             stream,
-            chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
             timer: None,
             write_failed: None,
         }
@@ -106,7 +112,11 @@ impl Link {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut into = ReadBuf::new(&mut self.chunk);
+        CHUNK.with_borrow_mut(|chunk| self.read_into(cx, chunk))
+    }
+
+    fn read_into(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<()> {
+        let mut into = ReadBuf::new(chunk);
         let outcome = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut into));
         match outcome {
             Ok(()) if into.filled().is_empty() => {

@@ -62,6 +62,20 @@ impl Input {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
+    /// Frees the buffer when nothing is left in it; whether it did.
+    pub(crate) fn shrink(&mut self) -> bool {
+        let is_empty = self.start == self.bytes.len();
+        if is_empty {
+            self.clear();
+        }
+        is_empty
+    }
+
+    /// The size of the buffer in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Frees everything.
     pub(crate) fn clear(&mut self) {
         self.bytes = Vec::new();

@@ -67,6 +67,18 @@ impl Output {
         }
     }
 
+    /// Frees the buffer when nothing waits.
+    pub(crate) fn shrink(&mut self) {
+        if self.start == self.bytes.len() {
+            *self = Self::default();
+        }
+    }
+
+    /// The size of the buffer in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The bytes not yet sent.
     pub(crate) fn waiting(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()

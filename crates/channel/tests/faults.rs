@@ -406,6 +406,25 @@ fn a_peer_is_not_judged_while_its_owner_does_not_read() {
 }
 
 #[test]
+fn the_memory_of_a_burst_is_given_back_when_the_peer_falls_silent() {
+    let now = Instant::now();
+    let mut connection = up(settings(), now);
+    let long = Message::EchoReply(vec![7; 60_000]);
+    let bytes = wire::encode(Version::V1_3, Xid(3), &long).unwrap();
+    assert_eq!(give(&mut connection, &bytes, now).len(), 1);
+    for _ in 0..20 {
+        connection.send(&long).unwrap();
+    }
+    assert!(connection.buffer_bytes() > 21 * 60_000);
+    connection.transmitted(connection.transmit().len(), now);
+    connection.handle_timeout(now + s(5));
+    assert!(connection.buffer_bytes() < 1_000, "{}", connection.buffer_bytes());
+    let echo = (Version::V1_3, Xid(u32::MAX), Message::EchoRequest(Vec::new()));
+    assert_eq!(sent(&mut connection), [echo]);
+    assert_eq!(give(&mut connection, &bytes, now + s(6)).len(), 1, "it goes on");
+}
+
+#[test]
 fn an_owner_can_stop_the_reading() {
     let mut connection = up(settings(), Instant::now());
     connection.hold_input(true);
