@@ -596,7 +596,7 @@ impl Connection {
 
 fn is_kind(header: Header, kind: MessageKind) -> bool {
     // Hello and error have the same numbers in every version.
-    kind.number(Version::V1_3) == Some(header.message_type)
+    kind.number(Version::NEWEST) == Some(header.message_type)
 }
 
 fn quote_of(frame: &[u8]) -> Vec<u8> {

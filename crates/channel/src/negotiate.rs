@@ -8,8 +8,8 @@ use openflow::{Version, VersionBitmap};
 
 /// The body of our hello. It has a bitmap unless we speak 1.0 alone, which has no hello elements.
 pub(crate) fn hello(ours: VersionBitmap) -> Hello {
-    let only_v1_0 = ours == VersionBitmap::of(&[Version::V1_0]);
-    Hello { versions: (!only_v1_0).then_some(ours) }
+    let has_bitmap = ours.versions().any(Version::has_version_bitmap);
+    Hello { versions: has_bitmap.then_some(ours) }
 }
 
 /// The highest version of a set; the set of a connection is never empty.
@@ -26,7 +26,7 @@ pub(crate) fn answer_version(ours: VersionBitmap, peer: u8) -> Version {
         .copied()
         .find(|version| ours.contains(version.number()) && version.number() <= peer);
     let lowest = Version::ALL.iter().copied().find(|version| ours.contains(version.number()));
-    reached.or(lowest).unwrap_or(Version::V1_0)
+    reached.or(lowest).unwrap_or(Version::OLDEST)
 }
 
 /// The version of the connection.

@@ -70,7 +70,7 @@ impl AsyncClient {
     ) -> Result<Self, ClientError> {
         let link = Link::new(stream, settings.connection.clone());
         let core = Core::new(settings, name, driver::now());
-        let mut client = Self { core, link, version: Version::V1_0 };
+        let mut client = Self { core, link, version: Version::OLDEST };
         client.version = client.drive(None, Greet).await?;
         Ok(client)
     }

@@ -132,7 +132,7 @@ impl Client {
             connection,
             stream,
             chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
-            version: Version::V1_0,
+            version: Version::OLDEST,
             write_failed: None,
         };
         client.version = client.drive(Patience::Endless, Greet)?;

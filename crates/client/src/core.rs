@@ -121,7 +121,7 @@ impl Core {
 
     /// The version of the connection; the lowest once it is over, when nothing is said any more.
     pub(crate) fn version(connection: &Connection) -> Version {
-        connection.version().unwrap_or(Version::V1_0)
+        connection.version().unwrap_or(Version::OLDEST)
     }
 
     /// What comes next.

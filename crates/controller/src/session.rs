@@ -199,12 +199,11 @@ impl Controller {
         let config = SwitchConfig { flags: 0, miss_send_len: 0xffff };
         session.send(connection, &Message::SetConfig(config), &mut self.stats);
         let switch = Box::new(Switch::new(version, features));
-        match version {
-            Version::V1_0 => self.ready(session, connection, switch, now),
-            Version::V1_3 => {
-                session.phase = Phase::Ports(switch);
-                session.ask(connection, Question::Ports);
-            }
+        if version.has_port_desc() {
+            session.phase = Phase::Ports(switch);
+            session.ask(connection, Question::Ports);
+        } else {
+            self.ready(session, connection, switch, now);
         }
     }
 

@@ -130,16 +130,12 @@ impl Switch {
     /// Makes packets that no flow entry matches come to the controller whole: in 1.3 by the
     /// table-miss entry of table 0; in 1.0 they do so without one.
     pub fn miss_to_controller(&mut self) {
-        match self.version {
-            Version::V1_0 => {}
-            Version::V1_3 => {
-                let output =
-                    Action::Output { port: PortNo::CONTROLLER, max_len: MAX_LEN_NO_BUFFER };
-                let mut table_miss = FlowMod::new(FlowModCommand::Add);
-                table_miss.priority = 0;
-                table_miss.instructions = vec![Instruction::ApplyActions(vec![output])];
-                self.flow_mod(table_miss);
-            }
+        if self.version.has_table_miss_entry() {
+            let output = Action::Output { port: PortNo::CONTROLLER, max_len: MAX_LEN_NO_BUFFER };
+            let mut table_miss = FlowMod::new(FlowModCommand::Add);
+            table_miss.priority = 0;
+            table_miss.instructions = vec![Instruction::ApplyActions(vec![output])];
+            self.flow_mod(table_miss);
         }
     }
 

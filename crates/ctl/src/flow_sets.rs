@@ -235,7 +235,7 @@ impl Run for DiffFlows {
 async fn source(place: &Place, name: &str) -> Result<Set, Failure> {
     let is_path = name.starts_with(['/', '.']) || name == "-" || !name.contains(':');
     if is_path || Path::new(name).exists() {
-        let version = place.protocols.iter().copied().max().unwrap_or(Version::V1_3);
+        let version = place.protocols.iter().copied().max().unwrap_or(Version::NEWEST);
         return said(version, read_file(name)?);
     }
     let endpoint: Endpoint = name.parse().map_err(|error| Failure::refused(format!("{error}")))?;

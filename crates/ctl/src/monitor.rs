@@ -98,21 +98,17 @@ async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
         };
         messages.push(Message::SetConfig(SwitchConfig { miss_send_len, ..held }));
     }
-    match session.version {
-        Version::V1_0 if wanted.invalid_ttl => {
-            return Err(Failure::refused(
-                "invalid_ttl: OpenFlow 1.0 tells nobody of packets with an invalid TTL",
-            ));
-        }
-        Version::V1_0 => {}
-        Version::V1_3 => {
-            let packets = if wanted.invalid_ttl { 0b111 } else { 0b011 };
-            messages.push(Message::SetAsync(AsyncConfig {
-                packet_in: [packets; 2],
-                port_status: [0b111; 2],
-                flow_removed: [0b1111; 2],
-            }));
-        }
+    if session.version.has_async_config() {
+        let packets = if wanted.invalid_ttl { 0b111 } else { 0b011 };
+        messages.push(Message::SetAsync(AsyncConfig {
+            packet_in: [packets; 2],
+            port_status: [0b111; 2],
+            flow_removed: [0b1111; 2],
+        }));
+    } else if wanted.invalid_ttl {
+        return Err(Failure::refused(
+            "invalid_ttl: OpenFlow 1.0 tells nobody of packets with an invalid TTL",
+        ));
     }
     session.change(messages).await
 }

@@ -1,8 +1,8 @@
 //! What only our switch has, beside what OpenFlow says about it: over the control socket.
 
 use clap::Args;
+use openflow::Message;
 use openflow::message::{Features, SwitchConfig};
-use openflow::{Message, Version};
 use serde_json::{Value, json};
 
 use super::asking::Asking;
@@ -31,10 +31,9 @@ impl Run for Show {
 /// What `ovs-ofctl show` prints, then what our switch says of itself.
 async fn text(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
     asking.show(&Message::FeaturesRequest).await?;
-    match asking.session().await?.version {
-        // The ports stand in the features.
-        Version::V1_0 => {}
-        Version::V1_3 => DumpPortsDesc::all().run(asking).await?,
+    // Without it, the ports stand in the features.
+    if asking.session().await?.version.has_port_desc() {
+        DumpPortsDesc::all().run(asking).await?;
     }
     match asking.show(&Message::GetConfigRequest).await {
         // A switch without tables has nothing to be set.

@@ -4,7 +4,7 @@ use clap::Args;
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod};
 use openflow::text::parse_port;
-use openflow::{Message, PortNo, QueueId, Version, Xid};
+use openflow::{Message, PortNo, QueueId, Xid};
 
 use super::asking::Asking;
 use super::commands::Run;
@@ -13,15 +13,18 @@ use super::messages::Line;
 
 /// The descriptions of all ports.
 pub(super) async fn descriptions(asking: &mut Asking<'_>) -> Result<Vec<PortDesc>, Failure> {
-    match asking.session().await?.version {
-        Version::V1_0 => match asking.session().await?.ask(&Message::FeaturesRequest).await? {
-            (_, Message::FeaturesReply(features)) => Ok(features.ports),
-            (_, other) => Err(super::session::odd(&other)),
-        },
-        Version::V1_3 => match asking.statistics(MultipartRequestBody::PortDesc).await? {
-            MultipartReplyBody::PortDesc(ports) => Ok(ports),
-            _ => Err(Failure::refused("the switch gave another answer than asked")),
-        },
+    if asking.session().await?.version.has_port_desc() {
+        let answer = asking.statistics(MultipartRequestBody::PortDesc).await?;
+        let MultipartReplyBody::PortDesc(ports) = answer else {
+            return Err(Failure::refused("the switch gave another answer than asked"));
+        };
+        return Ok(ports);
+    }
+    let (_, answer) = asking.session().await?.ask(&Message::FeaturesRequest).await?;
+    if let Message::FeaturesReply(features) = answer {
+        Ok(features.ports)
+    } else {
+        Err(super::session::odd(&answer))
     }
 }
 
@@ -170,11 +173,11 @@ pub(super) struct QueueGetConfig {
 
 impl Run for QueueGetConfig {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let asked = match (asking.session().await?.version, &self.port) {
-            (Version::V1_0, None) => {
-                descriptions(asking).await?.into_iter().map(|port| port.port_no).collect()
-            }
-            (_, port) => vec![number_of(asking, port.as_deref()).await?],
+        let asks_for_all = asking.session().await?.version.has_queues_of_any_port();
+        let asked = if asks_for_all || self.port.is_some() {
+            vec![number_of(asking, self.port.as_deref()).await?]
+        } else {
+            descriptions(asking).await?.into_iter().map(|port| port.port_no).collect()
         };
         for port in asked {
             asking.show(&Message::QueueGetConfigRequest(port)).await?;

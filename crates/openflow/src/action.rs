@@ -178,7 +178,8 @@ actions! {
     /// Set the IP TTL or hop limit.
     SetNwTtl(u8) "mod_nw_ttl" [V1_3: 23], HeaderEffect::SetTtl(TtlLayer::Ip), set_at(1), needs: IP;
     /// Decrement the IP TTL or hop limit.
-    DecNwTtl "dec_ttl" [V1_3: 24], HeaderEffect::DecTtl(TtlLayer::Ip), InSet::At(SetStep::DecTtl, 1),
+    DecNwTtl "dec_ttl" [V1_3: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
+        InSet::At(SetStep::DecTtl, 1),
         needs: IP;
     /// Write a match field.
     SetField {
@@ -205,8 +206,8 @@ actions! {
         writes: Fields::These(&[Field::VlanPcp]), bits: Some(3), accepts: Accepts::Bits(7),
         successor: SET_FIELD;
     /// 1.0: strip the VLAN tag, if there is one.
-    StripVlan "strip_vlan" [V1_0: 3; V1_0], HeaderEffect::Pop(Header::Vlan), InSet::At(SetStep::Pop, 0),
-        writes: TAG, successor: Some(ActionKind::PopVlan);
+    StripVlan "strip_vlan" [V1_0: 3; V1_0], HeaderEffect::Pop(Header::Vlan),
+        InSet::At(SetStep::Pop, 0), writes: TAG, successor: Some(ActionKind::PopVlan);
     /// 1.0: set the Ethernet source address.
     SetDlSrc(MacAddr) "mod_dl_src" [V1_0: 4; V1_0], HeaderEffect::Write, set_at(4),
         writes: Fields::These(&[Field::EthSrc]), successor: SET_FIELD;

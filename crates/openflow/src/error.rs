@@ -47,7 +47,8 @@ errors! {
     BadRequestIsSlave "OFPBRC_IS_SLAVE" [V1_0: (1, 5), V1_3: (1, 10)];
     BadRequestBadPort "OFPBRC_BAD_PORT" [V1_0: (1, 5), V1_3: (1, 11)];
     BadRequestBadPacket "OFPBRC_BAD_PACKET" [V1_0: (1, 6), V1_3: (1, 12)];
-    BadRequestMultipartBufferOverflow "OFPBRC_MULTIPART_BUFFER_OVERFLOW" [V1_0: (1, 6), V1_3: (1, 13)];
+    BadRequestMultipartBufferOverflow "OFPBRC_MULTIPART_BUFFER_OVERFLOW"
+        [V1_0: (1, 6), V1_3: (1, 13)];
     BadActionBadType "OFPBAC_BAD_TYPE" [V1_0: (2, 0)];
     BadActionBadLen "OFPBAC_BAD_LEN" [V1_0: (2, 1)];
     BadActionBadExperimenter "OFPBAC_BAD_EXPERIMENTER" [V1_0: (2, 2)];

@@ -136,6 +136,8 @@ capabilities! {
     has_port_desc since V1_3;
     /// Whether controllers choose their asynchronous messages.
     has_async_config since V1_3;
+    /// Whether experimenters number their messages and errors.
+    has_experimenter_types since V1_3;
     /// Whether there are auxiliary connections.
     has_auxiliary_connections since V1_3;
     /// Whether statistics of ports and queues say how long those have lived.

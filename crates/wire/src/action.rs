@@ -1,8 +1,8 @@
 //! The actions on the wire (clause 7.2.5 of 1.3, 5.2.4 of 1.0).
 //!
 //! Numbers and the types of the arguments come from the actions' rows; here stands how an argument
-//! of each type is laid out, so that a new action needs nothing here. Actions that the version does not have are translated by
-//! [`compat::action`] before they are written.
+//! of each type is laid out, so that a new action needs nothing here. Actions that the version does
+//! not have are translated by [`compat::action`] before they are written.
 
 use std::net::Ipv4Addr;
 

@@ -3,7 +3,6 @@
 //! Numbers go through as they came, known or not: what an unknown error means is not for the codec
 //! to judge.
 
-use openflow::Version;
 use openflow::message::ErrorMessage;
 
 use crate::error::EncodeError;
@@ -16,26 +15,22 @@ const EXPERIMENTER: u16 = 0xffff;
 pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<ErrorMessage> {
     let error_type = r.u16()?;
     let code = r.u16()?;
-    let experimenter = match (r.version, error_type) {
-        (Version::V1_3, EXPERIMENTER) => Some(r.u32()?),
-        (Version::V1_0 | Version::V1_3, _) => None,
-    };
+    let is_experimenter = r.version.has_experimenter_types() && error_type == EXPERIMENTER;
+    let experimenter = if is_experimenter { Some(r.u32()?) } else { None };
     Ok(ErrorMessage { error_type, code, experimenter, data: r.rest().to_vec() })
 }
 
 pub(crate) fn write(w: &mut Writer<'_>, error: &ErrorMessage) -> writer::Result<()> {
     w.u16(error.error_type);
     w.u16(error.code);
-    let is_experimenter = error.error_type == EXPERIMENTER;
-    match (w.version, error.experimenter) {
-        (Version::V1_3, Some(experimenter)) if is_experimenter => w.u32(experimenter),
-        (Version::V1_0, Some(_)) => return Err(w.unsupported("experimenter error")),
-        (Version::V1_0, None) => {}
-        (Version::V1_3, None) if !is_experimenter => {}
-        (Version::V1_3, Some(_) | None) => {
+    if w.version.has_experimenter_types() {
+        if error.experimenter.is_some() != (error.error_type == EXPERIMENTER) {
             let what = "an error has an experimenter exactly when its type is 0xffff";
             return Err(EncodeError::Invalid { what });
         }
+        error.experimenter.into_iter().for_each(|experimenter| w.u32(experimenter));
+    } else {
+        w.require(error.experimenter.is_none(), "experimenter error")?;
     }
     w.bytes(&error.data);
     Ok(())

@@ -3,7 +3,6 @@
 //! Bodies are carried, never interpreted. 1.0 has no type within an experimenter: its body begins
 //! right behind the vendor id.
 
-use openflow::Version;
 use openflow::message::Experimenter;
 
 use crate::reader::{self, Reader};
@@ -11,18 +10,16 @@ use crate::writer::{self, Writer};
 
 pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<Experimenter> {
     let experimenter = r.u32()?;
-    let exp_type = match r.version {
-        Version::V1_0 => 0,
-        Version::V1_3 => r.u32()?,
-    };
+    let exp_type = if r.version.has_experimenter_types() { r.u32()? } else { 0 };
     Ok(Experimenter { experimenter, exp_type, data: r.rest().to_vec() })
 }
 
 pub(crate) fn write(w: &mut Writer<'_>, body: &Experimenter) -> writer::Result<()> {
     w.u32(body.experimenter);
-    match w.version {
-        Version::V1_0 => w.require(body.exp_type == 0, "type of an experimenter message")?,
-        Version::V1_3 => w.u32(body.exp_type),
+    if w.version.has_experimenter_types() {
+        w.u32(body.exp_type);
+    } else {
+        w.require(body.exp_type == 0, "type of an experimenter message")?;
     }
     w.bytes(&body.data);
     Ok(())

@@ -12,6 +12,7 @@ mod names;
 mod prose;
 mod syntax;
 mod tree;
+mod versions;
 
 use std::fmt;
 use std::path::Path;
@@ -103,6 +104,7 @@ fn check(
         problems.extend(layers::check(file));
         problems.extend(prose::check(file));
         problems.extend(syntax::check(file));
+        problems.extend(versions::check(file));
     }
     problems.sort_by(|a, b| (&a.file, a.line, &a.what).cmp(&(&b.file, b.line, &b.what)));
     Ok(problems)

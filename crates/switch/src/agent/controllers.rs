@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use channel::driver::now;
 use channel::{Backoff, Endpoint, Stream};
-use openflow::Version;
 
 use super::connection::{ConnectionKind, serve};
 use super::connection_log::{LogLine, Pass};
@@ -26,10 +25,8 @@ pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
 
 /// Begins the auxiliary connections of a main connection that has come up. Each ends with it.
 pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main: &Rc<Peer>) {
-    match main.version {
-        // 1.0 knows none.
-        Version::V1_0 => return,
-        Version::V1_3 => {}
+    if !main.version.has_auxiliary_connections() {
+        return;
     }
     for id in 1..=agent.config.auxiliary {
         let (agent, endpoint, main) = (Rc::clone(agent), Rc::clone(endpoint), Rc::clone(main));

@@ -70,12 +70,13 @@ async fn take_over(agent: &Agent) {
 async fn send(agent: &Agent, flow_mod: FlowMod) {
     let request = || RequestContext {
         from: NO_CONNECTION,
-        version: Version::V1_3,
+        version: Version::NEWEST,
         xid: Xid(0),
         position: ReplyPosition::Before(0),
         error_data: ErrorData::new(&[]),
     };
-    let done = match agent.bridge.apply(Version::V1_3, BridgeCommand::FlowMod(flow_mod), request) {
+    let done = match agent.bridge.apply(Version::NEWEST, BridgeCommand::FlowMod(flow_mod), request)
+    {
         Ok(Applied::Sweep(sweep)) => sweep_all(agent, sweep).await,
         Ok(
             Applied::Reply(_)

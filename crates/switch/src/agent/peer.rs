@@ -195,10 +195,7 @@ impl Peer {
     /// that no entry's cookie is known, goes up by 1.0's rule, and to controllers of 1.0 only.
     pub(crate) fn wants_packet_in(&self, reason: PacketInReason, cookie: Cookie) -> bool {
         let by_rule_of_1_0 = reason == PacketInReason::NoMatch && cookie == Cookie(u64::MAX);
-        let by_rule = match self.version {
-            Version::V1_0 => true,
-            Version::V1_3 => !by_rule_of_1_0,
-        };
+        let by_rule = !self.version.has_table_miss_entry() || !by_rule_of_1_0;
         let masks = self.controller.asynchronous.get();
         by_rule && asynchronous::wants_packet_in(&masks, self.role(), reason)
     }

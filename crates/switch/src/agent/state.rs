@@ -107,9 +107,8 @@ impl Agent {
     /// asks for them; 1.0 has no message to ask by.
     pub(crate) fn join_tool(&self, name: &str, version: Version) -> Rc<Peer> {
         let peer = Peer::tool(self.fresh_id(), name.to_owned(), version);
-        match version {
-            Version::V1_0 => {}
-            Version::V1_3 => peer.controller.asynchronous.set(asynchronous::NOTHING),
+        if version.has_async_config() {
+            peer.controller.asynchronous.set(asynchronous::NOTHING);
         }
         self.add(Rc::new(peer))
     }
@@ -201,12 +200,12 @@ impl Agent {
     /// invalid TTLs), if that has changed.
     pub(crate) fn update_punt_policy(&self) {
         let peers = self.peers.borrow();
-        let v1_0 = peers.values().any(|peer| peer.version == Version::V1_0);
+        let sends_misses = peers.values().any(|peer| !peer.version.has_table_miss_entry());
         let invalid_ttl = peers.values().any(|peer| {
             let (masks, role) = (peer.controller.asynchronous.get(), peer.role());
             asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
         });
-        let miss = if v1_0 { Miss::Controller } else { Miss::Drop };
+        let miss = if sends_misses { Miss::Controller } else { Miss::Drop };
         drop(peers);
         if self.punt_policy.replace(Some((miss, invalid_ttl))) == Some((miss, invalid_ttl)) {
             return;

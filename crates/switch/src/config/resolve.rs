@@ -221,14 +221,14 @@ impl SwitchArgs {
     }
 
     fn check_ports(&self) -> Result<(), Problem> {
-        let with_v1_0 = self.versions().contains(&Version::V1_0);
+        let is_narrow = self.versions().iter().any(|version| !version.has_wide_ports());
         for (index, port) in self.port.iter().enumerate() {
             let Some(number) = port.number else { continue };
             let at = |message: String| Problem::at("port", index, message);
             if self.port.iter().take(index).any(|earlier| earlier.number == Some(number)) {
                 return Err(at(format!("port number {number} is given twice")));
             }
-            if with_v1_0 && number > V1_0_PORT_MAX {
+            if is_narrow && number > V1_0_PORT_MAX {
                 let told = format!(
                     "port number {number} is above {}, the highest that OpenFlow10 can say; \
                      choose a lower one or protocols OpenFlow13",

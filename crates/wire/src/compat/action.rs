@@ -123,8 +123,8 @@ fn to_v1_3(action: &Action, context: Context, out: &mut Vec<Action>) -> Option<(
     Some(())
 }
 
-/// The value that an action of 1.0 gives a field: the DSCP stands in the upper bits of its byte, and
-/// a VLAN id says in 1.3 that there is a tag.
+/// The value that an action of 1.0 gives a field: the DSCP stands in the upper bits of its byte,
+/// and a VLAN id says in 1.3 that there is a tag.
 fn value_of(action: &Action, field: Field) -> Option<u128> {
     let number = action.number().map(u128::from)?;
     Some(if field == Field::VlanVid {

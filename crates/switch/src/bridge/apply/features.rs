@@ -13,13 +13,11 @@ pub(super) fn reply(bridge: &Bridge, version: Version) -> Message {
         capabilities: datapath::capabilities(version),
         ..Features::default()
     };
-    match version {
-        Version::V1_0 => {
-            features.actions = datapath::action_bits(version);
-            features.ports = bridge.port_descs();
-        }
-        // 1.3 asks for ports by a multipart request, and for actions by table features.
-        Version::V1_3 => {}
+    if version.has_action_bitmap() {
+        features.actions = datapath::action_bits(version);
+    }
+    if !version.has_port_desc() {
+        features.ports = bridge.port_descs();
     }
     Message::FeaturesReply(features)
 }

@@ -62,7 +62,7 @@ fn of_control(
         MultipartRequestBody::Table => MultipartReplyBody::Table(control.table_stats()),
         MultipartRequestBody::Queue { port, queue } => {
             // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).
-            let all = version == Version::V1_0 && port == PortNo::ALL;
+            let all = !version.has_wide_ports() && port == PortNo::ALL;
             let port = if all { PortNo::ANY } else { port };
             let known = control.queue_stats(port, queue, now);
             let stats = match known {

@@ -7,18 +7,13 @@ use openflow::{Error, Message, PortNo, Version};
 use super::{Applied, ApplyResult, Bridge};
 
 pub(super) fn config(bridge: &Bridge, version: Version, port: PortNo) -> ApplyResult {
-    let any = match version {
-        Version::V1_0 => false,
-        Version::V1_3 => port == PortNo::ANY,
-    };
+    let any = version.has_queues_of_any_port() && port == PortNo::ANY;
     if any || bridge.has_port(port) {
         let mut queues = bridge.queue_configs(port);
-        match version {
-            // 1.0 has no word for a highest rate.
-            Version::V1_0 => queues.iter_mut().for_each(|queue| {
+        if !version.has_max_rate() {
+            queues.iter_mut().for_each(|queue| {
                 queue.properties.retain(|one| !matches!(one, QueueProperty::MaxRate(_)));
-            }),
-            Version::V1_3 => {}
+            });
         }
         let config = QueueConfig { port, queues };
         Ok(Applied::Reply(Message::QueueGetConfigReply(config)))

@@ -16,8 +16,8 @@ use openflow::meter::{
 use openflow::port::{PortConfig, PortMod, PortReason, PortStatus};
 use openflow::table::TableMod;
 use openflow::{
-    Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, QueueId,
-    TableId, Version, VersionBitmap,
+    Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, PortNo,
+    QueueId, TableId, Version, VersionBitmap,
 };
 
 use super::entropy::Entropy;
@@ -151,7 +151,12 @@ fn packet_out(e: &mut Entropy<'_>, version: Version) -> PacketOut {
     let buffer_id = flow::buffer(e);
     let data = if buffer_id.is_some() && e.below_or(1, 1) == 0 { Vec::new() } else { e.data(1) };
     let actions = flow::actions(e, version);
-    PacketOut { buffer_id, in_port: flow::port(e, version), actions, data }
+    // Without an error for it, port 0 is read as none.
+    let in_port = match flow::port(e, version) {
+        PortNo(0) if !version.has_bad_port_code() => PortNo::ANY,
+        port => port,
+    };
+    PacketOut { buffer_id, in_port, actions, data }
 }
 
 fn role(e: &mut Entropy<'_>) -> Role {
