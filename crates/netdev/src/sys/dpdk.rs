@@ -154,7 +154,7 @@ pub(crate) enum DpdkError {
         /// The EAL options.
         options: String,
         /// What DPDK said by number.
-        source: io::DpdkError,
+        source: io::Error,
     },
     /// There is no memory for the buffers.
     #[error(
@@ -178,12 +178,12 @@ pub(crate) enum DpdkError {
         /// What was tried.
         what: &'static str,
         /// What DPDK said by number.
-        source: io::DpdkError,
+        source: io::Error,
     },
 }
 
 fn device(what: &'static str, negative: c_int) -> DpdkError {
-    DpdkError::Device { what, source: io::DpdkError::from_raw_os_error(-negative) }
+    DpdkError::Device { what, source: io::Error::from_raw_os_error(-negative) }
 }
 
 /// DPDK's environment of this process.
@@ -237,7 +237,7 @@ fn start(options: &str) -> Result<(), DpdkError> {
     let words = words.into_iter().chain([std::ptr::null_mut()]).collect::<Vec<_>>().leak();
     // SAFETY: `words` are `count` writable strings with a null behind, and live for ever.
     let outcome = unsafe { weir_dpdk_init(count, words.as_mut_ptr()) };
-    if outcome < 0 { Err(failed(io::DpdkError::from_raw_os_error(-outcome))) } else { Ok(()) }
+    if outcome < 0 { Err(failed(io::Error::from_raw_os_error(-outcome))) } else { Ok(()) }
 }
 
 /// The number of buffers that is asked for.

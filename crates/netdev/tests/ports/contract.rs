@@ -9,6 +9,7 @@ use netdev::sys::link::{Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use netdev::{KINDS, Port, PortCounters, PortError, PortSpec, open_text};
 use packet::{Batch, PacketBuf};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::testbed::{PATIENCE, namespace, until};
 
@@ -594,4 +595,53 @@ fn a_memory_file_spoilt_while_in_use_is_refused() {
     let sending = a.tx(&[frame(60, 1)]);
     assert!(matches!(sending, Err(PortError::Format { .. })), "{sending:?}");
     assert!(sending.unwrap_err().to_string().contains("impossible index"));
+}
+
+const FULL_DISK_FILE: &str = "WEIR_TEST_FULL_DISK_FILE";
+
+/// The process of the test below, in which no file may exceed 64 KiB; by itself it does nothing.
+#[test]
+fn write_to_a_full_disk() {
+    let Ok(path) = std::env::var(FULL_DISK_FILE) else { return };
+    let mut port = open_text(&format!("pcap:{path}?write=true")).unwrap();
+    let burst: Vec<PacketBuf> = (0..32).map(|number| frame(1_000, number)).collect();
+    let mut sent = 0;
+    while port.counters().tx_errors == 0 {
+        assert!(port.info().link_up);
+        assert_eq!(port.tx(&burst).unwrap(), burst.len());
+        sent += 1;
+    }
+    let counters = port.counters();
+    assert_eq!((counters.tx_packets, counters.tx_errors), (32 * (sent - 1), 32));
+    let info = port.info();
+    assert!(!info.link_up && info.exists, "{info:?}");
+    assert!(info.notes[0].starts_with("cannot be written: "), "{info:?}");
+    // The file has whole records only.
+    let mut reader = open_text(&format!("pcap:{path}")).unwrap();
+    assert_eq!(receive(&mut reader, 32), burst);
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    until("room to be found", || port.info().link_up);
+    assert_eq!(port.tx(&burst).unwrap(), burst.len());
+    assert_eq!(port.counters().tx_packets, 32 * sent);
+    let mut reader = open_text(&format!("pcap:{path}")).unwrap();
+    receive(&mut reader, 32 * usize::try_from(sent).unwrap());
+    assert_nothing_waits(&mut reader);
+}
+
+#[test]
+fn a_capture_on_a_full_disk_counts_errors_and_its_link_is_down() {
+    let files = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("sh");
+    // A write beyond the limit fails like one to a full disk, where its signal is ignored.
+    command.args(["-c", "trap '' XFSZ; ulimit -S -f 128; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "contract::write_to_a_full_disk"]);
+    command.env(FULL_DISK_FILE, files.path().join("some.pcap"));
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+    let error = open_text("pcap:/dev/full?write=true").map(drop).unwrap_err().to_string();
+    assert!(error.contains("No space left on device"), "{error}");
 }

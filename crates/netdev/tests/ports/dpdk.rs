@@ -81,7 +81,7 @@ mod with_dpdk {
         let frames: Vec<PacketBuf> = lengths.enumerate().map(|(n, len)| frame(len, n)).collect();
         assert_eq!(ring.tx(&frames).unwrap(), frames.len());
         let mut batch = Batch::default();
-        receive(ring.as_mut(), &mut batch, frames.len());
+        receive(&mut ring, &mut batch, frames.len());
         assert_eq!(batch.frames(), frames);
         assert!(batch.frames().iter().all(|frame| !frame.is_own()), "mbufs are handed out");
         // Rewritten where it lies, in front too, and sent as it is.
@@ -95,7 +95,7 @@ mod with_dpdk {
         let (held, pool) = batch.parts_mut();
         assert_eq!(ring.tx_batch(held, pool).unwrap(), rewritten.len());
         assert!(held.is_empty() && pool.is_empty(), "a driver's buffers are in no pool");
-        receive(ring.as_mut(), &mut batch, rewritten.len());
+        receive(&mut ring, &mut batch, rewritten.len());
         assert_eq!(batch.frames(), rewritten);
         assert_eq!(address(&batch), first.wrapping_sub(4), "the same memory");
         // A frame that outgrows its mbuf goes on in memory of its own.
@@ -122,7 +122,7 @@ mod with_dpdk {
         for round in 0..500 {
             let frames: Vec<PacketBuf> = (0..64).map(|n| frame(60, n + round)).collect();
             assert_eq!(ring.tx(&frames).unwrap(), 64);
-            receive(ring.as_mut(), &mut batch, 64);
+            receive(&mut ring, &mut batch, 64);
             let (held, pool) = batch.parts_mut();
             assert_eq!(sink.tx_batch(held, pool).unwrap(), 64);
         }
@@ -131,12 +131,12 @@ mod with_dpdk {
         assert!(ring.fd().is_none() && ring.info().exists && ring.info().link_up);
         // And without handing them out.
         assert_eq!(ring.tx(&[frame(60, 1), frame(70, 2)]).unwrap(), 2);
-        assert_eq!(ring.relay(sink.as_mut(), 64), Some(2));
-        assert_eq!(ring.relay(sink.as_mut(), 64), Some(0));
+        assert_eq!(ring.relay(&mut sink, 64), Some(2));
+        assert_eq!(ring.relay(&mut sink, 64), Some(0));
         assert_eq!(sink.counters().tx_bytes, 32_000 * 60 + 130);
         assert_eq!(ring.counters().rx_bytes, sink.counters().tx_bytes);
         let mut own = open_text("null:").unwrap();
-        assert_eq!(ring.relay(own.as_mut(), 64), None);
+        assert_eq!(ring.relay(&mut own, 64), None);
     }
 
     fn write_capture(path: &Path, frames: &[PacketBuf]) {
