@@ -6,7 +6,7 @@
 
 use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
 use controller::apps::AppName;
-use controller::{Options, PacketIn, Report, serve};
+use controller::{Options, PacketIn, StatusWriter, serve};
 use openflow::message::{Features, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::error::Error;
@@ -48,7 +48,7 @@ fn run_hub(endpoint: &mpsc::Sender<String>) -> Result<(), controller::Error> {
         stats_interval: None,
     };
     let gone = Rc::new(tokio::sync::Notify::new());
-    let report: Report = {
+    let report: StatusWriter = {
         let (endpoint, gone) = (endpoint.clone(), gone.clone());
         Rc::new(move |line| {
             if let Some(at) = line.strip_prefix("listening on ") {

@@ -33,7 +33,7 @@ use openflow::{DatapathId, Message, Xid};
 /// Events of one switch come in the order in which the switch sent them; between two switches there
 /// is no order.
 pub trait App {
-    /// The switch has told who it is and which ports it has.
+    /// The switch has sent its features and ports.
     fn switch_ready(&mut self, _sw: &mut Switch) {}
     /// The connection of a switch that was ready is over. Nothing can be sent to it any more.
     fn switch_down(&mut self, _dpid: DatapathId) {}
@@ -45,7 +45,7 @@ pub trait App {
     fn flow_removed(&mut self, _sw: &mut Switch, _removed: &FlowRemoved) {}
     /// The switch refuses the message of this xid.
     fn error(&mut self, _sw: &mut Switch, _xid: Xid, _error: &ErrorMessage) {}
-    /// Any other _message: the answers to requests, with all parts of a multipart answer in one.
+    /// Any other message: the answers to requests, with all parts of a multipart answer in one.
     fn message(&mut self, _sw: &mut Switch, _xid: Xid, _message: &Message) {}
     /// About once a second for every switch that is ready; [`Switch::now`] tells the time.
     fn tick(&mut self, _sw: &mut Switch) {}

@@ -9,10 +9,10 @@ pub use hub::Hub;
 pub use learning_switch::LearningSwitch;
 
 use crate::app::App;
-use clap::ValueEnum;
 
 /// A ready app by its name on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum AppName {
     /// Every packet goes to the controller, which has it sent out of all other ports
     Hub,

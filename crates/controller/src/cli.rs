@@ -4,7 +4,7 @@
 //! since nothing that a controller says is data.
 
 use crate::apps::AppName;
-use crate::runtime::{Error, Options, Report, serve};
+use crate::runtime::{Error, Options, StatusWriter, serve};
 use channel::{Endpoint, TlsFiles};
 use clap::Args;
 use openflow::Version;
@@ -134,7 +134,7 @@ impl ControllerArgs {
 /// When an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report: Report = Rc::new(|line| {
+    let report: StatusWriter = Rc::new(|line| {
         // Whoever started the controller may have closed its standard error; switches are served
         // all the same, which is why this is no `eprintln`.
         let written = writeln!(std::io::stderr(), "{line}");

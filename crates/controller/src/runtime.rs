@@ -67,8 +67,8 @@ const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 8_192 };
 /// How often failures of those who come are told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// Where lines for people go.
-pub type Report = Rc<dyn Fn(&str)>;
+/// Takes lines for people: who connected, rates, failures.
+pub type StatusWriter = Rc<dyn Fn(&str)>;
 
 /// What the tasks of one run share.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ struct Shared {
     controller: Rc<RefCell<Controller>>,
     settings: Rc<ConnectionSettings>,
     tls: Option<Tls>,
-    report: Report,
+    report: StatusWriter,
 }
 
 /// Runs `app` until `stop` is done. Reports `listening on ...` for every endpoint once switches can
@@ -87,7 +87,7 @@ struct Shared {
 pub async fn serve(
     app: Box<dyn App>,
     options: &Options,
-    report: Report,
+    report: StatusWriter,
     stop: impl Future<Output = ()>,
 ) -> Result<Stats, Error> {
     if options.listen.is_empty() && options.connect.is_empty() {

@@ -3,7 +3,7 @@
 
 use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
 use controller::apps::AppName;
-use controller::{Error, Options, PacketIn, Report, Stats, serve};
+use controller::{Error, Options, PacketIn, Stats, StatusWriter, serve};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ fn with_hub<F: Future<Output = ()>>(
     runtime.block_on(async {
         let lines = Rc::new(RefCell::new(Vec::new()));
         let ready = Rc::new(Notify::new());
-        let report: Report = {
+        let report: StatusWriter = {
             let (lines, ready) = (lines.clone(), ready.clone());
             Rc::new(move |line: &str| {
                 lines.borrow_mut().push(line.to_owned());
@@ -127,7 +127,7 @@ fn several_switches_are_served_while_others_send_garbage() {
 fn an_address_in_use_ends_the_start_with_the_remedy() {
     with_hub(|endpoint, _| async move {
         let options = options(&endpoint.to_string());
-        let report: Report = Rc::new(|_| {});
+        let report: StatusWriter = Rc::new(|_| {});
         let stop = std::future::pending();
         let error = serve(AppName::Hub.make(), &options, report, stop).await.unwrap_err();
         assert!(matches!(error, Error::Transport(_)));
@@ -163,7 +163,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
             let within = tokio::time::timeout(Duration::from_secs(60), test);
             within.await.expect("the controller does not connect");
         };
-        let report: Report = Rc::new(|_| {});
+        let report: StatusWriter = Rc::new(|_| {});
         serve(AppName::Hub.make(), &options, report, stop).await.unwrap();
     });
 }

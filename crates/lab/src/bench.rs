@@ -38,10 +38,10 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
-use crate::progress::Progress;
+use crate::progress::RunProgress;
 use common::seconds;
 use measure::{Window, measure, measure_pairs, median};
-use outcome::{Limit, Outcome, rounded};
+use outcome::{Outcome, UpperBound, rounded};
 use ovs_dpdk::OvsDpdk;
 use settings::{Cache, PortsKind, Rival, Settings, Wire};
 use subject::{Held, Subject};
@@ -166,7 +166,7 @@ impl DatapathArgs {
             .iter()
             .try_for_each(|workload| settings.ports.check(workload, settings.workers))?;
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let mut progress = Progress::new(workloads.len() as u64, self.quiet);
+        let mut progress = RunProgress::new(workloads.len() as u64, self.quiet);
         let mut is_whole = true;
         for workload in &workloads {
             let outcome = match bench(&settings, workload, &mut progress, &cancel) {
@@ -215,7 +215,7 @@ fn scratch() -> Result<tempfile::TempDir> {
 fn bench(
     settings: &Settings,
     workload: &Workload,
-    progress: &mut Progress,
+    progress: &mut RunProgress,
     cancel: &Cancel,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::new(&workload.name, settings);
@@ -248,13 +248,13 @@ fn bench(
 }
 
 /// The rate without any table.
-fn limit(settings: &Settings, workload: &Workload, cancel: &Cancel) -> Result<Limit> {
+fn limit(settings: &Settings, workload: &Workload, cancel: &Cancel) -> Result<UpperBound> {
     let folder = scratch()?;
     let mode = settings.wire.name();
     let mut wire = Weir::start(settings, workload, Some(mode), folder.path(), cancel)?;
     wire.warm_up(cancel)?;
     let series = measure(&mut wire, settings.window, 3, cancel)?;
-    Ok(Limit { mode, mpps: rounded(median(&series.mpps)) })
+    Ok(UpperBound { mode, mpps: rounded(median(&series.mpps)) })
 }
 
 /// Measures Weir and another in turns.
@@ -264,7 +264,7 @@ fn compare(
     workload: &Workload,
     weir: &mut Weir,
     outcome: &mut Outcome,
-    progress: &mut Progress,
+    progress: &mut RunProgress,
     cancel: &Cancel,
 ) -> Result<()> {
     let folder = scratch()?;

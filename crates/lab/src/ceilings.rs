@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::rate::OfVersion;
+use openflow::Version;
 
 /// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
 pub const LINE_OVERHEAD: u64 = 24;
@@ -37,22 +37,16 @@ pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
 /// Bytes that a packet-in adds to the frame that it carries.
 /// OpenFlow 1.0 clause 5.4.1; 1.3 clause 7.4.1 with the match field `in_port` only.
 #[must_use]
-pub fn packet_in_overhead(version: OfVersion) -> u64 {
-    match version {
-        OfVersion::V10 => 18,
-        // Header 8, buffer, length, reason, table and cookie 16, match 16, pad 2.
-        OfVersion::V13 => 42,
-    }
+pub fn packet_in_overhead(version: Version) -> u64 {
+    // With a match: header 8, buffer, length, reason, table and cookie 16, match 16, pad 2.
+    if version.has_oxm() { 42 } else { 18 }
 }
 
 /// Bytes that a packet-out with one output action adds to its frame.
 /// OpenFlow 1.0 clause 5.3.6; 1.3 clause 7.3.7.
 #[must_use]
-pub fn packet_out_overhead(version: OfVersion) -> u64 {
-    match version {
-        OfVersion::V10 => 16 + 8,
-        OfVersion::V13 => 24 + 16,
-    }
+pub fn packet_out_overhead(version: Version) -> u64 {
+    if version.has_oxm() { 24 + 16 } else { 16 + 8 }
 }
 
 /// The most payload that the links allow, bit/s; `None` where the link is not shaped.
@@ -79,7 +73,7 @@ impl Ceilings {
     pub fn new(
         port_bps: Option<u64>,
         control_bps: Option<u64>,
-        version: OfVersion,
+        version: Version,
         through_controller: bool,
     ) -> Self {
         let share = |rate: Option<u64>, payload: u64, line: u64| {
@@ -108,7 +102,7 @@ impl Ceilings {
 #[cfg(test)]
 mod tests {
     use super::{Ceilings, line_bytes, packet_in_overhead, packet_out_overhead};
-    use crate::rate::OfVersion;
+    use openflow::Version;
 
     fn mbps(value: Option<f64>) -> f64 {
         (value.unwrap() / 1e4).round() / 100.0
@@ -117,23 +111,23 @@ mod tests {
     #[test]
     fn the_arithmetic_of_e1() {
         let rate = Some(100_000_000);
-        let ceilings = Ceilings::new(rate, rate, OfVersion::V10, true);
+        let ceilings = Ceilings::new(rate, rate, Version::V1_0, true);
         assert_eq!(mbps(ceilings.port_udp_bps), 95.70);
         assert_eq!(mbps(ceilings.port_tcp_bps), 94.15);
         assert_eq!(mbps(ceilings.control_udp_bps), 90.10);
         assert!((85.0..87.0).contains(&mbps(ceilings.control_tcp_bps)));
         assert_eq!(ceilings.port_small_pps.unwrap().round(), 148_810.0);
         assert_eq!(
-            (packet_in_overhead(OfVersion::V10), packet_out_overhead(OfVersion::V10)),
+            (packet_in_overhead(Version::V1_0), packet_out_overhead(Version::V1_0)),
             (18, 24)
         );
     }
 
     #[test]
     fn unshaped_links_and_installed_entries_have_no_ceiling() {
-        let free = Ceilings::new(None, None, OfVersion::V13, true);
+        let free = Ceilings::new(None, None, Version::V1_3, true);
         assert_eq!((free.port_udp_bps, free.control_udp_bps), (None, None));
-        let installed = Ceilings::new(Some(1), Some(100_000_000), OfVersion::V10, false);
+        let installed = Ceilings::new(Some(1), Some(100_000_000), Version::V1_0, false);
         assert_eq!((installed.control_tcp_bps, installed.control_small_pps), (None, None));
     }
 

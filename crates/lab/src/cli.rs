@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use openflow::Version;
 
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::controller::AppKind;
 use crate::method::{self, Method, Timing};
-use crate::rate::{LinkRate, OfVersion};
+use crate::rate::{self, LinkRate};
 use crate::report::{CellKey, Report, html, table};
 use crate::run::{Plan, execute};
 use crate::samples::SampleFile;
 use crate::scenario::Scenario;
-use crate::service::Settings;
-use crate::session::BedKind;
+use crate::service::ProgramPaths;
+use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, scenario, tools};
 
 /// Measure any OpenFlow switch.
@@ -62,8 +63,8 @@ struct RunArgs {
     #[arg(long, value_delimiter = ',')]
     app: Vec<AppKind>,
     /// OpenFlow versions: 1.0, 1.3.
-    #[arg(long, value_delimiter = ',', default_value = "1.0")]
-    of: Vec<OfVersion>,
+    #[arg(long, value_delimiter = ',', default_value = "1.0", value_parser = rate::release::parse)]
+    of: Vec<Version>,
     /// Rates of the hosts' links, both directions: none, 100M, 1G...
     #[arg(long, value_delimiter = ',', default_value = "100M")]
     port_rate: Vec<LinkRate>,
@@ -111,7 +112,7 @@ enum TestbedArg {
 /// Where results go.
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Folder for report.json, report.html and samples.jsonl (raw samples, written as they are made).
+    /// Folder for report.json, report.html and samples.jsonl (raw samples, as they are made).
     #[arg(long, default_value = ".")]
     out: PathBuf,
     /// Print the report as JSON on standard output instead of the table.
@@ -155,13 +156,13 @@ pub struct DemoArgs {
 }
 
 impl PathArgs {
-    fn settings(&self) -> anyhow::Result<Settings> {
+    fn resolve(&self) -> anyhow::Result<ProgramPaths> {
         let weir = match &self.weir {
             Some(path) => path.clone(),
             None => std::env::current_exe().context("cannot find the running program")?,
         };
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);
-        Ok(Settings { weir, os_ken_dir })
+        Ok(ProgramPaths { weir, os_ken_dir })
     }
 }
 
@@ -188,9 +189,9 @@ impl DemoArgs {
     /// Files that cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let kind = bed_kind(TestbedArg::Auto)?;
+        let kind = testbed_kind(TestbedArg::Auto)?;
         let limit = Duration::from_secs(self.budget);
-        let mut plan = demo::plan(self.paths.settings()?, kind, usize::from(self.repeats), limit);
+        let mut plan = demo::plan(self.paths.resolve()?, kind, usize::from(self.repeats), limit);
         plan.quiet = self.output.quiet;
         carry_out(&plan, &self.output, &cancel)
     }
@@ -223,8 +224,8 @@ impl RunArgs {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let plan = self.plan()?;
         if self.install_peers {
-            eprintln!("installing os-ken into {}", plan.settings.os_ken_dir.display());
-            if let Err(error) = tools::install_os_ken(&plan.settings.os_ken_dir, &cancel) {
+            eprintln!("installing os-ken into {}", plan.paths.os_ken_dir.display());
+            if let Err(error) = tools::install_os_ken(&plan.paths.os_ken_dir, &cancel) {
                 return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
             }
         }
@@ -252,7 +253,7 @@ impl RunArgs {
         if let Some(duration) = self.duration {
             timing.load_s = duration;
         }
-        let kind = bed_kind(self.testbed)?;
+        let kind = testbed_kind(self.testbed)?;
         Ok(Plan {
             scenario,
             cells: self.cells(scenario, kind),
@@ -261,7 +262,7 @@ impl RunArgs {
             repeats: usize::from(self.repeats),
             idle_repeats: usize::from(self.repeats),
             kind,
-            settings: self.paths.settings()?,
+            paths: self.paths.resolve()?,
             limit: self.budget.map(Duration::from_secs),
             notes: Vec::new(),
             quiet: self.output.quiet,
@@ -270,11 +271,11 @@ impl RunArgs {
 
     /// The whole matrix, links outermost, so that what is compared stands together.
     /// In-memory ports have no links and so no rates.
-    fn cells(&self, scenario: &dyn Scenario, kind: BedKind) -> Vec<CellKey> {
+    fn cells(&self, scenario: &dyn Scenario, kind: TestbedKind) -> Vec<CellKey> {
         let free = [LinkRate(None)];
         let (port_rates, control_rates) = match kind {
-            BedKind::Kernel => (&self.port_rate[..], &self.control_rate[..]),
-            BedKind::Memory => (&free[..], &free[..]),
+            TestbedKind::Kernel => (&self.port_rate[..], &self.control_rate[..]),
+            TestbedKind::Memory => (&free[..], &free[..]),
         };
         let apps = if self.app.is_empty() { scenario.apps() } else { &self.app };
         let mut cells = Vec::new();
@@ -315,11 +316,11 @@ fn methods(scenario: &dyn Scenario, names: &[String]) -> anyhow::Result<Vec<&'st
 }
 
 /// Finds out by trying whether namespaces may be made.
-fn bed_kind(wish: TestbedArg) -> anyhow::Result<BedKind> {
+fn testbed_kind(wish: TestbedArg) -> anyhow::Result<TestbedKind> {
     let may = netdev::sys::netns::Namespace::new();
     match (wish, may) {
-        (TestbedArg::Memory, _) => Ok(BedKind::Memory),
-        (TestbedArg::Auto | TestbedArg::Kernel, Ok(_)) => Ok(BedKind::Kernel),
+        (TestbedArg::Memory, _) => Ok(TestbedKind::Memory),
+        (TestbedArg::Auto | TestbedArg::Kernel, Ok(_)) => Ok(TestbedKind::Kernel),
         (TestbedArg::Kernel, Err(error)) => {
             bail!("network namespaces need root (or use --testbed memory): {error}")
         }
@@ -328,7 +329,7 @@ fn bed_kind(wish: TestbedArg) -> anyhow::Result<BedKind> {
                 "no network namespaces ({error}): in-memory ports and Weir's own traffic instead; \
                  run as root for real hosts"
             );
-            Ok(BedKind::Memory)
+            Ok(TestbedKind::Memory)
         }
     }
 }

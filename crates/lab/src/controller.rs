@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::process::{self, Process};
-use crate::service::{Error, Place, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::tools::{Missing, Program};
 
 /// What a controller does with packets.
@@ -62,7 +62,7 @@ impl FromStr for AppKind {
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerPlan<'a> {
     /// Where it runs.
-    pub place: Place<'a>,
+    pub context: ServiceContext<'a>,
     /// The application.
     pub app: AppKind,
     /// Where it listens.
@@ -72,7 +72,7 @@ pub struct ControllerPlan<'a> {
 }
 
 /// A controller.
-pub trait Controller: Sync {
+pub trait ControllerProgram: Sync {
     /// Its name on the command line and in reports.
     fn name(&self) -> &'static str;
 
@@ -83,22 +83,22 @@ pub trait Controller: Sync {
     ///
     /// # Errors
     /// [`Missing`] with the remedy.
-    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing>;
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing>;
 
     /// Starts it and returns when it listens.
     ///
     /// # Errors
-    /// [`Error`] with what the program said.
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, Error>;
+    /// [`ServiceError`] with what the program said.
+    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError>;
 }
 
 /// Every controller.
-pub const ALL: &[&dyn Controller] =
-    &[&weir::Weir, &os_ken::OsKen, &testcontroller::OvsTestcontroller];
+pub const ALL: &[&dyn ControllerProgram] =
+    &[&weir::WeirController, &os_ken::OsKen, &testcontroller::OvsTestcontroller];
 
 /// The controller of that name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Controller> {
+pub fn find(name: &str) -> Option<&'static dyn ControllerProgram> {
     ALL.iter().copied().find(|controller| controller.name() == name)
 }
 
@@ -111,10 +111,10 @@ fn wait_until_listening(
     process: &mut Process,
     plan: &ControllerPlan<'_>,
     cancel: &Cancel,
-) -> Result<(), process::Error> {
+) -> Result<(), process::ProcessError> {
     let read = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
     process.wait_until("listen", START_LIMIT, cancel, |_| {
-        let sockets = match plan.place.namespace {
+        let sockets = match plan.context.namespace {
             Some(namespace) => namespace.enter(read).unwrap_or_default(),
             None => read(),
         };

@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
+use openflow::Version;
+
 use crate::controller::{self, AppKind};
 use crate::dut;
 use crate::method::Timing;
-use crate::rate::{LinkRate, OfVersion};
+use crate::rate::LinkRate;
 use crate::report::CellKey;
 use crate::run::Plan;
 use crate::scenario;
-use crate::service::Settings;
-use crate::session::BedKind;
+use crate::service::ProgramPaths;
+use crate::setup::TestbedKind;
 use crate::tools::Missing;
 
 /// Ports of 100BASE-TX, as in E1.
@@ -25,13 +27,13 @@ const IDLE_REPEATS: usize = 10;
 
 /// The demo's plan; `limit` is the time that it may take.
 #[must_use]
-pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) -> Plan {
+pub fn plan(paths: ProgramPaths, kind: TestbedKind, repeats: usize, limit: Duration) -> Plan {
     let scenario = scenario::ALL[0];
     let mut cells = vec![cell("weir", "weir", AppKind::Hub, kind)];
     cells.push(cell("weir", "weir", AppKind::LearningSwitch, kind));
     let mut notes = Vec::new();
-    match missing(&settings) {
-        None if kind == BedKind::Kernel => {
+    match missing(&paths) {
+        None if kind == TestbedKind::Kernel => {
             cells.push(cell("ovs", "os-ken", AppKind::Hub, kind));
         }
         None => {}
@@ -48,7 +50,7 @@ pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) 
         repeats,
         idle_repeats: IDLE_REPEATS,
         kind,
-        settings,
+        paths,
         limit: Some(limit),
         notes,
         quiet: false,
@@ -56,22 +58,22 @@ pub fn plan(settings: Settings, kind: BedKind, repeats: usize, limit: Duration) 
 }
 
 /// What the comparison needs and is not there.
-fn missing(settings: &Settings) -> Option<Missing> {
-    let dut = dut::find("ovs")?.programs(settings);
-    let controller = controller::find("os-ken")?.programs(settings);
+fn missing(paths: &ProgramPaths) -> Option<Missing> {
+    let dut = dut::find("ovs")?.programs(paths);
+    let controller = controller::find("os-ken")?.programs(paths);
     dut.and(controller).err()
 }
 
-fn cell(dut: &str, controller: &str, app: AppKind, kind: BedKind) -> CellKey {
+fn cell(dut: &str, controller: &str, app: AppKind, kind: TestbedKind) -> CellKey {
     let port_rate = match kind {
-        BedKind::Kernel => PORT_RATE,
-        BedKind::Memory => LinkRate(None),
+        TestbedKind::Kernel => PORT_RATE,
+        TestbedKind::Memory => LinkRate(None),
     };
     CellKey {
         dut: dut.to_owned(),
         controller: controller.to_owned(),
         app,
-        version: OfVersion::V10,
+        version: Version::V1_0,
         port_rate,
         control_rate: LinkRate(None),
     }
@@ -80,15 +82,15 @@ fn cell(dut: &str, controller: &str, app: AppKind, kind: BedKind) -> CellKey {
 #[cfg(test)]
 mod tests {
     use super::plan;
-    use crate::service::Settings;
-    use crate::session::BedKind;
+    use crate::service::ProgramPaths;
+    use crate::setup::TestbedKind;
     use std::time::Duration;
 
     #[test]
     fn hub_and_learning_switch_fit_into_two_minutes() {
         let nowhere = std::path::PathBuf::from("/nonexistent");
-        let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
-        let plan = plan(settings, BedKind::Kernel, 3, Duration::from_secs(110));
+        let paths = ProgramPaths { weir: nowhere.clone(), os_ken_dir: nowhere };
+        let plan = plan(paths, TestbedKind::Kernel, 3, Duration::from_secs(110));
         assert_eq!((plan.cells.len(), plan.notes.len()), (2, 1));
         assert_eq!(plan.idle_repeats, 10);
         let cost = plan.cell_cost() * 6;

@@ -6,14 +6,14 @@
 mod ovs;
 mod weir;
 
-use crate::service::{Error, Place, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::tools::{Missing, Program};
 
 /// What a switch under test is told.
 #[derive(Clone, Copy, Debug)]
 pub struct DutPlan<'a> {
     /// Where it runs.
-    pub place: Place<'a>,
+    pub context: ServiceContext<'a>,
     /// Its ports: they become OpenFlow ports 1, 2, ... in this order.
     pub ports: &'a [PortName],
     /// The controller that it connects to, `tcp:HOST:PORT`.
@@ -46,17 +46,17 @@ pub trait Dut: Sync {
     ///
     /// # Errors
     /// [`Missing`] with the remedy.
-    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing>;
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing>;
 
     /// Starts it and returns when its ports are open.
     ///
     /// # Errors
-    /// [`Error`] with what the program said.
-    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, Error>;
+    /// [`ServiceError`] with what the program said.
+    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError>;
 }
 
 /// Every switch under test.
-pub const ALL: &[&dyn Dut] = &[&weir::Weir, &ovs::Ovs];
+pub const ALL: &[&dyn Dut] = &[&weir::WeirSwitch, &ovs::Ovs];
 
 /// The switch of that name.
 #[must_use]

@@ -5,10 +5,11 @@
 //! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
 
-pub mod bed;
+#[cfg(feature = "cli")]
 pub mod bench;
 pub mod cancel;
 pub mod ceilings;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod controller;
 pub mod demo;
@@ -25,7 +26,8 @@ pub mod run;
 pub mod samples;
 pub mod scenario;
 pub mod service;
-pub mod session;
+pub mod setup;
 pub mod stats;
 pub mod testbed;
 pub mod tools;
+pub mod trial_error;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{LinkId, LinkLoad, Load, Role};
+use crate::load::{LinkId, LinkLoad, Load, ProcessRole};
 
 /// A shaped link is saturated from this share of its rate on.
 pub const LINK_FULL: f64 = 0.95;
@@ -125,9 +125,9 @@ fn program(load: &Load) -> Option<(Part, String)> {
         .filter(|process| process.saturation >= CORE_FULL)
         .max_by(|a, b| a.saturation.total_cmp(&b.saturation))?;
     let part = match process.role {
-        Role::Switch => Part::Switch,
-        Role::Controller => Part::Controller,
-        Role::Host => Part::Host,
+        ProcessRole::Switch => Part::Switch,
+        ProcessRole::Controller => Part::Controller,
+        ProcessRole::Host => Part::Host,
     };
     let why = format!(
         "{} used {:.0} % of a core (busiest thread {} {:.0} %)",
@@ -154,7 +154,7 @@ fn shares(load: &Load) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Part, limiting};
-    use crate::load::{LinkId, LinkLoad, Load, ProcessLoad, Role};
+    use crate::load::{LinkId, LinkLoad, Load, ProcessLoad, ProcessRole};
 
     fn link(id: LinkId, utilisation: Option<f64>) -> LinkLoad {
         let rate_bps = utilisation.map(|_| 100_000_000);
@@ -162,7 +162,7 @@ mod tests {
         LinkLoad { id, rate_bps, used_bps, utilisation, packets_ps: 0.0, drops: 0 }
     }
 
-    fn process(role: Role, cpu_cores: f64, saturation: f64) -> ProcessLoad {
+    fn process(role: ProcessRole, cpu_cores: f64, saturation: f64) -> ProcessLoad {
         let name = format!("{role:?}");
         ProcessLoad {
             role,
@@ -183,8 +183,8 @@ mod tests {
                 link(LinkId::ControlUp, control),
             ],
             processes: vec![
-                process(Role::Switch, cpu.0, cpu.0),
-                process(Role::Controller, cpu.1, cpu.1),
+                process(ProcessRole::Switch, cpu.0, cpu.0),
+                process(ProcessRole::Controller, cpu.1, cpu.1),
             ],
             tools_cores: 0.3,
             machine,

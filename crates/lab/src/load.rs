@@ -96,7 +96,7 @@ pub struct LinkSample {
 /// The part that a program plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum ProcessRole {
     /// The switch under test.
     Switch,
     /// The controller.
@@ -109,7 +109,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Its part.
-    pub role: Role,
+    pub role: ProcessRole,
     /// Its name.
     pub name: String,
     /// Its process id.
@@ -163,7 +163,7 @@ pub struct LinkLoad {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessLoad {
     /// Its part.
-    pub role: Role,
+    pub role: ProcessRole,
     /// Its name.
     pub name: String,
     /// All its threads together.
@@ -206,7 +206,7 @@ impl Load {
 
     /// The program that plays `role`: of several, the busiest.
     #[must_use]
-    pub fn process(&self, role: Role) -> Option<&ProcessLoad> {
+    pub fn process(&self, role: ProcessRole) -> Option<&ProcessLoad> {
         self.processes
             .iter()
             .filter(|process| process.role == role)
@@ -433,13 +433,14 @@ fn process_load(
 #[cfg(test)]
 mod tests {
     use super::{
-        LinkCount, LinkId, LinkSample, MachineSample, Observer, ProcessSample, Role, Sample,
+        LinkCount, LinkId, LinkSample, MachineSample, Observer, ProcessRole, ProcessSample, Sample,
         Watched, load_of, parse_stat,
     };
 
     /// A run of 3 s at 100 ms: the link is idle for the first and the last half second.
     fn run(cores_max: usize) -> (Vec<Sample>, Vec<Watched>) {
-        let watched = vec![Watched { role: Role::Controller, name: "c".into(), pid: 1, cores_max }];
+        let watched =
+            vec![Watched { role: ProcessRole::Controller, name: "c".into(), pid: 1, cores_max }];
         let samples = (0..=30_u64)
             .map(|step| {
                 let active = step.clamp(5, 25) - 5;
@@ -471,7 +472,7 @@ mod tests {
         assert_eq!(link.drops, 30, "drops are those of the whole measurement");
         assert!((load.machine - 0.75).abs() < 1e-6);
         assert!((load.tools_cores - 0.25).abs() < 1e-6);
-        let process = load.process(Role::Controller).unwrap();
+        let process = load.process(ProcessRole::Controller).unwrap();
         assert!((process.cpu_cores - 0.95).abs() < 1e-6);
         assert!((process.saturation - 0.6).abs() < 1e-6);
         assert_eq!(process.thread, "main");
@@ -503,7 +504,7 @@ mod tests {
     #[test]
     fn measuring_returns_what_the_work_returns() {
         let watched = vec![Watched {
-            role: Role::Switch,
+            role: ProcessRole::Switch,
             name: "me".into(),
             pid: std::process::id(),
             cores_max: 0,

@@ -24,11 +24,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bed::Bed;
-use crate::cancel::{Cancel, Stopped};
+use crate::cancel::Cancel;
 use crate::load::{Load, Observer, Watched};
-use crate::process;
-use crate::tools::Missing;
+use crate::testbed::Testbed;
+use crate::trial_error::TrialError;
 
 /// Which way a figure is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,9 +107,9 @@ impl Timing {
 }
 
 /// What a method measures with.
-pub struct Bench<'a> {
+pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.
-    pub bed: &'a Bed,
+    pub bed: &'a Testbed,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
     /// Durations and rates.
@@ -121,7 +120,7 @@ pub struct Bench<'a> {
     pub cancel: &'a Cancel,
 }
 
-impl Bench<'_> {
+impl MethodContext<'_> {
     /// Runs the part of a measurement whose load counts.
     pub fn observe<T>(&self, work: impl FnOnce() -> T) -> (T, Option<Load>) {
         let links = || self.bed.links();
@@ -144,47 +143,6 @@ pub struct Trial {
     pub carried: Option<f64>,
     /// What else the program said, for the raw data.
     pub raw: serde_json::Value,
-}
-
-/// Why a measurement yields nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The run was interrupted.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    /// A program that was to measure failed.
-    #[error(transparent)]
-    Process(#[from] process::Error),
-    /// It ran, but what it said is no result.
-    #[error("{program}: {what}")]
-    Output {
-        /// Which program.
-        program: &'static str,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// The testbed cannot carry this method.
-    #[error("{0}")]
-    Unfit(&'static str),
-    /// Of a socket or a port.
-    #[error("{what}: {source}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// Why it failed.
-        source: std::io::Error,
-    },
-    /// A program is missing.
-    #[error(transparent)]
-    Missing(#[from] Missing),
-}
-
-impl Error {
-    /// Whether the whole run is to end.
-    #[must_use]
-    pub fn is_stop(&self) -> bool {
-        matches!(self, Self::Stopped(_) | Self::Process(process::Error::Stopped(_)))
-    }
 }
 
 /// A way to measure.
@@ -211,13 +169,13 @@ pub trait Method: Sync {
     ///
     /// # Errors
     /// The reason why not, for the report.
-    fn fits(&self, bed: &Bed) -> Result<(), &'static str>;
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str>;
 
     /// Measures once.
     ///
     /// # Errors
-    /// [`Error`]; one that [`Error::is_stop`] ends the run, others this measurement.
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error>;
+    /// [`TrialError`]; one that [`TrialError::is_stop`] ends the run, others this measurement.
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError>;
 }
 
 /// Every method, in the order in which a run applies them.

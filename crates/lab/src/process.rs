@@ -26,7 +26,7 @@ const TAIL_LINES: usize = 12;
 
 /// What can go wrong with a program.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ProcessError {
     /// It could not be started.
     #[error("cannot start `{command}`: {source}")]
     Start {
@@ -113,13 +113,13 @@ impl Process {
     /// Starts `command` as `name`, its output in `dir/name.log`, inside `namespace` if given.
     ///
     /// # Errors
-    /// [`Error::Start`].
+    /// [`ProcessError::Start`].
     pub fn start(
         name: &str,
         mut command: Command,
         namespace: Option<&Namespace>,
         dir: &Path,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ProcessError> {
         let line = command_line(&command);
         let log = dir.join(format!("{name}.log"));
         let start = || -> io::Result<Child> {
@@ -132,7 +132,8 @@ impl Process {
                 None => spawn.spawn(),
             }
         };
-        let child = start().map_err(|source| Error::Start { command: line.clone(), source })?;
+        let child =
+            start().map_err(|source| ProcessError::Start { command: line.clone(), source })?;
         live_set().insert(child.id());
         Ok(Self { name: name.to_owned(), command: line, child, log })
     }
@@ -174,28 +175,28 @@ impl Process {
     /// Fails if the program has ended.
     ///
     /// # Errors
-    /// [`Error::Ended`] with the end of its log.
-    pub fn check(&mut self) -> Result<(), Error> {
+    /// [`ProcessError::Ended`] with the end of its log.
+    pub fn check(&mut self) -> Result<(), ProcessError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
-                Err(Error::Ended { name: self.name.clone(), status, tail: self.tail() })
+                Err(ProcessError::Ended { name: self.name.clone(), status, tail: self.tail() })
             }
-            Err(source) => Err(Error::System { name: self.name.clone(), source }),
+            Err(source) => Err(ProcessError::System { name: self.name.clone(), source }),
         }
     }
 
     /// Waits until `done` says yes; fails if the program ends before, or after `limit`.
     ///
     /// # Errors
-    /// [`Error::Ended`], [`Error::Late`], [`Error::Stopped`].
+    /// [`ProcessError::Ended`], [`ProcessError::Late`], [`ProcessError::Stopped`].
     pub fn wait_until(
         &mut self,
         what: &str,
         limit: Duration,
         cancel: &Cancel,
         mut done: impl FnMut(&Self) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProcessError> {
         let mut ended = Ok(());
         let reached = cancel.poll(limit, || {
             if done(self) {
@@ -209,7 +210,7 @@ impl Process {
             return Ok(());
         }
         let (name, what) = (self.name.clone(), what.to_owned());
-        Err(Error::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
+        Err(ProcessError::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
     }
 
     /// Waits until its output holds `text`.
@@ -221,7 +222,7 @@ impl Process {
         text: &str,
         limit: Duration,
         cancel: &Cancel,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProcessError> {
         let what = format!("say {text:?}");
         self.wait_until(&what, limit, cancel, |process| process.output().contains(text))
     }
@@ -229,8 +230,12 @@ impl Process {
     /// Waits until the program ends by itself.
     ///
     /// # Errors
-    /// [`Error::Late`] after `limit`, [`Error::Stopped`].
-    pub fn wait_for_end(&mut self, limit: Duration, cancel: &Cancel) -> Result<ExitStatus, Error> {
+    /// [`ProcessError::Late`] after `limit`, [`ProcessError::Stopped`].
+    pub fn wait_for_end(
+        &mut self,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<ExitStatus, ProcessError> {
         let mut status = None;
         cancel.poll(limit, || {
             status = self.child.try_wait().transpose();
@@ -239,10 +244,10 @@ impl Process {
         let name = self.name.clone();
         match status {
             Some(Ok(status)) => Ok(status),
-            Some(Err(source)) => Err(Error::System { name, source }),
+            Some(Err(source)) => Err(ProcessError::System { name, source }),
             None => {
                 let what = "end".to_owned();
-                Err(Error::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
+                Err(ProcessError::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
             }
         }
     }
@@ -291,7 +296,7 @@ pub struct Output {
 /// Runs `command` to its end.
 ///
 /// # Errors
-/// [`Error::Start`], [`Error::Late`], [`Error::Stopped`]; a failing exit code is no error here.
+/// [`ProcessError::Start`], [`ProcessError::Late`], [`ProcessError::Stopped`]; a failing exit code is no error here.
 pub fn run(
     name: &str,
     command: Command,
@@ -299,7 +304,7 @@ pub fn run(
     dir: &Path,
     limit: Duration,
     cancel: &Cancel,
-) -> Result<Output, Error> {
+) -> Result<Output, ProcessError> {
     let mut process = Process::start(name, command, namespace, dir)?;
     let status = process.wait_for_end(limit, cancel)?;
     Ok(Output { success: status.success(), text: process.output() })
@@ -307,7 +312,7 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Process, command_line, live, run};
+    use super::{Process, ProcessError, command_line, live, run};
     use crate::cancel::Cancel;
     use std::process::Command;
     use std::time::Duration;
@@ -342,7 +347,7 @@ mod tests {
         let mut process =
             Process::start("p", shell("echo no such bridge; exit 3"), None, dir.path()).unwrap();
         let error = process.wait_for_text("ready", LONG, &Cancel::default()).unwrap_err();
-        assert!(matches!(error, Error::Ended { .. }));
+        assert!(matches!(error, ProcessError::Ended { .. }));
         assert!(error.to_string().contains("no such bridge"), "{error}");
     }
 
@@ -352,11 +357,11 @@ mod tests {
         let mut process = Process::start("p", shell("exec sleep 600"), None, dir.path()).unwrap();
         let limit = Duration::from_millis(30);
         let late = process.wait_for_text("ready", limit, &Cancel::default()).unwrap_err();
-        assert!(matches!(late, Error::Late { .. }));
+        assert!(matches!(late, ProcessError::Late { .. }));
         let cancel = Cancel::default();
         cancel.stop();
         let stopped = process.wait_for_text("ready", LONG, &cancel).unwrap_err();
-        assert!(matches!(stopped, Error::Stopped(_)));
+        assert!(matches!(stopped, ProcessError::Stopped(_)));
     }
 
     #[test]

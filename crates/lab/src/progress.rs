@@ -7,14 +7,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows how far a run is. Everything goes to standard error.
 #[derive(Debug)]
-pub struct Progress {
+pub struct RunProgress {
     bar: Option<ProgressBar>,
     quiet: bool,
     done: u64,
     total: u64,
 }
 
-impl Progress {
+impl RunProgress {
     /// A run of `total` steps; `quiet` shows nothing at all.
     #[must_use]
     pub fn new(total: u64, quiet: bool) -> Self {
@@ -58,7 +58,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for RunProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Link rates as people write them: `100M`, `1G`, `none`; and the two OpenFlow versions.
+//! Link rates as people write them: `100M`, `1G`, `none`; and the releases of OpenFlow.
 //!
 //! Decimal prefixes, bit/s. Must never guess: a number without a unit is bit/s, anything else is
 //! an error that says what is allowed.
@@ -51,52 +51,43 @@ impl fmt::Display for LinkRate {
     }
 }
 
-/// The OpenFlow version that switch and controller speak in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum OfVersion {
-    /// OpenFlow 1.0, wire version 0x01.
-    #[serde(rename = "1.0")]
-    V10,
-    /// OpenFlow 1.3, wire version 0x04.
-    #[serde(rename = "1.3")]
-    V13,
-}
+/// The OpenFlow version of a cell by its release, as it stands in a report: `1.3`.
+pub mod release {
+    use openflow::Version;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-impl OfVersion {
-    /// As Open vSwitch's tools write it.
-    #[must_use]
-    pub fn ovs_name(self) -> &'static str {
-        match self {
-            Self::V10 => "OpenFlow10",
-            Self::V13 => "OpenFlow13",
-        }
-    }
-}
-
-impl fmt::Display for OfVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::V10 => "1.0",
-            Self::V13 => "1.3",
+    /// A version of the command line.
+    ///
+    /// # Errors
+    /// What is allowed, for a text that names none.
+    pub fn parse(text: &str) -> Result<Version, String> {
+        Version::from_name(text).ok_or_else(|| {
+            let known: Vec<&str> = Version::ALL.iter().map(|known| known.row().release).collect();
+            format!("{text:?} is no OpenFlow version of the lab: {}", known.join(" or "))
         })
     }
-}
 
-impl FromStr for OfVersion {
-    type Err = String;
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(version: &Version, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(version.row().release)
+    }
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "1.0" | "OpenFlow10" => Ok(Self::V10),
-            "1.3" | "OpenFlow13" => Ok(Self::V13),
-            other => Err(format!("{other:?} is no OpenFlow version of the lab: 1.0 or 1.3")),
-        }
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The deserializer's, or for a release that Weir does not know.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+        parse(&String::deserialize(from)?).map_err(de::Error::custom)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LinkRate, OfVersion};
+    use super::{LinkRate, release};
+    use openflow::Version;
 
     #[test]
     fn rates_are_read_and_printed() {
@@ -124,10 +115,9 @@ mod tests {
 
     #[test]
     fn versions_have_both_spellings() {
-        for version in [OfVersion::V10, OfVersion::V13] {
-            assert_eq!(version.to_string().parse(), Ok(version));
-            assert_eq!(version.ovs_name().parse(), Ok(version));
+        for text in ["1.3", "OpenFlow13"] {
+            assert_eq!(release::parse(text), Ok(Version::V1_3), "{text}");
         }
-        assert!("1.4".parse::<OfVersion>().is_err());
+        assert!(release::parse("1.9").unwrap_err().ends_with("1.0 or 1.3"));
     }
 }

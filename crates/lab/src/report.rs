@@ -9,6 +9,7 @@ mod plot;
 mod sample;
 pub mod table;
 
+use openflow::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::ceilings::Ceilings;
@@ -17,7 +18,7 @@ use crate::facts::Machine;
 use crate::limit::{Limit, Part};
 use crate::load::Load;
 use crate::method::{Better, Method, Metric, Timing};
-use crate::rate::{LinkRate, OfVersion};
+use crate::rate::{self, LinkRate};
 use crate::stats::{Summary, summarise};
 use crate::tools::Program;
 
@@ -65,7 +66,8 @@ pub struct CellKey {
     /// What the controller does.
     pub app: AppKind,
     /// OpenFlow version.
-    pub version: OfVersion,
+    #[serde(with = "rate::release")]
+    pub version: Version,
     /// Rate of the hosts' links.
     pub port_rate: LinkRate,
     /// Rate of the control link.
@@ -351,5 +353,6 @@ impl Report {
 /// The links and the version of a cell in words.
 #[must_use]
 pub fn links(key: &CellKey) -> String {
-    format!("ports {}, control link {}, OpenFlow {}", key.port_rate, key.control_rate, key.version)
+    let release = key.version.row().release;
+    format!("ports {}, control link {}, OpenFlow {release}", key.port_rate, key.control_rate)
 }

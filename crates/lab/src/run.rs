@@ -13,17 +13,17 @@ use serde::Serialize;
 
 use crate::cancel::{Budget, Cancel, Stopped};
 use crate::ceilings::Ceilings;
-use crate::controller::{self, AppKind, Controller};
+use crate::controller::{self, AppKind, ControllerProgram};
 use crate::dut::{self, Dut};
 use crate::facts::{Machine, now_utc};
 use crate::limit::{self, limiting};
-use crate::method::{Bench, Method, Timing, Trial};
-use crate::progress::Progress;
+use crate::method::{Method, MethodContext, Timing, Trial};
+use crate::progress::RunProgress;
 use crate::report::{Cell, CellKey, FORMAT, Measurement, Report, SampleRecord, State};
 use crate::samples::{Head, Line, SampleFile};
 use crate::scenario::Scenario;
-use crate::service::Settings;
-use crate::session::{self, BedKind, Parts, Session, explain};
+use crate::service::ProgramPaths;
+use crate::setup::{self, Setup, SetupParts, TestbedKind, explain};
 use crate::tools::{Program, Tool};
 
 /// About how long the start and the end of a cell take.
@@ -45,9 +45,9 @@ pub struct Plan {
     /// they are short, and spread more. The measurements are shared out over the starts.
     pub idle_repeats: usize,
     /// The testbed.
-    pub kind: BedKind,
+    pub kind: TestbedKind,
     /// Paths.
-    pub settings: Settings,
+    pub paths: ProgramPaths,
     /// The time that the run may take.
     pub limit: Option<Duration>,
     /// What the reader of the report should know beforehand.
@@ -81,7 +81,7 @@ impl Plan {
 
 struct Job {
     dut: &'static dyn Dut,
-    controller: &'static dyn Controller,
+    controller: &'static dyn ControllerProgram,
     cell: Cell,
 }
 
@@ -91,7 +91,7 @@ struct Run<'a> {
     cancel: &'a Cancel,
     /// `None` after a write has failed.
     samples: Option<&'a mut SampleFile>,
-    progress: Progress,
+    progress: RunProgress,
     notes: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub fn execute(plan: &Plan, samples: &mut SampleFile, cancel: &Cancel) -> Result
     let mut jobs = jobs(plan);
     let open = jobs.iter().filter(|job| job.cell.state == State::Measured).count();
     let steps = (open * plan.repeats * (plan.methods.len() + 1)) as u64;
-    let progress = Progress::new(steps, plan.quiet);
+    let progress = RunProgress::new(steps, plan.quiet);
     let notes = plan.notes.clone();
     let mut run = Run { plan, cancel, samples: Some(samples), progress, notes };
     run.write(&Head {
@@ -169,12 +169,12 @@ fn jobs(plan: &Plan) -> Vec<Job> {
         .collect()
 }
 
-fn missing(plan: &Plan, dut: &dyn Dut, controller: &dyn Controller) -> Option<String> {
-    if plan.kind == BedKind::Memory && !dut.has_memory_ports() {
+fn missing(plan: &Plan, dut: &dyn Dut, controller: &dyn ControllerProgram) -> Option<String> {
+    if plan.kind == TestbedKind::Memory && !dut.has_memory_ports() {
         return Some("has no in-memory ports: run as root".to_owned());
     }
-    let settings = &plan.settings;
-    let found = dut.programs(settings).and_then(|_| controller.programs(settings));
+    let paths = &plan.paths;
+    let found = dut.programs(paths).and_then(|_| controller.programs(paths));
     found.err().map(|missing| missing.to_string())
 }
 
@@ -200,7 +200,7 @@ impl Run<'_> {
             repeat + 1
         );
         self.progress.begin(&format!("{title}: start"));
-        let (mut session, dir) = match start(self.plan, job, self.cancel) {
+        let (mut setup, dir) = match start(self.plan, job, self.cancel) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped),
             Err(error) => {
@@ -211,18 +211,18 @@ impl Run<'_> {
             }
         };
         self.progress.advance(1);
-        job.cell.commands = session.commands();
-        for note in session.bed().notes() {
+        job.cell.commands = setup.commands();
+        for note in setup.bed().notes() {
             self.note(note);
         }
         let Cell { key, measurements, .. } = &mut job.cell;
         for (method, measurement) in self.plan.methods.iter().zip(measurements) {
             self.progress.begin(&format!("{title}: {}", method.label()));
             for number in self.plan.numbers(*method, repeat) {
-                let outcome = apply(*method, self.plan, &session, dir.path(), self.cancel);
+                let outcome = apply(*method, self.plan, &setup, dir.path(), self.cancel);
                 let mut line = Line::new(key, *method, number);
                 if let Err(error) = keep(*method, measurement, &mut line, outcome)? {
-                    let error = explain(&mut session, &error);
+                    let error = explain(&mut setup, &error);
                     self.progress.say(&format!("{title}: {}: {error}", method.label()));
                     measurement.errors.push(format!("repeat {}: {error}", number + 1));
                     line.error = Some(error);
@@ -235,7 +235,7 @@ impl Run<'_> {
     }
 
     /// Adds a line to the samples. A disk that is full does not end the measurements: the report
-    /// may still find a place.
+    /// may still find a context.
     fn write(&mut self, line: &impl Serialize) {
         let Some(samples) = &mut self.samples else { return };
         if let Err(error) = samples.append(line) {
@@ -257,18 +257,18 @@ fn start(
     plan: &Plan,
     job: &Job,
     cancel: &Cancel,
-) -> Result<(Session, tempfile::TempDir), session::Error> {
+) -> Result<(Setup, tempfile::TempDir), setup::SetupError> {
     let dir = tempfile::Builder::new().prefix("weir-lab-").tempdir()?;
-    let parts = Parts {
+    let parts = SetupParts {
         key: &job.cell.key,
         dut: job.dut,
         controller: job.controller,
         kind: plan.kind,
-        settings: &plan.settings,
+        paths: &plan.paths,
         dir: dir.path(),
         cancel,
     };
-    Ok((Session::start(&parts)?, dir))
+    Ok((Setup::start(&parts)?, dir))
 }
 
 /// A cell that has figures from an earlier repeat keeps them.
@@ -286,13 +286,14 @@ fn fail(cell: &mut Cell, error: &str) {
 fn apply(
     method: &dyn Method,
     plan: &Plan,
-    session: &Session,
+    setup: &Setup,
     dir: &Path,
     cancel: &Cancel,
-) -> Result<Trial, crate::method::Error> {
-    method.fits(session.bed()).map_err(crate::method::Error::Unfit)?;
-    let watched = session.watched();
-    let bench = Bench { bed: session.bed(), watched: &watched, timing: plan.timing, dir, cancel };
+) -> Result<Trial, crate::trial_error::TrialError> {
+    method.fits(setup.bed()).map_err(crate::trial_error::TrialError::Unfit)?;
+    let watched = setup.watched();
+    let bench =
+        MethodContext { bed: setup.bed(), watched: &watched, timing: plan.timing, dir, cancel };
     method.run(&bench)
 }
 
@@ -301,12 +302,12 @@ fn keep(
     method: &dyn Method,
     measurement: &mut Measurement,
     line: &mut Line,
-    outcome: Result<Trial, crate::method::Error>,
-) -> Result<Result<(), crate::method::Error>, Stopped> {
+    outcome: Result<Trial, crate::trial_error::TrialError>,
+) -> Result<Result<(), crate::trial_error::TrialError>, Stopped> {
     let trial = match outcome {
         Ok(trial) => trial,
         Err(error) if error.is_stop() => return Err(Stopped),
-        Err(crate::method::Error::Unfit(reason)) => {
+        Err(crate::trial_error::TrialError::Unfit(reason)) => {
             measurement.unfit = Some(reason.to_owned());
             line.error = Some(reason.to_owned());
             return Ok(Ok(()));
@@ -334,7 +335,7 @@ fn keep(
 /// Every program that took part, once.
 fn programs(plan: &Plan) -> Vec<Program> {
     let mut programs: Vec<Program> = Vec::new();
-    let settings = &plan.settings;
+    let paths = &plan.paths;
     let mut add = |found: Vec<Program>| {
         for program in found {
             if !programs.contains(&program) {
@@ -343,12 +344,12 @@ fn programs(plan: &Plan) -> Vec<Program> {
         }
     };
     for key in &plan.cells {
-        let dut = dut::find(&key.dut).and_then(|dut| dut.programs(settings).ok());
+        let dut = dut::find(&key.dut).and_then(|dut| dut.programs(paths).ok());
         add(dut.unwrap_or_default());
         let controller = controller::find(&key.controller);
-        add(controller.and_then(|c| c.programs(settings).ok()).unwrap_or_default());
+        add(controller.and_then(|c| c.programs(paths).ok()).unwrap_or_default());
     }
-    if plan.kind == BedKind::Kernel {
+    if plan.kind == TestbedKind::Kernel {
         let tools = [Tool::Ping, Tool::Iperf3, Tool::Iperf2];
         add(tools.into_iter().filter_map(|tool| tool.program().ok()).collect());
     }
@@ -359,15 +360,15 @@ fn programs(plan: &Plan) -> Vec<Program> {
 mod tests {
     use crate::demo;
     use crate::method;
-    use crate::service::Settings;
-    use crate::session::BedKind;
+    use crate::service::ProgramPaths;
+    use crate::setup::TestbedKind;
     use std::time::Duration;
 
     #[test]
     fn measurements_at_rest_are_shared_out_over_the_starts() {
         let nowhere = std::path::PathBuf::from("/nonexistent");
-        let settings = Settings { weir: nowhere.clone(), os_ken_dir: nowhere };
-        let mut plan = demo::plan(settings, BedKind::Memory, 3, Duration::MAX);
+        let paths = ProgramPaths { weir: nowhere.clone(), os_ken_dir: nowhere };
+        let mut plan = demo::plan(paths, TestbedKind::Memory, 3, Duration::MAX);
         let numbers = |plan: &super::Plan, id: &str| -> Vec<Vec<usize>> {
             let method = method::find(id).unwrap();
             (0..plan.repeats).map(|repeat| plan.numbers(method, repeat).collect()).collect()

@@ -5,15 +5,15 @@
 use std::path::{Path, PathBuf};
 
 use netdev::sys::netns::Namespace;
+use openflow::Version;
 
 use crate::cancel::Cancel;
-use crate::load::{Role, Watched};
+use crate::load::{ProcessRole, Watched};
 use crate::process::{self, Process};
-use crate::rate::OfVersion;
 
 /// Where the programs are that are not found in `PATH`.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ProgramPaths {
     /// The `weir` binary whose switch and controller are measured.
     pub weir: PathBuf,
     /// os-ken's virtual environment.
@@ -22,25 +22,25 @@ pub struct Settings {
 
 /// What a service is started with.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ServiceContext<'a> {
     /// The namespace that it runs in; that of the lab when `None`.
     pub namespace: Option<&'a Namespace>,
     /// A scratch folder of its own, for sockets, databases and logs.
     pub dir: &'a Path,
     /// The OpenFlow version to speak, and no other.
-    pub version: OfVersion,
+    pub version: Version,
     /// Paths.
-    pub settings: &'a Settings,
+    pub paths: &'a ProgramPaths,
     /// Ends every wait.
     pub cancel: &'a Cancel,
 }
 
 /// Why a service did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ServiceError {
     /// One of its programs.
     #[error(transparent)]
-    Process(#[from] process::Error),
+    Process(#[from] process::ProcessError),
     /// A program of others is missing.
     #[error(transparent)]
     Missing(#[from] crate::tools::Missing),
@@ -81,7 +81,7 @@ impl Service {
     }
 
     /// Adds a program; with a role its CPU time is watched. `cores_max` as in [`Watched`].
-    pub fn add(&mut self, process: Process, role: Option<Role>, cores_max: usize) {
+    pub fn add(&mut self, process: Process, role: Option<ProcessRole>, cores_max: usize) {
         self.note_command(process.command().to_owned());
         if let Some(role) = role {
             let name = process.name().to_owned();
@@ -117,8 +117,8 @@ impl Service {
     /// Fails if one of the programs has ended.
     ///
     /// # Errors
-    /// [`process::Error::Ended`] with the end of its log.
-    pub fn check(&mut self) -> Result<(), process::Error> {
+    /// [`process::ProcessError::Ended`] with the end of its log.
+    pub fn check(&mut self) -> Result<(), process::ProcessError> {
         self.programs.iter_mut().try_for_each(Process::check)
     }
 }

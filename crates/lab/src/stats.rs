@@ -72,9 +72,9 @@ fn interval(samples: &[f64], mean: f64) -> Option<f64> {
 #[must_use]
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     assert!(!sorted.is_empty() && (0.0..=1.0).contains(&q), "quantile {q} of {}", sorted.len());
-    let place = q * (sorted.len() - 1) as f64;
-    let (below, above) = (place.floor() as usize, place.ceil() as usize);
-    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
+    let context = q * (sorted.len() - 1) as f64;
+    let (below, above) = (context.floor() as usize, context.ceil() as usize);
+    sorted[below] + (sorted[above] - sorted[below]) * (context - below as f64)
 }
 
 fn outliers(samples: &[f64], sorted: &[f64]) -> Vec<usize> {

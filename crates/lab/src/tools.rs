@@ -136,7 +136,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Where os-ken's virtual environment is looked for when no other place is given.
+/// Where os-ken's virtual environment is looked for when no other context is given.
 #[must_use]
 pub fn os_ken_default_dir() -> PathBuf {
     // An empty or relative folder is to be ignored (XDG Base Directory Specification).

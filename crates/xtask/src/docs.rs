@@ -21,9 +21,9 @@ const END: &str = "<!-- end of output -->";
 /// Columns of a help text in the documentation.
 const COLUMNS: &str = "100";
 
-/// Options of `cargo xtask docs`.
+/// DocsOptions of `cargo xtask docs`.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct DocsOptions {
     /// Change nothing; fail when a part is out of date
     #[arg(long)]
     pub(crate) check: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When a command fails, a part has no end, or with `--check` a part is out of date.
-pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+pub(crate) fn run(root: &Path, options: &DocsOptions) -> Result<()> {
     let mut stale = Vec::new();
     for file in SourceFile::tracked(root)? {
         let Some(text) = file.text.as_deref().filter(|text| text.contains(BEGIN)) else { continue };

@@ -14,9 +14,9 @@ use clap::Args;
 
 use crate::shell;
 
-/// Options of `cargo xtask fuzz`.
+/// FuzzOptions of `cargo xtask fuzz`.
 #[derive(Debug, Args, Default)]
-pub(crate) struct Options {
+pub(crate) struct FuzzOptions {
     /// Only this target; all when not given
     #[arg(long)]
     pub(crate) target: Option<String>,
@@ -46,7 +46,7 @@ const MEMORY_MIB: u32 = 2048;
 ///
 /// # Errors
 /// When the targets do not build, or one finds an input that it should not find.
-pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+pub(crate) fn run(root: &Path, options: &FuzzOptions) -> Result<()> {
     let mut failed = Vec::new();
     for (target, outcome) in run_all(root, options)? {
         if let Err(error) = outcome {
@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
 ///
 /// # Errors
 /// When the targets do not build, or `--target` names none.
-pub(crate) fn run_all(root: &Path, options: &Options) -> Result<Vec<(String, Result<()>)>> {
+pub(crate) fn run_all(root: &Path, options: &FuzzOptions) -> Result<Vec<(String, Result<()>)>> {
     let work = root.join("target/fuzz");
     let mut all = targets(root)?;
     all.push(LIVE.to_owned());

@@ -30,9 +30,9 @@ const TOLERANCE_PERCENT: u64 = 3;
 /// Instructions by the name of what executes them: crate, function and case.
 type Counts = BTreeMap<String, u64>;
 
-/// Options of `cargo xtask instructions`.
+/// InstructionsOptions of `cargo xtask instructions`.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Options {
+pub(crate) struct InstructionsOptions {
     /// Write the counts of this run into the file of committed figures
     #[arg(long)]
     update: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When a program is missing, a bench does not run, or a count is too far from its figure.
-pub(crate) fn run(root: &Path, options: &Options) -> Result<()> {
+pub(crate) fn run(root: &Path, options: &InstructionsOptions) -> Result<()> {
     let Some(runner) = tool::find(&RUNNER) else { bail!("{}", RUNNER.how_to_install()) };
     if !shell::on_path("valgrind") {
         bail!("valgrind is missing (Debian's package valgrind)");

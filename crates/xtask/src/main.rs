@@ -31,15 +31,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run every test of the project; as root it installs the peers they need
-    Test(test::Options),
+    Test(test::TestOptions),
     /// Run the fuzz targets
-    Fuzz(fuzz::Options),
+    Fuzz(fuzz::FuzzOptions),
     /// Renew the parts of the documentation that programs print
-    Docs(docs::Options),
+    Docs(docs::DocsOptions),
     /// Prove that the example of CONTRIBUTING.md still applies, compiles and passes
     Example,
     /// Count the instructions of classifier, caches and codec, and compare with the figures
-    Instructions(instructions::Options),
+    Instructions(instructions::InstructionsOptions),
     /// Check the house rules that a program can check; draws the crate graph
     Tidy,
     /// Draw the crate graph as it is in the manifests

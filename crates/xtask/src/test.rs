@@ -25,9 +25,9 @@ use crate::{docs, example, fuzz, instructions, shell, tidy, tool};
 /// Marks every process of a run, so that one that stays behind is known.
 const RUN_MARK: &str = "WEIR_TEST_RUN";
 
-/// Options of `cargo xtask test`.
+/// TestOptions of `cargo xtask test`.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct TestOptions {
     /// Run only these steps (repeat or separate by commas); see --list
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
@@ -160,7 +160,7 @@ const STEPS: &[Step] = &[
 ///
 /// # Errors
 /// When `--only` names no step.
-pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
+pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
     if options.list {
         for step in STEPS {
             println!("{:12} {}", step.name, step.what);
@@ -251,7 +251,7 @@ fn run_tidy(context: &Context) -> Result<Tally> {
 }
 
 fn run_docs(context: &Context) -> Result<Tally> {
-    docs::run(&context.root, &docs::Options { check: true })?;
+    docs::run(&context.root, &docs::DocsOptions { check: true })?;
     Ok(Tally::of(true))
 }
 
@@ -267,7 +267,7 @@ fn run_instructions(context: &Context) -> Result<Tally> {
     if context.tool(&instructions::RUNNER)?.is_none() {
         return Ok(Tally::left_out(instructions::RUNNER.how_to_install()));
     }
-    instructions::run(&context.root, &instructions::Options::default())?;
+    instructions::run(&context.root, &instructions::InstructionsOptions::default())?;
     Ok(Tally::of(true))
 }
 
@@ -276,7 +276,8 @@ fn run_fuzz(context: &Context) -> Result<Tally> {
         return Ok(Tally::left_out("libFuzzer needs a C++ compiler"));
     }
     let mut tally = Tally::default();
-    let options = fuzz::Options { seconds: context.fuzz_seconds, ..fuzz::Options::default() };
+    let options =
+        fuzz::FuzzOptions { seconds: context.fuzz_seconds, ..fuzz::FuzzOptions::default() };
     for (target, outcome) in fuzz::run_all(&context.root, &options)? {
         match outcome {
             Ok(()) => tally.passed += 1,
@@ -303,13 +304,13 @@ fn seconds_since_epoch() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, Report, STEPS, Tally, run};
+    use super::{Report, STEPS, Tally, TestOptions, run};
     use std::path::Path;
     use std::time::Duration;
 
     #[test]
     fn an_unknown_step_is_refused_with_the_known_ones() {
-        let options = Options {
+        let options = TestOptions {
             only: vec!["nonsense".into()],
             list: false,
             no_install: true,

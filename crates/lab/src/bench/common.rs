@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::measure::Window;
 use super::weir::Launch;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
-use crate::progress::Progress;
+use crate::progress::RunProgress;
 
 /// What every subcommand is told.
 #[derive(Args, Debug, Clone)]
@@ -71,7 +71,7 @@ pub(super) struct Run {
     /// Whether the run is interrupted.
     pub(super) cancel: Cancel,
     /// What the user sees meanwhile.
-    pub(super) progress: Progress,
+    pub(super) progress: RunProgress,
     json: bool,
     is_good: bool,
 }
@@ -121,7 +121,7 @@ impl Common {
             window: Window { seconds: self.seconds, core_time: false },
             repeats: usize::from(self.repeats),
             cancel,
-            progress: Progress::new(steps as u64, self.quiet),
+            progress: RunProgress::new(steps as u64, self.quiet),
             json: self.json,
             is_good: true,
         };

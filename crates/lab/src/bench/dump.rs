@@ -18,7 +18,7 @@ use super::outcome::rounded;
 use super::scratch;
 use super::series::Spread;
 use super::subject::Subject;
-use super::updates::Traffic;
+use super::updates::TrafficArgs;
 use super::weir::Weir;
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ pub(super) struct DumpArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(made::ENTRIES_MAX)))]
     entries: u32,
     #[command(flatten)]
-    traffic: Traffic,
+    traffic: TrafficArgs,
     #[command(flatten)]
     common: Common,
 }

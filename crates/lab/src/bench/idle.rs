@@ -167,7 +167,7 @@ impl IdleArgs {
             run.progress.begin(&format!("frames after a silence, {}", repeat + 1));
             let ways = [("adaptive", &mut asleep), ("busy", &mut awake)];
             for (folder, (poll, times)) in folders.iter().zip(ways) {
-                let mut bed = Bed::start(run, poll, folder.path())?;
+                let mut bed = IdleTestbed::start(run, poll, folder.path())?;
                 for _ in 0..self.probes {
                     run.cancel.sleep(silence)?;
                     match bed.exchange.one_way(LOST)? {
@@ -198,12 +198,12 @@ fn wires(folder: &Path, end: char) -> [String; 2] {
 }
 
 /// A switch between two wires whose other ends are ours.
-struct Bed {
+struct IdleTestbed {
     exchange: OneWayTimer,
     weir: Weir,
 }
 
-impl Bed {
+impl IdleTestbed {
     fn start(run: &Run, poll: &'static str, folder: &Path) -> Result<Self> {
         let open =
             |text: &String| -> Result<Port> { open_text(text).with_context(|| text.clone()) };
@@ -221,7 +221,7 @@ impl Bed {
 /// What a switch with open ports uses of a core, in percent.
 fn idle_cpu(run: &Run) -> Result<IdleCpu> {
     let folder = scratch()?;
-    let mut bed = Bed::start(run, "adaptive", folder.path())?;
+    let mut bed = IdleTestbed::start(run, "adaptive", folder.path())?;
     let mut percents = Vec::new();
     for _ in 0..run.repeats {
         let used = || used_s(bed.weir.pid());

@@ -27,7 +27,7 @@ pub(super) const AGAIN_MAX: usize = 2;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct ForwardingSample {
     /// Packets a second out of port 2, in millions.
     pub(super) mpps: f64,
     /// Whether the forwarder was kept from its core.
@@ -162,7 +162,12 @@ pub(super) fn measure_pairs(
 }
 
 /// Measures `subject` while the other process is held still.
-fn alone(subject: &mut dyn Subject, other: u32, window: Window, cancel: &Cancel) -> Result<Sample> {
+fn alone(
+    subject: &mut dyn Subject,
+    other: u32,
+    window: Window,
+    cancel: &Cancel,
+) -> Result<ForwardingSample> {
     let _held = Held::hold(other)?;
     cancel.sleep(RUN_IN)?;
     once(subject, window, cancel)
@@ -172,7 +177,11 @@ fn alone(subject: &mut dyn Subject, other: u32, window: Window, cancel: &Cancel)
 ///
 /// # Errors
 /// Its counters cannot be read, or the run was interrupted.
-pub(super) fn once(subject: &mut dyn Subject, window: Window, cancel: &Cancel) -> Result<Sample> {
+pub(super) fn once(
+    subject: &mut dyn Subject,
+    window: Window,
+    cancel: &Cancel,
+) -> Result<ForwardingSample> {
     let busy = busiest_thread_s(subject.pid());
     let first = subject.counts()?;
     cancel.sleep(Duration::from_secs_f64(window.seconds))?;
@@ -184,9 +193,9 @@ pub(super) fn once(subject: &mut dyn Subject, window: Window, cancel: &Cancel) -
         // The kernel counts a running thread's time by ticks of some milliseconds, so that it may
         // seem to have run longer than the clock.
         let part = (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0);
-        return Ok(Sample { mpps: mpps / part, stalled: false });
+        return Ok(ForwardingSample { mpps: mpps / part, stalled: false });
     }
-    Ok(Sample { mpps, stalled: ran_s < clock_s * (1.0 - KEPT_OFF_MAX) })
+    Ok(ForwardingSample { mpps, stalled: ran_s < clock_s * (1.0 - KEPT_OFF_MAX) })
 }
 
 /// Seconds that every thread of a process has run, by its number: what `/proc` says.

@@ -30,7 +30,7 @@ pub(super) struct Outcome {
     /// Measurements made again, since a forwarder did not have its core.
     pub(super) again: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<Limit>,
+    pub(super) limit: Option<UpperBound>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) vs: Option<Versus>,
     /// The time of each stage, and how often the caches knew the answer.
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
 
 /// The upper bound on the same ports.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Limit {
+pub(super) struct UpperBound {
     pub(super) mode: &'static str,
     pub(super) mpps: f64,
 }
@@ -148,7 +148,7 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Limit, Outcome};
+    use super::{Figures, Outcome, UpperBound};
     use crate::bench::measure::Pairs;
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let mut outcome = Outcome { switch: "weir", workload: "port".into(), ..Outcome::default() };
         let pairs = Pairs { ours: vec![40.0, 44.0], theirs: vec![20.0, 21.0], again: 1 };
         outcome.set_pairs("ovs-dpdk".to_owned(), 3.0, &pairs);
-        outcome.limit = Some(Limit { mode: "io", mpps: 84.0 });
+        outcome.limit = Some(UpperBound { mode: "io", mpps: 84.0 });
         outcome.stages = vec![Figures { rx_ns: Some(1.5), ..Figures::default() }];
         let line = serde_json::to_value(&outcome).unwrap();
         assert_eq!((&line["switch"], &line["workload"]), (&"weir".into(), &"port".into()));

@@ -44,14 +44,14 @@ pub(super) struct UpdatesArgs {
     #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
     rate: u32,
     #[command(flatten)]
-    traffic: Traffic,
+    traffic: TrafficArgs,
     #[command(flatten)]
     common: Common,
 }
 
 /// The packets meanwhile.
 #[derive(Args, Debug, Clone)]
-pub(super) struct Traffic {
+pub(super) struct TrafficArgs {
     /// Percent of the rate without loss at which packets come
     #[arg(long, default_value_t = 80, value_name = "PERCENT",
           value_parser = clap::value_parser!(u8).range(1..=100))]
@@ -66,7 +66,7 @@ pub(super) struct Traffic {
     pub(super) slots: u32,
 }
 
-impl Traffic {
+impl TrafficArgs {
     /// The ports: as many packets as are taken, or so many a second.
     pub(super) fn ports(&self, trace: &std::path::Path, per_second: Option<f64>) -> Vec<String> {
         let mut source = format!("pcap:{}?loop=true", trace.display());

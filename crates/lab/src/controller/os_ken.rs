@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use super::{Controller, ControllerPlan, wait_until_listening};
-use crate::load::Role;
+use super::{ControllerPlan, ControllerProgram, wait_until_listening};
+use crate::load::ProcessRole;
 use crate::process::Process;
-use crate::service::{Error, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::tools::{self, Missing, Program};
 
 /// The applications; the file's name is the module's name, which it needs to import itself.
@@ -15,7 +15,7 @@ const SCRIPT_NAME: &str = "weir_lab_osken.py";
 /// os-ken in its virtual environment.
 pub(super) struct OsKen;
 
-impl Controller for OsKen {
+impl ControllerProgram for OsKen {
     fn name(&self) -> &'static str {
         "os-ken"
     }
@@ -24,25 +24,25 @@ impl Controller for OsKen {
         "os-ken (Python), hub and learning switch as its users write them"
     }
 
-    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
-        Ok(vec![tools::os_ken(&settings.os_ken_dir)?.1])
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(vec![tools::os_ken(&paths.os_ken_dir)?.1])
     }
 
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, Error> {
-        let place = &plan.place;
-        let (python, _) = tools::os_ken(&place.settings.os_ken_dir)?;
-        let script = place.dir.join(SCRIPT_NAME);
+    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
+        let context = &plan.context;
+        let (python, _) = tools::os_ken(&context.paths.os_ken_dir)?;
+        let script = context.dir.join(SCRIPT_NAME);
         std::fs::write(&script, SCRIPT)
-            .map_err(|source| Error::File { path: script.clone(), source })?;
+            .map_err(|source| ServiceError::File { path: script.clone(), source })?;
         let mut command = Command::new(python);
         command.arg(&script).arg(plan.app.name()).arg(plan.address.to_string());
-        command.arg(plan.port.to_string()).arg(place.version.to_string());
+        command.arg(plan.port.to_string()).arg(context.version.row().release);
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
-        let mut process = Process::start("os-ken", command, place.namespace, place.dir)?;
-        wait_until_listening(&mut process, plan, place.cancel)?;
+        let mut process = Process::start("os-ken", command, context.namespace, context.dir)?;
+        wait_until_listening(&mut process, plan, context.cancel)?;
         let mut service = Service::new();
         // Threads under the interpreter's lock: one core at most, however many threads.
-        service.add(process, Some(Role::Controller), 1);
+        service.add(process, Some(ProcessRole::Controller), 1);
         Ok(service)
     }
 }

@@ -4,16 +4,16 @@
 
 use std::process::Command;
 
-use super::{AppKind, Controller, ControllerPlan, wait_until_listening};
-use crate::load::Role;
+use super::{AppKind, ControllerPlan, ControllerProgram, wait_until_listening};
+use crate::load::ProcessRole;
 use crate::process::Process;
-use crate::service::{Error, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::tools::{Missing, Program, Tool};
 
 /// `ovs-testcontroller`.
 pub(super) struct OvsTestcontroller;
 
-impl Controller for OvsTestcontroller {
+impl ControllerProgram for OvsTestcontroller {
     fn name(&self) -> &'static str {
         "ovs-testcontroller"
     }
@@ -22,16 +22,16 @@ impl Controller for OvsTestcontroller {
         "Open vSwitch's small controller in C"
     }
 
-    fn programs(&self, _settings: &Settings) -> Result<Vec<Program>, Missing> {
+    fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         Ok(vec![Tool::OvsTestcontroller.program()?])
     }
 
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, Error> {
-        let place = &plan.place;
+    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
+        let context = &plan.context;
         let mut command = Command::new(Tool::OvsTestcontroller.find()?);
-        command.env("OVS_RUNDIR", place.dir).env("OVS_LOGDIR", place.dir);
-        command.args(["-O", place.version.ovs_name(), "-vsyslog:off"]);
-        command.arg(format!("--unixctl={}", place.dir.join("testcontroller.ctl").display()));
+        command.env("OVS_RUNDIR", context.dir).env("OVS_LOGDIR", context.dir);
+        command.args(["-O", context.version.name(), "-vsyslog:off"]);
+        command.arg(format!("--unixctl={}", context.dir.join("testcontroller.ctl").display()));
         match plan.app {
             AppKind::Hub => {
                 command.args(["--hub", "--noflow"]);
@@ -40,10 +40,10 @@ impl Controller for OvsTestcontroller {
         }
         command.arg(format!("ptcp:{}:{}", plan.port, plan.address));
         let mut process =
-            Process::start("ovs-testcontroller", command, place.namespace, place.dir)?;
-        wait_until_listening(&mut process, plan, place.cancel)?;
+            Process::start("ovs-testcontroller", command, context.namespace, context.dir)?;
+        wait_until_listening(&mut process, plan, context.cancel)?;
         let mut service = Service::new();
-        service.add(process, Some(Role::Controller), 1);
+        service.add(process, Some(ProcessRole::Controller), 1);
         Ok(service)
     }
 }

@@ -2,16 +2,16 @@
 
 use std::process::Command;
 
-use super::{Controller, ControllerPlan, START_LIMIT};
-use crate::load::Role;
+use super::{ControllerPlan, ControllerProgram, START_LIMIT};
+use crate::load::ProcessRole;
 use crate::process::Process;
-use crate::service::{Error, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::tools::{Missing, Program};
 
 /// `weir controller`.
-pub(super) struct Weir;
+pub(super) struct WeirController;
 
-impl Controller for Weir {
+impl ControllerProgram for WeirController {
     fn name(&self) -> &'static str {
         "weir"
     }
@@ -20,19 +20,20 @@ impl Controller for Weir {
         "Weir's controller with its ready applications"
     }
 
-    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", &settings.weir, &["--version"])])
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
     }
 
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, Error> {
-        let place = &plan.place;
-        let mut command = Command::new(&place.settings.weir);
+    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
+        let context = &plan.context;
+        let mut command = Command::new(&context.paths.weir);
         command.args(["controller", plan.app.name(), "--listen"]);
         command.arg(format!("tcp:{}:{}", plan.address, plan.port));
-        let mut process = Process::start("weir-controller", command, place.namespace, place.dir)?;
-        process.wait_for_text("listening on", START_LIMIT, place.cancel)?;
+        let mut process =
+            Process::start("weir-controller", command, context.namespace, context.dir)?;
+        process.wait_for_text("listening on", START_LIMIT, context.cancel)?;
         let mut service = Service::new();
-        service.add(process, Some(Role::Controller), 0);
+        service.add(process, Some(ProcessRole::Controller), 0);
         Ok(service)
     }
 }

@@ -8,9 +8,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Dut, DutPlan, PortName};
-use crate::load::Role;
+use crate::load::ProcessRole;
 use crate::process::{self, Process, command_line};
-use crate::service::{Error, Place, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::testbed::DPID;
 use crate::tools::{Missing, Program, Tool};
 
@@ -33,73 +33,77 @@ impl Dut for Ovs {
         "Open vSwitch, user-space datapath, private daemon"
     }
 
-    fn programs(&self, _settings: &Settings) -> Result<Vec<Program>, Missing> {
+    fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         for tool in [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl] {
             tool.find()?;
         }
         Ok(vec![Tool::Vswitchd.program()?])
     }
 
-    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, Error> {
-        let place = &plan.place;
-        let database = place.dir.join("conf.db");
-        let socket = place.dir.join("db.sock");
+    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError> {
+        let context = &plan.context;
+        let database = context.dir.join("conf.db");
+        let socket = context.dir.join("db.sock");
         let mut service = Service::new();
         let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
             Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
         })?;
-        let mut create = ovs(place, Tool::OvsdbTool)?;
+        let mut create = ovs(context, Tool::OvsdbTool)?;
         create.arg("create").arg(&database).arg(schema);
-        step(place, create, &mut service)?;
+        step(context, create, &mut service)?;
 
-        let mut server = ovs(place, Tool::OvsdbServer)?;
+        let mut server = ovs(context, Tool::OvsdbServer)?;
         server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
-        server.arg(format!("--unixctl={}", place.dir.join("ovsdb.ctl").display()));
+        server.arg(format!("--unixctl={}", context.dir.join("ovsdb.ctl").display()));
         server.args(["--no-chdir", "-vsyslog:off"]);
-        let mut server = Process::start("ovsdb-server", server, place.namespace, place.dir)?;
-        server.wait_until("open its socket", START_LIMIT, place.cancel, |_| socket.exists())?;
+        let mut server = Process::start("ovsdb-server", server, context.namespace, context.dir)?;
+        server.wait_until("open its socket", START_LIMIT, context.cancel, |_| socket.exists())?;
         service.add(server, None, 0);
 
         let remote = format!("unix:{}", socket.display());
-        let vsctl = |words: &[&str]| -> Result<Command, Error> {
-            let mut command = ovs(place, Tool::OvsVsctl)?;
+        let vsctl = |words: &[&str]| -> Result<Command, ServiceError> {
+            let mut command = ovs(context, Tool::OvsVsctl)?;
             command.arg(format!("--db={remote}")).arg("--timeout=20").args(words);
             Ok(command)
         };
-        step(place, vsctl(&["--no-wait", "init"])?, &mut service)?;
+        step(context, vsctl(&["--no-wait", "init"])?, &mut service)?;
 
-        let mut daemon = ovs(place, Tool::Vswitchd)?;
-        daemon.arg(&remote).arg(format!("--unixctl={}", place.dir.join("vswitchd.ctl").display()));
+        let mut daemon = ovs(context, Tool::Vswitchd)?;
+        daemon
+            .arg(&remote)
+            .arg(format!("--unixctl={}", context.dir.join("vswitchd.ctl").display()));
         daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
-        let daemon = Process::start("ovs-vswitchd", daemon, place.namespace, place.dir)?;
-        service.add(daemon, Some(Role::Switch), 0);
+        let daemon = Process::start("ovs-vswitchd", daemon, context.namespace, context.dir)?;
+        service.add(daemon, Some(ProcessRole::Switch), 0);
 
         let words = configuration(plan)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        step(place, vsctl(&words)?, &mut service)?;
+        step(context, vsctl(&words)?, &mut service)?;
         service.check()?;
         Ok(service)
     }
 }
 
-fn ovs(place: &Place<'_>, tool: Tool) -> Result<Command, Error> {
+fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError> {
     let mut command = Command::new(tool.find()?);
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-        command.env(variable, place.dir);
+        command.env(variable, context.dir);
     }
     Ok(command)
 }
 
 /// `ovs-vsctl`'s words for the bridge, its ports and its controller in one transaction.
-fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, Error> {
+fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, ServiceError> {
     let mut text = format!(
         "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure \
          protocols={} other_config:datapath-id={DPID} other_config:disable-in-band=true",
-        plan.place.version.ovs_name()
+        plan.context.version.name()
     );
     for (index, port) in plan.ports.iter().enumerate() {
         let PortName::Device(device) = port else {
-            return Err(Error::Unfit("Open vSwitch has no in-memory ports: run as root".into()));
+            return Err(ServiceError::Unfit(
+                "Open vSwitch has no in-memory ports: run as root".into(),
+            ));
         };
         let number = index + 1;
         text += &format!(
@@ -114,13 +118,23 @@ fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, Error> {
     Ok(text.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-fn step(place: &Place<'_>, command: Command, service: &mut Service) -> Result<(), Error> {
+fn step(
+    context: &ServiceContext<'_>,
+    command: Command,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
     let line = command_line(&command);
-    let output =
-        process::run("ovs-step", command, place.namespace, place.dir, START_LIMIT, place.cancel)?;
+    let output = process::run(
+        "ovs-step",
+        command,
+        context.namespace,
+        context.dir,
+        START_LIMIT,
+        context.cancel,
+    )?;
     if !output.success {
         let output = output.text.trim_end().to_owned();
-        return Err(Error::Step { command: line, output });
+        return Err(ServiceError::Step { command: line, output });
     }
     service.note_command(line);
     Ok(())

@@ -4,18 +4,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Dut, DutPlan, PortName};
-use crate::load::Role;
+use crate::load::ProcessRole;
 use crate::process::Process;
-use crate::service::{Error, Service, Settings};
+use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::testbed::DPID;
 use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// `weir switch`.
-pub(super) struct Weir;
+pub(super) struct WeirSwitch;
 
-impl Dut for Weir {
+impl Dut for WeirSwitch {
     fn name(&self) -> &'static str {
         "weir"
     }
@@ -28,13 +28,13 @@ impl Dut for Weir {
         true
     }
 
-    fn programs(&self, settings: &Settings) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", &settings.weir, &["--version"])])
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
     }
 
-    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, Error> {
-        let place = &plan.place;
-        let mut command = Command::new(&place.settings.weir);
+    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError> {
+        let context = &plan.context;
+        let mut command = Command::new(&context.paths.weir);
         command.args(["switch", "--dpid", DPID]);
         for (index, port) in plan.ports.iter().enumerate() {
             let text = match port {
@@ -44,12 +44,12 @@ impl Dut for Weir {
             command.arg("--port").arg(format!("{}={text}", index + 1));
         }
         command.args(["--controller", plan.controller, "--protocols"]);
-        command.arg(place.version.to_string()).args(["--fail-mode", "secure"]);
-        command.arg("--control").arg(place.dir.join("ctl.sock"));
-        let mut process = Process::start("weir-switch", command, place.namespace, place.dir)?;
-        process.wait_for_text("ready", START_LIMIT, place.cancel)?;
+        command.arg(context.version.to_string()).args(["--fail-mode", "secure"]);
+        command.arg("--control").arg(context.dir.join("ctl.sock"));
+        let mut process = Process::start("weir-switch", command, context.namespace, context.dir)?;
+        process.wait_for_text("ready", START_LIMIT, context.cancel)?;
         let mut service = Service::new();
-        service.add(process, Some(Role::Switch), 0);
+        service.add(process, Some(ProcessRole::Switch), 0);
         Ok(service)
     }
 }

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::{Bench, Error};
+use super::{MethodContext, TrialError};
 use crate::cancel::Cancel;
 use crate::testbed::HOSTS;
 
@@ -24,13 +24,13 @@ pub(super) struct Received {
     pub(super) seconds: f64,
 }
 
-fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
-    move |source| Error::Io { what, source }
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> TrialError {
+    move |source| TrialError::Io { what, source }
 }
 
-/// Sends for as long as the bench's timing says.
-pub(super) fn tcp(bench: &Bench<'_>) -> Result<Received, Error> {
-    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+/// Sends for as long as the context's timing says.
+pub(super) fn tcp(context: &MethodContext<'_>) -> Result<Received, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
     let address = SocketAddrV4::new(HOSTS[1].ip, PORT);
     let listener = bed
         .host(1)
@@ -43,8 +43,8 @@ pub(super) fn tcp(bench: &Bench<'_>) -> Result<Received, Error> {
         .and_then(|stream| stream)
         .map_err(io("connecting host 1 to host 2"))?;
     let (peer, _) = listener.accept().map_err(io("accepting at host 2"))?;
-    let duration = Duration::from_secs(u64::from(bench.timing.load_s));
-    transfer(stream, peer, duration, bench.cancel)
+    let duration = Duration::from_secs(u64::from(context.timing.load_s));
+    transfer(stream, peer, duration, context.cancel)
 }
 
 /// Blasts from `stream` to `peer` for `duration`.
@@ -53,7 +53,7 @@ fn transfer(
     peer: TcpStream,
     duration: Duration,
     cancel: &Cancel,
-) -> Result<Received, Error> {
+) -> Result<Received, TrialError> {
     stream.set_write_timeout(Some(WAIT)).map_err(io("a write time-out"))?;
     peer.set_read_timeout(Some(WAIT)).map_err(io("a read time-out"))?;
     let received = std::thread::scope(|scope| {

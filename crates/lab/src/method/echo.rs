@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, sockopt};
 
-use super::ping::Echoes;
-use super::{Bench, Error};
+use super::ping::EchoReplies;
+use super::{MethodContext, TrialError};
 
 const HEADER: usize = 8;
 const PAYLOAD: usize = 56;
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// Sends the echo requests of the bench's timing to `target`.
-pub(super) fn run(bench: &Bench<'_>, target: Ipv4Addr) -> Result<Echoes, Error> {
-    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+/// Sends the echo requests of the context's timing to `target`.
+pub(super) fn run(
+    context: &MethodContext<'_>,
+    target: Ipv4Addr,
+) -> Result<EchoReplies, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
     let open = || -> std::io::Result<OwnedFd> {
         let protocol = Some(ipproto::ICMP);
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::RAW, protocol)?;
@@ -29,8 +32,8 @@ pub(super) fn run(bench: &Bench<'_>, target: Ipv4Addr) -> Result<Echoes, Error> 
     let identifier = std::process::id().to_le_bytes();
     let identifier = [identifier[0], identifier[1]];
     let mut rtt_ms = Vec::new();
-    for sequence in 0..bench.timing.ping_count {
-        bench.cancel.check()?;
+    for sequence in 0..context.timing.ping_count {
+        context.cancel.check()?;
         let [.., high, low] = sequence.to_be_bytes();
         let request = request(identifier, [high, low]);
         let start = Instant::now();
@@ -40,14 +43,14 @@ pub(super) fn run(bench: &Bench<'_>, target: Ipv4Addr) -> Result<Echoes, Error> 
         if answered(&socket, &request, start)? {
             rtt_ms.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        let interval = Duration::from_millis(u64::from(bench.timing.ping_interval_ms));
-        bench.cancel.sleep(interval.saturating_sub(start.elapsed()))?;
+        let interval = Duration::from_millis(u64::from(context.timing.ping_interval_ms));
+        context.cancel.sleep(interval.saturating_sub(start.elapsed()))?;
     }
-    Ok(Echoes { sent: bench.timing.ping_count, rtt_ms })
+    Ok(EchoReplies { sent: context.timing.ping_count, rtt_ms })
 }
 
-fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
-    move |source| Error::Io { what, source }
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> TrialError {
+    move |source| TrialError::Io { what, source }
 }
 
 fn request(identifier: [u8; 2], sequence: [u8; 2]) -> [u8; HEADER + PAYLOAD] {
@@ -76,7 +79,7 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 }
 
 /// Whether the answer to `request` came; other ICMP packets are passed over.
-fn answered(socket: &OwnedFd, request: &[u8], start: Instant) -> Result<bool, Error> {
+fn answered(socket: &OwnedFd, request: &[u8], start: Instant) -> Result<bool, TrialError> {
     let mut buffer = [0; 256];
     while start.elapsed() < ANSWER_WAIT {
         match rustix::net::recv(socket, &mut buffer[..], RecvFlags::empty()) {

@@ -6,7 +6,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Bench, Error};
+use super::{MethodContext, TrialError};
 use crate::load::Load;
 use crate::process::{self, Process, command_line};
 use crate::testbed::HOSTS;
@@ -16,7 +16,7 @@ const SLACK: Duration = Duration::from_secs(30);
 
 /// A line of the server's report.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Report {
+pub(super) struct ServerReport {
     /// Payload that arrived, bit/s.
     pub(super) bps: f64,
     /// RFC 3550 jitter, ms.
@@ -29,38 +29,39 @@ pub(super) struct Report {
 
 /// A finished run.
 #[derive(Debug)]
-pub(super) struct Done {
-    pub(super) report: Report,
+pub(super) struct Iperf2Result {
+    pub(super) report: ServerReport,
     pub(super) commands: Vec<String>,
     pub(super) load: Option<Load>,
 }
 
 /// Runs a UDP server at host 2 and a client at host 1 as E1 does: `-u -b RATE`, 1,470 bytes.
-pub(super) fn run(bench: &Bench<'_>, rate: &str) -> Result<Done, Error> {
-    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+pub(super) fn run(context: &MethodContext<'_>, rate: &str) -> Result<Iperf2Result, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
     let path = Tool::Iperf2.find()?;
     let mut server = Command::new(&path);
     server.args(["-s", "-u", "-l", "1470", "-f", "k"]);
     let server_line = command_line(&server);
-    let mut server = Process::start("iperf-server", server, Some(bed.host(1)), bench.dir)?;
-    server.wait_for_text("Server listening", SLACK, bench.cancel)?;
+    let mut server = Process::start("iperf-server", server, Some(bed.host(1)), context.dir)?;
+    server.wait_for_text("Server listening", SLACK, context.cancel)?;
     let mut client = Command::new(&path);
     client.args(["-c", &HOSTS[1].ip.to_string(), "-u", "-b", rate, "-l", "1470"]);
-    client.args(["-t", &bench.timing.load_s.to_string()]);
+    client.args(["-t", &context.timing.load_s.to_string()]);
     let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(bench.timing.load_s)) + SLACK;
+    let limit = Duration::from_secs(u64::from(context.timing.load_s)) + SLACK;
     let host = Some(bed.host(0));
     let (output, load) =
-        bench.observe(|| process::run("iperf", client, host, bench.dir, limit, bench.cancel));
+        context.observe(|| process::run("iperf", client, host, context.dir, limit, context.cancel));
     output?;
-    server.wait_until("report", SLACK, bench.cancel, |server| parse(&server.output()).is_some())?;
+    server
+        .wait_until("report", SLACK, context.cancel, |server| parse(&server.output()).is_some())?;
     let text = server.output();
-    let report = parse(&text).ok_or(Error::Output { program: "iperf", what: text })?;
-    Ok(Done { report, commands, load })
+    let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
+    Ok(Iperf2Result { report, commands, load })
 }
 
 /// Reads the last report line: `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.
-fn parse(text: &str) -> Option<Report> {
+fn parse(text: &str) -> Option<ServerReport> {
     text.lines().rev().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let unit = words.iter().position(|word| word.ends_with("bits/sec"))?;
@@ -77,27 +78,30 @@ fn parse(text: &str) -> Option<Report> {
         // "7/81408", or "7/ 81408" when the width of the column forces a blank.
         let rest = words.get(unit + 3..)?.concat();
         let (lost, total) = rest.split_once('(')?.0.split_once('/')?;
-        Some(Report { bps, jitter_ms, lost: lost.parse().ok()?, total: total.parse().ok()? })
+        Some(ServerReport { bps, jitter_ms, lost: lost.parse().ok()?, total: total.parse().ok()? })
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Report, parse};
+    use super::{ServerReport, parse};
 
     #[test]
     fn recorded_reports_are_read() {
         let clean = parse(include_str!("../../tests/data/iperf2-server.txt")).unwrap();
-        assert_eq!(clean, Report { bps: 77.9e6, jitter_ms: 0.565, lost: 0.0, total: 6677.0 });
+        assert_eq!(clean, ServerReport { bps: 77.9e6, jitter_ms: 0.565, lost: 0.0, total: 6677.0 });
         let lossy = parse(include_str!("../../tests/data/iperf2-loss.txt")).unwrap();
-        assert_eq!(lossy, Report { bps: 56.9e6, jitter_ms: 1.350, lost: 3963.0, total: 8921.0 });
+        assert_eq!(
+            lossy,
+            ServerReport { bps: 56.9e6, jitter_ms: 1.350, lost: 3963.0, total: 8921.0 }
+        );
     }
 
     #[test]
     fn a_blank_in_the_counts_and_other_units() {
         let line =
             "[  3]  0.0-10.0 sec   117 MBytes  98111 Kbits/sec   0.063 ms    5/ 8140 (0.06%)";
-        let report = Report { bps: 98_111e3, jitter_ms: 0.063, lost: 5.0, total: 8140.0 };
+        let report = ServerReport { bps: 98_111e3, jitter_ms: 0.063, lost: 5.0, total: 8140.0 };
         assert_eq!(parse(line), Some(report));
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Bench, Error};
+use super::{MethodContext, TrialError};
 use crate::load::Load;
 use crate::process::{self, Process, command_line};
 use crate::testbed::HOSTS;
@@ -65,35 +65,38 @@ pub(super) struct Sums {
 
 /// A finished run.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct Iperf3Result {
     pub(super) sums: Sums,
     pub(super) commands: Vec<String>,
     pub(super) load: Option<Load>,
 }
 
 /// Runs a server at host 2 and a client at host 1 with `arguments`.
-pub(super) fn run(bench: &Bench<'_>, arguments: &[&str]) -> Result<Done, Error> {
-    let bed = bench.bed.kernel().ok_or(Error::Unfit("no kernel hosts"))?;
+pub(super) fn run(
+    context: &MethodContext<'_>,
+    arguments: &[&str],
+) -> Result<Iperf3Result, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
     let path = Tool::Iperf3.find()?;
     let mut server = Command::new(&path);
     server.args(["-s", "-1", "--forceflush"]);
     let server_line = command_line(&server);
-    let mut server = Process::start("iperf3-server", server, Some(bed.host(1)), bench.dir)?;
-    server.wait_for_text("Server listening", SLACK, bench.cancel)?;
+    let mut server = Process::start("iperf3-server", server, Some(bed.host(1)), context.dir)?;
+    server.wait_for_text("Server listening", SLACK, context.cancel)?;
     let mut client = Command::new(&path);
     client.args(["-c", &HOSTS[1].ip.to_string(), "-J", "--connect-timeout", "5000"]);
-    client.args(["-t", &bench.timing.load_s.to_string()]).args(arguments);
+    client.args(["-t", &context.timing.load_s.to_string()]).args(arguments);
     let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(bench.timing.load_s)) + SLACK;
+    let limit = Duration::from_secs(u64::from(context.timing.load_s)) + SLACK;
     let host = Some(bed.host(0));
-    let (output, load) =
-        bench.observe(|| process::run("iperf3", client, host, bench.dir, limit, bench.cancel));
-    Ok(Done { sums: parse(&output?.text)?, commands, load })
+    let (output, load) = context
+        .observe(|| process::run("iperf3", client, host, context.dir, limit, context.cancel));
+    Ok(Iperf3Result { sums: parse(&output?.text)?, commands, load })
 }
 
 /// Reads iperf3's document; warnings may stand before or behind it.
-fn parse(text: &str) -> Result<Sums, Error> {
-    let wrong = |what: String| Error::Output { program: "iperf3", what };
+fn parse(text: &str) -> Result<Sums, TrialError> {
+    let wrong = |what: String| TrialError::Output { program: "iperf3", what };
     let json = text
         .find('{')
         .zip(text.rfind('}'))

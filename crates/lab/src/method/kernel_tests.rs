@@ -1,4 +1,4 @@
-//! Every method over real kernel sockets, with a wire of our own in the switch's place.
+//! Every method over real kernel sockets, with a wire of our own in the switch's context.
 //!
 //! The wire copies frames between the two ports and nothing else, so that what the methods find is
 //! known: no loss at low load, no controller, and a port rate that limits TCP.
@@ -9,11 +9,11 @@ use netdev::Port;
 use netdev::sys::event::wait;
 use packet::Batch;
 
-use super::{ALL, Bench, Method, Timing, blast, echo};
-use crate::bed::{Bed, Traffic};
+use super::{ALL, Method, MethodContext, Timing, blast, echo};
 use crate::cancel::Cancel;
-use crate::testbed::netns::{NetnsBed, PORTS};
-use crate::testbed::{HOSTS, Shape};
+use crate::testbed::netns::{NetnsTestbed, PORTS};
+use crate::testbed::{HOSTS, LinkShape};
+use crate::testbed::{Testbed, Traffic};
 
 const TIMING: Timing = Timing {
     ping_count: 10,
@@ -44,18 +44,23 @@ fn forward(ports: &mut [Port; 2], stop: &AtomicBool) {
 }
 
 /// Runs `work` on a testbed whose ports are joined by a wire.
-fn on_a_wire(shape: Shape, work: impl FnOnce(&Bench<'_>)) {
-    let bed = NetnsBed::new(shape).expect("needs root");
+fn on_a_wire(shape: LinkShape, work: impl FnOnce(&MethodContext<'_>)) {
+    let bed = NetnsTestbed::new(shape).expect("needs root");
     let open = |name: &str| netdev::open_text(&format!("af_packet:{name}")).unwrap();
     let mut ports = bed.switch().enter(|| [open(PORTS[0]), open(PORTS[1])]).unwrap();
-    let bed = Bed::Kernel(bed);
+    let bed = Testbed::Kernel(bed);
     let (stop, cancel) = (AtomicBool::new(false), Cancel::default());
     let dir = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| forward(&mut ports, &stop));
-        let bench =
-            Bench { bed: &bed, watched: &[], timing: TIMING, dir: dir.path(), cancel: &cancel };
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&bench)));
+        let context = MethodContext {
+            bed: &bed,
+            watched: &[],
+            timing: TIMING,
+            dir: dir.path(),
+            cancel: &cancel,
+        };
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&context)));
         stop.store(true, Ordering::Relaxed);
         if let Err(panic) = outcome {
             std::panic::resume_unwind(panic);
@@ -63,17 +68,17 @@ fn on_a_wire(shape: Shape, work: impl FnOnce(&Bench<'_>)) {
     });
 }
 
-fn shape(port: &str) -> Shape {
-    Shape { port_rate: port.parse().unwrap(), control_rate: "none".parse().unwrap() }
+fn shape(port: &str) -> LinkShape {
+    LinkShape { port_rate: port.parse().unwrap(), control_rate: "none".parse().unwrap() }
 }
 
 #[test]
 #[ignore = "needs root"]
 fn our_own_equivalents_measure_over_kernel_sockets() {
-    on_a_wire(shape("100M"), |bench| {
-        let echoes = echo::run(bench, HOSTS[1].ip).unwrap();
+    on_a_wire(shape("100M"), |context| {
+        let echoes = echo::run(context, HOSTS[1].ip).unwrap();
         assert_eq!((echoes.sent, echoes.rtt_ms.len()), (10, 10));
-        let received = blast::tcp(bench).unwrap();
+        let received = blast::tcp(context).unwrap();
         let mbps = received.bytes as f64 * 8.0 / received.seconds / 1e6;
         // Above would be a broken token bucket; far below is a machine that stalls.
         assert!((0.1..97.0).contains(&mbps), "{mbps}");
@@ -84,9 +89,9 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
             grace_s: 10.0,
             drain_s: 10.0,
         };
-        let there = bench.bed.one_way(&traffic, bench.cancel).unwrap();
+        let there = context.bed.one_way(&traffic, context.cancel).unwrap();
         assert_eq!((there.sent.sent, there.report.received), (30, 30));
-        let back = bench.bed.round_trip(&traffic, bench.cancel).unwrap();
+        let back = context.bed.round_trip(&traffic, context.cancel).unwrap();
         assert_eq!((back.report.received, back.report.duplicates), (30, 0));
     });
 }
@@ -94,9 +99,9 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
 #[test]
 #[ignore = "needs root"]
 fn every_method_measures_by_whatever_is_installed() {
-    on_a_wire(shape("100M"), |bench| {
+    on_a_wire(shape("100M"), |context| {
         for method in ALL {
-            let trial = method.run(bench).unwrap_or_else(|e| panic!("{}: {e}", method.id()));
+            let trial = method.run(context).unwrap_or_else(|e| panic!("{}: {e}", method.id()));
             for metric in method.metrics() {
                 let value = trial.values.iter().find(|(id, _)| *id == metric.id);
                 let stands_in = trial.tool.starts_with("Weir's own");
@@ -112,7 +117,7 @@ fn every_method_measures_by_whatever_is_installed() {
 #[test]
 fn methods_that_need_kernel_hosts_say_so() {
     let dir = tempfile::tempdir().unwrap();
-    let bed = Bed::Memory(crate::testbed::memory::MemoryBed::new(dir.path()).unwrap());
+    let bed = Testbed::Memory(crate::testbed::memory::MemoryTestbed::new(dir.path()).unwrap());
     let unfit = |method: &&&dyn Method| method.fits(&bed).is_err();
     let ids: Vec<&str> = ALL.iter().filter(unfit).map(|method| method.id()).collect();
     assert_eq!(ids, ["ping", "tcp", "udp2"]);

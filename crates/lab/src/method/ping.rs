@@ -4,11 +4,11 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Bench, Better, Error, Method, Metric, Timing, Trial, echo};
-use crate::bed::Bed;
+use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, echo};
 use crate::process::{self, command_line};
 use crate::stats::{Summary, summarise};
 use crate::testbed::HOSTS;
+use crate::testbed::Testbed;
 use crate::tools::Tool;
 
 /// The method.
@@ -33,7 +33,7 @@ const fn figure(
 
 /// What one run of echo requests came to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Echoes {
+pub(super) struct EchoReplies {
     /// Requests sent.
     pub(super) sent: u32,
     /// Round-trip times of those that were answered, milliseconds.
@@ -66,26 +66,26 @@ impl Method for Ping {
         Duration::from_millis(300 + millis)
     }
 
-    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
         bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel hosts to ping")
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let target = HOSTS[1].ip;
         let (tool, commands, echoes, load) = match Tool::Ping.find() {
             Ok(path) => {
-                let command = command(&path, target, &bench.timing);
+                let command = command(&path, target, &context.timing);
                 let line = command_line(&command);
-                let (text, load) = bench.observe(|| real(bench, command));
+                let (text, load) = context.observe(|| real(context, command));
                 let echoes = parse(&text?)?;
                 ("ping".to_owned(), vec![line], echoes, load)
             }
             Err(missing) => {
-                let (echoes, load) = bench.observe(|| echo::run(bench, target));
+                let (echoes, load) = context.observe(|| echo::run(context, target));
                 (format!("Weir's own ICMP echo ({missing})"), Vec::new(), echoes?, load)
             }
         };
-        let summary = summarise(&echoes.rtt_ms).ok_or_else(|| Error::Output {
+        let summary = summarise(&echoes.rtt_ms).ok_or_else(|| TrialError::Output {
             program: "ping",
             what: format!("none of {} echo requests was answered", echoes.sent),
         })?;
@@ -100,7 +100,7 @@ impl Method for Ping {
     }
 }
 
-fn values(echoes: &Echoes, summary: &Summary) -> Vec<(&'static str, f64)> {
+fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
     let answered = echoes.rtt_ms.len() as f64;
     vec![
         ("ping_avg_ms", summary.mean),
@@ -119,16 +119,16 @@ fn command(path: &std::path::Path, target: Ipv4Addr, timing: &Timing) -> Command
     command
 }
 
-fn real(bench: &Bench<'_>, command: Command) -> Result<String, Error> {
-    let limit = Ping.cost(&bench.timing) * 3 + Duration::from_secs(10);
-    let host = bench.bed.kernel().map(|bed| bed.host(0));
+fn real(context: &MethodContext<'_>, command: Command) -> Result<String, TrialError> {
+    let limit = Ping.cost(&context.timing) * 3 + Duration::from_secs(10);
+    let host = context.bed.kernel().map(|bed| bed.host(0));
     // The exit code is 1 when an answer is missing, which is a result.
-    Ok(process::run("ping", command, host, bench.dir, limit, bench.cancel)?.text)
+    Ok(process::run("ping", command, host, context.dir, limit, context.cancel)?.text)
 }
 
 /// Reads the output of iputils' `ping`. Its own summary is not used: the samples are all there.
-fn parse(text: &str) -> Result<Echoes, Error> {
-    let no_result = |what: &str| Error::Output {
+fn parse(text: &str) -> Result<EchoReplies, TrialError> {
+    let no_result = |what: &str| TrialError::Output {
         program: "ping",
         what: format!("{what}: {}", text.trim_end()),
     };
@@ -137,12 +137,12 @@ fn parse(text: &str) -> Result<Echoes, Error> {
         .filter(|line| !line.contains("DUP!"))
         .filter_map(|line| line.split_once(" time=")?.1.split_ascii_whitespace().next())
         .map(|word| word.parse::<f64>().map_err(|_| no_result("unreadable time")))
-        .collect::<Result<Vec<f64>, Error>>()?;
+        .collect::<Result<Vec<f64>, TrialError>>()?;
     let sent = text
         .lines()
         .find_map(|line| line.split_once(" packets transmitted")?.0.parse().ok())
         .ok_or_else(|| no_result("no summary"))?;
-    Ok(Echoes { sent, rtt_ms })
+    Ok(EchoReplies { sent, rtt_ms })
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use generator::receiver::ReceiveReport;
 
 use super::search::{Attempt, Path, Range, search};
-use super::{Bench, Better, Error, Method, Metric, Timing, Trial};
-use crate::bed::{Bed, Traffic};
+use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
 use crate::ceilings::LINE_MINIMUM;
+use crate::testbed::{Testbed, Traffic};
 
 /// The method.
 pub(super) struct PacketRate;
@@ -68,22 +68,22 @@ impl Method for PacketRate {
         Duration::from_secs_f64(13.0 * (timing.trial_s + 0.15) + OVERLOAD_S)
     }
 
-    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
         Ok(())
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
-        let line = bench.bed.port_rate().map_or(f64::MAX, |bps| {
-            bps as f64 / (8 * LINE_MINIMUM.max(bench.timing.small_frame as u64 + 20)) as f64
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let line = context.bed.port_rate().map_or(f64::MAX, |bps| {
+            bps as f64 / (8 * LINE_MINIMUM.max(context.timing.small_frame as u64 + 20)) as f64
         });
         let max_pps = MAX_PPS.min(line);
-        let mut path = RealPath { bench, duration_s: bench.timing.trial_s, last: None };
+        let mut path = RealPath { context, duration_s: context.timing.trial_s, last: None };
         let range = Range { start_pps: START_PPS, max_pps };
         let found = search(&mut path, range)?;
         // With the port rate as the most, 2 % more than the line carries still saturates it.
         let offered = (found.most_received_pps * OVERLOAD).clamp(START_PPS, max_pps * 1.02);
         path.duration_s = path.duration_s.max(OVERLOAD_S);
-        let (attempt, load) = bench.observe(|| path.trial(offered));
+        let (attempt, load) = context.observe(|| path.trial(offered));
         let attempt = attempt?;
         Ok(Trial {
             values: vec![
@@ -96,7 +96,7 @@ impl Method for PacketRate {
             // The search offers as much as goes: its own offer is never the limit.
             carried: None,
             raw: serde_json::json!({
-                "frame_bytes": bench.timing.small_frame,
+                "frame_bytes": context.timing.small_frame,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
                 "saturation": json(&attempt),
                 "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
@@ -121,16 +121,16 @@ pub(super) fn received_pps(report: &ReceiveReport, start_ns: u64, duration_s: f6
 }
 
 struct RealPath<'a, 'b> {
-    bench: &'a Bench<'b>,
+    context: &'a MethodContext<'b>,
     duration_s: f64,
     last: Option<ReceiveReport>,
 }
 
 impl Path for RealPath<'_, '_> {
-    type Error = Error;
+    type Error = TrialError;
 
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Error> {
-        let timing = &self.bench.timing;
+    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
+        let timing = &self.context.timing;
         let traffic = Traffic {
             frame_size: timing.small_frame,
             rate_pps: offered_pps,
@@ -138,7 +138,7 @@ impl Path for RealPath<'_, '_> {
             grace_s: GRACE_S,
             drain_s: DRAIN_S,
         };
-        let outcome = self.bench.bed.one_way(&traffic, self.bench.cancel)?;
+        let outcome = self.context.bed.one_way(&traffic, self.context.cancel)?;
         let attempt = Attempt {
             offered_pps,
             received_pps: received_pps(&outcome.report, outcome.start_ns, self.duration_s),

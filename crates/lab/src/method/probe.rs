@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Bench, Better, Error, Method, Metric, Timing, Trial};
-use crate::bed::{Bed, Traffic};
+use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
+use crate::testbed::{Testbed, Traffic};
 
 /// The method.
 pub(super) struct Probe;
@@ -55,20 +55,20 @@ impl Method for Probe {
         Duration::from_secs_f64(timing.probe_s + 0.3)
     }
 
-    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
         Ok(())
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let traffic = Traffic {
-            frame_size: bench.timing.small_frame,
-            rate_pps: bench.timing.probe_pps,
-            duration_s: bench.timing.probe_s,
+            frame_size: context.timing.small_frame,
+            rate_pps: context.timing.probe_pps,
+            duration_s: context.timing.probe_s,
             // Late answers count: the histogram shows how late.
             grace_s: 3.0,
             drain_s: 3.0,
         };
-        let (outcome, load) = bench.observe(|| bench.bed.round_trip(&traffic, bench.cancel));
+        let (outcome, load) = context.observe(|| context.bed.round_trip(&traffic, context.cancel));
         let outcome = outcome?;
         let account = &outcome.report;
         let at = |quantile: f64| account.delay_us(quantile);
@@ -76,7 +76,7 @@ impl Method for Probe {
             (at(0.5), at(0.99), at(1.0), account.delay_us_mean())
         else {
             let what = format!("none of {} probes came back", account.expected);
-            return Err(Error::Output { program: "probe", what });
+            return Err(TrialError::Output { program: "probe", what });
         };
         let quantiles: Vec<(f64, f64)> =
             QUANTILES.iter().filter_map(|quantile| Some((*quantile, at(*quantile)?))).collect();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Bench, Better, Error, Method, Metric, Timing, Trial, blast, iperf3};
-use crate::bed::Bed;
+use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, blast, iperf3};
+use crate::testbed::Testbed;
 use crate::tools::Tool;
 
 /// The method.
@@ -45,15 +45,15 @@ impl Method for Tcp {
         Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
     }
 
-    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
         bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel TCP")
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         if let Err(missing) = Tool::Iperf3.find() {
-            return own(bench, &missing.0);
+            return own(context, &missing.0);
         }
-        let done = iperf3::run(bench, &[])?;
+        let done = iperf3::run(context, &[])?;
         let received = &done.sums.received;
         Ok(Trial {
             values: vec![
@@ -73,11 +73,11 @@ impl Method for Tcp {
     }
 }
 
-fn own(bench: &Bench<'_>, missing: &str) -> Result<Trial, Error> {
-    let (received, load) = bench.observe(|| blast::tcp(bench));
+fn own(context: &MethodContext<'_>, missing: &str) -> Result<Trial, TrialError> {
+    let (received, load) = context.observe(|| blast::tcp(context));
     let received = received?;
     if received.bytes == 0 || received.seconds <= 0.0 {
-        return Err(Error::Output { program: "TCP", what: "no payload arrived".into() });
+        return Err(TrialError::Output { program: "TCP", what: "no payload arrived".into() });
     }
     Ok(Trial {
         values: vec![("tcp_mbps", received.bytes as f64 * 8.0 / received.seconds / 1e6)],

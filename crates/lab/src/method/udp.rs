@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use generator::run::TrialResult;
 
-use super::{Bench, Better, Error, Method, Metric, Timing, Trial, iperf2, iperf3};
-use crate::bed::{Bed, Traffic};
+use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
+use crate::testbed::{Testbed, Traffic};
 use crate::tools::{Missing, Tool};
 
 /// By `iperf3`.
@@ -66,16 +66,16 @@ impl Method for Iperf3 {
         Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
     }
 
-    fn fits(&self, _bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
         Ok(())
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
-        if let Some(why) = stand_in(bench, Tool::Iperf3.find().err()) {
-            return own(bench, &why, IPERF3);
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
+            return own(context, &why, IPERF3);
         }
-        let rate = bench.timing.udp_bps.to_string();
-        let done = iperf3::run(bench, &["-u", "-b", &rate, "-l", "1470"])?;
+        let rate = context.timing.udp_bps.to_string();
+        let done = iperf3::run(context, &["-u", "-b", &rate, "-l", "1470"])?;
         let received = &done.sums.received;
         let both = done.sums.both.as_ref().unwrap_or(received);
         // What the sender sent and the receiver did not get, also at the end of the run, where
@@ -92,7 +92,7 @@ impl Method for Iperf3 {
             commands: done.commands,
             load: done.load,
             // The rate, not the count: behind a full link everything arrives, only later.
-            carried: Some(received.bits_per_second / bench.timing.udp_bps as f64),
+            carried: Some(received.bits_per_second / context.timing.udp_bps as f64),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
                 "received_datagrams": received.packets,
@@ -128,17 +128,17 @@ impl Method for Iperf2 {
         Duration::from_secs_f64(f64::from(timing.load_s) + 1.0)
     }
 
-    fn fits(&self, bed: &Bed) -> Result<(), &'static str> {
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
         // On in-memory ports it would only repeat the other UDP method.
         bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel UDP")
     }
 
-    fn run(&self, bench: &Bench<'_>) -> Result<Trial, Error> {
-        if let Some(why) = stand_in(bench, Tool::Iperf2.find().err()) {
-            return own(bench, &why, IPERF2);
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        if let Some(why) = stand_in(context, Tool::Iperf2.find().err()) {
+            return own(context, &why, IPERF2);
         }
         // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
-        let done = iperf2::run(bench, &bench.timing.udp_bps.to_string())?;
+        let done = iperf2::run(context, &context.timing.udp_bps.to_string())?;
         let report = done.report;
         let share = 1.0 - report.lost / report.total.max(1.0);
         Ok(Trial {
@@ -150,30 +150,34 @@ impl Method for Iperf2 {
             tool: "iperf 2".into(),
             commands: done.commands,
             load: done.load,
-            carried: Some(report.bps / bench.timing.udp_bps as f64),
+            carried: Some(report.bps / context.timing.udp_bps as f64),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
         })
     }
 }
 
 /// Why our own sender has to stand in, if it has to.
-fn stand_in(bench: &Bench<'_>, missing: Option<Missing>) -> Option<String> {
-    match bench.bed.kernel() {
+fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<String> {
+    match context.bed.kernel() {
         None => Some("in-memory ports".into()),
         Some(_) => missing.map(|missing| missing.0),
     }
 }
 
-fn own(bench: &Bench<'_>, why: &str, metrics: &'static [Metric]) -> Result<Trial, Error> {
-    let wanted_pps = bench.timing.udp_bps as f64 / (UDP_PAYLOAD * 8) as f64;
+fn own(
+    context: &MethodContext<'_>,
+    why: &str,
+    metrics: &'static [Metric],
+) -> Result<Trial, TrialError> {
+    let wanted_pps = context.timing.udp_bps as f64 / (UDP_PAYLOAD * 8) as f64;
     let traffic = Traffic {
         frame_size: FRAME,
         rate_pps: wanted_pps,
-        duration_s: f64::from(bench.timing.load_s),
+        duration_s: f64::from(context.timing.load_s),
         grace_s: 0.05,
         drain_s: 12.0,
     };
-    let (outcome, load) = bench.observe(|| bench.bed.one_way(&traffic, bench.cancel));
+    let (outcome, load) = context.observe(|| context.bed.one_way(&traffic, context.cancel));
     let outcome = outcome?;
     let [mbps, loss_pct, jitter_ms] = figures(&outcome, traffic.duration_s);
     Ok(Trial {

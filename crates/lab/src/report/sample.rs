@@ -1,13 +1,15 @@
 //! A made-up report for the tests of its forms.
 
+use openflow::Version;
+
 use super::{Cell, CellKey, FORMAT, Measurement, Report, SampleRecord, State};
 use crate::ceilings::Ceilings;
 use crate::controller::AppKind;
 use crate::facts::Machine;
 use crate::limit::{RULE, limiting};
-use crate::load::{LinkId, LinkLoad, Load, ProcessLoad, Role};
+use crate::load::{LinkId, LinkLoad, Load, ProcessLoad, ProcessRole};
 use crate::method::{self, Timing};
-use crate::rate::{LinkRate, OfVersion};
+use crate::rate::LinkRate;
 use crate::tools::Program;
 
 /// A report with `count` cells; the last of more than four has its switch missing.
@@ -51,12 +53,12 @@ fn cell(index: usize, missing: bool) -> Cell {
             dut: dut.into(),
             controller: if index < 2 { "weir" } else { "os-ken" }.into(),
             app,
-            version: OfVersion::V10,
+            version: Version::V1_0,
             port_rate: rate,
             control_rate: LinkRate(None),
         },
         state: if missing { State::Missing(reason.into()) } else { State::Measured },
-        ceilings: Ceilings::new(rate.0, None, OfVersion::V10, true),
+        ceilings: Ceilings::new(rate.0, None, Version::V1_0, true),
         commands: vec!["weir switch".into()],
         measurements: method::ALL
             .iter()
@@ -97,7 +99,7 @@ fn load(port: f64) -> Load {
             drops: 3,
         }],
         processes: vec![ProcessLoad {
-            role: Role::Switch,
+            role: ProcessRole::Switch,
             name: "weir-switch".into(),
             cpu_cores: 0.4,
             thread_cores: 0.4,

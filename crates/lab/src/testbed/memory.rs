@@ -19,19 +19,19 @@ use super::HOSTS;
 const PORT: u16 = 9201;
 
 /// The testbed; its files are in the folder that it was given.
-pub struct MemoryBed {
+pub struct MemoryTestbed {
     ports: [SharedPort; 2],
     texts: [String; 2],
     controller_port: u16,
 }
 
-impl std::fmt::Debug for MemoryBed {
+impl std::fmt::Debug for MemoryTestbed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryBed").field("texts", &self.texts).finish_non_exhaustive()
+        f.debug_struct("MemoryTestbed").field("texts", &self.texts).finish_non_exhaustive()
     }
 }
 
-impl MemoryBed {
+impl MemoryTestbed {
     /// Makes both wires in `dir` and looks for a free TCP port for the controller.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use netdev::sys::link::{LinkError, Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
-use super::{HOSTS, Shape};
+use super::{HOSTS, LinkShape};
 use crate::load::{LinkCount, LinkId, LinkSample};
 
 /// Names of the switch's interfaces towards host 1 and host 2.
@@ -34,23 +34,23 @@ pub const QUEUE_MS: u32 = 20;
 
 /// A namespace and the way to give orders in it.
 #[derive(Debug)]
-struct Place {
+struct ServiceContext {
     ns: Namespace,
     rtnl: Rtnl,
 }
 
 /// The testbed; dropping it takes everything down.
 #[derive(Debug)]
-pub struct NetnsBed {
-    switch: Place,
-    controller: Place,
-    hosts: [Place; 2],
-    shape: Shape,
+pub struct NetnsTestbed {
+    switch: ServiceContext,
+    controller: ServiceContext,
+    hosts: [ServiceContext; 2],
+    shape: LinkShape,
 }
 
 /// Why there is no testbed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NetnsError {
     /// A namespace could not be made or set up.
     #[error("cannot make a network namespace: {0}")]
     Namespace(#[from] io::Error),
@@ -59,8 +59,8 @@ pub enum Error {
     Link(#[from] LinkError),
 }
 
-impl Place {
-    fn new() -> Result<Self, Error> {
+impl ServiceContext {
+    fn new() -> Result<Self, NetnsError> {
         let ns = Namespace::new()?;
         ns.enter(|| {
             disable_ipv6("all")?;
@@ -72,12 +72,12 @@ impl Place {
         Ok(Self { ns, rtnl })
     }
 
-    fn offloads_off(&self, device: &str) -> Result<(), Error> {
+    fn offloads_off(&self, device: &str) -> Result<(), NetnsError> {
         Ethtool::open_in(&self.ns)?.switch_off_offloads(device)?;
         Ok(())
     }
 
-    fn bring_up(&self, device: &str, address: Option<Ipv4Addr>) -> Result<(), Error> {
+    fn bring_up(&self, device: &str, address: Option<Ipv4Addr>) -> Result<(), NetnsError> {
         if let Some(address) = address {
             self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
         }
@@ -105,15 +105,20 @@ fn set_tcp() -> io::Result<()> {
 
 const TCP_ALGORITHMS: [&str; 2] = ["cubic", "reno"];
 
-impl NetnsBed {
+impl NetnsTestbed {
     /// Makes the testbed. Needs root.
     ///
     /// # Errors
-    /// [`Error::Namespace`] without the right to make namespaces; [`Error::Link`] when the kernel
+    /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when the kernel
     /// lacks veth or the token bucket.
-    pub fn new(shape: Shape) -> Result<Self, Error> {
-        let hosts = [Place::new()?, Place::new()?];
-        let bed = Self { switch: Place::new()?, controller: Place::new()?, hosts, shape };
+    pub fn new(shape: LinkShape) -> Result<Self, NetnsError> {
+        let hosts = [ServiceContext::new()?, ServiceContext::new()?];
+        let bed = Self {
+            switch: ServiceContext::new()?,
+            controller: ServiceContext::new()?,
+            hosts,
+            shape,
+        };
         for (index, port) in PORTS.iter().enumerate() {
             bed.add_host(index, port)?;
         }
@@ -121,7 +126,7 @@ impl NetnsBed {
         Ok(bed)
     }
 
-    fn add_host(&self, index: usize, port: &str) -> Result<(), Error> {
+    fn add_host(&self, index: usize, port: &str) -> Result<(), NetnsError> {
         let (host, own, other) = (&self.hosts[index], HOSTS[index], HOSTS[1 - index]);
         let there = VethEnd { mac: Some(own.mac), ..VethEnd::new(HOST_DEVICE) };
         let pair = VethPair { here: VethEnd::new(port), there, there_in: Some(&host.ns) };
@@ -139,7 +144,7 @@ impl NetnsBed {
         Ok(())
     }
 
-    fn add_control_link(&self) -> Result<(), Error> {
+    fn add_control_link(&self) -> Result<(), NetnsError> {
         let pair = VethPair {
             here: VethEnd::new(CONTROL_DEVICE),
             there: VethEnd::new(CONTROL_DEVICE),
@@ -147,20 +152,20 @@ impl NetnsBed {
         };
         self.switch.rtnl.add_veth(&pair)?;
         let ends = [(&self.switch, SWITCH_CONTROL_IP), (&self.controller, CONTROLLER_IP)];
-        for (place, address) in ends {
+        for (context, address) in ends {
             if let Some(rate) = self.shape.control_rate.0 {
                 // Segments as on the line: the link's counters then hold every header.
-                place.offloads_off(CONTROL_DEVICE)?;
-                place.rtnl.set_tbf(CONTROL_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
+                context.offloads_off(CONTROL_DEVICE)?;
+                context.rtnl.set_tbf(CONTROL_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
             }
-            place.bring_up(CONTROL_DEVICE, Some(address))?;
+            context.bring_up(CONTROL_DEVICE, Some(address))?;
         }
         Ok(())
     }
 
     /// The rates.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> LinkShape {
         self.shape
     }
 
@@ -196,10 +201,10 @@ impl NetnsBed {
             (LinkId::ControlDown, &self.controller, CONTROL_DEVICE, control),
         ]
         .into_iter()
-        .map(|(id, place, device, rate_bps)| LinkSample {
+        .map(|(id, context, device, rate_bps)| LinkSample {
             id,
             rate_bps,
-            count: place.count(device),
+            count: context.count(device),
         })
         .collect()
     }
@@ -229,22 +234,22 @@ impl NetnsBed {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOST_DEVICE, NetnsBed, PORTS};
+    use super::{HOST_DEVICE, NetnsTestbed, PORTS};
     use crate::load::LinkId;
     use crate::rate::LinkRate;
-    use crate::testbed::{HOSTS, Shape};
+    use crate::testbed::{HOSTS, LinkShape};
     use netdev::sys::link::Rtnl;
     use std::net::UdpSocket;
 
-    fn shape(port: &str, control: &str) -> Shape {
+    fn shape(port: &str, control: &str) -> LinkShape {
         let rate = |text: &str| text.parse::<LinkRate>().unwrap();
-        Shape { port_rate: rate(port), control_rate: rate(control) }
+        LinkShape { port_rate: rate(port), control_rate: rate(control) }
     }
 
     #[test]
     #[ignore = "needs root"]
     fn the_links_are_there_shaped_and_counted() {
-        let bed = NetnsBed::new(shape("100M", "none")).expect("needs root");
+        let bed = NetnsTestbed::new(shape("100M", "none")).expect("needs root");
         let rtnl = Rtnl::open_in(bed.switch()).unwrap();
         for port in PORTS {
             assert_eq!(rtnl.root_qdisc(port).unwrap().kind, "tbf");
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     #[ignore = "needs root"]
     fn nothing_is_left_behind() {
-        let bed = NetnsBed::new(shape("none", "100M")).expect("needs root");
+        let bed = NetnsTestbed::new(shape("none", "100M")).expect("needs root");
         let host = bed.host(1).try_clone().unwrap();
         assert!(Rtnl::open_in(&host).unwrap().link(HOST_DEVICE).is_ok());
         drop(bed);

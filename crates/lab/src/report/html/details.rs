@@ -7,7 +7,7 @@ use super::super::table::limit_text;
 use super::super::{Cell, Measurement, Report, links};
 use crate::ceilings::{Ceilings, packet_in_overhead, packet_out_overhead};
 use crate::limit::{CORE_FULL, LINK_FULL, MACHINE_FULL, Part};
-use crate::load::{Load, Role};
+use crate::load::{Load, ProcessRole};
 
 /// The part's class in the style sheet.
 pub(super) fn part_class(part: Part) -> &'static str {
@@ -59,7 +59,7 @@ fn utilisation_row(page: &mut String, title: &str, measurement: &Measurement) {
     let link = |control: bool| {
         mean(&|load: &Load| load.busiest_link(control).and_then(|link| link.utilisation))
     };
-    let program = |role: Role| {
+    let program = |role: ProcessRole| {
         let cpu = mean(&|load: &Load| load.process(role).map(|process| process.cpu_cores));
         let full = mean(&|load: &Load| load.process(role).map(|process| process.saturation));
         meter(cpu, full.is_some_and(|full| full >= CORE_FULL))
@@ -76,9 +76,9 @@ fn utilisation_row(page: &mut String, title: &str, measurement: &Measurement) {
         escape(&measurement.label),
         meter(port, above(port, LINK_FULL)),
         meter(control, above(control, LINK_FULL)),
-        program(Role::Controller),
-        program(Role::Switch),
-        program(Role::Host),
+        program(ProcessRole::Controller),
+        program(ProcessRole::Switch),
+        program(ProcessRole::Host),
         meter(machine, above(machine, MACHINE_FULL)),
         drops.map_or_else(|| "-".to_owned(), |drops| grouped(drops, 0)),
         measurement.limit.as_ref().map_or_else(String::new, |limit| {
@@ -203,13 +203,14 @@ pub(super) fn method(page: &mut String, report: &Report) {
         escape(&report.rule)
     );
     if let Some(version) = report.cells.first().map(|cell| cell.key.version) {
+        let release = version.row().release;
         let _ = write!(
             page,
             "<h3>The arithmetic of the ceilings</h3><p>A UDP datagram of 1,470 bytes takes 1,536 \
              byte times of an Ethernet line, a TCP segment of 1,448 takes 1,538 (FCS, preamble and \
              gap counted). Through the controller the whole frame crosses the control link twice: \
              as packet-in with {} bytes more and as packet-out with {} bytes more (OpenFlow \
-             {version}), inside a TCP stream that itself takes 1,538 byte times for every \
+             {release}), inside a TCP stream that itself takes 1,538 byte times for every \
              1,448.</p>",
             packet_in_overhead(version),
             packet_out_overhead(version),

@@ -1,0 +1,46 @@
+//! Why a trial yields nothing: below testbeds and methods, which both end with it.
+
+use crate::cancel::Stopped;
+use crate::process;
+use crate::tools::Missing;
+
+/// Why a measurement yields nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The run was interrupted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A program that was to measure failed.
+    #[error(transparent)]
+    Process(#[from] process::ProcessError),
+    /// It ran, but what it said is no result.
+    #[error("{program}: {what}")]
+    Output {
+        /// Which program.
+        program: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The testbed cannot carry this method.
+    #[error("{0}")]
+    Unfit(&'static str),
+    /// Of a socket or a port.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A program is missing.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+}
+
+impl TrialError {
+    /// Whether the whole run is to end.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped(_) | Self::Process(process::ProcessError::Stopped(_)))
+    }
+}
