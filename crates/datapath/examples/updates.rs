@@ -47,7 +47,7 @@ impl Switch {
         self.control.take_ops(&mut self.ops);
         match &mut self.forwarder {
             Some(forwarder) => {
-                self.ops.drain(..).for_each(|op| forwarder.apply(op, Nanos(0)));
+                self.ops.drain(..).for_each(|op| forwarder.apply(op));
                 forwarder.flush_some(1_000);
             }
             None => self.ops.clear(),

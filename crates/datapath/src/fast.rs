@@ -2,9 +2,9 @@
 //!
 //! [`Control`] carries out every command and keeps the authoritative state; it never sees a
 //! packet. Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of
-//! its own between two batches. So no table is shared, nothing is locked on a packet's way, and a
-//! barrier means that every forwarder has applied everything up to it. Shared are counters only
-//! ([`Shared`]): each has one writer. [`Fast`] is a control and one forwarder in one thread.
+//! its own between two batches. So no table is shared and nothing is locked on a packet's way. Whoever hands the
+//! ops to the forwarders knows when all of them have applied an op; a barrier waits for that. Shared
+//! are counters only ([`Shared`]): each has one writer. [`Fast`] is a control and one forwarder in one thread.
 //!
 //! What packets see must be what the reference makes them see: the tests compare the two in
 //! everything that the seam shows.
@@ -13,6 +13,7 @@ mod classifier;
 mod compiled_match;
 mod control;
 mod forwarder;
+mod ids;
 mod interpreter;
 mod op;
 mod shared;
@@ -23,6 +24,7 @@ pub use self::classifier::{BURST, Classifier, ClassifierFigures, Template, Unwil
 pub use self::compiled_match::{CompiledMatch, Mask, MaskWord, Masks};
 pub use self::control::{CommandCounts, Control, Dump, FlowModProgress, RemovalReport, Sweep};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
-pub use self::op::{EntryId, Op, Ticket};
+pub use self::ids::{EntryId, Ticket};
+pub use self::op::Op;
 pub use self::shared::Shared;
 pub use self::single::Fast;

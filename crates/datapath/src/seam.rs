@@ -1,7 +1,8 @@
-//! The seam between a switch and a datapath: everything that an agent asks of forwarding.
+//! The seam that tests see: everything that a switch asks of a datapath, in one thread.
 //!
-//! Two datapaths stand behind it, the reference and a fast one, and every test of behaviour runs
-//! through it. Time is an argument; no call blocks, sends or reads a clock.
+//! Two datapaths stand behind it, the reference and the fast one ([`crate::fast::Fast`]), and every
+//! test of behaviour runs through it. The switch itself calls [`crate::fast::Control`] and
+//! [`crate::fast::Forwarder`], of which `Fast` is made, as they run in different threads there. Time is an argument; no call blocks, sends or reads a clock.
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};

@@ -76,7 +76,7 @@ impl Rig {
     fn catch_up(&mut self, number: usize) {
         self.hand_out();
         let (forwarder, waiting) = &mut self.forwarders[number];
-        waiting.drain(..).for_each(|op| forwarder.apply(op, NOW));
+        waiting.drain(..).for_each(|op| forwarder.apply(op));
         while forwarder.flush_some(16) {}
     }
 
@@ -116,17 +116,6 @@ fn counts_of_all_forwarders_add_up_when_they_are_folded() {
     assert_eq!(rig.packets(), 7);
     assert_eq!(rig.control.port_stats(PortNo(2), NOW).unwrap()[0].tx_packets, 7);
     assert_eq!(rig.control.table_stats()[0].matched_count, 7);
-}
-
-#[test]
-fn a_barrier_waits_for_the_last_forwarder() {
-    let mut rig = Rig::new(2, RemovalReport::Asked);
-    rig.flow_mod(FlowModCommand::Add, "actions=output:2");
-    let ticket = rig.control.ticket();
-    rig.catch_up(1);
-    assert!(rig.control.shared().applied() < ticket);
-    rig.catch_up(0);
-    assert_eq!(rig.control.shared().applied(), ticket);
 }
 
 #[test]

@@ -58,7 +58,7 @@ use self::list::List;
 use self::masks::MaskTable;
 use self::records::Records;
 use super::compiled_match::CompiledMatch;
-use super::op::EntryId;
+use super::ids::EntryId;
 use crate::precedence::Precedence;
 
 pub use self::burst::BURST;

@@ -39,7 +39,8 @@ use self::sweep::Sweeps;
 pub use self::sweep::{FlowModProgress, Sweep};
 use super::compiled_match::Masks;
 use super::forwarder::Forwarder;
-use super::op::{Change, Op, Ticket};
+use super::ids::Ticket;
+use super::op::{Change, Op};
 use super::shared::{GroupCounters, PortCounters, Shared};
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::DatapathCounters;
@@ -76,7 +77,8 @@ pub struct Control {
     counters: DatapathCounters,
     shared: Arc<Shared>,
     ops: Vec<Op>,
-    ticket: Ticket,
+    /// The last flush that was asked for.
+    flushes: Ticket,
     removals: Removals,
     sweeps: Sweeps,
     removal_report: RemovalReport,
@@ -108,7 +110,7 @@ impl Control {
             counters: DatapathCounters::default(),
             shared: Arc::new(Shared::new(forwarders, &config)),
             ops: Vec::new(),
-            ticket: Ticket::default(),
+            flushes: Ticket::default(),
             removals: Removals::default(),
             sweeps: Sweeps::default(),
             removal_report,
@@ -216,23 +218,20 @@ impl Control {
         !self.ops.is_empty()
     }
 
-    /// The number of the last op that was made. When [`Shared::applied`] has reached it, every
-    /// packet finds the state of now: the rule of a barrier.
-    #[must_use]
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
+    /// The last flush that was asked for.
+    pub(super) fn last_flush(&self) -> Ticket {
+        self.flushes
     }
 
     /// Asks the forwarders to flush all counts; they are exact as of now when [`Shared::flushed`]
     /// has reached the ticket.
     pub fn flush(&mut self) -> Ticket {
-        let ticket = Ticket(self.ticket.0 + 1);
-        self.emit_op(Change::Flush(ticket));
-        ticket
+        self.flushes = Ticket(self.flushes.0 + 1);
+        self.emit_op(Change::Flush(self.flushes));
+        self.flushes
     }
 
     fn emit_op(&mut self, change: Change) {
-        self.ticket = Ticket(self.ticket.0 + 1);
         self.ops.push(Op(change));
     }
 }

@@ -4,6 +4,7 @@
 //! verdicts. It allocates, locks and waits for nothing on the usual packet's way. What it does must
 //! be what the reference does, whatever is cached or compiled.
 
+mod burst_state;
 mod cache;
 mod compile;
 mod decide;
@@ -15,6 +16,7 @@ mod fuse;
 mod header_rewrite;
 mod matched;
 mod missed;
+mod mix_hasher;
 mod packet_out;
 mod path;
 mod pipeline_mask;
@@ -33,18 +35,20 @@ use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
 
+use self::burst_state::Scratch;
 use self::cache::Cache;
-use self::decide::{Decided, Scratch, flush_counts};
+use self::decide::flush_counts;
 use self::digest::Keys;
 use self::execute::StagedFrames;
 use self::path::Paths;
 use self::pipeline_mask::PipelineMask;
-use self::program::{Programs, Terminal};
+use self::program::{Decided, Programs, Terminal};
 use self::program_cache::ProgramCache;
 use self::replica::Replica;
 use self::versions::Versions;
 use super::classifier::{BURST, Template};
-use super::op::{Change, Op, Ticket};
+use super::ids::Ticket;
+use super::op::{Change, Op};
 use super::shared::Shared;
 use super::sys;
 use crate::config::{DatapathConfig, Fragments};
@@ -132,7 +136,6 @@ const MEASURED: u64 = 16;
 #[derive(Debug)]
 pub struct Forwarder {
     replica: Replica,
-    applied: Ticket,
     /// Folds that were asked for and are not done.
     flush_asked: Option<Ticket>,
     versions: Versions,
@@ -167,7 +170,6 @@ impl Forwarder {
     ) -> Self {
         Self {
             replica: Replica::new(config, shared, number, seed),
-            applied: Ticket(0),
             flush_asked: None,
             versions: Versions::new(),
             pipeline_mask: PipelineMask::new(),
@@ -187,14 +189,12 @@ impl Forwarder {
         }
     }
 
-    /// Takes a change over. Ops come in the order of their numbers, each once.
-    pub fn apply(&mut self, op: Op, _now: Nanos) {
-        self.applied = Ticket(self.applied.0 + 1);
+    /// Takes a change over. Ops come in the order in which control made them, each once.
+    pub fn apply(&mut self, op: Op) {
         match op.0 {
             Change::Flush(ticket) => self.flush_asked = Some(ticket),
             change => self.replica.apply(change, &mut self.versions),
         }
-        self.replica.own().set_applied(self.applied);
     }
 
     /// Moves counts that are kept in the caches to the shared counters, those of so many decisions

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use openflow::{GroupId, Instruction, MeterId, PortNo, TableId};
 
 use super::compiled_match::CompiledMatch;
+use super::ids::{EntryId, Ticket};
 use super::shared::{GroupCounters, PortCounters};
 use crate::action_set::Origin;
 use crate::config::Settings;
@@ -18,22 +19,6 @@ use crate::meters::Meter;
 use crate::ports::Port;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
-
-/// Place of a flow entry in control's slab and in every slab of counters. An entry keeps its id for
-/// life; the id is given to another one only when every forwarder has flushed the counts of the
-/// first one for the last time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(pub u32);
-
-impl EntryId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Number of an op: the first one is 1. Also the name of a flush, which is an op.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
 
 /// One change, in a form that only this crate can read.
 #[derive(Clone, Debug)]

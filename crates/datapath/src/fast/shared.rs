@@ -2,8 +2,8 @@
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is
-//! `applied` and `flushed`: a forwarder stores the number of an op there behind everything that the
-//! op asked for. No forwarder may write what belongs to another, and control writes an entry's
+//! `flushed`: a forwarder stores the number of a flush there behind every count from before it. When
+//! an op is applied is not said here: whoever runs the forwarders knows what it handed to them. No forwarder may write what belongs to another, and control writes an entry's
 //! counters only while no forwarder knows the entry.
 
 mod cells;
@@ -19,7 +19,7 @@ use openflow::TableId;
 pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueCounters};
 pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES};
 use self::sync::{AtomicU64, Ordering};
-use super::op::{EntryId, Ticket};
+use super::ids::{EntryId, Ticket};
 use crate::config::DatapathConfig;
 use crate::counter::{Counter, DatapathCounters, DropReason};
 use crate::macs::Macs;
@@ -66,13 +66,6 @@ impl Shared {
     /// forwarders.
     pub(crate) fn with_reassembler<T>(&self, inner: impl FnOnce(&mut Reassembler) -> T) -> T {
         inner(&mut self.reassembler.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The number of the last op that every forwarder has applied.
-    #[must_use]
-    pub fn applied(&self) -> Ticket {
-        let applied = self.forwarders.iter().map(Own::applied).min();
-        applied.unwrap_or_default()
     }
 
     /// The number of the last flush that every forwarder has done.
@@ -126,7 +119,6 @@ pub(crate) struct Own {
     tables: Box<[TableCell]>,
     counts: [Cell; Counter::ALL.len()],
     drops: [Cell; DropReason::ALL.len()],
-    applied: AtomicU64,
     flushed: AtomicU64,
 }
 
@@ -144,7 +136,6 @@ impl Own {
             tables: (0..config.n_tables.max(1)).map(|_| TableCell::default()).collect(),
             counts: std::array::from_fn(|_| Cell::default()),
             drops: std::array::from_fn(|_| Cell::default()),
-            applied: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
         }
     }
@@ -178,17 +169,6 @@ impl Own {
         for (reason, cell) in DropReason::ALL.iter().zip(&self.drops) {
             counters.add_drops(*reason, cell.get());
         }
-    }
-
-    /// Tells that everything up to this op is applied.
-    #[inline]
-    pub(crate) fn set_applied(&self, ticket: Ticket) {
-        self.applied.store(ticket.0, Ordering::Release);
-    }
-
-    /// The last op that is applied.
-    pub(crate) fn applied(&self) -> Ticket {
-        Ticket(self.applied.load(Ordering::Acquire))
     }
 
     /// Tells that all counts from before this op stand in the shared counters.

@@ -16,7 +16,8 @@ use packet::PacketBuf;
 
 use super::control::{CommandCounts, Control, RemovalReport};
 use super::forwarder::{Forwarder, Sink};
-use super::op::{Op, Ticket};
+use super::ids::Ticket;
+use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{DatapathCounters, DropReason};
 use crate::seam::{CommandOutcome, Datapath, Removed};
@@ -47,37 +48,37 @@ struct Inner {
 
 impl Inner {
     /// Applies the ops that were made.
-    fn run(&mut self, now: Nanos) {
+    fn run(&mut self) {
         self.control.take_ops(&mut self.ops);
         for op in self.ops.drain(..) {
-            self.forwarder.apply(op, now);
+            self.forwarder.apply(op);
         }
     }
 
-    /// Folds until the ticket is reached.
-    fn flush_to(&mut self, ticket: Ticket, now: Nanos) {
-        self.run(now);
+    /// Flushes until the ticket is reached.
+    fn flush_to(&mut self, ticket: Ticket) {
+        self.run();
         while self.control.shared().flushed() < ticket {
             let more = self.forwarder.flush_some(FLUSH_PIECE);
             let reached = self.control.shared().flushed() >= ticket;
-            assert!(more || reached, "a fold that is over has told so");
+            assert!(more || reached, "a flush that is over is reported");
         }
     }
 
     /// Makes every counter say what has happened so far.
-    fn flush(&mut self, now: Nanos) -> &mut Control {
+    fn flush(&mut self) -> &mut Control {
         let ticket = self.control.flush();
-        self.flush_to(ticket, now);
+        self.flush_to(ticket);
         &mut self.control
     }
 
     /// Applies a command, with the entries that it removed.
-    fn outcome(&mut self, done: CommandCounts, now: Nanos) -> CommandOutcome {
-        self.run(now);
+    fn outcome(&mut self, done: CommandCounts) -> CommandOutcome {
+        self.run();
         let mut removed: Vec<Removed> = self.control.reap();
         while !self.control.is_reaped() {
-            let ticket = self.control.ticket();
-            self.flush_to(ticket, now);
+            let ticket = self.control.last_flush();
+            self.flush_to(ticket);
             removed.append(&mut self.control.reap());
         }
         CommandOutcome { removed, added: done.added, modified: done.modified }
@@ -123,8 +124,8 @@ impl Fast {
     }
 
     /// Folds, and shows the counters of the datapath as a whole as of now.
-    pub fn reap(&mut self, now: Nanos) {
-        self.inner.get_mut().flush(now);
+    pub fn reap(&mut self) {
+        self.inner.get_mut().flush();
         self.recount();
     }
 }
@@ -168,7 +169,7 @@ impl Datapath for Fast {
     fn set_settings(&mut self, settings: Settings) {
         let inner = self.inner.get_mut();
         inner.control.set_settings(settings);
-        inner.run(Nanos(0));
+        inner.run();
     }
 
     fn flow_mod(
@@ -179,7 +180,7 @@ impl Datapath for Fast {
     ) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.flow_mod(flow_mod, version, now);
-        let outcome = done.map(|done| inner.outcome(done, now));
+        let outcome = done.map(|done| inner.outcome(done));
         self.recount();
         outcome
     }
@@ -187,7 +188,7 @@ impl Datapath for Fast {
     fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.group_mod(group_mod, now)?;
-        let outcome = inner.outcome(done, now);
+        let outcome = inner.outcome(done);
         self.recount();
         Ok(outcome)
     }
@@ -195,7 +196,7 @@ impl Datapath for Fast {
     fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.meter_mod(meter_mod, now)?;
-        let outcome = inner.outcome(done, now);
+        let outcome = inner.outcome(done);
         self.recount();
         Ok(outcome)
     }
@@ -207,28 +208,28 @@ impl Datapath for Fast {
     fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
         let inner = self.inner.get_mut();
         let reason = inner.control.port_set(desc, now);
-        inner.run(now);
+        inner.run();
         reason
     }
 
     fn port_remove(&mut self, port: PortNo) -> Option<PortDesc> {
         let inner = self.inner.get_mut();
         let desc = inner.control.port_remove(port);
-        inner.run(Nanos(0));
+        inner.run();
         desc
     }
 
     fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
         let inner = self.inner.get_mut();
         let desc = inner.control.port_mod(port_mod);
-        inner.run(Nanos(0));
+        inner.run();
         desc
     }
 
     fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
         let inner = self.inner.get_mut();
         inner.control.port_vlans(port, vlans);
-        inner.run(Nanos(0));
+        inner.run();
     }
 
     fn ports(&self) -> Vec<PortDesc> {
@@ -262,7 +263,7 @@ impl Datapath for Fast {
     fn expire(&mut self, now: Nanos) -> Vec<Removed> {
         let inner = self.inner.get_mut();
         let done = inner.control.expire(now, usize::MAX);
-        let outcome = inner.outcome(done, now);
+        let outcome = inner.outcome(done);
         self.recount();
         outcome.removed
     }
@@ -272,15 +273,15 @@ impl Datapath for Fast {
     }
 
     fn flow_stats(&self, request: &FlowStatsRequest, now: Nanos) -> Result<Vec<FlowStats>, Error> {
-        self.inner.borrow_mut().flush(now).flow_stats(request, now)
+        self.inner.borrow_mut().flush().flow_stats(request, now)
     }
 
     fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Error> {
-        self.inner.borrow_mut().flush(Nanos(0)).aggregate_stats(request)
+        self.inner.borrow_mut().flush().aggregate_stats(request)
     }
 
     fn table_stats(&self) -> Vec<TableStats> {
-        self.inner.borrow_mut().flush(Nanos(0)).table_stats()
+        self.inner.borrow_mut().flush().table_stats()
     }
 
     fn table_features(&self) -> Vec<TableFeatures> {
@@ -294,13 +295,13 @@ impl Datapath for Fast {
     ) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
         let done = inner.control.set_table_features(asked, now)?;
-        let outcome = inner.outcome(done, now);
+        let outcome = inner.outcome(done);
         self.recount();
         Ok(outcome)
     }
 
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {
-        self.inner.borrow_mut().flush(now).port_stats(port, now)
+        self.inner.borrow_mut().flush().port_stats(port, now)
     }
 
     fn queue_stats(
@@ -309,11 +310,11 @@ impl Datapath for Fast {
         queue: QueueId,
         now: Nanos,
     ) -> Result<Vec<QueueStats>, Error> {
-        self.inner.borrow_mut().flush(now).queue_stats(port, queue, now)
+        self.inner.borrow_mut().flush().queue_stats(port, queue, now)
     }
 
     fn group_stats(&self, group: GroupId, now: Nanos) -> Vec<GroupStats> {
-        self.inner.borrow_mut().flush(now).group_stats(group, now)
+        self.inner.borrow_mut().flush().group_stats(group, now)
     }
 
     fn group_desc(&self) -> Vec<GroupDesc> {
@@ -325,7 +326,7 @@ impl Datapath for Fast {
     }
 
     fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {
-        self.inner.borrow_mut().flush(now).meter_stats(meter, now)
+        self.inner.borrow_mut().flush().meter_stats(meter, now)
     }
 
     fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error> {

@@ -247,7 +247,7 @@ impl Pair<'_> {
 
     /// Everything that can be seen.
     fn look(&mut self, request: &FlowStatsRequest) -> Result<(), Difference> {
-        self.fast.reap(self.now);
+        self.fast.reap();
         let (r, f, now) = (&self.reference, &self.fast, self.now);
         let all = FlowStatsRequest::all();
         same("counters", r.counters(), f.counters())?;

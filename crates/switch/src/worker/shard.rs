@@ -217,7 +217,7 @@ impl Shard {
 
     fn carry_out_one(&mut self, command: ShardCommand, time: Nanos) {
         match (command, &mut self.forwarding) {
-            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op, time),
+            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op),
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet_out) = *packet;
                 let mut sink = TxSink { ports: &mut self.ports, pending: &mut self.pending };

@@ -14,7 +14,7 @@ use super::hash::masked;
 use super::index::Probe;
 use super::list::Item;
 use super::records::{NOWHERE, RecordLine};
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::fast::sys::prefetch;
 
 /// Keys that are looked up together: a set of them is a word.

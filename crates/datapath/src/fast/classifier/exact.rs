@@ -14,7 +14,7 @@ use super::group::TupleGroup;
 use super::hash::masked;
 use super::index::Probe;
 use super::records::NOWHERE;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::fast::sys::prefetch;
 
 /// What the entries that match every packet say: their rank and the answer.

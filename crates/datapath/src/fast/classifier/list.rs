@@ -3,7 +3,7 @@
 
 use super::SEQ_BITS;
 use super::records::Records;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::precedence::Precedence;
 
 /// An entry of the list.

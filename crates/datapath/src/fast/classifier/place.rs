@@ -8,7 +8,7 @@ use super::relax::RELAXATIONS;
 use super::template::Template;
 use super::{Classifier, SEQ_BITS};
 use crate::fast::compiled_match::CompiledMatch;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::precedence::Precedence;
 
 /// Entries that are compared one by one before there are groups, and the number below which a

@@ -4,7 +4,7 @@
 //! lie side by side. A record must never move: indexes and lists hold its place.
 
 use super::chunked::Chunked;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 
 /// Words of a value that lie in a record's first line.
 pub(super) const NEAR: usize = 6;
@@ -151,7 +151,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::{RecordLine, Records};
-    use crate::fast::op::EntryId;
+    use crate::fast::ids::EntryId;
 
     #[test]
     fn records_of_every_size_keep_their_words_and_are_used_again() {

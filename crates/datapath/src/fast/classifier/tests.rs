@@ -8,7 +8,7 @@ use packet::FlowKey;
 
 use super::{Classifier, Template, rank_of};
 use crate::fast::compiled_match::{CompiledMatch, Masks};
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 
 /// A generator of numbers that needs no crate: SplitMix64.
 struct Random(u64);

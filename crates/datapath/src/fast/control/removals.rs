@@ -12,7 +12,8 @@ use super::store::Gone;
 use super::{Control, RemovalReport};
 use crate::counter::Counter;
 use crate::fast::compiled_match::CompiledMatch;
-use crate::fast::op::{Change, EntryId, Ticket};
+use crate::fast::ids::{EntryId, Ticket};
+use crate::fast::op::Change;
 use crate::seam::Removed;
 use crate::time::Nanos;
 

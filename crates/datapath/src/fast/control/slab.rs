@@ -9,7 +9,8 @@ use openflow::{Cookie, TableId};
 use super::index::NONE;
 use super::setup::Setup;
 use crate::action_set::Origin;
-use crate::fast::op::{EntryId, Life};
+use crate::fast::ids::EntryId;
+use crate::fast::op::Life;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
 

@@ -9,7 +9,7 @@ use openflow::{Error, TableId};
 use super::Control;
 use super::filter::EntryFilter;
 use crate::fast::compiled_match::CompiledMatch;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::features::WILDCARDS_1_0;
 use crate::time::Nanos;
 

@@ -14,7 +14,7 @@ use super::slab::{Slab, StoredEntry};
 use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
 use crate::fast::compiled_match::CompiledMatch;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
 

@@ -18,11 +18,11 @@ use super::tuples::Tuple;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::compiled_match::CompiledMatch;
+use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, Goes, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, execute,
     forward_as_switch, refusal,
 };
-use crate::fast::op::EntryId;
 use crate::groups::Group;
 use crate::macs::Station;
 use crate::meters::Meter;

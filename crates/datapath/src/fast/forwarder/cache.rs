@@ -9,8 +9,8 @@
 //! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
 //! It must never decide anything itself.
 
-use super::decide::Decided;
 use super::path::PathId;
+use super::program::Decided;
 use super::program::{Guard, ProgramId};
 use crate::fast::sys::{HUGE, advise_huge, prefetch};
 

@@ -6,76 +6,21 @@
 //! What is counted here is exact whichever way was taken; what is decided must not depend on it.
 
 use openflow::PortNo;
-use packet::{FlowKey, Layout, Meta, PacketBuf, Shape, WORDS, extract};
+use packet::{Layout, Meta, PacketBuf, Shape, WORDS, extract};
 
+use super::burst_state::Open;
 use super::cache::{Evicted, tick};
-use super::matched::{MatchedRows, bits};
-use super::missed::{Open, ends};
+use super::matched::bits;
 use super::path::{PathId, PathStep, Steps};
-use super::program::{Guard, Program, ProgramId};
+use super::program::{Decided, Guard, Program};
 use super::replica::Replica;
 use super::versions::Versions;
 use super::{CacheLevel, Forwarder};
 use crate::fast::classifier::BURST;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::fast::sys::{digest_frames, digest_words};
 use crate::select::mix;
 use crate::time::Nanos;
-
-/// What was decided about one packet. It fits a register: as it came back through memory, in pieces
-/// that were read as a whole, deciding about a packet took a third longer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Decided {
-    pub(super) program: ProgramId,
-    /// Where its counts are; meaningless with [`ProgramId::WALK`].
-    pub(super) path: PathId,
-}
-
-impl Decided {
-    pub(super) const WALK: Self = Self { program: ProgramId::WALK, path: PathId::NONE };
-}
-
-/// Room for what is found out about a burst.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    pub(super) shapes: [Shape; BURST],
-    digests: [u128; BURST],
-    /// The packets that no cache decided about.
-    pub(super) open: Vec<Open>,
-    pub(super) keys: Vec<FlowKey>,
-    /// The places in the burst of the packets that the keys are of, until they are opened.
-    pub(super) asked: [u8; BURST],
-    pub(super) found: [Option<EntryId>; BURST],
-    /// Open packets that wait for each table.
-    pub(super) waiting: Vec<u64>,
-    /// What the open packets matched, and their lengths in bytes.
-    pub(super) matched: MatchedRows,
-    pub(super) lens: [u32; BURST],
-    /// What one of them matched.
-    pub(super) steps: Vec<PathStep>,
-}
-
-impl Scratch {
-    pub(super) fn new() -> Self {
-        Self {
-            shapes: [Shape::RARE; BURST],
-            digests: [0; BURST],
-            open: Vec::new(),
-            keys: Vec::new(),
-            asked: [0; BURST],
-            found: [None; BURST],
-            waiting: vec![0; 256],
-            matched: MatchedRows::default(),
-            lens: [0; BURST],
-            steps: Vec::new(),
-        }
-    }
-
-    /// Lists what one of the open packets matched.
-    pub(super) fn take_steps(&mut self, index: usize) {
-        self.matched.steps(index, &mut self.steps);
-    }
-}
 
 impl Forwarder {
     /// Decides about up to [`BURST`] frames that their port has let in.
@@ -226,7 +171,7 @@ impl Forwarder {
         let mut each = |id: EntryId| {
             if let Some(entry) = self.replica.entry(id) {
                 self.replica.touch(id, entry.life, now);
-                until = until.min(ends(entry, now));
+                until = until.min(entry.ends_at(now));
             }
         };
         match self.paths.steps(path) {

@@ -12,10 +12,10 @@ use openflow::{MeterId, PortNo};
 use packet::header::{ethernet, mpls, vlan};
 use packet::{Meta, Network, PacketBuf, Shape};
 
-use super::decide::{Decided, count_step, flush_counts};
+use super::decide::{count_step, flush_counts};
 use super::emit::Emit;
 use super::path::Steps;
-use super::program::{Message, MicroOp, Program, ProgramId, Programs, Terminal};
+use super::program::{Decided, Message, MicroOp, Program, ProgramId, Programs, Terminal};
 use super::replica::Replica;
 use super::{Forwarder, Sink, Sizes};
 use crate::counter::{Counter, DropReason};

@@ -10,7 +10,7 @@ use openflow::TableId;
 use super::path::PathStep;
 use super::replica::Replica;
 use crate::fast::classifier::BURST;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 
 /// Number of no entry.
 pub(super) const NONE: u32 = u32::MAX;

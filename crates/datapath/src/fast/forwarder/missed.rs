@@ -8,37 +8,15 @@ use openflow::{Field, PortNo, TableId};
 use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Forwarder;
+use super::burst_state::{Open, Scratch};
 use super::compile::compile;
-use super::decide::{Decided, Scratch};
 use super::matched::{MatchedRows, NONE, bits};
-use super::program::ProgramId;
-use super::program_cache::ProgramKey;
+use super::program::{Decided, ProgramId};
 use super::replica::{Brief, InstructionSummary, Replica, ReplicaEntry};
 use crate::fast::classifier::BURST;
+use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
-use crate::fast::op::EntryId;
 use crate::time::Nanos;
-
-/// A packet that the tables decide about.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    /// Its place in the burst.
-    pub(super) at: usize,
-    pub(super) meta: Meta,
-    /// The frame with the changes of actions that were applied, once there were any.
-    pub(super) changed: Option<PacketBuf>,
-    /// How much longer that is than the frame, in bytes.
-    pub(super) longer: i32,
-    /// Whether the result holds for this packet only.
-    pub(super) is_single: bool,
-    /// What decides about its program.
-    pub(super) program_key: ProgramKey,
-    /// Whether some entry has an idle timeout, and when the first of them is over.
-    pub(super) is_timed: bool,
-    pub(super) until: u64,
-    /// Whether an entry with a meter was matched.
-    is_metered: bool,
-}
 
 impl Forwarder {
     /// Decides about the packets that the first cache did not.
@@ -302,7 +280,7 @@ impl Open {
     fn note_lifetime(&mut self, entry: &ReplicaEntry, now: Nanos) {
         if entry.life.is_limited() {
             self.is_timed |= entry.life.idle_timeout_s != 0;
-            self.until = self.until.min(ends(entry, now));
+            self.until = self.until.min(entry.ends_at(now));
             // A meter may end the packet's way before it comes here: this entry would be told of
             // its use when the packet is decided about, which cannot be taken back.
             self.is_single |= self.is_metered && entry.life.idle_timeout_s != 0;
@@ -344,11 +322,4 @@ impl Open {
         *key = extract(copy.bytes(), &self.meta);
         self.changed = Some(copy);
     }
-}
-
-/// When an entry is over if nothing uses it after now.
-pub(super) fn ends(entry: &ReplicaEntry, now: Nanos) -> u64 {
-    let hard = entry.life.hard_at().map_or(u64::MAX, |at| at.0);
-    let idle = entry.life.idle_at(now).map_or(u64::MAX, |at| at.0);
-    hard.min(idle)
 }

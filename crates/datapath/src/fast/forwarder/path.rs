@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use openflow::TableId;
 
-use super::super::op::EntryId;
-use super::program_cache::BuildMixHasher;
+use super::super::ids::EntryId;
+use super::mix_hasher::BuildMixHasher;
 
 /// One table of a path: the entry that was matched, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::{PathStep, Paths, Steps};
-    use crate::fast::op::EntryId;
+    use crate::fast::ids::EntryId;
     use openflow::TableId;
 
     #[test]

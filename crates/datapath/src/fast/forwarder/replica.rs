@@ -12,9 +12,10 @@ use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
-use super::super::op::{Change, EntryId, Insert, InstructionList, Life};
+use super::super::ids::EntryId;
+use super::super::op::{Change, Insert, InstructionList, Life};
 use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
-use super::program_cache::BuildMixHasher;
+use super::mix_hasher::BuildMixHasher;
 use super::versions::{About, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
@@ -39,6 +40,15 @@ pub(super) struct ReplicaEntry {
     pub(super) summary: Arc<InstructionSummary>,
     /// Which packets its change can concern.
     pub(super) about: About,
+}
+
+impl ReplicaEntry {
+    /// When the entry is over if nothing uses it after now; all ones for never.
+    pub(super) fn ends_at(&self, now: Nanos) -> u64 {
+        let hard = self.life.hard_at().map_or(u64::MAX, |at| at.0);
+        let idle = self.life.idle_at(now).map_or(u64::MAX, |at| at.0);
+        hard.min(idle)
+    }
 }
 
 /// What a lookup has to know of most entries: all that decides where the packet goes on.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use openflow::flow::FlowModFlags;
 
 use super::cells::Cell;
-use crate::fast::op::EntryId;
+use crate::fast::ids::EntryId;
 use crate::fast::sys::prefetch;
 use crate::time::Nanos;
 

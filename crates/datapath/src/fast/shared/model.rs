@@ -11,7 +11,7 @@ use openflow::TableId;
 use super::Shared;
 use crate::config::DatapathConfig;
 use crate::counter::{Counter, DatapathCounters};
-use crate::fast::op::{EntryId, Ticket};
+use crate::fast::ids::{EntryId, Ticket};
 use crate::time::Nanos;
 
 const ENTRY: EntryId = EntryId(0);
@@ -30,7 +30,7 @@ fn wait_for(is_there: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_fold_that_is_done_shows_every_count_from_before_it() {
+fn a_flush_that_is_done_shows_every_count_from_before_it() {
     loom::model(|| {
         let shared = shared(2);
         let forwarders: Vec<_> = (0..2)
@@ -56,7 +56,7 @@ fn a_fold_that_is_done_shows_every_count_from_before_it() {
 }
 
 #[test]
-fn what_was_counted_before_an_op_is_seen_with_it() {
+fn what_was_counted_before_a_flush_is_seen_with_it() {
     loom::model(|| {
         let shared = shared(1);
         let forwarder = {
@@ -66,11 +66,11 @@ fn what_was_counted_before_an_op_is_seen_with_it() {
                 own.add(Counter::Received, 1);
                 own.table(TableId(0)).unwrap().lookups.add(1);
                 own.entries.touch(ENTRY, Nanos(7));
-                own.set_applied(Ticket(1));
+                own.set_flushed(Ticket(1));
                 own.add(Counter::Received, 1);
             })
         };
-        if shared.applied() >= Ticket(1) {
+        if shared.flushed() >= Ticket(1) {
             let mut counters = DatapathCounters::default();
             shared.add_counters(&mut counters);
             assert!(counters.get(Counter::Received) >= 1);

@@ -1,0 +1,74 @@
+//! What a forwarder finds out about one burst: room that is made once and used for every burst.
+//!
+//! It says nothing about the burst before.
+
+use packet::{FlowKey, Meta, PacketBuf, Shape};
+
+use super::matched::MatchedRows;
+use super::path::PathStep;
+use super::program_cache::ProgramKey;
+use crate::fast::classifier::BURST;
+use crate::fast::ids::EntryId;
+
+/// A packet that the tables decide about.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// Its place in the burst.
+    pub(super) at: usize,
+    pub(super) meta: Meta,
+    /// The frame with the changes of actions that were applied, once there were any.
+    pub(super) changed: Option<PacketBuf>,
+    /// How much longer that is than the frame, in bytes.
+    pub(super) longer: i32,
+    /// Whether the result holds for this packet only.
+    pub(super) is_single: bool,
+    /// What decides about its program.
+    pub(super) program_key: ProgramKey,
+    /// Whether some entry has an idle timeout, and when the first of them is over.
+    pub(super) is_timed: bool,
+    pub(super) until: u64,
+    /// Whether an entry with a meter was matched.
+    pub(super) is_metered: bool,
+}
+
+/// Room for what is found out about a burst.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    pub(super) shapes: [Shape; BURST],
+    pub(super) digests: [u128; BURST],
+    /// The packets that no cache decided about.
+    pub(super) open: Vec<Open>,
+    pub(super) keys: Vec<FlowKey>,
+    /// The places in the burst of the packets that the keys are of, until they are opened.
+    pub(super) asked: [u8; BURST],
+    pub(super) found: [Option<EntryId>; BURST],
+    /// Open packets that wait for each table.
+    pub(super) waiting: Vec<u64>,
+    /// What the open packets matched, and their lengths in bytes.
+    pub(super) matched: MatchedRows,
+    pub(super) lens: [u32; BURST],
+    /// What one of them matched.
+    pub(super) steps: Vec<PathStep>,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Self {
+        Self {
+            shapes: [Shape::RARE; BURST],
+            digests: [0; BURST],
+            open: Vec::new(),
+            keys: Vec::new(),
+            asked: [0; BURST],
+            found: [None; BURST],
+            waiting: vec![0; 256],
+            matched: MatchedRows::default(),
+            lens: [0; BURST],
+            steps: Vec::new(),
+        }
+    }
+
+    /// Lists what one of the open packets matched.
+    pub(super) fn take_steps(&mut self, index: usize) {
+        self.matched.steps(index, &mut self.steps);
+    }
+}
