@@ -6,10 +6,11 @@
 
 mod log;
 mod pki;
+mod shell;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// An OpenFlow switch, a controller framework, a generator and a lab in one program.
 #[derive(Parser)]
@@ -43,6 +44,10 @@ enum Program {
     Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
+    /// Print what makes a shell complete the commands and options of weir
+    Completions(shell::CompletionsArgs),
+    /// Print the manual page of weir, or write those of all commands
+    Man(shell::ManArgs),
     /// Print version and build
     Version,
 }
@@ -69,7 +74,7 @@ Examples:
   weir ctl --json counters";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| shell::best_first(error).exit());
     if let Err(error) = log::start(arguments.log.as_deref()) {
         eprintln!("weir: --log: {error}");
         return ExitCode::from(2);
@@ -84,6 +89,14 @@ fn main() -> ExitCode {
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
+        Program::Completions(arguments) => {
+            let out = &mut std::io::stdout().lock();
+            ended("completions", shell::completions(Arguments::command(), &arguments, out))
+        }
+        Program::Man(arguments) => {
+            let out = &mut std::io::stdout().lock();
+            ended("man", shell::man(Arguments::command(), &arguments, out))
+        }
         Program::Version => {
             println!("{}", version());
             ExitCode::SUCCESS
@@ -161,7 +174,9 @@ mod tests {
         let calls: Vec<String> = texts.into_iter().flat_map(commands).collect();
         assert!(calls.len() > 20, "only {calls:?}");
         for call in calls {
-            match super::Arguments::try_parse_from(call.split_whitespace()) {
+            // What stands behind these is the shell's.
+            let words = call.split_whitespace().take_while(|word| !["&", ">", "|"].contains(word));
+            match super::Arguments::try_parse_from(words) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::DisplayHelp => {}
                 Err(error) => panic!("{call}: {error}"),

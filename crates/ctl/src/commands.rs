@@ -76,6 +76,7 @@ commands! {
     meters::MeterStats,
     meters::MeterFeatures,
     meters::AddMeter,
+    meters::AddMeters,
     meters::ModMeter,
     meters::DelMeters,
     echo::Probe,

@@ -40,7 +40,7 @@ async fn echo(session: &mut Session, bytes: usize) -> Result<(u32, Duration), Fa
     }
 }
 
-/// How long echo requests take
+/// How long echo requests take, in microseconds
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl ping\n  weir ctl ping 1000 --count 3")]
 pub(super) struct Ping {
@@ -58,9 +58,12 @@ impl Run for Ping {
         let (session, out) = asking.connected().await?;
         for _ in 0..self.count {
             let (xid, took) = echo(session, bytes).await?;
-            let (name, ms) = (&session.name, took.as_secs_f64() * 1e3);
-            let text = format!("{bytes} bytes from {name}: xid={xid:08x} time={ms:.1} ms");
-            out.record(text, || json!({ "bytes": bytes, "xid": xid, "time_ms": ms }))?;
+            let (name, us) = (&session.name, took.as_secs_f64() * 1e6);
+            let text = format!("{bytes} bytes from {name}: xid={xid:08x} time={us:.0} us");
+            out.record(
+                text,
+                || json!({ "bytes": bytes, "xid": xid, "time_us": us, "time_ms": us / 1e3 }),
+            )?;
             out.flush()?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use openflow::{Message, MeterId};
 use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_or_stdin};
+use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
 
 /// What a command that shows meters takes: `7`, `meter=7`, `all` or nothing.
 fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
@@ -77,6 +77,28 @@ pub(super) struct AddMeter {
 impl Run for AddMeter {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
         send(asking, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Add).await
+    }
+}
+
+/// Add the meters of a file
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "A line is a meter as add-meter takes it. Behind # stands a comment. Nothing \
+is sent when a line
+is not understood; what the switch refuses is told by line, and does not keep the others away.
+
+Examples:
+  weir ctl add-meters meters.txt
+  weir ctl add-meters - < meters.txt"
+)]
+pub(super) struct AddMeters {
+    /// The file, or - for the standard input
+    file: String,
+}
+
+impl Run for AddMeters {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        send(asking, &lines_of(&self.file)?, MeterModCommand::Add).await
     }
 }
 
