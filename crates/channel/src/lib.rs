@@ -11,7 +11,7 @@
 //! - [`Backoff`] is the wait before the next attempt to connect; [`Admission`] and
 //!   [`ConnectionGate`] decide which connections a listener serves; [`LogThrottle`] limits the log
 //!   lines that a peer can cause.
-//! - [`Tls`] holds key and certificates; [`pki`] makes them.
+//! - [`Tls`] holds key and certificates; module `pki` (the feature of that name) makes them.
 //! - [`memory`] joins two connections in virtual time, with seeded faults.
 //!
 //! A controller and a switch, joined without a socket:
@@ -59,6 +59,7 @@ mod negotiate;
 mod output;
 mod parts;
 mod pending;
+#[cfg(feature = "pki")]
 pub mod pki;
 mod settings;
 mod tls;

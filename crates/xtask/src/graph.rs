@@ -160,10 +160,12 @@ impl Graph {
             let manifest = manifest.strip_prefix(root).unwrap_or(manifest).trim_start_matches('/');
             for dependency in package["dependencies"].as_array().into_iter().flatten() {
                 let to = name_of(dependency);
-                if !members.contains(&to) {
+                let dev = dependency["kind"].as_str() == Some("dev");
+                // A crate's tests may ask for its own features.
+                let is_own = dev && short(&to) == from;
+                if is_own || !members.contains(&to) {
                     continue;
                 }
-                let dev = dependency["kind"].as_str() == Some("dev");
                 graph.arrows.insert(Arrow {
                     from: from.clone(),
                     to: short(&to).to_owned(),
