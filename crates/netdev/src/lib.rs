@@ -58,7 +58,6 @@
 //! queues, offload features, CPU time. This crate must never look into frames further than it takes
 //! to complete them.
 
-mod checksum;
 mod counters;
 mod device;
 pub mod error;

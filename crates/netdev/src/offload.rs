@@ -7,8 +7,7 @@
 //! not fit is refused, and never read or written outside the frame.
 
 use packet::PacketBuf;
-
-use crate::checksum::{add, crc32c, finish, finish_udp};
+use packet::checksum::{InternetChecksum, crc32c, ones_complement};
 
 /// Length of the virtio-net header in bytes.
 pub(crate) const VNET_LEN: usize = 10;
@@ -71,14 +70,16 @@ pub(crate) fn complete(frame: &mut [u8], header: &VnetHeader) -> Result<(), Unsu
     let covered = frame.get_mut(start..).ok_or(UnsupportedOffload)?;
     if protocol == Some(IPPROTO_SCTP) && offset == 8 {
         covered.get_mut(8..12).ok_or(UnsupportedOffload)?.fill(0);
-        let crc = crc32c(covered).to_le_bytes();
+        let crc = crc32c(&[covered]).to_le_bytes();
         covered[8..12].copy_from_slice(&crc);
         return Ok(());
     }
-    let sum = add(0, covered);
+    let mut sum = InternetChecksum::default();
+    sum.add(covered);
     // Of all protocols only UDP has its checksum at 6, also inside a tunnel.
-    let sum = if offset == 6 { finish_udp(sum) } else { finish(sum) };
-    covered.get_mut(offset..offset + 2).ok_or(UnsupportedOffload)?.copy_from_slice(&sum);
+    let sum = if offset == 6 { sum.finish_udp() } else { sum.finish() };
+    let field = covered.get_mut(offset..offset + 2).ok_or(UnsupportedOffload)?;
+    field.copy_from_slice(&sum.to_be_bytes());
     Ok(())
 }
 
@@ -211,7 +212,7 @@ impl Segmenter {
         let id = u16::from_be_bytes([l3[4], l3[5]]).wrapping_add(clamp_u16(number));
         l3[4..6].copy_from_slice(&id.to_be_bytes());
         l3[10..12].fill(0);
-        let sum = finish(add(0, l3));
+        let sum = ones_complement(l3).to_be_bytes();
         l3[10..12].copy_from_slice(&sum);
     }
 
@@ -235,10 +236,12 @@ impl Segmenter {
         segment[at..at + 2].fill(0);
         let addresses = if v4 { l3 + 12..l3 + 20 } else { l3 + 8..l3 + 40 };
         let length = clamp_u16(segment.len() - l4).to_be_bytes();
-        let sum = add(0, &segment[addresses]);
-        let sum = add(add(sum, &[length[0], length[1], 0, protocol]), &segment[l4..]);
-        let sum = if protocol == IPPROTO_UDP { finish_udp(sum) } else { finish(sum) };
-        segment[at..at + 2].copy_from_slice(&sum);
+        let mut sum = InternetChecksum::default();
+        sum.add(&segment[addresses]);
+        sum.add(&[length[0], length[1], 0, protocol]);
+        sum.add(&segment[l4..]);
+        let sum = if protocol == IPPROTO_UDP { sum.finish_udp() } else { sum.finish() };
+        segment[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 }
 
@@ -388,8 +391,10 @@ mod tests {
             // What a sending kernel leaves in the field: the folded sum of the pseudo header.
             let addresses = if ip.v4 { ip.l3 + 12..ip.l3 + 20 } else { ip.l3 + 8..ip.l3 + 40 };
             let length = clamp_u16(frame.len() - start).to_be_bytes();
-            let sum = add(add(0, &frame[addresses]), &[length[0], length[1], 0, ip.protocol]);
-            let [high, low] = finish(sum);
+            let mut sum = InternetChecksum::default();
+            sum.add(&frame[addresses]);
+            sum.add(&[length[0], length[1], 0, ip.protocol]);
+            let [high, low] = sum.finish().to_be_bytes();
             partial[start + offset..start + offset + 2].copy_from_slice(&[!high, !low]);
             assert_ne!(partial, frame);
             let header = vnet(F_NEEDS_CSUM, 0, 0, start as u16, offset as u16);
@@ -404,7 +409,7 @@ mod tests {
         let step = ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
         step.write(&mut frame, 132.into(), &[0; 12]).unwrap();
         complete(&mut frame, &vnet(F_NEEDS_CSUM, 0, 0, 34, 8)).unwrap();
-        assert_eq!(frame[42..46], crc32c(&[0; 12]).to_le_bytes());
+        assert_eq!(frame[42..46], crc32c(&[&[0; 12]]).to_le_bytes());
     }
 
     #[test]
