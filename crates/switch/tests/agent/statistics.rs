@@ -1,21 +1,87 @@
 //! Multipart replies: what the datapath counts, in parts where they are long.
 
-use openflow::flow::FlowStatsRequest;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::group::{
+    Bucket, BucketCounter, GroupCapabilities, GroupDesc, GroupMod, GroupModCommand, GroupType,
+};
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
-use openflow::{Action, Field, GroupId, Match, Message, MeterId, PortNo, QueueId, Version};
+use openflow::meter::{
+    Band, BandCounter, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand,
+};
+use openflow::port::PortState;
+use openflow::table::{OnPacket, TableProperty};
+use openflow::{
+    Action, Cookie, Field, GroupId, Instruction, Match, Message, MeterId, PortNo, QueueId, TableId,
+    Version,
+};
 
 use crate::harness::{Controller, Host, Switch, add_flow, frame, packet_out};
 
+/// Frames of 60 bytes that the switch of [`loaded`] has forwarded.
+const FRAMES: u64 = 5;
+
+const GROUP: GroupId = GroupId(9);
+const METER: MeterId = MeterId(4);
+
+fn bucket(actions: Vec<Action>) -> Bucket {
+    Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GroupId::ANY, actions }
+}
+
+/// Of [`GROUP`]: a copy by a queue of port 2, and one by port 3.
+fn buckets() -> Vec<Bucket> {
+    let by_queue = vec![Action::SetQueue(QueueId(7)), Action::output(PortNo(2))];
+    vec![bucket(by_queue), bucket(vec![Action::output(PortNo(3))])]
+}
+
+/// Of [`METER`]: a rate that no test reaches.
+const BANDS: [Band; 1] = [Band { kind: BandKind::Drop, rate: 1_000_000, burst_size: 1_000_000 }];
+const METER_FLAGS: MeterFlags = MeterFlags::PKTPS.union(MeterFlags::BURST).union(MeterFlags::STATS);
+
+/// A switch with a meter, a group, a queue and an entry that uses them, and its controller, after
+/// some frames.
+fn loaded() -> (Switch, Controller) {
+    let toml = "tables = 3\nqueue = [\"2:7,min=30%\"]\nrate = [\"2=1G\"]\n";
+    let switch = Switch::start(3, toml);
+    let mut hosts = [1, 2, 3].map(|port| switch.host(port));
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&Message::MeterMod(MeterMod {
+        command: MeterModCommand::Add,
+        flags: METER_FLAGS,
+        meter_id: METER,
+        bands: BANDS.to_vec(),
+    }));
+    controller.send(&Message::GroupMod(GroupMod {
+        command: GroupModCommand::Add,
+        group_type: GroupType::All,
+        group_id: GROUP,
+        buckets: buckets(),
+    }));
+    controller.send(&Message::FlowMod(FlowMod {
+        priority: 9,
+        cookie: Cookie(0x77),
+        matching: Match::any().with(Field::InPort, 1),
+        instructions: vec![
+            Instruction::Meter(METER),
+            Instruction::ApplyActions(vec![Action::Group(GROUP)]),
+        ],
+        ..FlowMod::new(FlowModCommand::Add)
+    }));
+    controller.barrier();
+    for number in 0..FRAMES {
+        hosts[0].send(&frame(number as u8));
+        hosts[1].receive();
+        hosts[2].receive();
+    }
+    (switch, controller)
+}
+
 #[test]
 fn every_request_of_1_3_has_its_reply() {
-    let switch = Switch::start(2, "tables = 3");
-    let mut controller = switch.controller(Version::V1_3);
-    controller.send(&add_flow(9, Match::any(), vec![Action::output(PortNo(2))]));
-    let all = FlowStatsRequest::all();
+    let (_switch, mut controller) = loaded();
     let asked = [
         MultipartRequestBody::Desc,
-        MultipartRequestBody::Flow(all.clone()),
-        MultipartRequestBody::Aggregate(all),
+        MultipartRequestBody::Flow(FlowStatsRequest::all()),
+        MultipartRequestBody::Aggregate(FlowStatsRequest::all()),
         MultipartRequestBody::Table,
         MultipartRequestBody::PortStats(PortNo::ANY),
         MultipartRequestBody::Queue { port: PortNo::ANY, queue: QueueId::ALL },
@@ -34,12 +100,88 @@ fn every_request_of_1_3_has_its_reply() {
         let (asked, got) = (name.split(['(', ' ']).next(), format!("{reply:?}"));
         assert_eq!(asked, got.split(['(', ' ']).next());
         match reply {
-            MultipartReplyBody::Flow(flows) => assert_eq!(flows.len(), 1),
-            MultipartReplyBody::Aggregate(sums) => assert_eq!(sums.flow_count, 1),
-            MultipartReplyBody::Table(tables) => assert_eq!(tables.len(), 3),
-            MultipartReplyBody::TableFeatures(tables) => assert_eq!(tables.len(), 3),
-            MultipartReplyBody::PortDesc(ports) => assert_eq!(ports.len(), 2),
-            _ => {}
+            MultipartReplyBody::Desc(desc) => {
+                assert_eq!((&*desc.mfr_desc, &*desc.hw_desc), ("Weir", "user space"));
+                assert!(desc.sw_desc.starts_with("weir "), "{desc:?}");
+            }
+            MultipartReplyBody::Flow(flows) => {
+                let [flow] = &flows[..] else { panic!("{flows:?}") };
+                assert_eq!((flow.priority, flow.cookie), (9, Cookie(0x77)));
+                assert_eq!((flow.packet_count, flow.byte_count), (FRAMES, FRAMES * 60));
+                assert_eq!(flow.instructions.len(), 2);
+            }
+            MultipartReplyBody::Aggregate(sums) => {
+                let told = (sums.flow_count, sums.packet_count, sums.byte_count);
+                assert_eq!(told, (1, FRAMES, FRAMES * 60));
+            }
+            MultipartReplyBody::Table(tables) => {
+                let told = tables.iter().map(|table| {
+                    let counts = (table.lookup_count, table.matched_count);
+                    (table.table_id.0, table.active_count, counts)
+                });
+                let empty = |id| (id, 0, (0, 0));
+                let told: Vec<_> = told.collect();
+                assert_eq!(told, [(0, 1, (FRAMES, FRAMES)), empty(1), empty(2)]);
+            }
+            MultipartReplyBody::PortStats(ports) => {
+                let told = ports.iter().map(|p| (p.port_no.0, p.rx_packets, p.tx_packets));
+                let told: Vec<_> = told.collect();
+                assert_eq!(told, [(1, FRAMES, 0), (2, 0, FRAMES), (3, 0, FRAMES)]);
+            }
+            MultipartReplyBody::Queue(queues) => {
+                let told = queues
+                    .iter()
+                    .map(|q| (q.port_no.0, q.queue_id.0, q.tx_packets, q.tx_bytes, q.tx_errors));
+                let told: Vec<_> = told.collect();
+                assert_eq!(told, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
+            }
+            MultipartReplyBody::Group(groups) => {
+                let [group] = &groups[..] else { panic!("{groups:?}") };
+                assert_eq!((group.group_id, group.ref_count), (GROUP, 1));
+                assert_eq!((group.packet_count, group.byte_count), (FRAMES, FRAMES * 60));
+                let each = BucketCounter { packet_count: FRAMES, byte_count: FRAMES * 60 };
+                assert_eq!(group.buckets, [each; 2]);
+            }
+            MultipartReplyBody::GroupDesc(groups) => {
+                let (group_type, group_id) = (GroupType::All, GROUP);
+                assert_eq!(groups, [GroupDesc { group_type, group_id, buckets: buckets() }]);
+            }
+            MultipartReplyBody::GroupFeatures(features) => {
+                assert_eq!(features.types, 0b1111);
+                assert!(features.capabilities.contains(GroupCapabilities::CHAINING));
+                assert!(features.max_groups.iter().all(|most| *most > 0));
+                let output_and_group = 1 << 0 | 1 << 22;
+                assert!(features.actions.iter().all(|a| a & output_and_group == output_and_group));
+            }
+            MultipartReplyBody::Meter(meters) => {
+                let [meter] = &meters[..] else { panic!("{meters:?}") };
+                assert_eq!((meter.meter_id, meter.flow_count), (METER, 1));
+                let told = (meter.packet_in_count, meter.byte_in_count);
+                assert_eq!(told, (FRAMES, FRAMES * 60));
+                assert_eq!(meter.bands, [BandCounter::default()]);
+            }
+            MultipartReplyBody::MeterConfig(meters) => {
+                let (flags, meter_id) = (METER_FLAGS, METER);
+                assert_eq!(meters, [MeterConfig { flags, meter_id, bands: BANDS.to_vec() }]);
+            }
+            MultipartReplyBody::MeterFeatures(features) => {
+                assert_eq!(features.band_types, 1 << 1 | 1 << 2);
+                assert_eq!(features.capabilities, 0b1111);
+                assert!(features.max_meter > 0 && features.max_bands > 0);
+            }
+            MultipartReplyBody::TableFeatures(tables) => {
+                assert_eq!(tables.iter().map(|t| t.table_id.0).collect::<Vec<_>>(), [0, 1, 2]);
+                let next = TableProperty::NextTables(OnPacket::Hit, vec![TableId(1), TableId(2)]);
+                assert!(tables[0].properties.contains(&next), "{:?}", tables[0].properties);
+                let none = TableProperty::NextTables(OnPacket::Hit, Vec::new());
+                assert!(tables[2].properties.contains(&none), "{:?}", tables[2].properties);
+            }
+            MultipartReplyBody::PortDesc(ports) => {
+                let told = ports.iter().map(|port| (port.port_no.0, port.state));
+                let told: Vec<_> = told.collect();
+                assert_eq!(told, [1, 2, 3].map(|number| (number, PortState::LIVE)));
+            }
+            MultipartReplyBody::Experimenter(_) => panic!("{reply:?}"),
         }
     }
 }
