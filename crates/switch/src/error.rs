@@ -1,5 +1,6 @@
 //! Why the switch did not start, or did not run to its end, in words that say what helps.
 
+use std::error::Error;
 use std::io;
 
 use channel::{TlsError, TransportError};
@@ -42,6 +43,19 @@ pub enum SwitchError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The process may not open as many files as the switch needs.
+    #[error(
+        "{source}; this configuration needs about {wanted} open files, and the limit is {limit}: \
+         raise it by `ulimit -n {wanted}` (LimitNOFILE={wanted} in a unit of systemd)"
+    )]
+    OpenFiles {
+        /// About how many the switch needs.
+        wanted: u64,
+        /// How many it may have.
+        limit: u64,
+        /// What could not be opened.
+        source: Box<SwitchError>,
+    },
     /// A CPU that a worker should have is not there.
     #[error("worker-cores: there is no CPU {cpu} for this process; it has {allowed:?}")]
     NoCpu {
@@ -73,6 +87,56 @@ pub enum SwitchError {
     WorkerEnded,
 }
 
+impl SwitchError {
+    /// The error with what helps, where it is that no more files may be open.
+    pub(crate) fn name_open_files(self, limit: Option<u64>, needed: u64) -> Self {
+        let mut cause: Option<&dyn Error> = Some(&self);
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>();
+            if io.is_some_and(|error| error.raw_os_error() == Some(EMFILE)) {
+                let limit = limit.unwrap_or(u64::MAX);
+                // What did not suffice is not enough, whatever was reckoned.
+                let wanted = needed.max(limit.saturating_mul(2)).next_multiple_of(1_024);
+                return Self::OpenFiles { wanted, limit, source: Box::new(self) };
+            }
+            cause = error.source();
+        }
+        self
+    }
+}
+
+/// The kernel's "too many open files" of a process.
+const EMFILE: i32 = 24;
+
 pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> SwitchError {
     move |source| SwitchError::Io { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use netdev::PortError;
+    use openflow::PortNo;
+
+    use super::{EMFILE, SwitchError};
+
+    fn of_port(code: i32) -> SwitchError {
+        let source = io::Error::from_raw_os_error(code);
+        let source = PortError::Io { what: "opening veth0".into(), source };
+        let port = SwitchError::Port { number: PortNo(1), source };
+        SwitchError::Bridge { name: "b".into(), source: Box::new(port) }
+    }
+
+    #[test]
+    fn out_of_files_names_the_limit_and_what_is_wanted() {
+        let told = of_port(EMFILE).name_open_files(Some(1_024), 30_100).to_string();
+        assert!(told.starts_with("bridge b: port 1: opening veth0: "), "{told}");
+        assert!(told.contains("30720 open files, and the limit is 1024"), "{told}");
+        assert!(told.contains("`ulimit -n 30720`"), "{told}");
+        let told = of_port(EMFILE).name_open_files(Some(1_024), 5).to_string();
+        assert!(told.contains("`ulimit -n 2048`"), "{told}");
+        let other = of_port(1).name_open_files(Some(1_024), 5);
+        assert!(matches!(other, SwitchError::Bridge { .. }));
+    }
 }

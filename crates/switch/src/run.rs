@@ -25,6 +25,13 @@ use crate::control::{ControlSocket, serve_control};
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 
+/// Files of a kernel port: the sockets that receive, send, and ask for its state.
+const FILES_PER_PORT: usize = 3;
+/// Files of a worker: doorbell, watch, link monitor.
+const FILES_PER_WORKER: usize = 3;
+/// Files of the rest: standard streams, the runtime, the control socket and its connections.
+const FILES_OF_PROCESS: usize = 64;
+
 /// Listeners that the line names which says that the switch is ready; more are counted.
 const LISTENERS_TOLD: usize = 4;
 
@@ -56,11 +63,13 @@ pub fn run_until<S: Future<Output = ()>>(
         .map_err(failed("starting the agent"))?;
     check_cores(&config.worker_cores)?;
     // A thousand bridges have more descriptors than a shell lets its programs have at first.
-    raise_open_files().map_err(failed("raising the limit of open files"))?;
+    let limit = raise_open_files().map_err(failed("raising the limit of open files"))?;
+    let out_of_files = |error: SwitchError| error.name_open_files(limit, open_files_of(&config));
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
-    let assembled = assemble(&config)?;
+    let assembled = assemble(&config).map_err(out_of_files)?;
     let local = LocalSet::new();
     let outcome = runtime.block_on(local.run_until(serve(&config, assembled, control, stop)));
+    let outcome = outcome.map_err(out_of_files);
     // Connections are told by the streams' end; tasks that still run are dropped with the set.
     drop(local);
     outcome
@@ -161,6 +170,24 @@ fn tell_ready(bridges: &Bridges, config: &Config) {
         line += &format!(", control socket {}", path.display());
     }
     eprintln!("{line}");
+    for bridge in without_ports(&config.bridges) {
+        tracing::warn!(bridge = bridge.name, "no ports: nothing is forwarded; add --port DEVICE");
+    }
+}
+
+/// The bridges that can forward nothing.
+fn without_ports(bridges: &[BridgeConfig]) -> impl Iterator<Item = &BridgeConfig> {
+    bridges.iter().filter(|bridge| bridge.ports.is_empty())
+}
+
+/// About how many files the switch has open, once all controllers are connected.
+fn open_files_of(config: &Config) -> u64 {
+    let of_bridge = |bridge: &BridgeConfig| {
+        let connections = bridge.controllers.len() * (1 + usize::from(bridge.auxiliary));
+        bridge.ports.len() * FILES_PER_PORT + bridge.listeners.len() + connections
+    };
+    let bridges: usize = config.bridges.iter().map(of_bridge).sum();
+    (bridges + config.workers * FILES_PER_WORKER + FILES_OF_PROCESS) as u64
 }
 
 /// How many ports there are, and bridges where there are several.
@@ -221,4 +248,26 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{open_files_of, without_ports};
+    use crate::config::parse_config;
+
+    #[test]
+    fn a_bridge_without_ports_is_named() {
+        let text = "[[bridge]]\nname = \"a\"\n[[bridge]]\nname = \"b\"\nport = [\"null:x\"]\n";
+        let config = parse_config(text).unwrap().resolve().unwrap();
+        let named: Vec<&str> = without_ports(&config.bridges).map(|b| b.name.as_str()).collect();
+        assert_eq!(named, ["a"]);
+    }
+
+    #[test]
+    fn open_files_grow_with_ports_and_controllers() {
+        let files = |text| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
+        let none = files("");
+        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 6);
+        assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
+    }
 }

@@ -134,9 +134,7 @@ fn claims(bridge: &SwitchArgs) -> Vec<(String, &'static str, Option<usize>)> {
     }
     let ports = bridge.port.iter().zip(0..).map(|(port, place)| (&port.spec, Some(place)));
     for (spec, place) in ports.chain(bridge.local.iter().map(|spec| (spec, None))) {
-        if let Some(device) = spec.exclusive() {
-            claims.push((device, "port", place));
-        }
+        claims.extend(spec.exclusive().map(|device| (device, "port", place)));
     }
     for (listen, place) in bridge.listen.iter().zip(0..) {
         let endpoint = listen.0.clone().into_passive();

@@ -338,6 +338,14 @@ mod tests {
             ("dpid = 5\n", &["1:8: dpid: ", "integer", "HEX16"]),
             ("\ndpid = \"xyz\"\n", &["2:8: dpid: ", "1 to 16 hex digits"]),
             ("port = [\"1=null:a\", \"1=null:b\"]\n", &["1:21: port: ", "number 1 is given twice"]),
+            (
+                "port = [\"memory:a\", \"memory:a?end=b\", \"7=memory:a?frame_max=100\"]\n",
+                &["1:39: port: ", "a, end a is another port's device already"],
+            ),
+            (
+                "local = \"tap:br0\"\nport = [\"tap:br0\"]\n",
+                &["1:9: local: ", "br0 is another port's device already"],
+            ),
             ("port = [\"0=null:a\"]\n", &["1:9: port: port number", "must be 1 to"]),
             ("port = [\"null:a\"]\nvlan = [\"1=acess:5\"]\n", &["2:9: vlan: ", "access:VID"]),
             ("port = [\"null:a\"]\nvlan = [\"access:5\"]\n", &["names no port", "1=access:5"]),

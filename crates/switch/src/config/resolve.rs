@@ -151,6 +151,7 @@ impl SwitchArgs {
         self.check_endpoints()?;
         self.check_tls()?;
         self.check_ports()?;
+        self.check_devices()?;
         self.check_vlans()?;
         self.check_queues()
     }
@@ -218,6 +219,24 @@ impl SwitchArgs {
             certificate: self.certificate.clone()?,
             ca_cert: self.ca_cert.clone()?,
         })
+    }
+
+    /// Refuses a device that two ports of the bridge have: its frames would go round for ever.
+    fn check_devices(&self) -> Result<(), Problem> {
+        let mut taken = BTreeSet::new();
+        let ports = self.port.iter().map(|port| &port.spec).zip(0..);
+        let ports = ports.map(|(spec, index)| (spec, Some(index)));
+        for (spec, index) in ports.chain(self.local.iter().map(|spec| (spec, None))) {
+            let Some(device) = spec.exclusive() else { continue };
+            let told = format!("{device} is another port's device already; a device is one port");
+            if !taken.insert(device) {
+                return Err(match index {
+                    Some(index) => Problem::at("port", index, told),
+                    None => Problem::new("local", told),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_ports(&self) -> Result<(), Problem> {
