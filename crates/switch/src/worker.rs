@@ -9,6 +9,7 @@
 mod clock;
 mod command;
 mod commands;
+mod device_thread;
 mod doorbell;
 mod handoff;
 mod idle;

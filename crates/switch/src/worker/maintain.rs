@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
+use super::device_thread::Opened;
 use super::{Shard, Worker, WorkerEvent, WorkerPort};
 use crate::counters::Counter;
 
@@ -16,7 +17,7 @@ use crate::counters::Counter;
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A port of the worker: the index of its shard, and its index there.
-type PortIndex = (usize, usize);
+pub(super) type PortIndex = (usize, usize);
 
 /// The maintenance that is due, and the ports that it concerns.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Maintenance {
     monitor: Option<LinkMonitor>,
     /// The monitor has changes to read.
     pub(super) has_link_changes: bool,
+    /// Devices have been opened.
+    pub(super) has_opened: bool,
     /// The ports of each device.
     devices: BTreeMap<u32, Vec<PortIndex>>,
     /// Ports to be compared with the monitor, each with the interface index of its device: newly
@@ -46,6 +49,7 @@ impl Maintenance {
             monitor,
             // The state of a port may have changed since it was opened.
             has_link_changes: true,
+            has_opened: false,
             devices: BTreeMap::new(),
             unconfirmed: Vec::new(),
             compare_at: None,
@@ -90,6 +94,9 @@ impl Maintenance {
 impl Worker {
     /// Does the maintenance that is due; whether there was any.
     pub(super) fn maintain(&mut self, now: Instant) -> bool {
+        if std::mem::take(&mut self.maintenance.has_opened) {
+            self.take_opened(now);
+        }
         let mut worked = std::mem::take(&mut self.maintenance.has_link_changes);
         if worked || self.maintenance.compare_at.is_some_and(|due| now >= due) {
             self.read_link_changes(now);
@@ -203,26 +210,45 @@ impl Worker {
     fn service(&mut self, (index, port): PortIndex, now: Instant) {
         let Some(shard) = self.shards.get_mut(index) else { return };
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
-        let was_open = found.device.is_some();
-        let is_back = !was_open && found.reopen(now);
-        // Ends the pause when its time is over.
-        let is_paused = found.is_paused(now);
-        found.watch(&self.watch, super::run::watch_key(index, port));
-        let (notification, changed) = (found.notification, std::mem::take(&mut found.changed));
-        if is_back {
-            shard.counters.bump(Counter::PortReopened);
-            let (bridge, number, name) = log_fields(shard, port);
-            tracing::info!(bridge, port = number, name, "the port is back");
-            self.maintenance.register((index, port), notification, now);
+        if let Some(lost) = found.take_lost(&self.watch) {
+            self.devices.close(lost);
         }
-        if changed {
+        if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
+            found.start_opening(now);
+            if !self.devices.open((index, port), found.spec.clone()) {
+                found.retry_later(now);
+            }
+        }
+        // Ends the pause when its time is over.
+        let (is_open, is_paused) = (found.device.is_some(), found.is_paused(now));
+        found.watch(&self.watch, super::run::watch_key(index, port));
+        if std::mem::take(&mut found.changed) {
             self.report((index, port));
         }
         let Some(shard) = self.shards.get(index) else { return };
         let due = shard.ports.all().get(port).and_then(WorkerPort::service_at);
         self.maintenance.service_at = self.maintenance.service_at.into_iter().chain(due).min();
-        if due.is_none() && !is_paused {
+        if is_open && due.is_none() && !is_paused {
             self.start_polling(index, port);
+        }
+    }
+
+    /// Takes the devices that were opened, and reports their ports.
+    pub(super) fn take_opened(&mut self, now: Instant) {
+        for Opened { port: (index, port), result } in self.devices.take_opened() {
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            let Some(found) = shard.ports.all_mut().get_mut(port) else { continue };
+            let is_back = found.opened(result, now);
+            let notification = found.notification;
+            shard.ports.note_fault(port);
+            if is_back {
+                shard.counters.bump(Counter::PortReopened);
+                let (bridge, number, name) = log_fields(shard, port);
+                tracing::info!(bridge, port = number, name, "the port is back");
+                self.maintenance.register((index, port), notification, now);
+            }
+            self.update_lists(index);
+            self.maintenance.has_new_fault = true;
         }
     }
 

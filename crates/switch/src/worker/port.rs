@@ -12,6 +12,7 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::Shaper;
+use super::device_thread::OpenDevice;
 use super::shard::RX_BATCH;
 use crate::counters::{Counter, Counters};
 
@@ -56,13 +57,16 @@ pub(crate) struct WorkerPort {
     earlier: PortCounters,
     reopen_at: Instant,
     reopen_wait: Duration,
+    /// A device is being opened.
+    is_opening: bool,
+    /// A device of its name has appeared meanwhile.
+    appeared: bool,
 }
 
 impl WorkerPort {
     /// Opens the port for the first time.
     pub(crate) fn open(number: PortNo, spec: PortSpec) -> Result<Self, PortError> {
-        let mut device = netdev::open(&spec)?;
-        let info = device.info();
+        let OpenDevice { device, info, notification } = OpenDevice::new(netdev::open(&spec)?);
         Ok(Self {
             number,
             spec,
@@ -72,7 +76,7 @@ impl WorkerPort {
             tx_refused: 0,
             changed: false,
             paused_until: None,
-            notification: device.link_notification(),
+            notification,
             is_watched: false,
             is_in_poll_set: false,
             is_listed_faulted: false,
@@ -81,6 +85,8 @@ impl WorkerPort {
             earlier: PortCounters::default(),
             reopen_at: Instant::now(),
             reopen_wait: REOPEN_FIRST,
+            is_opening: false,
+            appeared: false,
         })
     }
 
@@ -102,9 +108,9 @@ impl WorkerPort {
         self.reopen_at = now + self.reopen_wait;
     }
 
-    /// Reads the state of the device, or tries to reopen a lost one; true when it is back.
-    pub(crate) fn refresh(&mut self, now: Instant) -> bool {
-        let Some(device) = &mut self.device else { return self.reopen(now) };
+    /// Reads the state of the device.
+    pub(crate) fn refresh(&mut self, now: Instant) {
+        let Some(device) = &mut self.device else { return };
         let info = device.info();
         if !info.exists {
             self.lose(now);
@@ -112,7 +118,6 @@ impl WorkerPort {
             self.info = info;
             self.changed = true;
         }
-        false
     }
 
     /// Whether the port is down, paused or changed, so that the worker must serve it.
@@ -120,9 +125,13 @@ impl WorkerPort {
         self.changed || self.paused_until.is_some() || self.device.is_none()
     }
 
-    /// When a faulted port is due.
+    /// When a faulted port is due; one that is being opened is due when that has ended.
     pub(super) fn service_at(&self) -> Option<Instant> {
-        if self.device.is_none() { Some(self.reopen_at) } else { self.paused_until }
+        match (&self.device, self.is_opening) {
+            (Some(_), _) => self.paused_until,
+            (None, true) => None,
+            (None, false) => Some(self.reopen_at),
+        }
     }
 
     /// A device of this name exists: whether it is the lost one, which is then due at once.
@@ -130,6 +139,7 @@ impl WorkerPort {
         let is_ours = self.device.is_none() && self.spec.name() == name;
         if is_ours {
             self.reopen_at = now;
+            self.appeared = self.is_opening;
         }
         is_ours
     }
@@ -137,9 +147,6 @@ impl WorkerPort {
     /// Watches the port's descriptor under this key, unless it has none or is paused. Returns
     /// whether the port need not be polled.
     pub(super) fn watch(&mut self, watch: &Watch, key: u64) -> bool {
-        if let Some(lost) = self.lost.take() {
-            self.unwatch(watch, &lost);
-        }
         let Some(device) = self.device.take() else { return true };
         let is_paused = self.paused_until.is_some();
         if is_paused {
@@ -156,6 +163,13 @@ impl WorkerPort {
         is_paused || self.is_watched
     }
 
+    /// The lost device, to be closed: it is no longer watched.
+    pub(super) fn take_lost(&mut self, watch: &Watch) -> Option<Port> {
+        let lost = self.lost.take()?;
+        self.unwatch(watch, &lost);
+        Some(lost)
+    }
+
     fn unwatch(&mut self, watch: &Watch, device: &Port) {
         if let Some(fd) = device.fd().filter(|_| self.is_watched)
             && let Err(error) = watch.remove(fd)
@@ -165,15 +179,19 @@ impl WorkerPort {
         self.is_watched = false;
     }
 
-    /// Tries to open a lost device when that is due; true when it is back.
-    pub(super) fn reopen(&mut self, now: Instant) -> bool {
-        if self.device.is_some() || now < self.reopen_at {
-            return false;
-        }
-        match netdev::open(&self.spec) {
-            Ok(mut device) => {
-                self.info = device.info();
-                self.notification = device.link_notification();
+    /// Whether a lost device is to be opened now, which ends with [`WorkerPort::opened`].
+    pub(super) fn start_opening(&mut self, now: Instant) -> bool {
+        self.is_opening |= self.device.is_none() && !self.is_opening && now >= self.reopen_at;
+        self.is_opening
+    }
+
+    /// The device was opened, or could not be; true when it is back.
+    pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
+        self.is_opening = false;
+        match result {
+            Ok(OpenDevice { device, info, notification }) => {
+                self.info = info;
+                self.notification = notification;
                 self.device = Some(device);
                 self.paused_until = None;
                 self.changed = true;
@@ -181,11 +199,19 @@ impl WorkerPort {
             }
             Err(error) => {
                 tracing::debug!(port = %self.number, spec = %self.spec, %error, "still lost");
-                self.reopen_wait = (self.reopen_wait * 2).min(REOPEN_LAST);
-                self.reopen_at = now + self.reopen_wait;
+                self.retry_later(now);
                 false
             }
         }
+    }
+
+    /// Opening is tried again later, or at once where the device has appeared meanwhile.
+    pub(super) fn retry_later(&mut self, now: Instant) {
+        self.is_opening = false;
+        self.reopen_wait = (self.reopen_wait * 2).min(REOPEN_LAST);
+        let wait = if self.appeared { Duration::ZERO } else { self.reopen_wait };
+        self.reopen_at = now + wait;
+        self.appeared = false;
     }
 
     /// Receives a batch; the number of frames.
@@ -301,8 +327,19 @@ mod tests {
         frames.push(PacketBuf::from_slice(&[0; 60]));
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 0);
         assert!(frames.is_empty() && counters.get(Counter::TxPortGone) == 1);
-        assert!(!port.reopen(now));
-        assert!(port.reopen(now + REOPEN_FIRST));
+        assert!(!port.start_opening(now));
+        let later = now + REOPEN_FIRST;
+        assert_eq!(port.service_at(), Some(later));
+        assert!(port.start_opening(later) && port.service_at().is_none());
+        let missing = || Err(PortError::Gone("x".into()));
+        assert!(!port.opened(missing(), later) && port.service_at() > Some(later));
+        // A device that appears while it is being opened is tried at once.
+        let again = later + REOPEN_LAST;
+        assert!(port.start_opening(again) && port.device_appeared("x", again));
+        assert!(!port.opened(missing(), again) && port.service_at() == Some(again));
+        assert!(port.start_opening(again));
+        let device = netdev::open(&port.spec).map(OpenDevice::new);
+        assert!(port.opened(device, again));
         frames.push(PacketBuf::from_slice(&[0; 60]));
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         assert_eq!(port.counters().tx_packets, 2);

@@ -15,6 +15,7 @@ use netdev::sys::watch::Watch;
 use packet::Batch;
 use tokio::sync::Notify;
 
+use super::device_thread::{DEVICES, DeviceThread, Open};
 use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
@@ -80,13 +81,19 @@ pub(crate) struct Worker {
     buffers: Batch,
     /// A shard has received [`super::ShardCommand::Stop`].
     stops: bool,
+    /// After the shards, whose devices are closed first.
+    pub(super) devices: DeviceThread,
     ended: Arc<Notify>,
 }
 
 impl Worker {
     /// # Errors
-    /// When no descriptor is left for the watch.
+    /// When no descriptor is left for the watch, or no thread for opening devices.
     pub(crate) fn new(parts: WorkerParts) -> io::Result<Self> {
+        Self::with_open(parts, netdev::open)
+    }
+
+    fn with_open(parts: WorkerParts, open: Open) -> io::Result<Self> {
         let info = Arc::new(parts.info);
         let shard = |parts| Shard::new(parts, Arc::clone(&info));
         let shards: Vec<Shard> = parts.shards.into_iter().map(shard).collect();
@@ -99,6 +106,7 @@ impl Worker {
         let now = Instant::now();
         let mut worker = Self {
             idle_policy: IdlePolicy::new(info.poll),
+            devices: DeviceThread::new(Arc::clone(&parts.doorbell), ports, open)?,
             info,
             clock: parts.clock,
             doorbell: parts.doorbell,
@@ -175,6 +183,7 @@ impl Worker {
         let mut rung = std::mem::take(&mut self.rung);
         let mut worked = false;
         for index in rung.drain(..) {
+            self.maintenance.has_opened |= index == DEVICES;
             let Some(shard) = self.shards.get_mut(index) else { continue };
             worked |= shard.rung(&mut self.buffers, time);
             if !shard.is_listed_busy {
@@ -346,5 +355,133 @@ struct Ended(Arc<Notify>);
 impl Drop for Ended {
     fn drop(&mut self) {
         self.0.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortError, PortInfo, PortSpec};
+    use openflow::PortNo;
+    use packet::PacketBuf;
+
+    use super::*;
+    use crate::config::{Poll, Wire};
+    use crate::counters::{Counter, Counters};
+    use crate::upcall::PacketInPolicer;
+    use crate::worker::{
+        CommandQueue, Forwarding, PerfStats, ShardCommand, ShardUpcalls, WorkerPort,
+        distribute_ports,
+    };
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    /// Whether the devices of the test may go on: until then opening and closing block.
+    static MAY_OPEN: AtomicBool = AtomicBool::new(false);
+    static MAY_CLOSE: AtomicBool = AtomicBool::new(false);
+    static IS_CLOSING: AtomicBool = AtomicBool::new(false);
+    static IS_OPENING: AtomicBool = AtomicBool::new(false);
+
+    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < DEADLINE, "{what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn open_slowly(spec: &PortSpec) -> Result<Port, PortError> {
+        IS_OPENING.store(true, Ordering::SeqCst);
+        until("may open", || MAY_OPEN.load(Ordering::SeqCst));
+        netdev::open(spec)
+    }
+
+    /// A device that blocks when it is closed.
+    struct SlowlyClosed(Box<dyn PortDevice>);
+
+    impl PortDevice for SlowlyClosed {
+        fn info(&mut self) -> PortInfo {
+            self.0.info()
+        }
+
+        fn link_notification(&self) -> LinkNotification {
+            self.0.link_notification()
+        }
+
+        fn counters(&mut self) -> PortCounters {
+            self.0.counters()
+        }
+    }
+
+    impl Drop for SlowlyClosed {
+        fn drop(&mut self) {
+            IS_CLOSING.store(true, Ordering::SeqCst);
+            until("may close", || MAY_CLOSE.load(Ordering::SeqCst));
+        }
+    }
+
+    fn worker_port(number: u32, spec: &str) -> WorkerPort {
+        WorkerPort::open(PortNo(number), spec.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_other_ports_forward_while_a_device_is_closed_and_opened() {
+        let mut ports = vec![
+            worker_port(1, "memory:slow-a?end=a"),
+            worker_port(2, "memory:slow-b?end=a"),
+            worker_port(3, "null:x"),
+        ];
+        let mut hosts =
+            ["memory:slow-a?end=b", "memory:slow-b?end=b"].map(|s| netdev::open_text(s).unwrap());
+        // The third port has lost its device.
+        let lost = &mut ports[2];
+        let device = lost.device.take().unwrap();
+        let slow = Box::new(SlowlyClosed(device.device));
+        lost.device = Some(Port { device: slow, rx: device.rx, tx: device.tx });
+        lost.lose(Instant::now());
+        let counters = Arc::new(Counters::default());
+        let doorbell = Arc::new(Doorbell::new().unwrap());
+        let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
+        let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
+        let mut ports = distribute_ports(ports, &[Arc::clone(&queue)], &counters).remove(0);
+        ports.note_fault(2);
+        let shard = ShardParts {
+            bridge: None,
+            forwarding: Forwarding::Wire(Wire::Io),
+            ports,
+            commands: Arc::clone(&queue),
+            upcalls: Arc::new(ShardUpcalls::new(8, policer)),
+            counters: Arc::clone(&counters),
+        };
+        let info =
+            WorkerInfo { index: 0, cpu: None, poll: Poll::Adaptive, perf: PerfStats::default() };
+        let (clock, ended) = (Clock::begin(), Arc::default());
+        let parts =
+            WorkerParts { info, clock, doorbell, shards: vec![shard], monitor: None, ended };
+        let worker = Worker::with_open(parts, open_slowly).unwrap();
+        let thread = thread::spawn(move || worker.run());
+        let mut batch = Batch::default();
+        let mut forwards = |byte: u8| {
+            let frame = vec![byte; 60];
+            hosts[0].tx(&[PacketBuf::from_slice(&frame)]).unwrap();
+            batch.clear();
+            until("forwarded", || hosts[1].rx(&mut batch, 1).unwrap() == 1);
+            assert_eq!(batch.frames()[0].bytes(), frame);
+        };
+        until("closing", || IS_CLOSING.load(Ordering::SeqCst));
+        (0..50).for_each(&mut forwards);
+        assert!(!IS_OPENING.load(Ordering::SeqCst), "a device is closed before the next is opened");
+        MAY_CLOSE.store(true, Ordering::SeqCst);
+        until("opening", || IS_OPENING.load(Ordering::SeqCst));
+        (50..100).for_each(&mut forwards);
+        assert_eq!(counters.get(Counter::PortReopened), 0);
+        MAY_OPEN.store(true, Ordering::SeqCst);
+        until("reopened", || counters.get(Counter::PortReopened) == 1);
+        (100..120).for_each(&mut forwards);
+        assert_eq!(counters.get(Counter::PortGone), 1);
+        queue.send(&mut vec![ShardCommand::Stop]);
+        thread.join().unwrap();
     }
 }

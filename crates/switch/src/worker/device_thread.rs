@@ -1,0 +1,117 @@
+//! Opening and closing of devices off the worker, on a thread of its own.
+//!
+//! Opening a kernel port maps its ring (9 ms), and closing one waits for the kernel (25 and 16 ms);
+//! on the worker's thread all its other ports would stand still meanwhile. The worker posts jobs to
+//! a bounded queue and never waits; an open device comes back with a ring of the doorbell. Jobs are
+//! done in order, so a device is closed before one of the same name is opened.
+
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
+
+use super::Doorbell;
+use super::maintain::PortIndex;
+
+/// The doorbell's entry for opened devices; no shard has this index.
+pub(super) const DEVICES: usize = usize::MAX;
+
+/// How a device is opened; tests have their own.
+pub(super) type Open = fn(&PortSpec) -> Result<Port, PortError>;
+
+/// An open device, with its state when it was opened.
+pub(super) struct OpenDevice {
+    pub(super) device: Port,
+    pub(super) info: PortInfo,
+    pub(super) notification: LinkNotification,
+}
+
+impl OpenDevice {
+    /// Reads the state of a device.
+    pub(super) fn new(mut device: Port) -> Self {
+        let (info, notification) = (device.info(), device.link_notification());
+        Self { device, info, notification }
+    }
+}
+
+/// The end of an opening.
+pub(super) struct Opened {
+    pub(super) port: PortIndex,
+    pub(super) result: Result<OpenDevice, PortError>,
+}
+
+enum Job {
+    Open(PortIndex, PortSpec),
+    Close(Port),
+}
+
+/// The thread.
+pub(super) struct DeviceThread {
+    /// `None` only while it ends.
+    jobs: Option<SyncSender<Job>>,
+    opened: Arc<Mutex<Vec<Opened>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DeviceThread {
+    /// A thread for a worker with so many ports.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(super) fn new(doorbell: Arc<Doorbell>, ports: usize, open: Open) -> io::Result<Self> {
+        // A port has a device to close and one to open.
+        let (jobs, queue) = sync_channel(2 * ports);
+        let opened = Arc::<Mutex<Vec<Opened>>>::default();
+        let done = Arc::clone(&opened);
+        let thread = Builder::new().name("devices".to_owned());
+        let thread = thread.spawn(move || run(&queue, &done, &doorbell, open))?;
+        Ok(Self { jobs: Some(jobs), opened, thread: Some(thread) })
+    }
+
+    /// Begins to open a device; false when the queue is full.
+    pub(super) fn open(&self, port: PortIndex, spec: PortSpec) -> bool {
+        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Open(port, spec)).is_ok())
+    }
+
+    /// Closes a device; when the queue is full, at once.
+    pub(super) fn close(&self, device: Port) {
+        if let Some(jobs) = &self.jobs {
+            // What does not fit comes back, and is dropped here.
+            let _ = jobs.try_send(Job::Close(device));
+        }
+    }
+
+    /// The openings that have ended since the last call.
+    pub(super) fn take_opened(&self) -> Vec<Opened> {
+        std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for DeviceThread {
+    /// Waits until all devices are closed.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that opens and closes devices has failed");
+        }
+    }
+}
+
+fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, open: Open) {
+    for job in queue {
+        match job {
+            Job::Open(port, spec) => {
+                let result = open(&spec).map(OpenDevice::new);
+                let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+                opened.push(Opened { port, result });
+                drop(opened);
+                doorbell.ring(DEVICES);
+            }
+            Job::Close(device) => drop(device),
+        }
+    }
+}
