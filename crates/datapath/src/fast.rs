@@ -1,10 +1,11 @@
 //! The fast datapath: one state for commands, and replicas of what packets need in the workers.
 //!
-//! [`Control`] carries out every command and keeps the authoritative state; it never sees a
-//! packet. Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of
-//! its own between two batches. So no table is shared and nothing is locked on a packet's way. Whoever hands the
-//! ops to the forwarders knows when all of them have applied an op; a barrier waits for that. Shared
-//! are counters only ([`Shared`]): each has one writer. [`Fast`] is a control and one forwarder in one thread.
+//! [`Control`] carries out every command and keeps the authoritative state; it never sees a packet.
+//! Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of its own
+//! between two batches. So no table is shared and nothing is locked on a packet's way. Whoever
+//! hands the ops to the forwarders knows when all of them have applied an op; a barrier waits for
+//! that. Shared are counters only ([`Shared`]): each has one writer. [`Fast`] is a control and one
+//! forwarder in one thread.
 //!
 //! What packets see must be what the reference makes them see: the tests compare the two in
 //! everything that the seam shows.

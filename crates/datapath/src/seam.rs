@@ -2,7 +2,8 @@
 //!
 //! Two datapaths stand behind it, the reference and the fast one ([`crate::fast::Fast`]), and every
 //! test of behaviour runs through it. The switch itself calls [`crate::fast::Control`] and
-//! [`crate::fast::Forwarder`], of which `Fast` is made, as they run in different threads there. Time is an argument; no call blocks, sends or reads a clock.
+//! [`crate::fast::Forwarder`], of which `Fast` is made, as they run in different threads there.
+//! Time is an argument; no call blocks, sends or reads a clock.
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};

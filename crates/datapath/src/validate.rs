@@ -213,8 +213,8 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
     Ok(())
 }
 
-/// The checks of one action that need no packet. What its row says of the argument comes first, then
-/// what the argument refers to.
+/// The checks of one action that need no packet. What its row says of the argument comes first,
+/// then what the argument refers to.
 fn check_action(
     action: &Action,
     context: ActionContext,

@@ -1,5 +1,5 @@
-//! What OpenFlow 1.0 has otherwise than 1.3, on both datapaths: no table-miss entry, entries without
-//! wildcards above all others, matches given back as they were set up.
+//! What OpenFlow 1.0 has otherwise than 1.3, on both datapaths: no table-miss entry, entries
+//! without wildcards above all others, matches given back as they were set up.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use datapath::fast::Fast;

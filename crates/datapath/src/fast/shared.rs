@@ -2,9 +2,10 @@
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is
-//! `flushed`: a forwarder stores the number of a flush there behind every count from before it. When
-//! an op is applied is not said here: whoever runs the forwarders knows what it handed to them. No forwarder may write what belongs to another, and control writes an entry's
-//! counters only while no forwarder knows the entry.
+//! `flushed`: a forwarder stores the number of a flush there behind every count from before it.
+//! When an op is applied is not said here: whoever runs the forwarders knows what it handed to
+//! them. No forwarder may write what belongs to another, and control writes an entry's counters
+//! only while no forwarder knows the entry.
 
 mod cells;
 mod entries;

@@ -1,8 +1,8 @@
 //! A flow table: entries in the order of precedence, searched from the front.
 //!
 //! Linear search is the definition of a lookup; every faster one is tested against it. Entries of
-//! equal precedence that both match are undefined in the specification; here the older one wins, and
-//! an entry that is replaced keeps its place.
+//! equal precedence that both match are undefined in the specification; here the older one wins,
+//! and an entry that is replaced keeps its place.
 
 use openflow::Match;
 use packet::FlowKey;

@@ -249,8 +249,8 @@ impl Store {
         }
     }
 
-    /// Whether an entry of equal precedence could match a packet that this match matches; only those
-    /// that `is_live` says so of, if it is given.
+    /// Whether an entry of equal precedence could match a packet that this match matches; only
+    /// those that `is_live` says so of, if it is given.
     pub(super) fn overlaps(
         &self,
         table: TableId,

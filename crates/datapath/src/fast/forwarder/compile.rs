@@ -195,7 +195,8 @@ impl<'a> Target<'a> for Compiler<'a> {
             self.micro_ops.push(MicroOp::Apply(action.clone()));
         }
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
-        // Whether an action fits is for each packet to say, and a TTL that is used up for the guard.
+        // Whether an action fits is for each packet to say, and a TTL that is used up for the
+        // guard.
         Goes::Continue(match executed {
             Executed::Rewritten(_) | Executed::TtlInvalid => Executed::Rewritten(true),
             Executed::Output { .. } | Executed::Group(_) | Executed::SetQueue(_) => executed,

@@ -1,8 +1,8 @@
 //! Giving verdicts: what leaves by ports, goes to the controller or is dropped, and its counters.
 //!
 //! Every way of a packet, step by step or by a program, ends here, so that all of them count and
-//! report the same. It is the interpreter's target that forwards now. What `NORMAL` learns is kept until the packet is done, because a packet must not
-//! see what it taught itself.
+//! report the same. It is the interpreter's target that forwards now. What `NORMAL` learns is kept
+//! until the packet is done, because a packet must not see what it taught itself.
 
 use std::sync::PoisonError;
 

@@ -8,7 +8,7 @@
 use std::sync::PoisonError;
 
 use openflow::meter::BandKind;
-use openflow::{MeterId, PortNo};
+use openflow::{MeterId, PortNo, QueueId};
 use packet::header::{ethernet, mpls, vlan};
 use packet::{Meta, Network, PacketBuf, Shape};
 
@@ -342,8 +342,8 @@ fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, data: Vec<u8>, message: &Message) {
 }
 
 /// Takes a frame that its port has let in through the tables step by step, at the price of finding
-/// everything out anew: what programs cannot say goes this way (results that depend on bytes outside
-/// of any key, TTLs that are used up).
+/// everything out anew: what programs cannot say goes this way (results that depend on bytes
+/// outside of any key, TTLs that are used up).
 fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: &mut impl Sink) {
     let mut emit = Emit::new(replica, sink, now);
     if let Some(reason) = refusal(replica.settings.fragments, frame.bytes()) {
@@ -355,6 +355,17 @@ fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: 
     // Whatever ended the packet's way has given its verdict.
     let _end: Goes = walk.pipeline(Packet::new(frame, in_port));
     walk.finish().close();
+}
+
+fn normal<S: Sink>(
+    emit: &mut Emit<'_, S>,
+    frame: &mut PacketBuf,
+    in_port: PortNo,
+    queue: Option<QueueId>,
+) {
+    let packet = Packet::new(std::mem::take(frame), in_port);
+    forward_as_switch(emit, &packet, queue);
+    *frame = packet.frame;
 }
 
 /// Carries out any program on one frame. When a meter ended the packet's way: how many entries it
@@ -410,11 +421,7 @@ fn run_general(
             }
             MicroOp::Drop(reason) => emit.drop(*reason),
             MicroOp::RefusedTx(port, reason) => emit.refuse(*port, *reason),
-            MicroOp::Normal(queue) => {
-                let whole = Packet::new(std::mem::take(&mut packet), in_port);
-                forward_as_switch(&mut emit, &whole, *queue);
-                packet = whole.frame;
-            }
+            MicroOp::Normal(queue) => normal(&mut emit, &mut packet, in_port, *queue),
             MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));
