@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
+use datapath::MemoryBudget;
 use datapath::fast::{Control, RemovalReport};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr};
@@ -21,6 +22,7 @@ use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
 use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
 use crate::counters::Counters;
 use crate::error::{SwitchError, failed};
+use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
     Clock, CommandQueue, Doorbell, Forwarding, PerfStats, Shaper, ShardParts, ShardUpcalls, Worker,
@@ -67,6 +69,8 @@ struct Assembly {
     /// Lines of each forwarder's cache at first and at most.
     lines: Option<(usize, usize)>,
     has_devices: bool,
+    /// What all bridges together may take.
+    memory: Option<Arc<ProcessMemory>>,
     /// Keys and certificates that have been read.
     tls: Vec<(TlsFiles, bool, Tls)>,
 }
@@ -82,6 +86,7 @@ impl Assembly {
             next_worker: 0,
             lines: lines(config.bridges.len()),
             has_devices: false,
+            memory: ProcessMemory::of(config.max_memory).map(Arc::new),
             tls: Vec::new(),
         })
     }
@@ -117,7 +122,10 @@ impl Assembly {
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
         let upcalls = Arc::new(ShardUpcalls::new(config.packet_in_queue, policer));
         let workers = self.workers_for(worker_ports.len());
-        let control = control_of(config, workers.len());
+        let mut control = control_of(config, workers.len());
+        if let (Ok(control), Some(memory)) = (&mut control, &self.memory) {
+            control.set_memory_budget(Arc::clone(memory) as Arc<dyn MemoryBudget>);
+        }
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
         let queues: Vec<Arc<CommandQueue>> = workers
             .iter()

@@ -21,7 +21,7 @@ pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub use values::{
-    Caches, Dpid, Endpoint, FailMode, Forward, Poll, PortArg, Seconds, VlanArg, Wire,
+    Caches, Dpid, Endpoint, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg, Wire,
 };
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
@@ -151,6 +151,12 @@ pub struct SwitchArgs {
     /// The CPU of each forwarding thread [default: any]
     #[arg(long, value_name = "CPU,..", value_delimiter = ',')]
     pub worker_cores: Vec<u16>,
+
+    /// Most memory that the switch may take, as 512M or 2G. A quarter of it is kept for connections
+    /// and packets; entries, groups and meters that would need more are refused as by a full table
+    /// [default: the limit of the control group]
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<MemorySize>,
 
     /// How forwarding threads wait: adaptive (asleep while nothing comes) or busy (never asleep,
     /// a whole CPU each) [default: adaptive]
@@ -294,6 +300,7 @@ impl SwitchArgs {
             forward: self.forward.or(file.forward),
             workers: self.workers.or(file.workers),
             worker_cores: either(self.worker_cores, file.worker_cores),
+            max_memory: self.max_memory.or(file.max_memory),
             poll: self.poll.or(file.poll),
             caches: self.caches.or(file.caches),
             mfr_desc: self.mfr_desc.or(file.mfr_desc),

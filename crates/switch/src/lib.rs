@@ -14,6 +14,7 @@ pub mod config;
 pub mod control;
 pub mod counters;
 mod error;
+mod memory;
 mod request;
 mod run;
 mod upcall;

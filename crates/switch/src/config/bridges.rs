@@ -52,14 +52,14 @@ impl SwitchArgs {
 
     /// The keys that are not any bridge's, and whether they are given here. Every field is named,
     /// so that a new one is not forgotten here.
-    fn owned(&self) -> [(&'static str, Owner, bool); 12] {
+    fn owned(&self) -> [(&'static str, Owner, bool); 13] {
         use Owner::{OneBridge, Process};
         // One bridge's; the whole process's; what may stand outside of the tables and in them;
         // what is no key.
         #[rustfmt::skip]
         let Self {
             dpid, name, port, local, vlan, queue, rate, listen,
-            control, workers, worker_cores, poll,
+            control, workers, worker_cores, poll, max_memory,
             controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
             auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
             inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _,
@@ -80,6 +80,7 @@ impl SwitchArgs {
             ("workers", Process, workers.is_some()),
             ("worker-cores", Process, !worker_cores.is_empty()),
             ("poll", Process, poll.is_some()),
+            ("max-memory", Process, max_memory.is_some()),
         ]
     }
 

@@ -39,6 +39,8 @@ pub struct Config {
     pub workers: usize,
     /// The CPU of each, or none for any.
     pub worker_cores: Vec<usize>,
+    /// Most memory to take, in bytes; none for the limit of the control group.
+    pub max_memory: Option<u64>,
     /// How they wait.
     pub poll: Poll,
 }
@@ -337,6 +339,7 @@ impl SwitchArgs {
             control: (control != Path::new("none")).then_some(control),
             workers: self.workers.unwrap_or(1).into(),
             worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
+            max_memory: self.max_memory.map(|size| size.0),
             poll: self.poll.unwrap_or_default(),
         })
     }

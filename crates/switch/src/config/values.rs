@@ -92,6 +92,40 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
+/// An amount of memory, for example `512M` or `2G`: bytes, or with K, M, G or T units of 1,024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySize(pub u64);
+
+/// The least that can be asked for: a switch without entries needs some.
+const MEMORY_LEAST: u64 = 32 << 20;
+
+impl FromStr for MemorySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+        let unit =
+            units.iter().find(|(unit, _)| text.ends_with([*unit, unit.to_ascii_lowercase()]));
+        let (digits, shift) = match unit {
+            Some((_, shift)) => (&text[..text.len() - 1], *shift),
+            None => (text, 0),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+        let bytes = bytes.ok_or_else(|| format!("{text:?} is no amount of memory such as 512M"))?;
+        if bytes < MEMORY_LEAST {
+            return Err(format!("{text:?} is too little: the least is 32M"));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for MemorySize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// A port with its number, if it was given one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortArg {
@@ -355,7 +389,18 @@ fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{Caches, Forward, Poll};
+    use super::{Caches, Forward, MemorySize, Poll};
+
+    #[test]
+    fn amounts_of_memory_have_units() {
+        let size = |text: &str| text.parse::<MemorySize>().map(|size| size.0);
+        assert_eq!(size("512M"), Ok(512 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("67108864"), Ok(64 << 20));
+        for wrong in ["", "M", "1M", "-1G", "99999999999T", "2GiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn names_lead_back() {
