@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use clap::Args;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
-use openflow::text::{instructions_in, parse_flow_mod};
+use openflow::text::{PortNames, instructions_in};
 use openflow::{Field, Version};
 
 use super::failure::Failure;
-use super::messages::Line;
+use super::messages::{Line, LineError};
 
 /// The words that a line may begin with.
 const COMMANDS: [(&str, FlowModCommand); 5] = [
@@ -20,15 +20,19 @@ const COMMANDS: [(&str, FlowModCommand); 5] = [
 ];
 
 /// A line as a flow-mod; of `command`, unless it begins with the name of one.
-pub(super) fn flow_mod(line: &Line, command: FlowModCommand) -> Result<FlowMod, Failure> {
+pub(super) fn flow_mod(
+    line: &Line,
+    command: FlowModCommand,
+    names: &PortNames,
+) -> Result<FlowMod, LineError> {
     let word = line.text.split([' ', '\t', ',']).find(|word| !word.is_empty());
     let named = word.and_then(|word| COMMANDS.iter().find(|(name, _)| *name == word));
     let Some((name, command)) = named else {
-        return line.read(|text| parse_flow_mod(text, command));
+        return line.read(|text| names.parse_flow_mod(text, command));
     };
     // Blanks in place of the word, so that columns stay those of the line.
     let text = line.text.replacen(name, &" ".repeat(name.len()), 1);
-    parse_flow_mod(&text, *command).map_err(|error| line.error(&error))
+    names.parse_flow_mod(&text, *command).map_err(|error| line.error(&error))
 }
 
 /// Says a flow-mod's actions in the words of the version that is spoken.
@@ -151,6 +155,7 @@ impl By {
 #[cfg(test)]
 mod tests {
     use openflow::flow::FlowModCommand;
+    use openflow::text::PortNames;
 
     use super::flow_mod;
     use crate::failure::Failure;
@@ -158,7 +163,11 @@ mod tests {
 
     #[test]
     fn a_line_may_begin_with_its_command() {
-        let read = |text: &str| flow_mod(&Line::argument("flow", text), FlowModCommand::Add);
+        let names = PortNames::default();
+        let read = |text: &str| {
+            let line = Line::argument("flow", text);
+            flow_mod(&line, FlowModCommand::Add, &names).map_err(Failure::from)
+        };
         assert_eq!(read("in_port=1,actions=drop").unwrap().command, FlowModCommand::Add);
         assert_eq!(read("delete in_port=1").unwrap().command, FlowModCommand::Delete);
         let strict = read(" modify_strict, in_port=1,actions=drop").unwrap();

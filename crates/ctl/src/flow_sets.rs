@@ -7,15 +7,14 @@ use channel::Endpoint;
 use clap::Args;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{format_instructions, format_match};
+use openflow::text::{PortNames, format_instructions, format_match};
 use openflow::{Instruction, Match, Message, TableId, Version};
 use serde_json::json;
 
 use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_of};
-use super::run::Place;
+use super::messages::{Line, carry_out, lines_of, read_all};
 use super::session::Session;
 use super::{flow_file, switch};
 
@@ -101,16 +100,19 @@ fn normal(instructions: &[Instruction]) -> Vec<Instruction> {
 }
 
 /// The entries of a file, as they are written.
-fn read_file(file: &str) -> Result<Vec<(Line, FlowMod)>, Failure> {
-    let read = |line: Line| {
-        let flow = flow_file::flow_mod(&line, FlowModCommand::Add)?;
+async fn read_file(asking: &mut Asking<'_>, file: &str) -> Result<Vec<(Line, FlowMod)>, Failure> {
+    let lines = lines_of(file)?;
+    let read =
+        |line: &Line, names: &PortNames| flow_file::flow_mod(line, FlowModCommand::Add, names);
+    let flows = read_all(asking, &lines, read).await?;
+    let only_adds = |(line, flow): (Line, FlowMod)| {
         if flow.command != FlowModCommand::Add {
             let place = line.place;
             return Err(Failure::Refused(format!("{place}: a set of entries has nothing but add")));
         }
         Ok((line, flow))
     };
-    lines_of(file)?.into_iter().map(read).collect()
+    lines.into_iter().zip(flows).map(only_adds).collect()
 }
 
 /// The entries of a file in the words of a version.
@@ -154,7 +156,7 @@ pub(super) struct ReplaceFlows {
 
 impl Run for ReplaceFlows {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let lines = read_file(&self.file)?;
+        let lines = read_file(asking, &self.file).await?;
         let session = asking.session().await?;
         let wanted = said(session.version, lines)?;
         let held = of_switch(session).await?;
@@ -200,12 +202,12 @@ impl Run for DiffFlows {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
         let (first, second) = match self.second {
             Some(second) => {
-                let first = source(asking.place, &self.first).await?;
-                (first, source(asking.place, &second).await?)
+                let first = source(asking, &self.first).await?;
+                (first, source(asking, &second).await?)
             }
             // As `diff-flows SWITCH FILE`: + is what the file has more.
             None => {
-                let lines = read_file(&self.first)?;
+                let lines = read_file(asking, &self.first).await?;
                 let session = asking.session().await?;
                 let held = of_switch(session).await?;
                 (held, said(session.version, lines)?)
@@ -232,11 +234,12 @@ impl Run for DiffFlows {
 }
 
 /// The entries of a file or a switch. A name with a colon is a switch, unless it begins as a path.
-async fn source(place: &Place, name: &str) -> Result<Set, Failure> {
+async fn source(asking: &mut Asking<'_>, name: &str) -> Result<Set, Failure> {
+    let place = asking.place;
     let is_path = name.starts_with(['/', '.']) || name == "-" || !name.contains(':');
     if is_path || Path::new(name).exists() {
         let version = place.protocols.iter().copied().max().unwrap_or(Version::NEWEST);
-        return said(version, read_file(name)?);
+        return said(version, read_file(asking, name).await?);
     }
     let endpoint: Endpoint = name.parse().map_err(|error| Failure::refused(format!("{error}")))?;
     let mut session = switch::connect_to(&endpoint, place).await?;

@@ -3,14 +3,14 @@
 use clap::Args;
 use openflow::flow::{FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{format_flow_stats, parse_flow_filter};
+use openflow::text::{PortNames, format_flow_stats};
 use openflow::{Message, Xid};
 
 use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
 use super::flow_file::{self, Order};
-use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
+use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all, read_one};
 use super::value;
 
 /// Flow entries, all or those that FLOW covers
@@ -28,7 +28,7 @@ pub(super) struct DumpFlows {
 
 impl Run for DumpFlows {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let body = MultipartRequestBody::Flow(filter(self.flow.as_deref())?);
+        let body = MultipartRequestBody::Flow(filter(asking, self.flow.as_deref()).await?);
         let Some(order) = self.order.parsed()? else { return list(asking, body).await };
         let MultipartReplyBody::Flow(mut flows) = asking.statistics(body).await? else {
             return Err(Failure::refused("the switch gave another answer than asked"));
@@ -66,11 +66,10 @@ async fn list(asking: &mut Asking<'_>, body: MultipartRequestBody) -> Result<(),
     session.each_part(body, each).await
 }
 
-fn filter(flow: Option<&str>) -> Result<FlowStatsRequest, Failure> {
-    match flow {
-        Some(text) => Line::argument("flow", text).read(parse_flow_filter),
-        None => Ok(FlowStatsRequest::all()),
-    }
+async fn filter(asking: &mut Asking<'_>, flow: Option<&str>) -> Result<FlowStatsRequest, Failure> {
+    let Some(text) = flow else { return Ok(FlowStatsRequest::all()) };
+    let read = |line: &Line, names: &PortNames| line.read(|text| names.parse_flow_filter(text));
+    read_one(asking, Line::argument("flow", text), read).await
 }
 
 /// Sums over flow entries, all or those that FLOW covers
@@ -83,7 +82,7 @@ pub(super) struct DumpAggregate {
 
 impl Run for DumpAggregate {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let filter = filter(self.flow.as_deref())?;
+        let filter = filter(asking, self.flow.as_deref()).await?;
         asking.describe(MultipartRequestBody::Aggregate(filter)).await
     }
 }
@@ -176,8 +175,8 @@ async fn send(
     lines: &[Line],
     command: FlowModCommand,
 ) -> Result<(), Failure> {
-    let read = lines.iter().map(|line| flow_file::flow_mod(line, command));
-    let mut flows = read.collect::<Result<Vec<_>, _>>()?;
+    let read = |line: &Line, names: &PortNames| flow_file::flow_mod(line, command, names);
+    let mut flows = read_all(asking, lines, read).await?;
     let version = asking.session().await?.version;
     for (line, flow) in lines.iter().zip(&mut flows) {
         flow_file::say_in(version, line, flow)?;

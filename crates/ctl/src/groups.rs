@@ -3,20 +3,20 @@
 use clap::Args;
 use openflow::group::{GroupMod, GroupModCommand};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{actions_in, parse_group_mod};
+use openflow::text::{PortNames, actions_in, parse_group_mod};
 use openflow::{GroupId, Match, Message, Version, Xid};
 
 use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
+use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
 
 /// What a command that shows groups takes: `7`, `group_id=7`, `all` or nothing.
 fn which(group: Option<&str>) -> Result<GroupId, Failure> {
     let Some(text) = group else { return Ok(GroupId::ALL) };
     let whole = if text.contains('=') { text.to_owned() } else { format!("group_id={text}") };
     let line = Line { place: "group".to_owned(), text: whole };
-    line.read(|text| parse_group_mod(text, GroupModCommand::Delete)).map(|group| group.group_id)
+    Ok(line.read(|text| parse_group_mod(text, GroupModCommand::Delete))?.group_id)
 }
 
 /// Groups with their buckets, all or one
@@ -178,8 +178,9 @@ async fn read(
     lines: &[Line],
     command: GroupModCommand,
 ) -> Result<Vec<GroupMod>, Failure> {
-    let read = lines.iter().map(|line| line.read(|text| parse_group_mod(text, command)));
-    let mut groups = read.collect::<Result<Vec<_>, _>>()?;
+    let read =
+        |line: &Line, names: &PortNames| line.read(|text| names.parse_group_mod(text, command));
+    let mut groups = read_all(asking, lines, read).await?;
     let version = asking.session().await?.version;
     for (line, group) in lines.iter().zip(&mut groups) {
         say_in(version, line, group)?;

@@ -5,10 +5,11 @@
 
 use files::{FLOWS_MAX, read_text, read_text_from};
 use openflow::Message;
-use openflow::text::TextError;
+use openflow::text::{PortNames, TextError};
 
 use super::asking::Asking;
 use super::failure::Failure;
+use super::ports;
 use super::session::Refusal;
 
 /// A line of a file that says something.
@@ -19,6 +20,19 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
+/// Why a line is not understood.
+pub(super) struct LineError {
+    pub(super) failure: Failure,
+    /// Whether the names of the switch's ports might help.
+    pub(super) may_be_port: bool,
+}
+
+impl From<LineError> for Failure {
+    fn from(error: LineError) -> Self {
+        error.failure
+    }
+}
+
 impl Line {
     /// A text of the command line.
     pub(super) fn argument(what: &str, text: &str) -> Self {
@@ -26,18 +40,56 @@ impl Line {
     }
 
     /// What is wrong with the text, and where.
-    pub(super) fn error(&self, error: &TextError) -> Failure {
+    pub(super) fn error(&self, error: &TextError) -> LineError {
         let caret = " ".repeat(self.text.get(..error.at).map_or(0, |left| left.chars().count()));
-        Failure::Refused(format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text))
+        let told = format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text);
+        LineError { failure: Failure::Refused(told), may_be_port: error.may_be_port }
     }
 
     /// The text as what `parse` makes of it.
     pub(super) fn read<T>(
         &self,
         parse: impl FnOnce(&str) -> Result<T, TextError>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, LineError> {
         parse(&self.text).map_err(|error| self.error(&error))
     }
+}
+
+/// Reads all of `lines`. Where a word may be the name of a port, the switch is asked for its ports
+/// once; a switch that cannot be asked leaves the text's own error.
+pub(super) async fn read_all<T>(
+    asking: &mut Asking<'_>,
+    lines: &[Line],
+    read: impl Fn(&Line, &PortNames) -> Result<T, LineError>,
+) -> Result<Vec<T>, Failure> {
+    let mut names = PortNames::default();
+    let mut has_asked = false;
+    let mut all = Vec::with_capacity(lines.len());
+    for line in lines {
+        let outcome = match read(line, &names) {
+            Err(LineError { may_be_port: true, .. }) if !has_asked => {
+                has_asked = true;
+                if let Ok(ports) = ports::descriptions(asking).await {
+                    names =
+                        PortNames::new(ports.iter().map(|port| (port.name.as_str(), port.port_no)));
+                }
+                read(line, &names)
+            }
+            outcome => outcome,
+        };
+        all.push(outcome.map_err(|error| error.failure)?);
+    }
+    Ok(all)
+}
+
+/// Reads one line, as [`read_all`] does.
+pub(super) async fn read_one<T>(
+    asking: &mut Asking<'_>,
+    line: Line,
+    read: impl Fn(&Line, &PortNames) -> Result<T, LineError>,
+) -> Result<T, Failure> {
+    let read = read_all(asking, &[line], read).await?.pop();
+    read.ok_or_else(|| Failure::refused("nothing was read"))
 }
 
 /// The lines of a file that are neither empty nor a comment (`#`).
@@ -89,7 +141,9 @@ mod tests {
     #[test]
     fn a_caret_stands_below_what_is_wrong() {
         let line = Line { place: "f:3".into(), text: "ip,colour=red".into() };
-        let Err(Failure::Refused(told)) = line.read(parse_match) else { panic!("read") };
+        let Err(Failure::Refused(told)) = line.read(parse_match).map_err(Failure::from) else {
+            panic!("read")
+        };
         let told: Vec<&str> = told.lines().collect();
         assert!(told[0].starts_with("f:3: column 4: unknown word `colour`"), "{told:?}");
         assert_eq!(&told[1..], ["  ip,colour=red", "     ^"]);

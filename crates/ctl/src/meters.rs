@@ -16,7 +16,7 @@ fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
     let Some(text) = meter else { return Ok(MeterId::ALL) };
     let whole = if text.contains('=') { text.to_owned() } else { format!("meter={text}") };
     let line = Line { place: "meter".to_owned(), text: whole };
-    line.read(|text| parse_meter_mod(text, MeterModCommand::Delete)).map(|meter| meter.meter_id)
+    Ok(line.read(|text| parse_meter_mod(text, MeterModCommand::Delete))?.meter_id)
 }
 
 /// Meters with their bands, all or one

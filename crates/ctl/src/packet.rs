@@ -2,13 +2,13 @@
 
 use clap::Args;
 use openflow::message::PacketOut as Message13;
-use openflow::text::{actions_in, parse_actions, parse_port};
+use openflow::text::{PortNames, actions_in};
 use openflow::{Match, Message, PortNo};
 
 use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
-use super::messages::Line;
+use super::messages::{Line, read_one};
 use control::unhex;
 
 /// Send packets by a list of actions
@@ -36,8 +36,10 @@ impl Run for PacketOut {
                 (in_port, actions, vec![frame])
             }
         };
-        let in_port: PortNo = Line::argument("in_port", &in_port).read(parse_port)?;
-        let actions = Line::argument("actions", &actions).read(parse_actions)?;
+        let port = |line: &Line, names: &PortNames| line.read(|text| names.parse_port(text));
+        let in_port = read_one(asking, Line::argument("in_port", &in_port), port).await?;
+        let list = |line: &Line, names: &PortNames| line.read(|text| names.parse_actions(text));
+        let actions = read_one(asking, Line::argument("actions", &actions), list).await?;
         let frames: Result<Vec<_>, _> =
             frames.iter().map(|frame| unhex(frame, packet::FRAME_CAPACITY)).collect();
         let frames = frames.map_err(Failure::Refused)?;

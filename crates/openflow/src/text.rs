@@ -11,6 +11,7 @@ pub(crate) mod lex;
 mod matching;
 mod meter;
 mod notice;
+mod ports;
 mod reply;
 mod spoken;
 mod table;
@@ -24,6 +25,7 @@ pub use group::{format_group, parse_group_mod};
 pub use matching::{format_match, parse_match};
 pub use meter::{format_meter, parse_meter_mod};
 pub use notice::format_packet_in;
+pub use ports::PortNames;
 pub use reply::{format_port_desc, format_property, format_reply};
 pub use spoken::{actions_in, instructions_in};
 pub use value::{format_field, format_value, parse_number, parse_port, parse_value};
@@ -37,11 +39,19 @@ pub struct TextError {
     pub at: usize,
     /// What is wrong and, where it helps, what is allowed.
     pub what: String,
+    /// Whether the word there might be the name of a port; see [`PortNames`].
+    pub may_be_port: bool,
 }
 
 impl TextError {
+    /// The same of a word that might be the name of a port.
+    pub(crate) fn at_port(mut self) -> Self {
+        self.may_be_port = true;
+        self
+    }
+
     pub(crate) fn new(at: usize, what: impl Into<String>) -> Self {
-        Self { at, what: what.into() }
+        Self { at, what: what.into(), may_be_port: false }
     }
 }
 

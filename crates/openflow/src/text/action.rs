@@ -124,10 +124,10 @@ fn action(pair: Pair<'_>) -> Result<Action, TextError> {
 fn bare_port(pair: Pair<'_>) -> Result<Action, TextError> {
     let word = pair.key.text;
     let number = word.parse::<u32>().is_ok();
-    let Some(port) =
-        PortNo::from_reserved_name(word).or_else(|| number.then(|| port(pair.key).ok()).flatten())
-    else {
-        let mut error = unknown(pair.key);
+    let numbered = || number.then(|| port(pair.key).ok()).flatten();
+    let reserved = PortNo::from_reserved_name(word).or_else(numbered);
+    let Some(port) = reserved.or_else(|| pair.key.named_port()) else {
+        let mut error = unknown(pair.key).at_port();
         error.what = error.what.replace("unknown word", "unknown action");
         return Err(error);
     };

@@ -35,7 +35,10 @@ const DEFAULT_PRIORITY: u16 = 0x8000;
 /// # Errors
 /// On an unknown word or a bad value, and when an add or modify has no `actions=`.
 pub fn parse_flow_mod(text: &str, command: FlowModCommand) -> Result<FlowMod, TextError> {
-    let whole = Piece::whole(text);
+    flow_mod(Piece::whole(text), command)
+}
+
+pub(super) fn flow_mod(whole: Piece<'_>, command: FlowModCommand) -> Result<FlowMod, TextError> {
     let split = ["actions=", "action="].iter().find_map(|word| whole.split_at_token(word));
     let (left, right) = match split {
         Some((left, right)) => (left, Some(right)),
@@ -59,7 +62,7 @@ pub fn parse_flow_mod(text: &str, command: FlowModCommand) -> Result<FlowMod, Te
         Some(piece) => flow.instructions = instructions(piece)?,
         None if deletes => {}
         None => {
-            return Err(TextError::new(text.len(), "actions are missing: add `actions=...`"));
+            return Err(TextError::new(whole.text.len(), "actions are missing: add `actions=...`"));
         }
     }
     Ok(flow)
@@ -104,9 +107,13 @@ fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, deletes: bool) -> Result<bool,
 /// # Errors
 /// On an unknown word or a bad value, and on words that filter nothing.
 pub fn parse_flow_filter(text: &str) -> Result<FlowStatsRequest, TextError> {
-    let flow = parse_flow_mod(text, FlowModCommand::Delete)?;
+    flow_filter(Piece::whole(text))
+}
+
+pub(super) fn flow_filter(whole: Piece<'_>) -> Result<FlowStatsRequest, TextError> {
+    let flow = flow_mod(whole, FlowModCommand::Delete)?;
     for word in ["priority", "idle_timeout", "hard_timeout"] {
-        if let Some((left, _)) = Piece::whole(text).split_at_token(word) {
+        if let Some((left, _)) = whole.split_at_token(word) {
             let at = left.text.len();
             return Err(TextError::new(at, format!("`{word}` does not filter statistics")));
         }

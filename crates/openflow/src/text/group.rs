@@ -13,7 +13,10 @@ use crate::id::{GroupId, PortNo};
 /// # Errors
 /// On an unknown word or a bad value, and when the type is missing where it is needed.
 pub fn parse_group_mod(text: &str, command: GroupModCommand) -> Result<GroupMod, TextError> {
-    let whole = Piece::whole(text);
+    group_mod(Piece::whole(text), command)
+}
+
+pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<GroupMod, TextError> {
     let (head, mut rest) = match split_bucket(whole) {
         Some((head, rest)) => (head, Some(rest)),
         None => (whole, None),
@@ -99,7 +102,7 @@ fn parse_bucket(piece: Piece<'_>) -> Result<Bucket, TextError> {
         if !bucket_word(&mut bucket, pair)? {
             let end = head.at + head.text.len();
             let text = &head.text[pair.key.at - head.at..end - head.at];
-            rest = Some(Piece { text, at: pair.key.at });
+            rest = Some(head.part(text, pair.key.at));
             break;
         }
     }

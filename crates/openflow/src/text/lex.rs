@@ -3,18 +3,35 @@
 //! A key ends at `=`, `:` or `(`; a value ends at a comma or blank outside of parentheses. Nothing
 //! here knows what a key means.
 
-use super::TextError;
+use super::{PortNames, TextError};
+use crate::id::PortNo;
 
-/// A piece of the text and its byte offset.
+/// A piece of the text, its byte offset, and what the whole text may mean by names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
     pub(crate) at: usize,
+    ports: Option<&'a PortNames>,
 }
 
 impl<'a> Piece<'a> {
     pub(crate) fn whole(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, ports: None }
+    }
+
+    /// A whole text in which ports may have names.
+    pub(crate) fn with_ports(text: &'a str, ports: &'a PortNames) -> Self {
+        Self { text, at: 0, ports: Some(ports) }
+    }
+
+    /// A part of this piece: `text`, which begins at `at` of the whole text.
+    pub(crate) fn part(self, text: &'a str, at: usize) -> Self {
+        Self { text, at, ports: self.ports }
+    }
+
+    /// The port that has this piece as its name, in quotes or without.
+    pub(crate) fn named_port(self) -> Option<PortNo> {
+        self.ports?.find(unquoted(self.text))
     }
 
     pub(crate) fn error(self, what: impl Into<String>) -> TextError {
@@ -26,10 +43,7 @@ impl<'a> Piece<'a> {
         let index = self.text.find(separator)?;
         let (left, rest) = self.text.split_at(index);
         let right = &rest[separator.len()..];
-        Some((
-            Self { text: left, at: self.at },
-            Self { text: right, at: self.at + index + separator.len() },
-        ))
+        Some((self.part(left, self.at), self.part(right, self.at + index + separator.len())))
     }
 
     /// What stands before and behind the first `word` that begins a token.
@@ -40,8 +54,8 @@ impl<'a> Piece<'a> {
             if self.text[..index].chars().next_back().is_none_or(is_separator) {
                 let end = index + word.len();
                 return Some((
-                    Self { text: &self.text[..index], at: self.at },
-                    Self { text: &self.text[end..], at: self.at + end },
+                    self.part(&self.text[..index], self.at),
+                    self.part(&self.text[end..], self.at + end),
                 ));
             }
             from = index + word.len();
@@ -69,6 +83,11 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// What stands between double quotes; the whole text where there are none.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
 fn is_separator(c: char) -> bool {
     c == ',' || c.is_ascii_whitespace()
 }
@@ -86,8 +105,8 @@ pub(crate) struct Pairs<'a> {
 impl<'a> Pairs<'a> {
     fn take(&mut self, len: usize) -> Piece<'a> {
         let (head, tail) = self.rest.text.split_at(len);
-        let piece = Piece { text: head, at: self.rest.at };
-        self.rest = Piece { text: tail, at: self.rest.at + len };
+        let piece = self.rest.part(head, self.rest.at);
+        self.rest = self.rest.part(tail, self.rest.at + len);
         piece
     }
 
@@ -98,8 +117,11 @@ impl<'a> Pairs<'a> {
     /// Length of the value that begins here: up to a separator outside of parentheses.
     fn value_len(&self) -> Result<usize, TextError> {
         let mut depth = 0usize;
+        let mut is_quoted = false;
         for (index, c) in self.rest.text.char_indices() {
             match c {
+                '"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
                 '(' => depth += 1,
                 ')' if depth == 0 => {
                     return Err(TextError::new(self.rest.at + index, "`)` without `(`"));
@@ -114,7 +136,11 @@ impl<'a> Pairs<'a> {
 
     fn pair(&mut self) -> Result<Pair<'a>, TextError> {
         let text = self.rest.text;
-        let end = text.find(|c| is_separator(c) || "=:()".contains(c)).unwrap_or(text.len());
+        let quoted = text.strip_prefix('"').and_then(|inner| inner.find('"'));
+        let end = match quoted {
+            Some(len) => len + 2,
+            None => text.find(|c| is_separator(c) || "=:()".contains(c)).unwrap_or(text.len()),
+        };
         if end == 0 {
             return Err(self.rest.error("a name was expected here"));
         }
@@ -130,7 +156,7 @@ impl<'a> Pairs<'a> {
                 let whole = self.take(len);
                 let inner = whole.text.strip_prefix('(').and_then(|t| t.strip_suffix(')'));
                 let inner = inner.ok_or_else(|| whole.error("text behind the closing `)`"))?;
-                Some(Piece { text: inner, at: whole.at + 1 })
+                Some(whole.part(inner, whole.at + 1))
             }
             Some(')') => return Err(self.rest.error("`)` without `(`")),
             Some(_) | None => None,

@@ -52,11 +52,15 @@ pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, TextError> {
         return Ok(port);
     }
     let Ok(value) = unsigned::<u32>(piece) else {
-        return Err(piece.error(format!(
-            "`{}` is not a port: a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, \
-             CONTROLLER, LOCAL, ANY",
-            piece.text
-        )));
+        let no_port = || {
+            let what = format!(
+                "`{}` is not a port: a name, a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, \
+                 CONTROLLER, LOCAL, ANY",
+                piece.text
+            );
+            piece.error(what).at_port()
+        };
+        return piece.named_port().ok_or_else(no_port);
     };
     Ok(PortNo(if (0xfff8..=0xffff).contains(&value) { value | 0xffff_0000 } else { value }))
 }

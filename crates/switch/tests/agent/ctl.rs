@@ -104,6 +104,31 @@ fn files_of_meters_and_groups_are_added_and_their_faults_are_told_by_line() {
     switch.stop();
 }
 
+/// As `ovs-ofctl` takes them; the ports of a memory switch are called after their specs.
+#[test]
+fn ports_have_their_names_in_matches_and_actions() {
+    let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
+    let (out, _) = switch.ctl_ends(0, &["--json", "dump-ports-desc"]);
+    let names: Vec<String> =
+        values(&out).iter().map(|port| port["name"].as_str().unwrap().to_owned()).collect();
+    let [one, two] = names.as_slice() else { panic!("{names:?}") };
+    switch.ctl_ends(0, &["add-flow", &format!("priority=7,in_port={one},actions=output:{two}")]);
+    let lines = format!("priority=8,in_port=\"{two}\",actions={one}\nactions=drop\n");
+    switch.ctl_ends(0, &["add-flows", &file(folder.path(), "flows", &lines)]);
+    let (out, _) = switch.ctl_ends(0, &["dump-flows", "--rsort"]);
+    assert!(out.contains("priority=8,in_port=2 actions=output:1"), "{out}");
+    assert!(out.contains("priority=7,in_port=1 actions=output:2"), "{out}");
+    let (out, _) = switch.ctl_ends(0, &["--json", "dump-flows", &format!("out_port={two}")]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let group = format!("group_id=1,type=all,bucket=output:{one},bucket={two}");
+    switch.ctl_ends(0, &["add-group", &group]);
+    let (_, err) = switch.ctl_ends(1, &["add-flow", "actions=output:nobody"]);
+    assert!(err.contains("`nobody` is not a port"), "{err}");
+    switch.ctl_ends(0, &["del-flows", &format!("in_port={one}")]);
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 2);
+    switch.stop();
+}
+
 #[test]
 fn sets_of_flows_are_compared_and_replaced() {
     let (switch, other) = (Switch::start(2, ""), Switch::start(2, ""));
