@@ -86,7 +86,7 @@ pub enum AdmissionDecision {
 
 /// What the peer of a connection that is up has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PeerProgress {
     /// Whether it has used the connection: for a switch, a controller has done more than set the
     /// connection up.
     pub is_used: bool,
@@ -119,7 +119,7 @@ struct HalfOpen {
 struct Up {
     source: Source,
     since: Instant,
-    progress: Progress,
+    progress: PeerProgress,
 }
 
 /// The number of connections of each source.
@@ -211,7 +211,7 @@ impl Admission {
             self.remove(id);
             evicted = Some(id);
         }
-        let progress = Progress { is_used: false, unfinished_since: None, last_message: now };
+        let progress = PeerProgress { is_used: false, unfinished_since: None, last_message: now };
         self.up.insert(id, Up { source, since: now, progress });
         self.up_by_source.add(source);
         Ok(evicted)
@@ -230,7 +230,7 @@ impl Admission {
         }
         let share = self.up_by_source.of(source) + 1;
         let greedy = self.up.iter().filter(|(_, up)| held(up) > share).map(|(id, up)| {
-            let Progress { is_used, last_message, .. } = up.progress;
+            let PeerProgress { is_used, last_message, .. } = up.progress;
             (Reverse(held(up)), is_used, last_message, *id)
         });
         if let Some((_, _, _, id)) = greedy.min() {
@@ -242,7 +242,7 @@ impl Admission {
     }
 
     /// What the peer of a connection has done. Does nothing for one that is not up.
-    pub fn report(&mut self, id: AdmissionId, progress: Progress) {
+    pub fn report(&mut self, id: AdmissionId, progress: PeerProgress) {
         if let Some(up) = self.up.get_mut(&id) {
             up.progress = progress;
         }
@@ -269,7 +269,7 @@ impl Admission {
 mod tests {
     use super::{
         Admission, AdmissionDecision, AdmissionId, AdmissionLimits, HANDSHAKE_GRACE, IDLE_GRACE,
-        MESSAGE_GRACE, NotServed, Progress, SILENT_GRACE, Source,
+        MESSAGE_GRACE, NotServed, PeerProgress, SILENT_GRACE, Source,
     };
     use std::time::{Duration, Instant};
 
@@ -367,7 +367,7 @@ mod tests {
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 4 }, 1, start);
         for (id, begun) in ids.iter().zip([9, 3, 2, 7]) {
             let unfinished_since = Some(start + Duration::from_millis(begun));
-            let progress = Progress { is_used: true, unfinished_since, last_message: start };
+            let progress = PeerProgress { is_used: true, unfinished_since, last_message: start };
             admission.report(*id, progress);
         }
         let late = start + Duration::from_millis(3) + MESSAGE_GRACE;
@@ -383,7 +383,7 @@ mod tests {
         for (id, number) in ids.iter().zip(0..) {
             let last_message = start + Duration::from_millis(9 - number);
             let is_used = number > 3;
-            admission.report(*id, Progress { is_used, unfinished_since: None, last_message });
+            admission.report(*id, PeerProgress { is_used, unfinished_since: None, last_message });
         }
         let mut others = Vec::new();
         for expected in [3, 2, 1] {
@@ -402,7 +402,7 @@ mod tests {
     fn an_idle_peer_gives_way_and_one_that_uses_the_connection_does_not() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 2 }, 1, start);
-        let used = Progress { is_used: true, unfinished_since: None, last_message: start };
+        let used = PeerProgress { is_used: true, unfinished_since: None, last_message: start };
         admission.report(ids[0], used);
         assert_eq!(connect(&mut admission, 1, start), Err(NotServed::Full(2)));
         let late = start + IDLE_GRACE;
@@ -416,7 +416,8 @@ mod tests {
     fn a_storm_of_slow_peers_locks_nobody_out() {
         let mut at = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 64, up: 1_024 }, 1, at);
-        let slow = |at| Progress { is_used: false, unfinished_since: Some(at), last_message: at };
+        let slow =
+            |at| PeerProgress { is_used: false, unfinished_since: Some(at), last_message: at };
         ids.iter().for_each(|id| admission.report(*id, slow(at)));
         let mut served = Vec::new();
         for number in 0..200 {
@@ -427,7 +428,7 @@ mod tests {
                     assert!(evicted.is_some_and(|evicted| !served.contains(&evicted)));
                     admission.report(
                         id,
-                        Progress { is_used: true, unfinished_since: None, last_message: at },
+                        PeerProgress { is_used: true, unfinished_since: None, last_message: at },
                     );
                     served.push(id);
                 }

@@ -1,6 +1,7 @@
 //! One OpenFlow connection as a state machine: bytes in, events out; messages in, bytes out.
 //!
-//! The agent of the switch and the runtime of the controller drive it through [`crate::Link`]. The
+//! The agent of the switch, the runtime of the controller and the clients of crate `client` drive
+//! it, all but the blocking client through [`crate::Link`]. The
 //! clock is an argument of every call that needs it and there is no input or output here, so a
 //! simulation in virtual time runs the same code as the real thing. Bytes from the peer must never
 //! make it panic, grow without bound, or answer an error with an error.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 use crate::admission::{
-    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, Progress, Source,
+    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, PeerProgress, Source,
 };
 use crate::connection::Connection;
 use crate::driver::now;
@@ -120,7 +120,7 @@ impl AcceptedConnection {
     }
 
     /// Takes note of what the peer has done; to be called whenever bytes have been received. What
-    /// `is_used` means is said at [`Progress`].
+    /// `is_used` means is said at [`PeerProgress`].
     pub fn report(&self, connection: &Connection, is_used: bool) {
         let count = connection.counters().messages_received;
         let last_message = match self.last_message.get() {
@@ -129,7 +129,7 @@ impl AcceptedConnection {
         };
         self.last_message.set(Some((count, last_message)));
         let unfinished_since = connection.unfinished_since();
-        let progress = Progress { is_used, unfinished_since, last_message };
+        let progress = PeerProgress { is_used, unfinished_since, last_message };
         self.gate.admission.borrow_mut().report(self.id, progress);
     }
 

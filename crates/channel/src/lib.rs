@@ -66,7 +66,7 @@ mod tls;
 pub mod transport;
 
 pub use admission::{
-    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, Progress, Source,
+    Admission, AdmissionDecision, AdmissionId, AdmissionLimits, NotServed, PeerProgress, Source,
 };
 pub use backoff::Backoff;
 pub use blocking::BlockingStream;

@@ -21,7 +21,7 @@ pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub use values::{
-    Caches, Dpid, Endpoint, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg, Wire,
+    Caches, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg, Wire,
 };
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
@@ -65,12 +65,12 @@ pub struct SwitchArgs {
 
     /// A controller to connect to, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` or `unix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
-    pub controller: Option<Vec<Endpoint>>,
+    pub controller: Option<Vec<EndpointArg>>,
 
     /// Where controllers may connect to, `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]` or
     /// `punix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
-    pub listen: Vec<Endpoint>,
+    pub listen: Vec<EndpointArg>,
 
     /// TLS: the switch's private key, in PEM without a passphrase
     #[arg(long, value_name = "FILE")]

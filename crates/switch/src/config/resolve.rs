@@ -199,7 +199,7 @@ impl SwitchArgs {
         ];
         let missing: Vec<&str> =
             files.iter().filter(|(_, path)| path.is_none()).map(|(key, _)| *key).collect();
-        let wants = |endpoints: &[super::Endpoint]| endpoints.iter().position(|e| e.0.is_tls());
+        let wants = |endpoints: &[super::EndpointArg]| endpoints.iter().position(|e| e.0.is_tls());
         for (key, endpoints) in [("controller", self.controllers()), ("listen", &self.listen)] {
             let Some(index) = wants(endpoints).filter(|_| !missing.is_empty()) else { continue };
             let message = format!("TLS needs {} too; weir pki makes them", missing.join(" and "));
@@ -318,7 +318,7 @@ impl SwitchArgs {
         given.unwrap_or_else(|| Version::ALL.to_vec())
     }
 
-    fn controllers(&self) -> &[super::Endpoint] {
+    fn controllers(&self) -> &[super::EndpointArg] {
         self.controller.as_deref().unwrap_or_default()
     }
 

@@ -24,7 +24,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Caches, Dpid, PortArg, QueueArg, RateArg, VlanArg, Endpoint, FailMode, Forward, Poll);
+from_text!(Caches, Dpid, PortArg, QueueArg, RateArg, VlanArg, EndpointArg, FailMode, Forward, Poll);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,9 +215,9 @@ pub(super) fn versions<'de, D: Deserializer<'de>>(
 
 /// A controller to connect to, or a place where controllers may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint(pub channel::Endpoint);
+pub struct EndpointArg(pub channel::Endpoint);
 
-impl FromStr for Endpoint {
+impl FromStr for EndpointArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
