@@ -66,6 +66,7 @@ pub mod kinds;
 mod offload;
 pub mod opener;
 pub mod pcap;
+mod pcapng;
 pub mod port;
 pub mod ring;
 mod soft_offload;

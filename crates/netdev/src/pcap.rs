@@ -1,9 +1,11 @@
-//! The classic capture format of libpcap, Ethernet only: read whole and checked, or written.
+//! Capture files, Ethernet only: pcap and pcapng read whole and checked, pcap written.
 //!
-//! Microseconds and nanoseconds, both byte orders. An error tells the byte where it was met; a file
+//! Of the classic format microseconds and nanoseconds, both byte orders. An error tells the byte where it was met; a file
 //! is either read to its end or refused, never read in part.
 
 use std::time::Duration;
+
+use crate::pcapng;
 
 const MAGIC_US: u32 = 0xa1b2_c3d4;
 const MAGIC_NS: u32 = 0xa1b2_3c4d;
@@ -39,9 +41,17 @@ pub struct FormatError {
 #[derive(Debug, Clone)]
 pub struct Capture {
     bytes: Vec<u8>,
-    /// Where each record starts.
-    records: Vec<usize>,
-    form: Form,
+    records: Vec<RecordSpan>,
+}
+
+/// One record, with where its frame stands in the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordSpan {
+    pub(crate) start: usize,
+    /// Bytes that were kept.
+    pub(crate) kept: u32,
+    pub(crate) wire_len: u32,
+    pub(crate) time: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +65,23 @@ impl Form {
         let four = bytes.get(offset..offset.checked_add(4)?)?;
         let number = u32::from_ne_bytes(four.try_into().ok()?);
         Some(if self.swapped { number.swap_bytes() } else { number })
+    }
+
+    /// The record whose header stands at `offset`, which was found to be whole.
+    fn span(self, bytes: &[u8], offset: usize) -> RecordSpan {
+        let number = |at: usize| self.number(bytes, offset + at).unwrap_or_default();
+        let fraction = u64::from(number(4));
+        let fraction = if self.nanoseconds {
+            Duration::from_nanos(fraction)
+        } else {
+            Duration::from_micros(fraction)
+        };
+        RecordSpan {
+            start: offset + RECORD_HEADER_LEN,
+            kept: number(8),
+            wire_len: number(12),
+            time: Duration::from_secs(number(0).into()) + fraction,
+        }
     }
 
     fn of(magic: u32) -> Option<Self> {
@@ -82,13 +109,12 @@ impl Capture {
         }
         let host = Form { swapped: false, nanoseconds: false };
         let magic = host.number(&bytes, 0).unwrap_or_default();
+        if magic == MAGIC_PCAPNG {
+            let records = pcapng::records(&bytes)?;
+            return Ok(Self { bytes, records });
+        }
         let Some(form) = Form::of(magic) else {
-            let reason = if magic == MAGIC_PCAPNG {
-                "this is pcapng; convert it, for example with editcap -F pcap".to_owned()
-            } else {
-                format!("not a capture file: magic number {magic:#010x}")
-            };
-            return Err(wrong(0, reason));
+            return Err(wrong(0, format!("not a capture file: magic number {magic:#010x}")));
         };
         // The upper bits tell about the FCS, which Ethernet captures of hosts do not have.
         let linktype = form.number(&bytes, 20).unwrap_or_default() & 0x0fff_ffff;
@@ -109,10 +135,10 @@ impl Capture {
                 let missing = end - bytes.len();
                 return Err(wrong(offset, format!("the file ends {missing} bytes too early")));
             }
-            records.push(offset);
+            records.push(form.span(&bytes, offset));
             offset = end;
         }
-        Ok(Self { bytes, records, form })
+        Ok(Self { bytes, records })
     }
 
     /// How many records there are.
@@ -130,19 +156,11 @@ impl Capture {
     /// The record of that number, from 0.
     #[must_use]
     pub fn record(&self, number: usize) -> Option<CaptureRecord<'_>> {
-        let offset = *self.records.get(number)?;
-        let number = |at: usize| self.form.number(&self.bytes, offset + at);
-        let fraction = number(4)?;
-        let fraction = if self.form.nanoseconds {
-            Duration::from_nanos(fraction.into())
-        } else {
-            Duration::from_micros(fraction.into())
-        };
-        let start = offset + RECORD_HEADER_LEN;
+        let span = self.records.get(number)?;
         Some(CaptureRecord {
-            time: Duration::from_secs(number(0)?.into()) + fraction,
-            wire_len: number(12)?,
-            frame: self.bytes.get(start..start + number(8)? as usize)?,
+            time: span.time,
+            wire_len: span.wire_len,
+            frame: self.bytes.get(span.start..span.start + span.kept as usize)?,
         })
     }
 }
@@ -240,7 +258,7 @@ mod tests {
         other[20] = 113;
         assert!(reason(&other).contains("link type 113"), "{}", reason(&other));
         other[..4].copy_from_slice(&MAGIC_PCAPNG.to_ne_bytes());
-        assert!(reason(&other).contains("pcapng"));
+        assert!(reason(&other).contains("pcapng block"));
         other[..4].copy_from_slice(b"GIF8");
         assert!(reason(&other).contains("magic"));
         let mut long = file(MAGIC_US, false);
