@@ -1,8 +1,8 @@
-//! `cargo xtask example`: proves that the example of CONTRIBUTING.md still holds.
+//! `cargo xtask example`: proves that the examples of CONTRIBUTING.md still hold.
 //!
-//! CONTRIBUTING.md adds a match field by one row, one extract line and a vector; the same change is
-//! kept as a patch. This applies it to a copy of the workspace and runs the tests that it touches.
-//! It must never change the work tree.
+//! CONTRIBUTING.md adds a match field, an action and so on in a few places; each change is kept as
+//! a patch. This applies each to a copy of the workspace and runs the tests that it touches. It
+//! must never change the work tree.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,20 +12,48 @@ use anyhow::{Context as _, Result};
 use crate::shell;
 use crate::tidy::SourceFile;
 
-/// The patch, relative to the workspace.
-const PATCH: &str = "docs/examples/add-match-field.patch";
+/// A change that CONTRIBUTING.md shows.
+struct Example {
+    /// The patch below `docs/examples`.
+    name: &'static str,
+    /// The crates whose tests must pass with it.
+    packages: &'static [&'static str],
+}
 
-/// The crates whose tests must pass with the patch.
-const PACKAGES: &[&str] = &["weir-openflow", "weir-wire", "weir-packet"];
+const EXAMPLES: &[Example] = &[Example {
+    name: "add-match-field",
+    packages: &["weir-openflow", "weir-wire", "weir-packet"],
+}];
 
-/// Applies the patch to a copy and tests the copy.
+/// Applies each patch to a fresh copy and tests the copy.
 ///
 /// # Errors
-/// When the patch does not apply, or a test fails with it.
+/// When a patch does not apply, or a test fails with it.
 pub(crate) fn run(root: &Path) -> Result<()> {
+    EXAMPLES.iter().try_for_each(|example| run_one(root, example).context(example.name))
+}
+
+fn run_one(root: &Path, example: &Example) -> Result<()> {
     let copy = root.join("target/example/weir");
+    renew(root, &copy)?;
+    let patch = format!("docs/examples/{}.patch", example.name);
+    // Outside any repository of git, so that the patch is applied to the copy.
+    let mut git = Command::new("git");
+    git.current_dir(&copy).env("GIT_CEILING_DIRECTORIES", root.join("target/example"));
+    shell::run(git.args(["apply", "--verbose", &patch]))
+        .context("docs/examples and CONTRIBUTING.md need an update")?;
+    let mut cargo = shell::cargo();
+    // A target folder of its own: cargo takes the copy's crates for those of the workspace.
+    cargo.current_dir(&copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
+    cargo.args(["test", "--quiet"]);
+    cargo.args(example.packages.iter().flat_map(|package| ["--package", package]));
+    shell::run(&mut cargo)
+}
+
+/// Copies the files that git tracks into an empty folder.
+fn renew(root: &Path, copy: &Path) -> Result<()> {
     if copy.exists() {
-        std::fs::remove_dir_all(&copy).context("removing the copy of the last run")?;
+        std::fs::remove_dir_all(copy).context("removing the copy of the last run")?;
     }
     for file in SourceFile::tracked(root)? {
         let to = copy.join(&file.path);
@@ -34,15 +62,5 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         std::fs::copy(root.join(&file.path), &to)
             .with_context(|| format!("copying {}", file.path))?;
     }
-    let apply = ["apply", "--verbose", PATCH];
-    // Outside any repository of git, so that the patch is applied to the copy.
-    let mut git = Command::new("git");
-    git.current_dir(&copy).env("GIT_CEILING_DIRECTORIES", root.join("target/example"));
-    shell::run(git.args(apply)).context("docs/examples and CONTRIBUTING.md need an update")?;
-    let mut cargo = shell::cargo();
-    // A target folder of its own: cargo takes the copy's crates for those of the workspace.
-    cargo.current_dir(&copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
-    cargo.args(["test", "--quiet"]);
-    cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
-    shell::run(&mut cargo)
+    Ok(())
 }
