@@ -92,7 +92,8 @@ pub(in crate::fast) fn reveals_hidden(action: &Action, shape: Shape) -> bool {
         HeaderEffect::Pop(Header::Vlan) => shape.is_rare(),
         // A PBB header is put before the Ethernet header, which hides and shows tags.
         HeaderEffect::Pop(_) | HeaderEffect::Push(Header::Pbb) => true,
-        HeaderEffect::Write => writes_a_type(action),
+        // What is copied from a field shows that field to later tables.
+        HeaderEffect::Write => writes_a_type(action) || !action.reads().is_empty(),
         HeaderEffect::None
         | HeaderEffect::WriteTag
         | HeaderEffect::Push(_)
