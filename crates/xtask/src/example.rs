@@ -20,10 +20,10 @@ struct Example {
     packages: &'static [&'static str],
 }
 
-const EXAMPLES: &[Example] = &[Example {
-    name: "add-match-field",
-    packages: &["weir-openflow", "weir-wire", "weir-packet"],
-}];
+const EXAMPLES: &[Example] = &[
+    Example { name: "add-match-field", packages: &["weir-openflow", "weir-wire", "weir-packet"] },
+    Example { name: "add-action", packages: &["weir-openflow", "weir-wire", "weir-datapath"] },
+];
 
 /// Applies each patch to a fresh copy and tests the copy.
 ///
