@@ -77,7 +77,7 @@ fn workloads_are_measured_in_every_way() {
     assert!(rows[0]["new"].as_f64() > Some(0.99), "{rows:?}");
     let rows = bench(&short(&["tiers", dir, "one", "two"]));
     let tiers: Vec<&str> = rows.iter().filter_map(|row| row["tier"].as_str()).collect();
-    assert_eq!(tiers, ["exact", "second level", "classifier"].repeat(2));
+    assert_eq!(tiers, ["frame", "key", "classifier"].repeat(2));
     assert_eq!(rows[2]["levels"][1]["hits"], 0, "without caches none hits: {rows:?}");
     let rows = bench(&short(&["cold-start", dir, "one"]));
     assert_eq!((rows[0]["flow_entries"].as_u64(), rows[0]["lost"].as_i64()), (Some(40), Some(0)));

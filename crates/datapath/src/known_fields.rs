@@ -118,7 +118,7 @@ impl KnownFields {
             return Ok(());
         }
         for field in action.reads().iter().chain(action.writes()) {
-            self.refuse_if(!self.known.meets(needs(*field)))?;
+            self.refuse_if(!self.known.matches(needs(*field)))?;
         }
         for field in action.writes() {
             self.set(*field, action.value());
@@ -165,7 +165,7 @@ impl KnownFields {
     /// numbers than what needs them, so one pass in order is enough.
     fn forget_orphans(&mut self) {
         for held in self.known.fields().to_vec() {
-            if !self.known.meets(held.field.row().prereq) {
+            if !self.known.matches(held.field.row().prereq) {
                 self.known.set(held.field, 0, 0);
             }
         }

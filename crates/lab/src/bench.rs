@@ -74,7 +74,7 @@ enum BenchCommand {
     Idle(Box<idle::IdleArgs>),
     /// Forward somebody's packets beside an attack
     Victim(Box<victim::VictimArgs>),
-    /// Forward with all caches, with the second level only, and without
+    /// Forward with all caches, with the key cache only, and without
     Tiers(Box<tiers::TiersArgs>),
 }
 

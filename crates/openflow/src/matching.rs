@@ -166,7 +166,7 @@ impl Match {
     /// # Errors
     /// `OFPBMC_BAD_PREREQ` where one is missing.
     pub fn check_prerequisites(&self) -> Result<(), Error> {
-        if self.fields.iter().all(|held| self.meets(held.field.row().prereq)) {
+        if self.fields.iter().all(|held| self.matches(held.field.row().prereq)) {
             Ok(())
         } else {
             Err(Error::BadMatchBadPrereq)
@@ -175,7 +175,7 @@ impl Match {
 
     /// Whether the match guarantees the prerequisite for every packet that meets it.
     #[must_use]
-    pub fn meets(&self, prereq: Prereq) -> bool {
+    pub fn matches(&self, prereq: Prereq) -> bool {
         match prereq {
             Prereq::None => true,
             Prereq::Present(field) => self.get(field).is_some(),
@@ -184,7 +184,7 @@ impl Match {
             }
             Prereq::OneOf(field, values) => {
                 self.exact(field).is_some_and(|value| values.contains(&value))
-                    && self.meets(field.row().prereq)
+                    && self.matches(field.row().prereq)
             }
         }
     }

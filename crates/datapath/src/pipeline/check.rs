@@ -36,7 +36,7 @@ impl Limits {
         }
         // A field that the packets of the entry do not have cannot be asked for.
         let missing = self.matches.keys().any(|field| {
-            let can_match = matching.meets(field.row().prereq);
+            let can_match = matching.matches(field.row().prereq);
             can_match && matching.get(*field).is_none() && !self.wildcards.contains(field)
         });
         require(!missing, Error::BadMatchBadWildcards)

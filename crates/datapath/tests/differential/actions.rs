@@ -33,7 +33,7 @@ fn output(rng: &mut Rng) -> Action {
 }
 
 fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
-    let can = |row: &&openflow::field::FieldRow| row.settable && matching.meets(row.prereq);
+    let can = |row: &&openflow::field::FieldRow| row.settable && matching.matches(row.prereq);
     let mut fields: Vec<Field> = FIELDS.iter().filter(can).map(|row| row.field).collect();
     if rng.percent(3) {
         fields = FIELDS.iter().map(|row| row.field).collect();

@@ -62,7 +62,7 @@ fn mask(field: Field, rng: &mut Rng) -> u128 {
 fn close(matching: &mut Match, key: &FlowKey, rng: &mut Rng) {
     // Prerequisites have lower numbers, so they come later here.
     for row in FIELDS.iter().rev() {
-        if matching.get(row.field).is_none() || matching.meets(row.prereq) {
+        if matching.get(row.field).is_none() || matching.matches(row.prereq) {
             continue;
         }
         match row.prereq {

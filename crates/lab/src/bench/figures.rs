@@ -22,9 +22,9 @@ pub(super) struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tx_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) exact_hit_rate: Option<f64>,
+    pub(super) frame_hit_rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) flow_hit_rate: Option<f64>,
+    pub(super) key_hit_rate: Option<f64>,
     /// The part of the packets for which the port alone told the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) port_hit_rate: Option<f64>,
@@ -73,24 +73,25 @@ fn figures(before: &Value, after: &Value) -> Figures {
         rx_ns: timed("rx"),
         forward_ns: timed("forward"),
         tx_ns: timed("tx"),
-        exact_hit_rate: hit_rate("exact"),
-        flow_hit_rate: hit_rate("flow"),
+        frame_hit_rate: hit_rate("frame"),
+        key_hit_rate: hit_rate("key"),
         port_hit_rate: per(change("/caches/port_hits"), packets),
         by_tables_rate: per(change("/caches/by_tables"), packets),
         evictions: change("/caches/evictions").map(|count| count as u64),
     }
 }
 
-/// What one level of deciding was asked between two moments, all workers together.
+/// Counts of one level of the lookup (port decision, frame cache, key cache, classifier) between
+/// two moments, summed over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Level {
     pub(super) level: &'static str,
-    /// Packets that it decided about.
+    /// Packets that the level decided.
     pub(super) hits: u64,
-    /// Packets that it was asked about in vain; none for a level that always knows.
+    /// Packets that the level did not know; `None` for a level that never misses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) misses: Option<u64>,
-    /// Decisions that went for new ones.
+    /// Decisions that were evicted for new ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) evictions: Option<u64>,
 }
@@ -109,8 +110,8 @@ impl Level {
     }
 }
 
-/// What each level was asked between two answers of `weir ctl workers`, the first one asked first.
-/// Both caches are places in one memory, so that evictions are told for them together.
+/// The levels between two answers of `weir ctl workers`, in the order of a lookup. Both caches share
+/// one memory, so their evictions are counted together, at the frame cache.
 pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
     let sum = |value: &Value, key: &str| -> u64 {
         let of = |worker: &Value| worker["caches"][key].as_u64().unwrap_or(0);
@@ -128,8 +129,8 @@ pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
     };
     vec![
         level("port", "port_hits", None, None),
-        level("exact", "exact_hits", Some("exact_misses"), Some("evictions")),
-        level("second level", "flow_hits", Some("flow_misses"), None),
+        level("frame", "frame_hits", Some("frame_misses"), Some("evictions")),
+        level("key", "key_hits", Some("key_misses"), None),
         level("classifier", "by_tables", None, None),
     ]
 }
@@ -150,8 +151,8 @@ impl Figures {
         words.extend(self.batch_size.map(|size| format!("batches of {size:.1}")));
         let rates = [
             ("port", self.port_hit_rate.filter(|rate| *rate > 0.0)),
-            ("exact", self.exact_hit_rate),
-            ("flow", self.flow_hit_rate),
+            ("frame", self.frame_hit_rate),
+            ("key", self.key_hit_rate),
             ("tables", self.by_tables_rate),
         ];
         for (cache, rate) in rates {
@@ -170,14 +171,14 @@ mod tests {
     #[test]
     fn levels_of_all_workers_are_summed() {
         let worker = |hits: u64| {
-            serde_json::json!({"caches": {"exact_hits": hits,
-            "exact_misses": 3, "flow_hits": 2, "flow_misses": 1, "by_tables": 1, "evictions": 1}})
+            serde_json::json!({"caches": {"frame_hits": hits,
+            "frame_misses": 3, "key_hits": 2, "key_misses": 1, "by_tables": 1, "evictions": 1}})
         };
         let found = levels(
             &serde_json::json!([worker(1), worker(2)]),
             &serde_json::json!([worker(11), worker(2)]),
         );
-        let wanted = Level { level: "exact", hits: 10, misses: Some(0), evictions: Some(0) };
+        let wanted = Level { level: "frame", hits: 10, misses: Some(0), evictions: Some(0) };
         assert_eq!((found.len(), found[1]), (4, wanted));
         assert_eq!(levels(&serde_json::Value::Null, &worker(5))[3].hits, 1);
     }
@@ -187,12 +188,12 @@ mod tests {
         let before = serde_json::json!({
             "worker": 0, "packets": 100, "batches": 10, "timed_packets": 10,
             "timed_ns": {"rx": 1000, "forward": 1000, "tx": 1000},
-            "caches": {"exact_hits": 0, "exact_misses": 100, "by_tables": 100, "evictions": 1},
+            "caches": {"frame_hits": 0, "frame_misses": 100, "by_tables": 100, "evictions": 1},
         });
         let after = serde_json::json!({
             "worker": 0, "cpu": 1, "packets": 6500, "batches": 110, "timed_packets": 110,
             "timed_ns": {"rx": 1500, "forward": 2000, "tx": 1100},
-            "caches": {"exact_hits": 6400, "exact_misses": 100, "by_tables": 100, "evictions": 1},
+            "caches": {"frame_hits": 6400, "frame_misses": 100, "by_tables": 100, "evictions": 1},
         });
         let figures = between(&before, &after);
         assert_eq!(figures.len(), 1);
@@ -201,10 +202,10 @@ mod tests {
             (figures.rx_ns, figures.forward_ns, figures.tx_ns),
             (Some(5.0), Some(10.0), Some(1.0))
         );
-        assert_eq!((figures.batch_size, figures.exact_hit_rate), (Some(64.0), Some(1.0)));
-        assert_eq!((figures.by_tables_rate, figures.flow_hit_rate), (Some(0.0), None));
+        assert_eq!((figures.batch_size, figures.frame_hit_rate), (Some(64.0), Some(1.0)));
+        assert_eq!((figures.by_tables_rate, figures.key_hit_rate), (Some(0.0), None));
         let text = figures.text();
-        assert!(text.contains("forward 10.0 ns") && text.contains("exact 100.00 %"), "{text}");
+        assert!(text.contains("forward 10.0 ns") && text.contains("frame 100.00 %"), "{text}");
         let none = &between(&serde_json::Value::Null, &serde_json::json!({"worker": 3}))[0];
         assert_eq!((none.worker, none.rx_ns), (3, None));
     }

@@ -1,5 +1,5 @@
-//! `weir bench tiers`: the same workload with the exact decision cache, with the second level only,
-//! and with the classifier alone, and what each level knew.
+//! `weir bench tiers`: the same workload with both caches, with the key cache only, and with the
+//! classifier alone, and the hits of each level.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ Examples:
 
 /// Which caches work, from all to none.
 const TIERS: [(&str, &str); 3] =
-    [("exact", "exact,flow"), ("second level", "flow"), ("classifier", "off")];
+    [("frame", "frame,key"), ("key", "key"), ("classifier", "off")];
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -53,7 +53,7 @@ struct Tier {
     samples: Vec<f64>,
     lost: i64,
     again: usize,
-    /// What each level was asked and knew while this was measured.
+    /// Hits and misses of each level during the measurement.
     levels: Vec<Level>,
     stages: Vec<Figures>,
 }
@@ -143,13 +143,13 @@ mod tests {
             switch: "weir",
             bench: "tiers",
             workload: "w".into(),
-            tier: "exact",
-            caches: "exact,flow",
+            tier: "frame",
+            caches: "frame,key",
             mpps: Spread { median: 8.0, min: 7.0, max: 9.0 },
             samples: vec![8.0],
             lost: 0,
             again: 0,
-            levels: vec![Level { level: "exact", hits: 9, misses: Some(1), evictions: Some(2) }],
+            levels: vec![Level { level: "frame", hits: 9, misses: Some(1), evictions: Some(2) }],
             stages: Vec::new(),
         };
         let text = row.text();

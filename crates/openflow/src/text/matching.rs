@@ -244,13 +244,13 @@ impl<'a> MatchBuilder<'a> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by_key(|(waiting, _)| waiting.word != "nw_proto");
         for (Waiting { word, choices }, pair) in waiting {
-            let fits = |field: &&Field| self.matching.meets(field.row().prereq);
+            let fits = |field: &&Field| self.matching.matches(field.row().prereq);
             let field = choices.iter().find(fits).copied().ok_or_else(|| needs(pair.key, word))?;
             let (value, mask) = value(field, pair.needed()?)?;
             self.add(pair.key, field, value, mask)?;
         }
         for held in self.matching.fields() {
-            if !self.matching.meets(held.field.row().prereq) {
+            if !self.matching.matches(held.field.row().prereq) {
                 let name = held.field.row().name;
                 return Err(TextError::new(0, missing(name, held.field.row().prereq)));
             }

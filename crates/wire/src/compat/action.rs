@@ -52,8 +52,8 @@ impl Context {
             (Field::SctpSrc, Field::SctpDst),
         ];
         Self {
-            tagged: matching.meets(Prereq::VlanTag),
-            ports: ports.into_iter().find(|(src, _)| matching.meets(src.row().prereq)),
+            tagged: matching.matches(Prereq::VlanTag),
+            ports: ports.into_iter().find(|(src, _)| matching.matches(src.row().prereq)),
         }
     }
 

@@ -345,7 +345,7 @@ fn ports_of(matching: &Match) -> Option<(Field, Field)> {
         (Field::Icmpv4Type, Field::Icmpv4Code),
     ]
     .into_iter()
-    .find(|(src, _)| matching.meets(src.row().prereq))
+    .find(|(src, _)| matching.matches(src.row().prereq))
 }
 
 fn mac(value: u128) -> Option<MacAddr> {

@@ -38,7 +38,7 @@ fn add(matching: &Match, field: Field, value: u128, mask: u128) -> Option<Match>
 }
 
 fn need(matching: Match, prereq: Prereq) -> Option<Match> {
-    if matching.meets(prereq) {
+    if matching.matches(prereq) {
         return Some(matching);
     }
     match prereq {
