@@ -25,8 +25,7 @@ Examples:
   weir bench tiers /tmp/w lpm-100k --repeats 9 --json";
 
 /// Which caches work, from all to none.
-const TIERS: [(&str, &str); 3] =
-    [("frame", "frame,key"), ("key", "key"), ("classifier", "off")];
+const TIERS: [(&str, &str); 3] = [("frame", "frame,key"), ("key", "key"), ("classifier", "off")];
 
 /// What to measure and how.
 #[derive(Args, Debug)]
