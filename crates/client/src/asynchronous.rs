@@ -1,7 +1,7 @@
 //! The client for programs on tokio, with the same calls as [`crate::Client`].
 //!
 //! A call may be dropped at any time; what it had sent stays sent, and its answer, should it come,
-//! is a message of [`AsyncClient::next`].
+//! is a message of [`AsyncClient::next_message`].
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -187,7 +187,7 @@ impl AsyncClient {
     ///
     /// # Errors
     /// The connection is over.
-    pub async fn next(&mut self) -> Result<(Xid, Message), ClientError> {
+    pub async fn next_message(&mut self) -> Result<(Xid, Message), ClientError> {
         self.drive(None, Next).await
     }
 

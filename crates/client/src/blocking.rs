@@ -164,7 +164,7 @@ impl Client {
     }
 
     /// Sends a message under a fresh xid and does not wait for anything but room. An error that
-    /// answers it is a message of [`Client::next`] or [`Client::take_error`].
+    /// answers it is a message of [`Client::next_message`] or [`Client::take_error`].
     ///
     /// # Errors
     /// The version cannot say it, or the connection is over.
@@ -216,7 +216,7 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer, which has the same xid; of a multipart answer for
-    /// all parts, joined to one. What else comes meanwhile is kept for [`Client::next`].
+    /// all parts, joined to one. What else comes meanwhile is kept for [`Client::next_message`].
     ///
     /// # Errors
     /// The peer's error, or there is no answer.
@@ -319,14 +319,14 @@ impl Client {
     ///
     /// # Errors
     /// The connection is over, or the settings' hook says no.
-    pub fn next(&mut self) -> Result<(Xid, Message), ClientError> {
+    pub fn next_message(&mut self) -> Result<(Xid, Message), ClientError> {
         self.drive(Patience::Endless, Next)
     }
 
     /// The same within the settings' time for an answer.
     ///
     /// # Errors
-    /// As [`Client::next`], or nothing has come.
+    /// As [`Client::next_message`], or nothing has come.
     pub fn next_in_time(&mut self) -> Result<(Xid, Message), ClientError> {
         self.drive(Patience::Answer, Next)
     }

@@ -1,4 +1,5 @@
 //! Both clients against a switch in a thread that answers by script.
+#![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -131,7 +132,7 @@ fn an_answer_is_whole_and_what_came_between_is_kept() {
         let MultipartReplyBody::PortDesc(ports) = ports else { panic!("{ports:?}") };
         assert_eq!(ports.iter().map(|port| port.port_no.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
         let unasked = (Xid(77), Message::EchoReply(b"unasked".to_vec()));
-        assert_eq!(client.next().unwrap(), unasked);
+        assert_eq!(client.next_message().unwrap(), unasked);
         client.barrier().unwrap();
         client.close();
         let seen = switch.join().unwrap();
@@ -241,7 +242,7 @@ fn a_hook_ends_a_wait() {
     let settings = ClientSettings::default().while_true(move || Instant::now() < end);
     // A machine that is slow may be over the end before the hello.
     let outcome =
-        Client::over_unix(stream, "switch", settings).and_then(|mut client| client.next());
+        Client::over_unix(stream, "switch", settings).and_then(|mut client| client.next_message());
     assert!(matches!(outcome, Err(ClientError::Cancelled)), "{outcome:?}");
     switch.join().unwrap();
 }
@@ -258,7 +259,7 @@ fn another_answer_than_asked_waits_for_the_right_one_and_garbage_is_told() {
     for _ in 0..2 {
         assert_eq!(client.next_frame().unwrap(), None);
     }
-    assert!(matches!(client.next(), Err(ClientError::Down { .. })));
+    assert!(matches!(client.next_message(), Err(ClientError::Down { .. })));
     assert!(client.barrier().is_err());
     switch.join().unwrap();
 }
@@ -275,7 +276,7 @@ fn the_async_client_does_the_same() {
         let body = MultipartRequestBody::PortDesc;
         let request = Message::MultipartRequest(MultipartRequest { more: false, body });
         assert_eq!(client.request(&request).await.unwrap(), part(false, 1..6));
-        assert_eq!(client.next().await.unwrap().0, Xid(77));
+        assert_eq!(client.next_message().await.unwrap().0, Xid(77));
         let messages = (0..40_000).map(|n| flow_mod(if n == 30_000 { 9 } else { 1 }));
         let (count, refused) = client.load(messages).await.unwrap();
         assert_eq!((count, refused.len(), refused[0].index), (40_000, 1, 30_000));

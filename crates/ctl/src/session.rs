@@ -43,7 +43,7 @@ impl Session {
 
     /// The next message, without a deadline: for what the switch tells by itself.
     pub(super) async fn next(&mut self) -> Result<(Xid, Message), Failure> {
-        Ok(self.client.next().await?)
+        Ok(self.client.next_message().await?)
     }
 
     /// Asks, and waits for the whole answer.

@@ -54,8 +54,8 @@ pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, TextError> {
     let Ok(value) = unsigned::<u32>(piece) else {
         let no_port = || {
             let what = format!(
-                "`{}` is not a port: a name, a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, \
-                 CONTROLLER, LOCAL, ANY",
+                "`{}` is not a port: a name, a number or one of IN_PORT, TABLE, NORMAL, FLOOD, \
+                 ALL, CONTROLLER, LOCAL, ANY",
                 piece.text
             );
             piece.error(what).at_port()
