@@ -20,7 +20,7 @@ use openflow::{Error, Message, MessageKind, Version, Xid};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::time::Instant;
-use wire::{EncodeError, HEADER_LEN, Header};
+use wire::{EncodeError, HEADER_LEN, MessageHeader};
 
 /// `OFPET_HELLO_FAILED` in both versions.
 const HELLO_FAILED: u16 = 0;
@@ -152,7 +152,7 @@ impl Connection {
     /// `None` too: ask again.
     pub fn poll_event_or_take(
         &mut self,
-        mut take: impl FnMut(Header, &[u8]) -> bool,
+        mut take: impl FnMut(MessageHeader, &[u8]) -> bool,
     ) -> Option<Event> {
         loop {
             if let Some(reason) = self.down.take() {
@@ -188,7 +188,7 @@ impl Connection {
     }
 
     /// Ends the connection when the header of an unfinished message is already wrong.
-    fn judge_partial(&mut self, header: Header) -> bool {
+    fn judge_partial(&mut self, header: MessageHeader) -> bool {
         let is_error = is_kind(header, MessageKind::Error);
         let is_hello = is_kind(header, MessageKind::Hello);
         if self.state == State::HelloAwaited && !is_hello && !is_error {
@@ -209,8 +209,8 @@ impl Connection {
 
     fn take_frame(
         &mut self,
-        header: Header,
-        take: impl FnOnce(Header, &[u8]) -> bool,
+        header: MessageHeader,
+        take: impl FnOnce(MessageHeader, &[u8]) -> bool,
     ) -> Option<Event> {
         match self.state {
             State::HelloAwaited => self.take_first(header),
@@ -223,7 +223,7 @@ impl Connection {
     }
 
     /// The first message of the peer.
-    fn take_first(&mut self, header: Header) -> Option<Event> {
+    fn take_first(&mut self, header: MessageHeader) -> Option<Event> {
         let frame = self.input.frame(self.last_frame.clone());
         if is_kind(header, MessageKind::Error) {
             let text = match wire::decode(frame) {
@@ -251,7 +251,7 @@ impl Connection {
     }
 
     /// Ends the connection whose first message is no hello.
-    fn refuse_first(&mut self, header: Header) {
+    fn refuse_first(&mut self, header: MessageHeader) {
         self.counters.refused += 1;
         let first = self.input.frame(self.last_frame.clone());
         let quote = quote_of(if first.is_empty() { self.input.rest() } else { first });
@@ -264,8 +264,8 @@ impl Connection {
     fn take(
         &mut self,
         version: Version,
-        header: Header,
-        take: impl FnOnce(Header, &[u8]) -> bool,
+        header: MessageHeader,
+        take: impl FnOnce(MessageHeader, &[u8]) -> bool,
     ) -> Option<Event> {
         let at = self.last_frame.clone();
         match MessageKind::from_number(version, header.message_type) {
@@ -309,7 +309,7 @@ impl Connection {
     }
 
     /// A message in another version than the agreed one: a hello is ignored.
-    fn take_other_version(&mut self, header: Header) -> Option<Event> {
+    fn take_other_version(&mut self, header: MessageHeader) -> Option<Event> {
         if is_kind(header, MessageKind::Hello) {
             return None;
         }
@@ -317,7 +317,7 @@ impl Connection {
     }
 
     /// Counts and answers the wrong message received last; an error is not answered.
-    fn refuse_received(&mut self, header: Header, error: Error) -> Event {
+    fn refuse_received(&mut self, header: MessageHeader, error: Error) -> Event {
         self.counters.refused += 1;
         if !is_kind(header, MessageKind::Error) {
             let quote = quote_of(self.quote());
@@ -550,7 +550,7 @@ impl Connection {
 
     /// Answers a message with an error: in the agreed version, or before the agreement in one that
     /// the peer is likely to know.
-    fn answer(&mut self, header: Header, error: Error, data: &[u8]) {
+    fn answer(&mut self, header: MessageHeader, error: Error, data: &[u8]) {
         let version = self
             .version()
             .unwrap_or_else(|| negotiate::answer_version(self.settings.versions, header.version));
@@ -595,7 +595,7 @@ impl Connection {
     }
 }
 
-fn is_kind(header: Header, kind: MessageKind) -> bool {
+fn is_kind(header: MessageHeader, kind: MessageKind) -> bool {
     // Hello and error have the same numbers in every version.
     kind.number(Version::NEWEST) == Some(header.message_type)
 }

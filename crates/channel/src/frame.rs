@@ -4,7 +4,7 @@
 //! received and not yet taken.
 
 use std::ops::Range;
-use wire::{HEADER_LEN, Header};
+use wire::{HEADER_LEN, MessageHeader};
 
 /// The next part of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub(crate) enum Next {
     /// Nothing.
     Empty,
     /// The beginning of a message, with its header if that much is here.
-    Partial(Option<Header>),
+    Partial(Option<MessageHeader>),
     /// A whole message at these bytes.
-    Frame(Header, Range<usize>),
+    Frame(MessageHeader, Range<usize>),
 }
 
 /// The bytes received and not yet consumed.
@@ -36,7 +36,7 @@ impl Input {
     /// [`HEADER_LEN`] is `Partial`: the stream cannot be cut there, the caller checks the length.
     pub(crate) fn next(&self) -> Next {
         let rest = self.bytes.get(self.start..).unwrap_or_default();
-        let Some(header) = Header::parse(rest) else {
+        let Some(header) = MessageHeader::parse(rest) else {
             return if rest.is_empty() { Next::Empty } else { Next::Partial(None) };
         };
         let length = usize::from(header.length);

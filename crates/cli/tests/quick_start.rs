@@ -1,7 +1,8 @@
 //! The quick start of docs/switch.md, run as it is written; README and `--help` say the same.
 //!
-//! It runs in network and mount namespaces of its own, so that names such as `veth0` and `host0` and
-//! the control socket are those of the text and meet nobody else's; all of it goes with the process.
+//! It runs in network and mount namespaces of its own, so that names such as `veth0` and `host0`
+//! and the control socket are those of the text and meet nobody else's; all of it goes with the
+//! process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

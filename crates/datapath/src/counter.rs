@@ -90,7 +90,8 @@ rows! {
         PacketIns "packet_ins" "Packets handed up for the controller.";
         Drops "drops" "Packets and copies dropped, for whatever reason.";
         ActionsWithoutEffect "actions_without_effect"
-            "Actions that did not fit the packet, such as a pop without a tag or a set-field of IP where \
+            "Actions that did not fit the packet, such as a pop without a tag or a \
+             set-field of IP where \
              the IP header is malformed, and were skipped.";
         FlowsAdded "flows_added" "Flow entries added.";
         FlowsRemoved "flows_removed" "Flow entries removed, for whatever reason.";

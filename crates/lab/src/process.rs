@@ -296,7 +296,8 @@ pub struct Output {
 /// Runs `command` to its end.
 ///
 /// # Errors
-/// [`ProcessError::Start`], [`ProcessError::Late`], [`ProcessError::Stopped`]; a failing exit code is no error here.
+/// [`ProcessError::Start`], [`ProcessError::Late`], [`ProcessError::Stopped`]; a failing exit code
+/// is no error here.
 pub fn run(
     name: &str,
     command: Command,

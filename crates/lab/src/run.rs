@@ -297,7 +297,8 @@ fn apply(
     method.run(&bench)
 }
 
-/// Files the outcome of a measurement, in the report and in the line of samples; hands back an error that does not end the run.
+/// Files the outcome of a measurement, in the report and in the line of samples; hands back an
+/// error that does not end the run.
 fn keep(
     method: &dyn Method,
     measurement: &mut Measurement,

@@ -1,5 +1,6 @@
 //! Bursts of 64 frames over a memory wire and into a null port: the work to count with
-//! `valgrind --tool=callgrind --toggle-collect='*bursts::turns*'` when receiving or sending changes.
+//! `valgrind --tool=callgrind --toggle-collect='*bursts::turns*'` when receiving or sending
+//! changes.
 
 use netdev::open_text;
 use packet::{Batch, PacketBuf};

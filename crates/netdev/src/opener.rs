@@ -1,9 +1,9 @@
 //! Opening and closing ports on a thread of their own.
 //!
 //! Mapping the receive ring of a packet socket takes 9 ms and closing it 41 ms, in which a worker
-//! would forward nothing. A [`PortOpener`] does both in its thread, in the order of the requests. Its
-//! thread is in the network namespace of its creator. It must never make the caller wait: with too
-//! many requests pending it refuses.
+//! would forward nothing. A [`PortOpener`] does both in its thread, in the order of the requests.
+//! Its thread is in the network namespace of its creator. It must never make the caller wait: with
+//! too many requests pending it refuses.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};

@@ -21,7 +21,8 @@ pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub use values::{
-    Caches, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg, Wire,
+    CachesArg, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg,
+    Wire,
 };
 
 /// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
@@ -166,7 +167,7 @@ pub struct SwitchArgs {
     /// Which caches of decisions are used: off, or some of frame (the bytes of usual frames that
     /// the tables look at) and key (the fields of any frame) [default: frame,key]
     #[arg(long, value_name = "CACHE,..")]
-    pub caches: Option<Caches>,
+    pub caches: Option<CachesArg>,
 
     /// Description: manufacturer
     #[arg(long, value_name = "TEXT")]

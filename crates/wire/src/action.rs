@@ -18,7 +18,7 @@ use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
 /// Reads all that is left in `r` as actions.
-pub(crate) fn read_list(r: Reader<'_>) -> reader::Result<Vec<Action>> {
+pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
     let mut r = r.reading("action", Error::BadActionBadLen);
     let mut actions = Vec::new();
     while !r.is_empty() {
@@ -27,7 +27,7 @@ pub(crate) fn read_list(r: Reader<'_>) -> reader::Result<Vec<Action>> {
     Ok(actions)
 }
 
-fn read(r: &mut Reader<'_>) -> reader::Result<Action> {
+fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     let start = r.clone();
     let (number, len, body) = r.element()?;
     if len < 8 || !len.is_multiple_of(8) {
@@ -65,49 +65,49 @@ struct Reading<'r, 'a> {
 impl ReadArguments for Reading<'_, '_> {
     type Error = Fault;
 
-    fn u8(&mut self) -> reader::Result<u8> {
+    fn u8(&mut self) -> reader::ReadResult<u8> {
         self.r.u8()
     }
 
-    fn u16(&mut self) -> reader::Result<u16> {
+    fn u16(&mut self) -> reader::ReadResult<u16> {
         self.r.u16()
     }
 
-    fn u32(&mut self) -> reader::Result<u32> {
+    fn u32(&mut self) -> reader::ReadResult<u32> {
         self.r.u32()
     }
 
-    fn port(&mut self) -> reader::Result<PortNo> {
+    fn port(&mut self) -> reader::ReadResult<PortNo> {
         self.r.port()
     }
 
-    fn mac(&mut self) -> reader::Result<MacAddr> {
+    fn mac(&mut self) -> reader::ReadResult<MacAddr> {
         self.r.mac()
     }
 
-    fn ipv4(&mut self) -> reader::Result<Ipv4Addr> {
+    fn ipv4(&mut self) -> reader::ReadResult<Ipv4Addr> {
         self.r.ipv4()
     }
 
-    fn field(&mut self) -> reader::Result<Field> {
+    fn field(&mut self) -> reader::ReadResult<Field> {
         let start = self.r.clone();
         let field = oxm::read_field(self.r)?;
         self.field = Some((field, start));
         Ok(field)
     }
 
-    fn value(&mut self) -> reader::Result<u128> {
+    fn value(&mut self) -> reader::ReadResult<u128> {
         match self.field.take() {
             Some((field, start)) => oxm::read_value(self.r, field, &start),
             None => Err(self.r.bad_len()),
         }
     }
 
-    fn rest(&mut self) -> reader::Result<Vec<u8>> {
+    fn rest(&mut self) -> reader::ReadResult<Vec<u8>> {
         Ok(self.r.rest().to_vec())
     }
 
-    fn pad(&mut self, bytes: usize) -> reader::Result<()> {
+    fn pad(&mut self, bytes: usize) -> reader::ReadResult<()> {
         self.r.skip(bytes)
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn write_list(
     w: &mut Writer<'_>,
     actions: &[Action],
     context: Context,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     let said = compat::action::translate(w.version, actions, context);
     for action in said.map_err(|what| w.unsupported(what))?.iter() {
         write(w, action)?;
@@ -125,7 +125,7 @@ pub(crate) fn write_list(
     Ok(())
 }
 
-fn write(w: &mut Writer<'_>, action: &Action) -> writer::Result<()> {
+fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     let row = action.kind().row();
     let number = action.kind().number(w.version).ok_or_else(|| w.unsupported(row.text))?;
     let start = w.place();
@@ -152,54 +152,54 @@ struct Writing<'w, 'a> {
 impl WriteArguments for Writing<'_, '_> {
     type Error = EncodeError;
 
-    fn u8(&mut self, number: u8) -> writer::Result<()> {
+    fn u8(&mut self, number: u8) -> writer::WriteResult<()> {
         self.w.u8(number);
         Ok(())
     }
 
-    fn u16(&mut self, number: u16) -> writer::Result<()> {
+    fn u16(&mut self, number: u16) -> writer::WriteResult<()> {
         self.w.u16(number);
         Ok(())
     }
 
-    fn u32(&mut self, number: u32) -> writer::Result<()> {
+    fn u32(&mut self, number: u32) -> writer::WriteResult<()> {
         self.w.u32(number);
         Ok(())
     }
 
-    fn port(&mut self, port: PortNo) -> writer::Result<()> {
+    fn port(&mut self, port: PortNo) -> writer::WriteResult<()> {
         self.w.port(port)
     }
 
-    fn mac(&mut self, mac: MacAddr) -> writer::Result<()> {
+    fn mac(&mut self, mac: MacAddr) -> writer::WriteResult<()> {
         self.w.mac(mac);
         Ok(())
     }
 
-    fn ipv4(&mut self, address: Ipv4Addr) -> writer::Result<()> {
+    fn ipv4(&mut self, address: Ipv4Addr) -> writer::WriteResult<()> {
         self.w.ipv4(address);
         Ok(())
     }
 
-    fn field(&mut self, field: Field) -> writer::Result<()> {
+    fn field(&mut self, field: Field) -> writer::WriteResult<()> {
         self.field = Some(field);
         oxm::write_field(self.w, field);
         Ok(())
     }
 
-    fn value(&mut self, value: u128) -> writer::Result<()> {
+    fn value(&mut self, value: u128) -> writer::WriteResult<()> {
         match self.field {
             Some(field) => oxm::write_value(self.w, field, value),
             None => Err(EncodeError::Invalid { what: "value of no field" }),
         }
     }
 
-    fn rest(&mut self, bytes: &[u8]) -> writer::Result<()> {
+    fn rest(&mut self, bytes: &[u8]) -> writer::WriteResult<()> {
         self.w.bytes(bytes);
         Ok(())
     }
 
-    fn pad(&mut self, bytes: usize) -> writer::Result<()> {
+    fn pad(&mut self, bytes: usize) -> writer::WriteResult<()> {
         self.w.zeros(bytes);
         Ok(())
     }

@@ -7,7 +7,7 @@
 use openflow::message::ErrorMessage;
 use openflow::{Error, Message, MessageKind, Version, Xid};
 
-use crate::header::Header;
+use crate::header::MessageHeader;
 
 /// Bytes of a bad message that its error message quotes (clause 7.4.4: at least 64).
 const QUOTED_LEN: usize = 64;
@@ -29,7 +29,7 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    pub(crate) fn new(header: Option<Header>, fault: Fault) -> Self {
+    pub(crate) fn new(header: Option<MessageHeader>, fault: Fault) -> Self {
         let (version, xid) = header.map_or((0, Xid(0)), |header| (header.version, header.xid));
         Self { error: fault.error, version, xid, what: fault.what, offset: fault.offset }
     }
@@ -42,7 +42,7 @@ impl DecodeError {
     /// or a hello itself.
     #[must_use]
     pub fn reply(&self, frame: &[u8]) -> Option<(Version, Message)> {
-        let header = Header::parse(frame)?;
+        let header = MessageHeader::parse(frame)?;
         let version = Version::at_most(header.version);
         match MessageKind::from_number(version, header.message_type) {
             Some(MessageKind::Error | MessageKind::Hello) => None,

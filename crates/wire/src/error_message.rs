@@ -12,7 +12,7 @@ use crate::writer::{self, Writer};
 /// `OFPET_EXPERIMENTER`.
 const EXPERIMENTER: u16 = 0xffff;
 
-pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<ErrorMessage> {
+pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<ErrorMessage> {
     let error_type = r.u16()?;
     let code = r.u16()?;
     let is_experimenter = r.version.has_experimenter_types() && error_type == EXPERIMENTER;
@@ -20,7 +20,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<ErrorMessage> {
     Ok(ErrorMessage { error_type, code, experimenter, data: r.rest().to_vec() })
 }
 
-pub(crate) fn write(w: &mut Writer<'_>, error: &ErrorMessage) -> writer::Result<()> {
+pub(crate) fn write(w: &mut Writer<'_>, error: &ErrorMessage) -> writer::WriteResult<()> {
     w.u16(error.error_type);
     w.u16(error.code);
     if w.version.has_experimenter_types() {

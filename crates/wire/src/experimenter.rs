@@ -8,13 +8,13 @@ use openflow::message::Experimenter;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<Experimenter> {
+pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<Experimenter> {
     let experimenter = r.u32()?;
     let exp_type = if r.version.has_experimenter_types() { r.u32()? } else { 0 };
     Ok(Experimenter { experimenter, exp_type, data: r.rest().to_vec() })
 }
 
-pub(crate) fn write(w: &mut Writer<'_>, body: &Experimenter) -> writer::Result<()> {
+pub(crate) fn write(w: &mut Writer<'_>, body: &Experimenter) -> writer::WriteResult<()> {
     w.u32(body.experimenter);
     if w.version.has_experimenter_types() {
         w.u32(body.exp_type);

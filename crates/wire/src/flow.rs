@@ -20,7 +20,7 @@ const EMERG_V1_0: u16 = 1 << 2;
 /// The flags that lie alike in both versions.
 const COMMON_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
 
-pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let matching = matching::read(r, Purpose::Select)?;
     let cookie = Cookie(r.u64()?);
     let at_command = r.clone();
@@ -43,7 +43,7 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     })
 }
 
-fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowModFlags> {
+fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModFlags> {
     let start = r.clone();
     let bits = r.u16()?;
     let common = FlowModFlags::from_bits_retain(bits) & COMMON_FLAGS;
@@ -53,7 +53,7 @@ fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowModFlags> {
     Ok(if bits & EMERG_V1_0 == 0 { common } else { common | FlowModFlags::EMERG })
 }
 
-pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
+pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let cookie = Cookie(r.u64()?);
     let cookie_mask = r.u64()?;
     let table_id = TableId(r.u8()?);
@@ -85,7 +85,7 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowMod> {
     })
 }
 
-pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     require_v1_0(w, flow)?;
     matching::write(w, &flow.matching)?;
     w.u64(flow.cookie.0);
@@ -97,7 +97,7 @@ pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Resu
     instruction::write_list(w, &flow.instructions, &flow.matching)
 }
 
-pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.u64(flow.cookie.0);
     w.u64(flow.cookie_mask);
     w.u8(flow.table_id.0);
@@ -111,7 +111,7 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Resu
 }
 
 /// What stands alike in the middle: timeouts, priority, buffer and port.
-fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.u16(flow.idle_timeout_s);
     w.u16(flow.hard_timeout_s);
     w.u16(flow.priority);
@@ -120,7 +120,7 @@ fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
 }
 
 /// What 1.0's flow-mod has no room for. A delete in all tables is what it always means.
-fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
+fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     let delete = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let table = flow.table_id == TableId(0) || delete && flow.table_id == TableId::ALL;
     w.require(table, "table of a flow-mod")?;
@@ -130,7 +130,7 @@ fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::Result<()> {
     w.require(flags.contains(flow.flags), "flags of a flow-mod")
 }
 
-pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
+pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
     let matching = matching::read(r, Purpose::Report)?;
     let (cookie, priority) = (Cookie(r.u64()?), r.u16()?);
     let reason = read_reason(r)?;
@@ -154,7 +154,7 @@ pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowRemove
     })
 }
 
-pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowRemoved> {
+pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
     Ok(FlowRemoved {
         cookie: Cookie(r.u64()?),
         priority: r.u16()?,
@@ -171,13 +171,16 @@ pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowRemove
 }
 
 /// A reason; the number of one that the version has not means nothing.
-fn read_reason(r: &mut Reader<'_>) -> reader::Result<FlowRemovedReason> {
+fn read_reason(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemovedReason> {
     let number = r.u8()?;
     let reason = FlowRemovedReason::from_number(number);
     Ok(if reason.is_in(r.version) { reason } else { FlowRemovedReason::Unknown(number) })
 }
 
-pub(crate) fn write_removed_v1_0(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
+pub(crate) fn write_removed_v1_0(
+    w: &mut Writer<'_>,
+    flow: &FlowRemoved,
+) -> writer::WriteResult<()> {
     matching::write(w, &flow.matching)?;
     w.u64(flow.cookie.0);
     w.u16(flow.priority);
@@ -195,7 +198,10 @@ pub(crate) fn write_removed_v1_0(w: &mut Writer<'_>, flow: &FlowRemoved) -> writ
     Ok(())
 }
 
-pub(crate) fn write_removed_v1_3(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::Result<()> {
+pub(crate) fn write_removed_v1_3(
+    w: &mut Writer<'_>,
+    flow: &FlowRemoved,
+) -> writer::WriteResult<()> {
     w.u64(flow.cookie.0);
     w.u16(flow.priority);
     w.u8(flow.reason.number());
@@ -209,7 +215,7 @@ pub(crate) fn write_removed_v1_3(w: &mut Writer<'_>, flow: &FlowRemoved) -> writ
     matching::write(w, &flow.matching)
 }
 
-pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
+pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
     let matching = matching::read(r, Purpose::Select)?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
@@ -217,7 +223,7 @@ pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::Result<Flow
     Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
 }
 
-pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowStatsRequest> {
+pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     let out_port = r.port()?;
@@ -231,7 +237,7 @@ pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::Result<Flow
 pub(crate) fn write_stats_request_v1_0(
     w: &mut Writer<'_>,
     request: &FlowStatsRequest,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     w.require(request.out_group == GroupId::ANY, "out_group of a statistics request")?;
     let cookie = request.cookie_mask == 0 && request.cookie == Cookie(0);
     w.require(cookie, "cookie of a statistics request")?;
@@ -244,7 +250,7 @@ pub(crate) fn write_stats_request_v1_0(
 pub(crate) fn write_stats_request_v1_3(
     w: &mut Writer<'_>,
     request: &FlowStatsRequest,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     w.u8(request.table_id.0);
     w.zeros(3);
     w.port(request.out_port)?;
@@ -255,7 +261,7 @@ pub(crate) fn write_stats_request_v1_3(
     matching::write(w, &request.matching)
 }
 
-pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
     let mut r = r.sized("flow statistics")?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
@@ -280,7 +286,7 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
     })
 }
 
-pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
     let mut r = r.sized("flow statistics")?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
@@ -305,7 +311,7 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<FlowStats> {
     })
 }
 
-pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
     let start = begin_stats(w, flow);
     matching::write(w, &flow.matching)?;
     write_age(w, flow);
@@ -315,7 +321,7 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::
     w.fill_len(start, start, "flow statistics")
 }
 
-pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, flow: &FlowStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
     let start = begin_stats(w, flow);
     write_age(w, flow);
     w.u16(flow.flags.bits());
@@ -348,7 +354,7 @@ fn write_counters(w: &mut Writer<'_>, flow: &FlowStats) {
     w.u64(flow.byte_count);
 }
 
-pub(crate) fn read_aggregate(r: &mut Reader<'_>) -> reader::Result<AggregateStats> {
+pub(crate) fn read_aggregate(r: &mut Reader<'_>) -> reader::ReadResult<AggregateStats> {
     let (packet_count, byte_count, flow_count) = (r.u64()?, r.u64()?, r.u32()?);
     r.skip(4)?;
     Ok(AggregateStats { packet_count, byte_count, flow_count })

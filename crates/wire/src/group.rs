@@ -10,7 +10,7 @@ use crate::action::{self, Context};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<GroupMod> {
+pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
     let command = GroupModCommand::from_number(r.u16()?);
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
@@ -18,7 +18,7 @@ pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<GroupMod> {
     Ok(GroupMod { command, group_type, group_id, buckets: read_buckets(r)? })
 }
 
-pub(crate) fn write_mod(w: &mut Writer<'_>, group: &GroupMod) -> writer::Result<()> {
+pub(crate) fn write_mod(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
     w.u16(group.command.number());
     w.u8(group.group_type.number());
     w.zeros(1);
@@ -27,7 +27,7 @@ pub(crate) fn write_mod(w: &mut Writer<'_>, group: &GroupMod) -> writer::Result<
 }
 
 /// Reads all that is left in `r` as buckets; one of a wrong length is `OFPGMFC_BAD_BUCKET`.
-fn read_buckets(r: &mut Reader<'_>) -> reader::Result<Vec<Bucket>> {
+fn read_buckets(r: &mut Reader<'_>) -> reader::ReadResult<Vec<Bucket>> {
     let mut r = r.part(r.remaining())?.reading("bucket", Error::GroupModBadBucket);
     let mut buckets = Vec::new();
     while !r.is_empty() {
@@ -36,7 +36,7 @@ fn read_buckets(r: &mut Reader<'_>) -> reader::Result<Vec<Bucket>> {
     Ok(buckets)
 }
 
-fn read_bucket(r: &mut Reader<'_>) -> reader::Result<Bucket> {
+fn read_bucket(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let mut bucket = r.sized("bucket")?;
     if bucket.remaining() % 8 != 6 {
         return Err(bucket.bad_len());
@@ -49,7 +49,7 @@ fn read_bucket(r: &mut Reader<'_>) -> reader::Result<Bucket> {
     Ok(Bucket { weight, watch_port, watch_group, actions })
 }
 
-fn write_buckets(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::Result<()> {
+fn write_buckets(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
     for bucket in buckets {
         let start = w.place();
         w.u16(0);
@@ -63,7 +63,7 @@ fn write_buckets(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::Result<()> {
     Ok(())
 }
 
-pub(crate) fn read_id_request(r: &mut Reader<'_>) -> reader::Result<GroupId> {
+pub(crate) fn read_id_request(r: &mut Reader<'_>) -> reader::ReadResult<GroupId> {
     let group = GroupId(r.u32()?);
     r.skip(4)?;
     Ok(group)
@@ -74,7 +74,7 @@ pub(crate) fn write_id_request(w: &mut Writer<'_>, group: GroupId) {
     w.zeros(4);
 }
 
-pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::Result<GroupDesc> {
+pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
     let mut r = r.sized("group description")?;
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
@@ -82,7 +82,7 @@ pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::Result<GroupDesc> {
     Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r)? })
 }
 
-pub(crate) fn write_desc(w: &mut Writer<'_>, group: &GroupDesc) -> writer::Result<()> {
+pub(crate) fn write_desc(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
     let start = w.place();
     w.u16(0);
     w.u8(group.group_type.number());
@@ -92,7 +92,7 @@ pub(crate) fn write_desc(w: &mut Writer<'_>, group: &GroupDesc) -> writer::Resul
     w.fill_len(start, start, "group description")
 }
 
-pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<GroupStats> {
+pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::ReadResult<GroupStats> {
     let mut r = r.sized("group statistics")?;
     r.skip(2)?;
     let group_id = GroupId(r.u32()?);
@@ -113,7 +113,7 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<GroupStats> {
     Ok(stats)
 }
 
-pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &GroupStats) -> writer::Result<()> {
+pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &GroupStats) -> writer::WriteResult<()> {
     let start = w.place();
     w.u16(0);
     w.zeros(2);
@@ -131,7 +131,7 @@ pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &GroupStats) -> writer::Res
     w.fill_len(start, start, "group statistics")
 }
 
-pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::Result<GroupFeatures> {
+pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::ReadResult<GroupFeatures> {
     Ok(GroupFeatures {
         types: r.u32()?,
         capabilities: GroupCapabilities::from_bits_retain(r.u32()?),

@@ -15,7 +15,7 @@ pub const MAX_FRAME_LEN: usize = 0xffff;
 
 /// The header of a message, as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct MessageHeader {
     /// Version byte; any number, since a hello of an unknown version is valid.
     pub version: u8,
     /// Type byte; its meaning depends on the version.
@@ -26,7 +26,7 @@ pub struct Header {
     pub xid: Xid,
 }
 
-impl Header {
+impl MessageHeader {
     /// The header at the beginning of `bytes`; `None` when there are fewer than eight.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
@@ -49,7 +49,7 @@ impl Header {
 /// A whole message's bytes and its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    header: Header,
+    header: MessageHeader,
     bytes: &'a [u8],
 }
 
@@ -60,7 +60,7 @@ impl<'a> Frame<'a> {
     /// `OFPBRC_BAD_LEN` when they are fewer than a header, or not as many as its length field says.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let error = Error::BadRequestBadLen;
-        let header = Header::parse(bytes).ok_or_else(|| {
+        let header = MessageHeader::parse(bytes).ok_or_else(|| {
             DecodeError::new(None, Fault { error, what: "header", offset: bytes.len() })
         })?;
         if usize::from(header.length) == bytes.len() {
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
 
     /// The header.
     #[must_use]
-    pub fn header(&self) -> Header {
+    pub fn header(&self) -> MessageHeader {
         self.header
     }
 
@@ -96,7 +96,7 @@ impl<'a> Frame<'a> {
 /// # Errors
 /// `OFPBRC_BAD_LEN` when the length field is below eight: the stream cannot be cut any further.
 pub fn frame_len(stream: &[u8]) -> Result<Option<usize>, DecodeError> {
-    let Some(header) = Header::parse(stream) else { return Ok(None) };
+    let Some(header) = MessageHeader::parse(stream) else { return Ok(None) };
     let len = usize::from(header.length);
     if len < HEADER_LEN {
         let fault = Fault { error: Error::BadRequestBadLen, what: "header's length", offset: 2 };

@@ -8,7 +8,7 @@ use openflow::message::Hello;
 use openflow::{Error, Version};
 
 use crate::error::{DecodeError, Fault};
-use crate::header::{Frame, HEADER_LEN, Header};
+use crate::header::{Frame, HEADER_LEN, MessageHeader};
 use crate::reader::{self, Reader};
 use crate::writer::Writer;
 
@@ -23,7 +23,7 @@ const VERSION_BITMAP: u16 = 1;
 /// # Errors
 /// `OFPBRC_BAD_LEN` when the frame is not as long as its header says, `OFPBRC_BAD_TYPE` when it is
 /// not a hello.
-pub fn decode_hello(frame: &[u8]) -> Result<(Header, Hello), DecodeError> {
+pub fn decode_hello(frame: &[u8]) -> Result<(MessageHeader, Hello), DecodeError> {
     let frame = Frame::parse(frame)?;
     let header = frame.header();
     if header.message_type != HELLO {
@@ -47,7 +47,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> Hello {
     hello
 }
 
-fn read_element<'a>(r: &mut Reader<'a>) -> reader::Result<(u16, Reader<'a>)> {
+fn read_element<'a>(r: &mut Reader<'a>) -> reader::ReadResult<(u16, Reader<'a>)> {
     let (number, len, body) = r.element()?;
     let padding = len.next_multiple_of(8) - len;
     r.skip(padding.min(r.remaining()))?;

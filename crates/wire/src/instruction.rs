@@ -9,13 +9,13 @@ use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
 /// Reads all that is left in `r` as instructions.
-pub(crate) fn read_list(r: &mut Reader<'_>) -> reader::Result<Vec<Instruction>> {
+pub(crate) fn read_list(r: &mut Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
     let list = r.part(r.remaining())?.reading("instruction", Error::BadInstructionBadLen);
     (layout::INSTRUCTIONS.of(r.version).read)(list)
 }
 
 /// Reads a bare list of actions as one apply-actions instruction, or none when it is empty.
-pub(crate) fn read_bare(list: Reader<'_>) -> reader::Result<Vec<Instruction>> {
+pub(crate) fn read_bare(list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
     if list.is_empty() {
         return Ok(Vec::new());
     }
@@ -23,7 +23,7 @@ pub(crate) fn read_bare(list: Reader<'_>) -> reader::Result<Vec<Instruction>> {
 }
 
 /// Reads instructions.
-pub(crate) fn read_all(mut list: Reader<'_>) -> reader::Result<Vec<Instruction>> {
+pub(crate) fn read_all(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
     let mut instructions = Vec::new();
     while !list.is_empty() {
         instructions.push(read(&mut list)?);
@@ -31,7 +31,7 @@ pub(crate) fn read_all(mut list: Reader<'_>) -> reader::Result<Vec<Instruction>>
     Ok(instructions)
 }
 
-fn read(r: &mut Reader<'_>) -> reader::Result<Instruction> {
+fn read(r: &mut Reader<'_>) -> reader::ReadResult<Instruction> {
     let start = r.clone();
     let (number, len, mut body) = r.element()?;
     if len < 8 || !len.is_multiple_of(8) {
@@ -64,7 +64,7 @@ fn read(r: &mut Reader<'_>) -> reader::Result<Instruction> {
     Ok(instruction)
 }
 
-fn read_actions(r: &mut Reader<'_>) -> reader::Result<Vec<openflow::Action>> {
+fn read_actions(r: &mut Reader<'_>) -> reader::ReadResult<Vec<openflow::Action>> {
     r.skip(4)?;
     action::read_list(r.part(r.remaining())?)
 }
@@ -74,7 +74,7 @@ pub(crate) fn write_list(
     w: &mut Writer<'_>,
     instructions: &[Instruction],
     matching: &Match,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     (layout::INSTRUCTIONS.of(w.version).write)(w, instructions, Context::of(matching))
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn write_bare(
     w: &mut Writer<'_>,
     instructions: &[Instruction],
     context: Context,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     match instructions {
         [] => Ok(()),
         [Instruction::ApplyActions(actions)] => action::write_list(w, actions, context),
@@ -96,11 +96,15 @@ pub(crate) fn write_all(
     w: &mut Writer<'_>,
     instructions: &[Instruction],
     context: Context,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     instructions.iter().try_for_each(|one| write(w, one, context))
 }
 
-fn write(w: &mut Writer<'_>, instruction: &Instruction, context: Context) -> writer::Result<()> {
+fn write(
+    w: &mut Writer<'_>,
+    instruction: &Instruction,
+    context: Context,
+) -> writer::WriteResult<()> {
     let row = instruction.kind().row();
     let start = w.place();
     w.u16(row.number);

@@ -49,18 +49,18 @@ impl<C> ByVersion<C> {
 
 /// Reads and writes a structure.
 pub(crate) struct Codec<T> {
-    read: fn(&mut Reader<'_>) -> reader::Result<T>,
-    write: fn(&mut Writer<'_>, &T) -> writer::Result<()>,
+    read: fn(&mut Reader<'_>) -> reader::ReadResult<T>,
+    write: fn(&mut Writer<'_>, &T) -> writer::WriteResult<()>,
 }
 
 impl<T> ByVersion<Codec<T>> {
     /// Reads the structure as the reader's version lays it out.
-    pub(crate) fn read(&self, r: &mut Reader<'_>) -> reader::Result<T> {
+    pub(crate) fn read(&self, r: &mut Reader<'_>) -> reader::ReadResult<T> {
         (self.of(r.version).read)(r)
     }
 
     /// Writes the structure as the writer's version lays it out.
-    pub(crate) fn write(&self, w: &mut Writer<'_>, structure: &T) -> writer::Result<()> {
+    pub(crate) fn write(&self, w: &mut Writer<'_>, structure: &T) -> writer::WriteResult<()> {
         (self.of(w.version).write)(w, structure)
     }
 }
@@ -115,8 +115,8 @@ layouts! {
 
 /// Reads and writes a match.
 pub(crate) struct MatchCodec {
-    pub(crate) read: fn(&mut Reader<'_>, Purpose) -> reader::Result<Match>,
-    pub(crate) write: fn(&mut Writer<'_>, &Match) -> writer::Result<()>,
+    pub(crate) read: fn(&mut Reader<'_>, Purpose) -> reader::ReadResult<Match>,
+    pub(crate) write: fn(&mut Writer<'_>, &Match) -> writer::WriteResult<()>,
 }
 
 /// `ofp_match`.
@@ -127,8 +127,8 @@ pub(crate) static MATCH: ByVersion<MatchCodec> = ByVersion::new(&[
 
 /// Reads and writes what an entry does with its packets, of which the context is known.
 pub(crate) struct InstructionsCodec {
-    pub(crate) read: fn(Reader<'_>) -> reader::Result<Vec<Instruction>>,
-    pub(crate) write: fn(&mut Writer<'_>, &[Instruction], Context) -> writer::Result<()>,
+    pub(crate) read: fn(Reader<'_>) -> reader::ReadResult<Vec<Instruction>>,
+    pub(crate) write: fn(&mut Writer<'_>, &[Instruction], Context) -> writer::WriteResult<()>,
 }
 
 /// A list of actions, and of instructions since 1.1.

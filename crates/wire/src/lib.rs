@@ -37,7 +37,7 @@ mod table_features;
 mod writer;
 
 pub use error::{DecodeError, EncodeError};
-pub use header::{Frame, HEADER_LEN, Header, MAX_FRAME_LEN, frame_len};
+pub use header::{Frame, HEADER_LEN, MAX_FRAME_LEN, MessageHeader, frame_len};
 pub use hello::decode_hello;
 pub use message::{decode, encode, encode_into};
 pub use multipart_frame::MultipartReplyFrame;

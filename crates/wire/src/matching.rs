@@ -23,11 +23,11 @@ pub(crate) enum Purpose {
 }
 
 /// Reads a match and its padding.
-pub(crate) fn read(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
+pub(crate) fn read(r: &mut Reader<'_>, purpose: Purpose) -> reader::ReadResult<Match> {
     (layout::MATCH.of(r.version).read)(r, purpose)
 }
 
-pub(crate) fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<Match> {
+pub(crate) fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::ReadResult<Match> {
     let start = r.clone().reading("match", Error::BadMatchBadLen);
     let mut inner = start.clone();
     let (number, len, mut fields) = inner.element()?;
@@ -50,11 +50,11 @@ pub(crate) fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::Result<M
 }
 
 /// Writes a match and its padding.
-pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
+pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::WriteResult<()> {
     (layout::MATCH.of(w.version).write)(w, matching)
 }
 
-pub(crate) fn write_oxm(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
+pub(crate) fn write_oxm(w: &mut Writer<'_>, matching: &Match) -> writer::WriteResult<()> {
     let start = w.place();
     w.u16(TYPE_OXM);
     w.u16(0);

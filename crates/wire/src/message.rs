@@ -36,7 +36,7 @@ pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
     Ok((version, header.xid, message))
 }
 
-fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::Result<Message> {
+fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Message> {
     Ok(match kind {
         MessageKind::Hello => Message::Hello(hello::read(r)),
         MessageKind::Error => Message::Error(error_message::read(r)?),
@@ -107,7 +107,11 @@ pub fn encode_into(
 }
 
 /// Begins a frame; its length is filled in by [`finish`].
-pub(crate) fn write_header(w: &mut Writer<'_>, xid: Xid, kind: MessageKind) -> writer::Result<()> {
+pub(crate) fn write_header(
+    w: &mut Writer<'_>,
+    xid: Xid,
+    kind: MessageKind,
+) -> writer::WriteResult<()> {
     let number = kind.number(w.version).ok_or_else(|| w.unsupported(kind.row().name))?;
     w.u8(w.version.number());
     w.u8(number);
@@ -117,11 +121,11 @@ pub(crate) fn write_header(w: &mut Writer<'_>, xid: Xid, kind: MessageKind) -> w
 }
 
 /// Fills in the length of the frame that began at `start`.
-pub(crate) fn finish(w: &mut Writer<'_>, start: usize) -> writer::Result<()> {
+pub(crate) fn finish(w: &mut Writer<'_>, start: usize) -> writer::WriteResult<()> {
     w.fill_len(start + 2, start, "message")
 }
 
-fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::Result<()> {
+fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::WriteResult<()> {
     match message {
         Message::Hello(body) => hello::write(w, body),
         Message::Error(body) => error_message::write(w, body)?,

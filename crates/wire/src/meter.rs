@@ -18,7 +18,7 @@ const EXPERIMENTER: u16 = 0xffff;
 /// Bytes of a band of the specification.
 const BAND_LEN: u16 = 16;
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<MeterMod> {
+pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::ReadResult<MeterMod> {
     Ok(MeterMod {
         command: MeterModCommand::from_number(r.u16()?),
         flags: MeterFlags::from_bits_retain(r.u16()?),
@@ -27,7 +27,7 @@ pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<MeterMod> {
     })
 }
 
-pub(crate) fn write_mod(w: &mut Writer<'_>, meter: &MeterMod) -> writer::Result<()> {
+pub(crate) fn write_mod(w: &mut Writer<'_>, meter: &MeterMod) -> writer::WriteResult<()> {
     w.u16(meter.command.number());
     w.u16(meter.flags.bits());
     w.u32(meter.meter_id.0);
@@ -37,7 +37,7 @@ pub(crate) fn write_mod(w: &mut Writer<'_>, meter: &MeterMod) -> writer::Result<
 
 /// Reads all that is left in `r` as bands. An unknown type, and an experimenter's band with more
 /// than its id, is `OFPMMFC_BAD_BAND`: no switch of ours could run it.
-fn read_bands(r: &mut Reader<'_>) -> reader::Result<Vec<Band>> {
+fn read_bands(r: &mut Reader<'_>) -> reader::ReadResult<Vec<Band>> {
     let mut bands = Vec::new();
     while !r.is_empty() {
         bands.push(read_band(r)?);
@@ -45,7 +45,7 @@ fn read_bands(r: &mut Reader<'_>) -> reader::Result<Vec<Band>> {
     Ok(bands)
 }
 
-fn read_band(r: &mut Reader<'_>) -> reader::Result<Band> {
+fn read_band(r: &mut Reader<'_>) -> reader::ReadResult<Band> {
     let start = r.clone();
     let (number, len, mut body) = r.element()?;
     let is_known = matches!(number, DROP | DSCP_REMARK | EXPERIMENTER);
@@ -85,7 +85,7 @@ fn write_band(w: &mut Writer<'_>, band: &Band) {
     }
 }
 
-pub(crate) fn read_id_request(r: &mut Reader<'_>) -> reader::Result<MeterId> {
+pub(crate) fn read_id_request(r: &mut Reader<'_>) -> reader::ReadResult<MeterId> {
     let meter = MeterId(r.u32()?);
     r.skip(4)?;
     Ok(meter)
@@ -96,13 +96,13 @@ pub(crate) fn write_id_request(w: &mut Writer<'_>, meter: MeterId) {
     w.zeros(4);
 }
 
-pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<MeterConfig> {
+pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::ReadResult<MeterConfig> {
     let mut r = r.sized("meter configuration")?;
     let flags = MeterFlags::from_bits_retain(r.u16()?);
     Ok(MeterConfig { flags, meter_id: MeterId(r.u32()?), bands: read_bands(&mut r)? })
 }
 
-pub(crate) fn write_config(w: &mut Writer<'_>, meter: &MeterConfig) -> writer::Result<()> {
+pub(crate) fn write_config(w: &mut Writer<'_>, meter: &MeterConfig) -> writer::WriteResult<()> {
     let start = w.place();
     w.u16(0);
     w.u16(meter.flags.bits());
@@ -111,7 +111,7 @@ pub(crate) fn write_config(w: &mut Writer<'_>, meter: &MeterConfig) -> writer::R
     w.fill_len(start, start, "meter configuration")
 }
 
-pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<MeterStats> {
+pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::ReadResult<MeterStats> {
     let meter_id = MeterId(r.u32()?);
     let len = usize::from(r.u16()?);
     let mut r = r.part(len.checked_sub(6).ok_or_else(|| r.bad_len())?)?;
@@ -131,7 +131,7 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::Result<MeterStats> {
     Ok(stats)
 }
 
-pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &MeterStats) -> writer::Result<()> {
+pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &MeterStats) -> writer::WriteResult<()> {
     let start = w.place();
     w.u32(stats.meter_id.0);
     w.u16(0);
@@ -148,7 +148,7 @@ pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &MeterStats) -> writer::Res
     w.fill_len(start + 4, start, "meter statistics")
 }
 
-pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::Result<MeterFeatures> {
+pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::ReadResult<MeterFeatures> {
     let features = MeterFeatures {
         max_meter: r.u32()?,
         band_types: r.u32()?,

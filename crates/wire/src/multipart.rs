@@ -26,7 +26,7 @@ const DESC_LEN: usize = 256;
 /// `SERIAL_NUM_LEN`.
 const SERIAL_LEN: usize = 32;
 
-pub(crate) fn read_header(r: &mut Reader<'_>) -> reader::Result<(MultipartType, bool)> {
+pub(crate) fn read_header(r: &mut Reader<'_>) -> reader::ReadResult<(MultipartType, bool)> {
     let start = r.clone();
     let number = MultipartType::from_number(r.u16()?);
     if !number.is_in(r.version) {
@@ -44,7 +44,7 @@ pub(crate) fn write_header(
     w: &mut Writer<'_>,
     number: MultipartType,
     more: bool,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     w.require(number.is_in(w.version), number.text())?;
     w.u16(number.number());
     w.u16(if more { MORE } else { 0 });
@@ -55,7 +55,7 @@ pub(crate) fn write_header(
 }
 
 /// Reads a request. 1.0 has no flags for requests, so there `more` is never set.
-pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::Result<MultipartRequest> {
+pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRequest> {
     use MultipartRequestBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
@@ -104,7 +104,10 @@ pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
     }
 }
 
-pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> writer::Result<()> {
+pub(crate) fn write_request(
+    w: &mut Writer<'_>,
+    request: &MultipartRequest,
+) -> writer::WriteResult<()> {
     use MultipartRequestBody as Body;
     w.require(w.version.has_multipart() || !request.more, "a request of several parts")?;
     write_header(w, request_type(&request.body), request.more)?;
@@ -131,8 +134,8 @@ pub(crate) fn write_request(w: &mut Writer<'_>, request: &MultipartRequest) -> w
 /// Reads all that is left in `r` as elements of one kind.
 fn read_all<'a, T>(
     r: &mut Reader<'a>,
-    read: impl Fn(&mut Reader<'a>) -> reader::Result<T>,
-) -> reader::Result<Vec<T>> {
+    read: impl Fn(&mut Reader<'a>) -> reader::ReadResult<T>,
+) -> reader::ReadResult<Vec<T>> {
     let mut all = Vec::new();
     while !r.is_empty() {
         all.push(read(r)?);
@@ -140,7 +143,7 @@ fn read_all<'a, T>(
     Ok(all)
 }
 
-pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::Result<MultipartReply> {
+pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartReply> {
     use MultipartReplyBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
@@ -186,7 +189,7 @@ pub(crate) fn reply_type(body: &MultipartReplyBody) -> MultipartType {
     }
 }
 
-pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::Result<()> {
+pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::WriteResult<()> {
     write_header(w, reply_type(&reply.body), reply.more)?;
     elements(&reply.body, 0).try_for_each(|element| write_element(w, &element))
 }
@@ -263,7 +266,7 @@ pub(crate) fn elements<'a>(
     }
 }
 
-pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer::Result<()> {
+pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer::WriteResult<()> {
     match element {
         Element::Desc(desc) => write_desc(w, desc),
         Element::Flow(stats) => layout::FLOW_STATS.write(w, stats)?,
@@ -284,7 +287,7 @@ pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer
     Ok(())
 }
 
-fn read_desc(r: &mut Reader<'_>) -> reader::Result<SwitchDesc> {
+fn read_desc(r: &mut Reader<'_>) -> reader::ReadResult<SwitchDesc> {
     Ok(SwitchDesc {
         mfr_desc: r.text(DESC_LEN)?,
         hw_desc: r.text(DESC_LEN)?,

@@ -58,7 +58,7 @@ fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
 /// The faults are those of clause 7.2.3.3: `OFPBMC_BAD_FIELD` for unknown classes and fields,
 /// `OFPBMC_BAD_LEN` for a length that is not the field's, `OFPBMC_BAD_MASK` for a mask that the
 /// field does not take, and those of [`Match::add`].
-pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Result<()> {
+pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::ReadResult<()> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
     let mut body = r.part(header.len())?;
@@ -91,7 +91,7 @@ pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
 ///
 /// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for unknown fields and for masks,
 /// `OFPBAC_BAD_SET_LEN` for lengths.
-pub(crate) fn read_field(r: &mut Reader<'_>) -> reader::Result<Field> {
+pub(crate) fn read_field(r: &mut Reader<'_>) -> reader::ReadResult<Field> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
     let known = header.field().filter(|_| !header.has_mask());
@@ -110,7 +110,7 @@ pub(crate) fn read_value(
     r: &mut Reader<'_>,
     field: Field,
     start: &Reader<'_>,
-) -> reader::Result<u128> {
+) -> reader::ReadResult<u128> {
     if !field.row().settable {
         return Err(start.fault(Error::BadActionBadSetType));
     }
@@ -133,7 +133,11 @@ pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) {
 }
 
 /// Writes the value of a set-field action.
-pub(crate) fn write_value(w: &mut Writer<'_>, field: Field, value: u128) -> writer::Result<()> {
+pub(crate) fn write_value(
+    w: &mut Writer<'_>,
+    field: Field,
+    value: u128,
+) -> writer::WriteResult<()> {
     if !field.row().settable {
         return Err(EncodeError::Invalid { what: "set-field of a field that cannot be set" });
     }

@@ -12,7 +12,7 @@ use crate::matching::{self, Purpose};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
+pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
     let matching = Match::any().with(Field::InPort, r.port()?.0.into());
     let reason = PacketInReason::from_number(r.u8()?);
@@ -22,7 +22,7 @@ pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
     Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
 }
 
-pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
+pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
     let reason = PacketInReason::from_number(r.u8()?);
     let (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
@@ -32,7 +32,7 @@ pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::Result<PacketIn> {
     Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
 }
 
-pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<()> {
+pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
     let port = packet.in_port();
@@ -43,7 +43,7 @@ pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Re
     Ok(())
 }
 
-pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Result<()> {
+pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
     w.u8(packet.reason.number());
@@ -55,7 +55,7 @@ pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Re
     Ok(())
 }
 
-pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
+pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::ReadResult<PacketOut> {
     let start = r.clone();
     let buffer_id = r.buffer_id()?;
     let in_port = match r.port()? {
@@ -72,7 +72,7 @@ pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::Result<PacketOut> {
     Ok(PacketOut { buffer_id, in_port, actions, data: r.rest().to_vec() })
 }
 
-pub(crate) fn write_out(w: &mut Writer<'_>, packet: &PacketOut) -> writer::Result<()> {
+pub(crate) fn write_out(w: &mut Writer<'_>, packet: &PacketOut) -> writer::WriteResult<()> {
     let header = w.place();
     w.buffer_id(packet.buffer_id)?;
     w.port(packet.in_port)?;

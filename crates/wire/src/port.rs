@@ -19,7 +19,7 @@ use crate::writer::{self, Writer};
 const NAME_LEN: usize = 16;
 
 /// Reads one description of 48 bytes.
-pub(crate) fn read_desc_v1_0(r: &mut Reader<'_>) -> reader::Result<PortDesc> {
+pub(crate) fn read_desc_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc> {
     Ok(PortDesc {
         port_no: r.port()?,
         hw_addr: r.mac()?,
@@ -36,7 +36,7 @@ pub(crate) fn read_desc_v1_0(r: &mut Reader<'_>) -> reader::Result<PortDesc> {
 }
 
 /// Reads one description of 64 bytes.
-pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::Result<PortDesc> {
+pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc> {
     Ok(PortDesc {
         port_no: r.port()?,
         hw_addr: read_hw_addr(r)?,
@@ -53,7 +53,7 @@ pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::Result<PortDesc> {
 }
 
 /// An address between the paddings that it has since port numbers are wide.
-fn read_hw_addr(r: &mut Reader<'_>) -> reader::Result<MacAddr> {
+fn read_hw_addr(r: &mut Reader<'_>) -> reader::ReadResult<MacAddr> {
     r.skip(4)?;
     let address = r.mac()?;
     r.skip(2)?;
@@ -66,7 +66,7 @@ fn write_hw_addr(w: &mut Writer<'_>, address: MacAddr) {
     w.zeros(2);
 }
 
-pub(crate) fn write_desc_v1_0(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Result<()> {
+pub(crate) fn write_desc_v1_0(w: &mut Writer<'_>, desc: &PortDesc) -> writer::WriteResult<()> {
     w.port(desc.port_no)?;
     w.mac(desc.hw_addr);
     w.text(&desc.name, NAME_LEN);
@@ -78,7 +78,7 @@ pub(crate) fn write_desc_v1_0(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Re
     Ok(())
 }
 
-pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Result<()> {
+pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, desc: &PortDesc) -> writer::WriteResult<()> {
     w.port(desc.port_no)?;
     write_hw_addr(w, desc.hw_addr);
     w.text(&desc.name, NAME_LEN);
@@ -92,19 +92,19 @@ pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Re
     Ok(())
 }
 
-pub(crate) fn read_status(r: &mut Reader<'_>) -> reader::Result<PortStatus> {
+pub(crate) fn read_status(r: &mut Reader<'_>) -> reader::ReadResult<PortStatus> {
     let reason = PortReason::from_number(r.u8()?);
     r.skip(7)?;
     Ok(PortStatus { reason, desc: layout::PORT_DESC.read(r)? })
 }
 
-pub(crate) fn write_status(w: &mut Writer<'_>, status: &PortStatus) -> writer::Result<()> {
+pub(crate) fn write_status(w: &mut Writer<'_>, status: &PortStatus) -> writer::WriteResult<()> {
     w.u8(status.reason.number());
     w.zeros(7);
     layout::PORT_DESC.write(w, &status.desc)
 }
 
-pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<PortMod> {
+pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
     let (port_no, hw_addr) = (r.port()?, r.mac()?);
     let config = PortConfig::from_bits_retain(r.u32()?);
     let mask = PortConfig::from_bits_retain(r.u32()?);
@@ -113,7 +113,7 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::Result<PortMod> {
     Ok(PortMod { port_no, hw_addr, config, mask, advertise })
 }
 
-pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<PortMod> {
+pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
     let (port_no, hw_addr) = (r.port()?, read_hw_addr(r)?);
     let config = PortConfig::from_bits_retain(r.u32()?);
     let mask = PortConfig::from_bits_retain(r.u32()?);
@@ -122,7 +122,7 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::Result<PortMod> {
     Ok(PortMod { port_no, hw_addr, config, mask, advertise })
 }
 
-pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, port: &PortMod) -> writer::Result<()> {
+pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
     w.require(compat::features_sayable(port.advertise), "features to advertise")?;
     w.port(port.port_no)?;
     w.mac(port.hw_addr);
@@ -133,7 +133,7 @@ pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, port: &PortMod) -> writer::Resu
     Ok(())
 }
 
-pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, port: &PortMod) -> writer::Result<()> {
+pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
     w.port(port.port_no)?;
     write_hw_addr(w, port.hw_addr);
     w.u32(port.config.bits());
@@ -144,21 +144,21 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, port: &PortMod) -> writer::Resu
 }
 
 /// A port number padded to eight bytes.
-pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<PortNo> {
+pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::ReadResult<PortNo> {
     let start = r.clone();
     let port = r.port()?;
     r.skip_padding(&start, 8)?;
     Ok(port)
 }
 
-pub(crate) fn write_stats_request(w: &mut Writer<'_>, port: PortNo) -> writer::Result<()> {
+pub(crate) fn write_stats_request(w: &mut Writer<'_>, port: PortNo) -> writer::WriteResult<()> {
     let start = w.place();
     w.port(port)?;
     w.pad_from(start);
     Ok(())
 }
 
-pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<PortStats> {
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PortStats> {
     let port_no = read_stats_request(r)?;
     Ok(PortStats {
         port_no,
@@ -179,12 +179,12 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<PortStats> {
     })
 }
 
-pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<PortStats> {
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortStats> {
     let counters = read_stats_v1_0(r)?;
     Ok(PortStats { duration_s: r.u32()?, duration_ns: r.u32()?, ..counters })
 }
 
-pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &PortStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &PortStats) -> writer::WriteResult<()> {
     write_stats_request(w, stats.port_no)?;
     for counter in [
         stats.rx_packets,
@@ -205,7 +205,7 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &PortStats) -> writer:
     Ok(())
 }
 
-pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &PortStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &PortStats) -> writer::WriteResult<()> {
     write_stats_v1_0(w, stats)?;
     w.u32(stats.duration_s);
     w.u32(stats.duration_ns);

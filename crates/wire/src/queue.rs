@@ -19,19 +19,19 @@ fn config_padding(version: Version) -> usize {
     if version.has_wide_ports() { 4 } else { 2 }
 }
 
-pub(crate) fn read_config_request(r: &mut Reader<'_>) -> reader::Result<PortNo> {
+pub(crate) fn read_config_request(r: &mut Reader<'_>) -> reader::ReadResult<PortNo> {
     let port = r.port()?;
     r.skip(config_padding(r.version))?;
     Ok(port)
 }
 
-pub(crate) fn write_config_request(w: &mut Writer<'_>, port: PortNo) -> writer::Result<()> {
+pub(crate) fn write_config_request(w: &mut Writer<'_>, port: PortNo) -> writer::WriteResult<()> {
     w.port(port)?;
     w.zeros(config_padding(w.version));
     Ok(())
 }
 
-pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<QueueConfig> {
+pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::ReadResult<QueueConfig> {
     let start = r.clone();
     let port = r.port()?;
     r.skip_padding(&start, 8)?;
@@ -42,7 +42,7 @@ pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<QueueConfig> {
     Ok(QueueConfig { port, queues })
 }
 
-fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::Result<PacketQueue> {
+fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::ReadResult<PacketQueue> {
     let start = r.clone();
     let queue_id = QueueId(r.u32()?);
     let port = if r.version.has_queues_of_any_port() { r.port()? } else { replied };
@@ -57,7 +57,7 @@ fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::Result<PacketQueue
     Ok(PacketQueue { queue_id, port, properties })
 }
 
-fn read_property(r: &mut Reader<'_>) -> reader::Result<QueueProperty> {
+fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<QueueProperty> {
     let (number, _, mut body) = r.element()?;
     body.skip(4)?;
     match number {
@@ -72,14 +72,14 @@ fn read_property(r: &mut Reader<'_>) -> reader::Result<QueueProperty> {
     }
 }
 
-fn read_rate(r: &mut Reader<'_>) -> reader::Result<u16> {
+fn read_rate(r: &mut Reader<'_>) -> reader::ReadResult<u16> {
     let rate = r.u16()?;
     r.skip(6)?;
     r.finish()?;
     Ok(rate)
 }
 
-pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::Result<()> {
+pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::WriteResult<()> {
     let start = w.place();
     w.port(config.port)?;
     w.pad_from(start);
@@ -89,7 +89,11 @@ pub(crate) fn write_config(w: &mut Writer<'_>, config: &QueueConfig) -> writer::
     Ok(())
 }
 
-fn write_queue(w: &mut Writer<'_>, queue: &PacketQueue, replied: PortNo) -> writer::Result<()> {
+fn write_queue(
+    w: &mut Writer<'_>,
+    queue: &PacketQueue,
+    replied: PortNo,
+) -> writer::WriteResult<()> {
     let start = w.place();
     w.u32(queue.queue_id.0);
     if w.version.has_queues_of_any_port() {
@@ -106,7 +110,7 @@ fn write_queue(w: &mut Writer<'_>, queue: &PacketQueue, replied: PortNo) -> writ
     w.fill_len(len_at, start, "queue")
 }
 
-fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Result<()> {
+fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::WriteResult<()> {
     let start = w.place();
     let since_v1_2 =
         matches!(property, QueueProperty::MaxRate(_) | QueueProperty::Experimenter { .. });
@@ -134,7 +138,7 @@ fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Resul
     w.fill_len(start + 2, start, "property of a queue")
 }
 
-pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::Result<(PortNo, QueueId)> {
+pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::ReadResult<(PortNo, QueueId)> {
     let start = r.clone();
     let port = r.port()?;
     r.skip_padding(&start, 4)?;
@@ -145,7 +149,7 @@ pub(crate) fn write_stats_request(
     w: &mut Writer<'_>,
     port: PortNo,
     queue: QueueId,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     let start = w.place();
     w.port(port)?;
     w.pad_to(start, 4);
@@ -153,7 +157,7 @@ pub(crate) fn write_stats_request(
     Ok(())
 }
 
-pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<QueueStats> {
     let (port_no, queue_id) = read_stats_request(r)?;
     Ok(QueueStats {
         port_no,
@@ -165,12 +169,12 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<QueueStats> 
     })
 }
 
-pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<QueueStats> {
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<QueueStats> {
     let counters = read_stats_v1_0(r)?;
     Ok(QueueStats { duration_s: r.u32()?, duration_ns: r.u32()?, ..counters })
 }
 
-pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &QueueStats) -> writer::WriteResult<()> {
     write_stats_request(w, stats.port_no, stats.queue_id)?;
     w.u64(stats.tx_bytes);
     w.u64(stats.tx_packets);
@@ -178,7 +182,7 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &QueueStats) -> writer
     Ok(())
 }
 
-pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &QueueStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &QueueStats) -> writer::WriteResult<()> {
     write_stats_v1_0(w, stats)?;
     w.u32(stats.duration_s);
     w.u32(stats.duration_ns);

@@ -11,7 +11,7 @@ use openflow::{BufferId, Error, MacAddr, PortNo, Version};
 use crate::compat;
 use crate::error::Fault;
 
-pub(crate) type Result<T> = std::result::Result<T, Fault>;
+pub(crate) type ReadResult<T> = std::result::Result<T, Fault>;
 
 /// Unread bytes of a frame or of an element in it.
 #[derive(Clone, Debug)]
@@ -62,11 +62,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses bytes that are left over.
-    pub(crate) fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> ReadResult<()> {
         if self.is_empty() { Ok(()) } else { Err(self.bad_len()) }
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, count: usize) -> ReadResult<&'a [u8]> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
             return Err(self.bad_len());
         };
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> ReadResult<[u8; N]> {
         let Some((&head, tail)) = self.bytes.split_first_chunk::<N>() else {
             return Err(self.bad_len());
         };
@@ -91,18 +91,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips padding, whatever it holds.
-    pub(crate) fn skip(&mut self, count: usize) -> Result<()> {
+    pub(crate) fn skip(&mut self, count: usize) -> ReadResult<()> {
         self.bytes(count).map(drop)
     }
 
     /// Skips the padding that makes what was read since `start` a multiple of `unit` bytes.
-    pub(crate) fn skip_padding(&mut self, start: &Self, unit: usize) -> Result<()> {
+    pub(crate) fn skip_padding(&mut self, start: &Self, unit: usize) -> ReadResult<()> {
         let len = self.offset - start.offset;
         self.skip(len.next_multiple_of(unit) - len)
     }
 
     /// A reader of the next `count` bytes, which this reader steps over.
-    pub(crate) fn part(&mut self, count: usize) -> Result<Self> {
+    pub(crate) fn part(&mut self, count: usize) -> ReadResult<Self> {
         let offset = self.offset;
         let bytes = self.bytes(count)?;
         Ok(Self { bytes, offset, ..self.clone() })
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     /// The next element that begins with a 16-bit type and a 16-bit length of all of it: its type,
     /// its length and a reader of what stands behind the two. A length that does not fit is this
     /// reader's `short`.
-    pub(crate) fn element(&mut self) -> Result<(u16, usize, Self)> {
+    pub(crate) fn element(&mut self) -> ReadResult<(u16, usize, Self)> {
         let number = self.u16()?;
         let len = usize::from(self.u16()?);
         let body = len.checked_sub(4).ok_or_else(|| self.bad_len())?;
@@ -120,38 +120,38 @@ impl<'a> Reader<'a> {
 
     /// The next element that begins with a 16-bit length of all of it, under its own name: a reader
     /// of what stands behind the length.
-    pub(crate) fn sized(&mut self, what: &'static str) -> Result<Self> {
+    pub(crate) fn sized(&mut self, what: &'static str) -> ReadResult<Self> {
         let len = usize::from(self.u16()?);
         let body = len.checked_sub(2).ok_or_else(|| self.bad_len())?;
         Ok(Self { what, ..self.part(body)? })
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8> {
+    pub(crate) fn u8(&mut self) -> ReadResult<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16> {
+    pub(crate) fn u16(&mut self) -> ReadResult<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32> {
+    pub(crate) fn u32(&mut self) -> ReadResult<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64> {
+    pub(crate) fn u64(&mut self) -> ReadResult<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    pub(crate) fn mac(&mut self) -> Result<MacAddr> {
+    pub(crate) fn mac(&mut self) -> ReadResult<MacAddr> {
         self.array().map(MacAddr)
     }
 
-    pub(crate) fn ipv4(&mut self) -> Result<Ipv4Addr> {
+    pub(crate) fn ipv4(&mut self) -> ReadResult<Ipv4Addr> {
         self.array::<4>().map(Ipv4Addr::from)
     }
 
     /// A port number: 32 bits, or 16 in 1.0.
-    pub(crate) fn port(&mut self) -> Result<PortNo> {
+    pub(crate) fn port(&mut self) -> ReadResult<PortNo> {
         if self.version.has_wide_ports() {
             self.u32().map(PortNo)
         } else {
@@ -159,14 +159,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn buffer_id(&mut self) -> Result<Option<BufferId>> {
+    pub(crate) fn buffer_id(&mut self) -> ReadResult<Option<BufferId>> {
         let number = self.u32()?;
         Ok((number != u32::MAX).then_some(BufferId(number)))
     }
 
     /// A text in a field of `size` bytes, ended by a zero byte (the last byte counts as one). Bytes
     /// that are not UTF-8 become question marks, so that the text still fits its field.
-    pub(crate) fn text(&mut self, size: usize) -> Result<String> {
+    pub(crate) fn text(&mut self, size: usize) -> ReadResult<String> {
         let field = self.bytes(size)?;
         let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = text.get(..size.saturating_sub(1)).unwrap_or(text);

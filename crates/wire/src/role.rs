@@ -5,7 +5,7 @@ use openflow::message::{AsyncConfig, ControllerRole, Role};
 use crate::reader::{self, Reader};
 use crate::writer::Writer;
 
-pub(crate) fn read_role(r: &mut Reader<'_>) -> reader::Result<Role> {
+pub(crate) fn read_role(r: &mut Reader<'_>) -> reader::ReadResult<Role> {
     let role = ControllerRole::from_number(r.u32()?);
     r.skip(4)?;
     Ok(Role { role, generation_id: r.u64()? })
@@ -17,7 +17,7 @@ pub(crate) fn write_role(w: &mut Writer<'_>, role: &Role) {
     w.u64(role.generation_id);
 }
 
-pub(crate) fn read_async(r: &mut Reader<'_>) -> reader::Result<AsyncConfig> {
+pub(crate) fn read_async(r: &mut Reader<'_>) -> reader::ReadResult<AsyncConfig> {
     Ok(AsyncConfig {
         packet_in: [r.u32()?, r.u32()?],
         port_status: [r.u32()?, r.u32()?],

@@ -11,7 +11,7 @@ use crate::layout;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_features_v1_0(r: &mut Reader<'_>) -> reader::Result<Features> {
+pub(crate) fn read_features_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
     let mut features = read_identity(r)?;
     r.skip(3)?;
     features.capabilities = Capabilities::from_bits_retain(r.u32()?);
@@ -22,7 +22,7 @@ pub(crate) fn read_features_v1_0(r: &mut Reader<'_>) -> reader::Result<Features>
     Ok(features)
 }
 
-pub(crate) fn read_features_v1_3(r: &mut Reader<'_>) -> reader::Result<Features> {
+pub(crate) fn read_features_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
     let mut features = read_identity(r)?;
     features.auxiliary_id = r.u8()?;
     r.skip(2)?;
@@ -31,7 +31,7 @@ pub(crate) fn read_features_v1_3(r: &mut Reader<'_>) -> reader::Result<Features>
     Ok(features)
 }
 
-fn read_identity(r: &mut Reader<'_>) -> reader::Result<Features> {
+fn read_identity(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
     Ok(Features {
         datapath_id: DatapathId(r.u64()?),
         n_buffers: r.u32()?,
@@ -40,7 +40,10 @@ fn read_identity(r: &mut Reader<'_>) -> reader::Result<Features> {
     })
 }
 
-pub(crate) fn write_features_v1_0(w: &mut Writer<'_>, features: &Features) -> writer::Result<()> {
+pub(crate) fn write_features_v1_0(
+    w: &mut Writer<'_>,
+    features: &Features,
+) -> writer::WriteResult<()> {
     w.require(features.auxiliary_id == 0, "auxiliary connection")?;
     write_identity(w, features);
     w.zeros(3);
@@ -49,7 +52,10 @@ pub(crate) fn write_features_v1_0(w: &mut Writer<'_>, features: &Features) -> wr
     features.ports.iter().try_for_each(|desc| layout::PORT_DESC.write(w, desc))
 }
 
-pub(crate) fn write_features_v1_3(w: &mut Writer<'_>, features: &Features) -> writer::Result<()> {
+pub(crate) fn write_features_v1_3(
+    w: &mut Writer<'_>,
+    features: &Features,
+) -> writer::WriteResult<()> {
     w.require(features.ports.is_empty(), "ports in a features reply")?;
     w.require(features.actions == 0, "actions in a features reply")?;
     write_identity(w, features);
@@ -66,7 +72,7 @@ fn write_identity(w: &mut Writer<'_>, features: &Features) {
     w.u8(features.n_tables);
 }
 
-pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::Result<SwitchConfig> {
+pub(crate) fn read_config(r: &mut Reader<'_>) -> reader::ReadResult<SwitchConfig> {
     Ok(SwitchConfig { flags: r.u16()?, miss_send_len: r.u16()? })
 }
 

@@ -9,7 +9,7 @@ use crate::writer::{self, Writer};
 /// `OFP_MAX_TABLE_NAME_LEN`.
 pub(crate) const NAME_LEN: usize = 32;
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::Result<TableMod> {
+pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::ReadResult<TableMod> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     Ok(TableMod { table_id, config: r.u32()? })
@@ -21,7 +21,7 @@ pub(crate) fn write_mod(w: &mut Writer<'_>, table: &TableMod) {
     w.u32(table.config);
 }
 
-pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<TableStats> {
+pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     Ok(TableStats {
@@ -35,7 +35,7 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::Result<TableStats> 
     })
 }
 
-pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<TableStats> {
+pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     Ok(TableStats {
@@ -47,7 +47,7 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::Result<TableStats> 
     })
 }
 
-pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &TableStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &TableStats) -> writer::WriteResult<()> {
     w.u8(stats.table_id.0);
     w.zeros(3);
     w.text(&stats.name, NAME_LEN);
@@ -57,7 +57,7 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &TableStats) -> writer
     Ok(())
 }
 
-pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &TableStats) -> writer::Result<()> {
+pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &TableStats) -> writer::WriteResult<()> {
     w.u8(stats.table_id.0);
     w.zeros(3);
     write_counters(w, stats);

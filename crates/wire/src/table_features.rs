@@ -24,7 +24,7 @@ const EXPERIMENTER: u16 = 0xfffe;
 /// Type number of an experimenter's instruction or action.
 const TYPE_EXPERIMENTER: u16 = 0xffff;
 
-pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<TableFeatures> {
+pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<TableFeatures> {
     let mut r = r.sized("table features")?.reading("table features", Error::TableFeaturesBadLen);
     let table_id = TableId(r.u8()?);
     r.skip(5)?;
@@ -43,7 +43,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> reader::Result<TableFeatures> {
     Ok(features)
 }
 
-fn read_property(r: &mut Reader<'_>) -> reader::Result<TableProperty> {
+fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
     let start = r.clone();
     let (number, len, mut body) = r.element()?;
     r.skip(len.next_multiple_of(8) - len)?;
@@ -72,8 +72,8 @@ fn read_property(r: &mut Reader<'_>) -> reader::Result<TableProperty> {
 
 fn read_all<'a, T>(
     r: &mut Reader<'a>,
-    read: impl Fn(&mut Reader<'a>) -> reader::Result<T>,
-) -> reader::Result<Vec<T>> {
+    read: impl Fn(&mut Reader<'a>) -> reader::ReadResult<T>,
+) -> reader::ReadResult<Vec<T>> {
     let mut all = Vec::new();
     while !r.is_empty() {
         all.push(read(r)?);
@@ -81,12 +81,12 @@ fn read_all<'a, T>(
     Ok(all)
 }
 
-fn read_instruction(r: &mut Reader<'_>) -> reader::Result<TypeId<InstructionKind>> {
+fn read_instruction(r: &mut Reader<'_>) -> reader::ReadResult<TypeId<InstructionKind>> {
     let version = r.version;
     read_type(r, |number| InstructionKind::from_number(version, number))
 }
 
-fn read_action(r: &mut Reader<'_>) -> reader::Result<TypeId<ActionKind>> {
+fn read_action(r: &mut Reader<'_>) -> reader::ReadResult<TypeId<ActionKind>> {
     let version = r.version;
     read_type(r, |number| ActionKind::from_number(version, number))
 }
@@ -95,7 +95,7 @@ fn read_action(r: &mut Reader<'_>) -> reader::Result<TypeId<ActionKind>> {
 fn read_type<Kind>(
     r: &mut Reader<'_>,
     known: impl Fn(u16) -> Option<Kind>,
-) -> reader::Result<TypeId<Kind>> {
+) -> reader::ReadResult<TypeId<Kind>> {
     let (number, _, mut body) = r.element()?;
     let id = match (number, known(number)) {
         (TYPE_EXPERIMENTER, _) => TypeId::Experimenter(body.u32()?),
@@ -106,7 +106,7 @@ fn read_type<Kind>(
     Ok(id)
 }
 
-pub(crate) fn write(w: &mut Writer<'_>, features: &TableFeatures) -> writer::Result<()> {
+pub(crate) fn write(w: &mut Writer<'_>, features: &TableFeatures) -> writer::WriteResult<()> {
     let start = w.place();
     w.u16(0);
     w.u8(features.table_id.0);
@@ -129,7 +129,7 @@ fn numbered(hit: u16, on: OnPacket) -> u16 {
     }
 }
 
-fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Result<()> {
+fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::WriteResult<()> {
     let (start, version) = (w.place(), w.version);
     w.u16(match property {
         TableProperty::Instructions(on, _) => numbered(INSTRUCTIONS, *on),
@@ -172,7 +172,7 @@ fn write_type<Kind>(
     w: &mut Writer<'_>,
     id: TypeId<Kind>,
     number: impl Fn(Kind) -> Option<u16>,
-) -> writer::Result<()> {
+) -> writer::WriteResult<()> {
     match id {
         TypeId::Known(kind) => {
             w.u16(number(kind).ok_or_else(|| w.unsupported("action in table features"))?);

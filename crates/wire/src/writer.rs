@@ -9,7 +9,7 @@ use openflow::{BufferId, MacAddr, PortNo, Version};
 use crate::compat;
 use crate::error::EncodeError;
 
-pub(crate) type Result<T> = std::result::Result<T, EncodeError>;
+pub(crate) type WriteResult<T> = std::result::Result<T, EncodeError>;
 
 /// Appends a message, or elements of one, to a buffer.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Fails with [`EncodeError::Unsupported`] unless the version can say it.
-    pub(crate) fn require(&self, sayable: bool, what: &'static str) -> Result<()> {
+    pub(crate) fn require(&self, sayable: bool, what: &'static str) -> WriteResult<()> {
         if sayable { Ok(()) } else { Err(self.unsupported(what)) }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A port number: 32 bits, or 16 in 1.0.
-    pub(crate) fn port(&mut self, port: PortNo) -> Result<()> {
+    pub(crate) fn port(&mut self, port: PortNo) -> WriteResult<()> {
         if self.version.has_wide_ports() {
             self.u32(port.0);
         } else {
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    pub(crate) fn buffer_id(&mut self, buffer: Option<BufferId>) -> Result<()> {
+    pub(crate) fn buffer_id(&mut self, buffer: Option<BufferId>) -> WriteResult<()> {
         if buffer == Some(BufferId(u32::MAX)) {
             return Err(EncodeError::Invalid { what: "buffer 0xffffffff, which means none" });
         }
@@ -110,7 +110,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts the 16-bit number of bytes since `start` to the place `at`.
-    pub(crate) fn fill_len(&mut self, at: usize, start: usize, what: &'static str) -> Result<()> {
+    pub(crate) fn fill_len(
+        &mut self,
+        at: usize,
+        start: usize,
+        what: &'static str,
+    ) -> WriteResult<()> {
         let len = self.place() - start;
         let len = u16::try_from(len).map_err(|_| EncodeError::TooLong { what })?;
         self.fill(at, &len.to_be_bytes());

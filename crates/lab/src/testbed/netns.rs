@@ -109,8 +109,8 @@ impl NetnsTestbed {
     /// Makes the testbed. Needs root.
     ///
     /// # Errors
-    /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when the kernel
-    /// lacks veth or the token bucket.
+    /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when
+    /// the kernel lacks veth or the token bucket.
     pub fn new(shape: LinkShape) -> Result<Self, NetnsError> {
         let hosts = [ServiceContext::new()?, ServiceContext::new()?];
         let bed = Self {

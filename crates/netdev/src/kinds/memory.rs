@@ -1,9 +1,9 @@
 //! `memory`: two rings in shared memory, one per direction, as a wire between two ends `a` and `b`.
 //!
 //! `memory:NAME` joins two ports of this process; `memory:/a/path` joins two processes by a file
-//! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The first
-//! end creates these files and the last one removes them. Each end holds a lock on its FIFO while
-//! it exists, so files that a killed process left behind are taken over.
+//! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The
+//! first end creates these files and the last one removes them. Each end holds a lock on its FIFO
+//! while it exists, so files that a killed process left behind are taken over.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -99,7 +99,8 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     }
 }
 
-/// The geometry as far as the options give it: the first end decides, the second must agree where its options say anything.
+/// The geometry as far as the options give it: the first end decides, the second must agree where
+/// its options say anything.
 #[derive(Debug, Clone, Copy)]
 struct RequestedGeometry {
     slots: Option<u32>,

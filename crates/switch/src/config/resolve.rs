@@ -10,7 +10,7 @@ use netdev::PortSpec;
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
-use super::{Caches, ConfigError, FailMode, Forward, Poll, SwitchArgs};
+use super::{CachesArg, ConfigError, FailMode, Forward, Poll, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
@@ -89,7 +89,7 @@ pub struct BridgeConfig {
     /// What forwards.
     pub forward: Forward,
     /// Which caches its forwarders use.
-    pub caches: Caches,
+    pub caches: CachesArg,
     /// The description.
     pub desc: SwitchDesc,
 }

@@ -24,7 +24,18 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(Caches, Dpid, PortArg, QueueArg, RateArg, VlanArg, EndpointArg, FailMode, Forward, Poll);
+from_text!(
+    CachesArg,
+    Dpid,
+    PortArg,
+    QueueArg,
+    RateArg,
+    VlanArg,
+    EndpointArg,
+    FailMode,
+    Forward,
+    Poll
+);
 
 /// A datapath id as hex digits, with or without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,12 +320,12 @@ impl FromStr for Forward {
 
 /// Which caches of decisions are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caches(pub datapath::fast::Caches);
+pub struct CachesArg(pub datapath::fast::Caches);
 
 /// The word for no cache.
 const NO_CACHE: &str = "off";
 
-impl FromStr for Caches {
+impl FromStr for CachesArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -337,7 +348,7 @@ impl FromStr for Caches {
     }
 }
 
-impl fmt::Display for Caches {
+impl fmt::Display for CachesArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.0.frame, self.0.key) {
             (true, true) => "frame,key",
@@ -389,7 +400,7 @@ fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{Caches, Forward, MemorySize, Poll};
+    use super::{CachesArg, Forward, MemorySize, Poll};
 
     #[test]
     fn amounts_of_memory_have_units() {
@@ -411,10 +422,10 @@ mod tests {
             assert_eq!((value.name(), name.parse()), (name, Ok(value)));
         }
         for name in ["frame,key", "frame", "key", "off"] {
-            assert_eq!(name.parse::<Caches>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<CachesArg>().unwrap().to_string(), name);
         }
-        assert_eq!("exact,flow".parse::<Caches>(), "frame,key".parse::<Caches>());
-        let told = "frame,off".parse::<Caches>().unwrap_err();
+        assert_eq!("exact,flow".parse::<CachesArg>(), "frame,key".parse::<CachesArg>());
+        let told = "frame,off".parse::<CachesArg>().unwrap_err();
         assert_eq!(told, "unknown cache \"off\"; use off, frame, key or both");
         let told = "fast".parse::<Poll>().unwrap_err();
         assert_eq!(told, "unknown polling policy \"fast\"; use one of: adaptive, busy");

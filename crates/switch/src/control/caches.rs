@@ -10,7 +10,7 @@ use crate::config;
 /// Switches the caches where that is asked; one record for each worker.
 pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, String> {
     if let Some(text) = set {
-        let config::Caches(wanted) = text.parse()?;
+        let config::CachesArg(wanted) = text.parse()?;
         let told = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;
         told.ok_or_else(gone)?;
     }
@@ -31,7 +31,7 @@ fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
     format!(
         "worker {worker}: caches {}\n  {}\n  lines: {} of {} used, {} decisions went for new ones, \
          {} found no place\n  programs: {} kept, {} compiled",
-        config::Caches(set),
+        config::CachesArg(set),
         hits_text(figures),
         figures.lines_used,
         figures.lines,
@@ -78,7 +78,7 @@ pub(super) fn value(set: Caches, figures: &ForwarderFigures) -> Value {
         share(figures.key_hits, figures.key_misses),
     );
     json!({
-        "in_use": config::Caches(set).to_string(),
+        "in_use": config::CachesArg(set).to_string(),
         "port_hits": figures.port_hits,
         "frame_hits": figures.frame_hits,
         "frame_misses": figures.frame_misses,

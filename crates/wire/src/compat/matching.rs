@@ -87,7 +87,7 @@ const MEMBERS: &[(Field, Member)] = &[
 struct Tuple(TwelveTuple);
 
 impl Tuple {
-    fn read(r: &mut Reader<'_>) -> reader::Result<Self> {
+    fn read(r: &mut Reader<'_>) -> reader::ReadResult<Self> {
         let mut tuple = TwelveTuple {
             wildcards: r.u32()?,
             in_port: r.u16()?,
@@ -353,7 +353,7 @@ fn mac(value: u128) -> Option<MacAddr> {
 }
 
 /// Reads a twelve-tuple of 40 bytes.
-pub(crate) fn read(r: &mut Reader<'_>, _purpose: Purpose) -> reader::Result<Match> {
+pub(crate) fn read(r: &mut Reader<'_>, _purpose: Purpose) -> reader::ReadResult<Match> {
     let start = r.clone();
     let tuple = Tuple::read(r)?;
     let matching = tuple.to_match().map_err(|error| start.fault_in(error, "ofp_match"))?;
@@ -364,7 +364,7 @@ pub(crate) fn read(r: &mut Reader<'_>, _purpose: Purpose) -> reader::Result<Matc
 }
 
 /// Writes a match as a twelve-tuple, in the form in which it was sent if it was.
-pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::Result<()> {
+pub(crate) fn write(w: &mut Writer<'_>, matching: &Match) -> writer::WriteResult<()> {
     let prerequisites = matching.check_prerequisites().is_ok();
     w.require(prerequisites, "match field without its prerequisite")?;
     let tuple = Tuple::of(matching).map_err(|what| w.unsupported(what))?;

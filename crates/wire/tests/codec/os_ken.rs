@@ -169,7 +169,7 @@ fn stable(version: Version, xid: Xid, message: &Message, vector: &Vector) {
 #[test]
 fn no_single_byte_can_hurt() {
     for vector in vectors() {
-        let header = wire::Header::parse(&vector.bytes);
+        let header = wire::MessageHeader::parse(&vector.bytes);
         if header.is_none_or(|header| header.known_version().is_none()) {
             continue;
         }

@@ -90,7 +90,7 @@ fn report(places: &BTreeMap<&str, Vec<&Declared<'_>>>, rule: &str) -> Vec<Proble
         let Some((first, others)) = places.split_first() else { continue };
         for other in others {
             let what = format!("`{name}` stands in {}:{} too; {rule}", first.path, first.line);
-            problems.push(Problem::warning(other.path, other.line, what));
+            problems.push(Problem::error(other.path, other.line, what));
         }
     }
     problems
@@ -124,7 +124,7 @@ impl Search<'_> {
         let says_so = YES_OR_NO.iter().any(|beginning| text.starts_with(beginning));
         if says_so && !holds_bool(kind.to_token_stream()) {
             let what = format!("`{text}` is no bool; name the thing, not a yes or no");
-            self.problems.push(Problem::warning(self.path, name.span().start().line, what));
+            self.problems.push(Problem::error(self.path, name.span().start().line, what));
         }
     }
 

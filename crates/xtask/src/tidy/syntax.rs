@@ -173,7 +173,8 @@ fn words(meta: &syn::Meta) -> Vec<String> {
     }
 }
 
-fn idents(tokens: TokenStream) -> Vec<String> {
+/// Every word of a token stream, those inside brackets too.
+pub(super) fn idents(tokens: TokenStream) -> Vec<String> {
     tokens
         .into_iter()
         .flat_map(|token| match token {

@@ -1,13 +1,15 @@
 //! Dead files: a Rust file of a crate that no `mod` leads to is compiled by nobody.
 //!
 //! Starts at the targets that cargo knows (libraries, binaries, tests, examples) and follows `mod`
-//! items. It must never follow text inside macros: modules are declared in the open.
+//! items, and the words of a macro among the items, such as `kinds! { tap, pcap }`, which may
+//! declare a file each. It must never take a word inside a function for a module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::syntax::idents;
 use super::{Problem, SourceFile};
 
 pub(super) fn check(metadata: &Value, files: &[SourceFile]) -> Result<Vec<Problem>> {
@@ -57,6 +59,16 @@ fn follow_items<'f>(
     reached: &mut BTreeSet<&'f str>,
 ) {
     for item in items {
+        if let syn::Item::Macro(call) = item {
+            for word in idents(call.mac.tokens.clone()) {
+                follow(
+                    &format!("{folder}/{word}.rs"),
+                    &format!("{folder}/{word}"),
+                    sources,
+                    reached,
+                );
+            }
+        }
         let syn::Item::Mod(module) = item else { continue };
         let inner = format!("{folder}/{}", module.ident);
         if let Some((_, items)) = &module.content {
@@ -120,7 +132,12 @@ mod tests {
     #[test]
     fn what_mod_leads_to_is_alive() {
         let files = [
-            ("crates/a/src/lib.rs", "mod b; mod c { mod d; } #[path = \"odd/name.rs\"] mod e;"),
+            ("crates/a/src/k.rs", "kinds! { x, y }"),
+            ("crates/a/src/k/x.rs", ""),
+            (
+                "crates/a/src/lib.rs",
+                "mod k; mod b; mod c { mod d; } #[path = \"odd/name.rs\"] mod e;",
+            ),
             ("crates/a/src/b.rs", "#[cfg(test)] mod tests;"),
             ("crates/a/src/b/tests.rs", ""),
             ("crates/a/src/c/d.rs", ""),

@@ -1,8 +1,8 @@
 //! A replayed capture as traffic: at a rate of its own, with numbered frames, or both.
 //!
-//! A frame is due by the clock, whether or not the queue is polled. Due frames wait in a ring, as at
-//! a network card, and those that find it full are counted as dropped: a receiver that is too slow
-//! loses frames here and nowhere else. The rate must never adapt to the receiver.
+//! A frame is due by the clock, whether or not the queue is polled. Due frames wait in a ring, as
+//! at a network card, and those that find it full are counted as dropped: a receiver that is too
+//! slow loses frames here and nowhere else. The rate must never adapt to the receiver.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
