@@ -176,7 +176,7 @@ impl Tuple {
         u32::MAX.checked_shl(self.0.wildcards >> shift & NW_BITS_MASK).unwrap_or(0)
     }
 
-    fn to_match(&self) -> Result<Match, Error> {
+    fn to_match(self) -> Result<Match, Error> {
         let mut matching = Match::any();
         if self.has(IN_PORT) {
             matching = matching.with(Field::InPort, port_from_v1_0(self.0.in_port).0.into());

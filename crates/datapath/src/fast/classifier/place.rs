@@ -346,7 +346,7 @@ impl Classifier {
             self.records.get_mut(slot).set_entry(id, rank);
             Front::Other(front.rank(), rank)
         } else {
-            let (first, last) = (order << SEQ_BITS, (order + 1 << SEQ_BITS) - 1);
+            let (first, last) = (order << SEQ_BITS, ((order + 1) << SEQ_BITS) - 1);
             let mut same = self.shadows.range((slot, first)..=(slot, last));
             let place = *same.find(|((_, rank), held)| is_it(*rank, **held))?.0;
             self.shadows.remove(&place);
