@@ -1,20 +1,14 @@
-//! The kinds of port: a file each, and its line here.
+//! The kinds of port: a file each, and its name here, declared and listed.
 
-/// Declares the file of each kind and the table of their rows.
-macro_rules! kinds {
-    ($($kind:ident),+ $(,)?) => {
-        $(pub mod $kind;)+
+pub mod af_packet;
+pub mod dpdk;
+pub mod memory;
+pub mod null;
+pub mod pcap;
+pub mod tap;
 
-        /// The rows of all kinds, in the order of help texts.
-        pub const KINDS: &[crate::kind::KindRow] = &[$($kind::ROW),+];
-    };
-}
+use crate::kind::KindRow;
 
-kinds! {
-    af_packet,
-    tap,
-    memory,
-    pcap,
-    null,
-    dpdk,
-}
+/// The rows of all kinds, in the order of help texts.
+pub const KINDS: &[KindRow] =
+    &[af_packet::ROW, tap::ROW, memory::ROW, pcap::ROW, null::ROW, dpdk::ROW];

@@ -38,9 +38,7 @@ pub const ROW: KindRow = KindRow {
         option("slots", "1024", "frames that a direction holds; 1 to 65536"),
         option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
     ],
-    exclusive: |spec| {
-        Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a")))
-    },
+    exclusive: |spec| Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a"))),
     open,
 };
 
@@ -157,13 +155,7 @@ impl Wire {
         let attachment = Attachment::Wire(WireAttachment { wire: self.clone(), end });
         let doorbell = |end: End| self.doorbells[end.number()].try_clone().map_err(failed(name));
         let doorbells = (doorbell(end)?, doorbell(end.other())?);
-        attach_rings(
-            name,
-            end,
-            (self.geometry, self.mapping.clone()),
-            doorbells,
-            attachment,
-        )
+        attach_rings(name, end, (self.geometry, self.mapping.clone()), doorbells, attachment)
     }
 }
 
@@ -310,13 +302,7 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port,
     geometry.write(&mapping);
     attachment.main.unlock().map_err(failed(name))?;
     let doorbells = (own_doorbell, peer_doorbell);
-    attach_rings(
-        name,
-        end,
-        (geometry, Arc::new(mapping)),
-        doorbells,
-        Attachment::File(attachment),
-    )
+    attach_rings(name, end, (geometry, Arc::new(mapping)), doorbells, Attachment::File(attachment))
 }
 
 /// The geometry of a file that is there already; `None` for an empty file, and an error for one

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::kind::{KindRow, shared, option};
+use crate::kind::{KindRow, option, shared};
 use crate::pcap::Capture;
 use crate::port::{DroppingTx, Port, PortDevice, PortInfo, RxQueue, made_up_mac};
 use crate::spec::PortSpec;

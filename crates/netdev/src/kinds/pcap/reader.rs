@@ -22,11 +22,7 @@ pub(super) struct PcapReader {
 }
 
 impl PcapReader {
-    pub(super) fn new(
-        capture: Capture,
-        end: WakeEvent,
-        counters: Arc<PortQueueCounters>,
-    ) -> Self {
+    pub(super) fn new(capture: Capture, end: WakeEvent, counters: Arc<PortQueueCounters>) -> Self {
         Self { capture, next: 0, end, counters }
     }
 }
