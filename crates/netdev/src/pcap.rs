@@ -1,7 +1,7 @@
 //! Capture files, Ethernet only: pcap and pcapng read whole and checked, pcap written.
 //!
-//! Of the classic format microseconds and nanoseconds, both byte orders. An error tells the byte where it was met; a file
-//! is either read to its end or refused, never read in part.
+//! Of the classic format microseconds and nanoseconds, both byte orders. An error tells the byte
+//! where it was met; a file is either read to its end or refused, never read in part.
 
 use std::time::Duration;
 

@@ -99,90 +99,113 @@ fn every_request_of_1_3_has_its_reply() {
         let reply = controller.multipart(body);
         let (asked, got) = (name.split(['(', ' ']).next(), format!("{reply:?}"));
         assert_eq!(asked, got.split(['(', ' ']).next());
-        match reply {
-            MultipartReplyBody::Desc(desc) => {
-                assert_eq!((&*desc.mfr_desc, &*desc.hw_desc), ("Weir", "user space"));
-                assert!(desc.sw_desc.starts_with("weir "), "{desc:?}");
-            }
-            MultipartReplyBody::Flow(flows) => {
-                let [flow] = &flows[..] else { panic!("{flows:?}") };
-                assert_eq!((flow.priority, flow.cookie), (9, Cookie(0x77)));
-                assert_eq!((flow.packet_count, flow.byte_count), (FRAMES, FRAMES * 60));
-                assert_eq!(flow.instructions.len(), 2);
-            }
-            MultipartReplyBody::Aggregate(sums) => {
-                let told = (sums.flow_count, sums.packet_count, sums.byte_count);
-                assert_eq!(told, (1, FRAMES, FRAMES * 60));
-            }
-            MultipartReplyBody::Table(tables) => {
-                let told = tables.iter().map(|table| {
-                    let counts = (table.lookup_count, table.matched_count);
-                    (table.table_id.0, table.active_count, counts)
-                });
-                let empty = |id| (id, 0, (0, 0));
-                let told: Vec<_> = told.collect();
-                assert_eq!(told, [(0, 1, (FRAMES, FRAMES)), empty(1), empty(2)]);
-            }
-            MultipartReplyBody::PortStats(ports) => {
-                let told = ports.iter().map(|p| (p.port_no.0, p.rx_packets, p.tx_packets));
-                let told: Vec<_> = told.collect();
-                assert_eq!(told, [(1, FRAMES, 0), (2, 0, FRAMES), (3, 0, FRAMES)]);
-            }
-            MultipartReplyBody::Queue(queues) => {
-                let told = queues
-                    .iter()
-                    .map(|q| (q.port_no.0, q.queue_id.0, q.tx_packets, q.tx_bytes, q.tx_errors));
-                let told: Vec<_> = told.collect();
-                assert_eq!(told, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
-            }
-            MultipartReplyBody::Group(groups) => {
-                let [group] = &groups[..] else { panic!("{groups:?}") };
-                assert_eq!((group.group_id, group.ref_count), (GROUP, 1));
-                assert_eq!((group.packet_count, group.byte_count), (FRAMES, FRAMES * 60));
-                let each = BucketCounter { packet_count: FRAMES, byte_count: FRAMES * 60 };
-                assert_eq!(group.buckets, [each; 2]);
-            }
-            MultipartReplyBody::GroupDesc(groups) => {
-                let (group_type, group_id) = (GroupType::All, GROUP);
-                assert_eq!(groups, [GroupDesc { group_type, group_id, buckets: buckets() }]);
-            }
-            MultipartReplyBody::GroupFeatures(features) => {
-                assert_eq!(features.types, 0b1111);
-                assert!(features.capabilities.contains(GroupCapabilities::CHAINING));
-                assert!(features.max_groups.iter().all(|most| *most > 0));
-                let output_and_group = 1 << 0 | 1 << 22;
-                assert!(features.actions.iter().all(|a| a & output_and_group == output_and_group));
-            }
-            MultipartReplyBody::Meter(meters) => {
-                let [meter] = &meters[..] else { panic!("{meters:?}") };
-                assert_eq!((meter.meter_id, meter.flow_count), (METER, 1));
-                let told = (meter.packet_in_count, meter.byte_in_count);
-                assert_eq!(told, (FRAMES, FRAMES * 60));
-                assert_eq!(meter.bands, [BandCounter::default()]);
-            }
-            MultipartReplyBody::MeterConfig(meters) => {
-                let (flags, meter_id) = (METER_FLAGS, METER);
-                assert_eq!(meters, [MeterConfig { flags, meter_id, bands: BANDS.to_vec() }]);
-            }
-            MultipartReplyBody::MeterFeatures(features) => {
-                assert_eq!(features.band_types, 1 << 1 | 1 << 2);
-                assert_eq!(features.capabilities, 0b1111);
-                assert!(features.max_meter > 0 && features.max_bands > 0);
-            }
-            MultipartReplyBody::TableFeatures(tables) => {
-                assert_eq!(tables.iter().map(|t| t.table_id.0).collect::<Vec<_>>(), [0, 1, 2]);
-                let next = TableProperty::NextTables(OnPacket::Hit, vec![TableId(1), TableId(2)]);
-                assert!(tables[0].properties.contains(&next), "{:?}", tables[0].properties);
-                let none = TableProperty::NextTables(OnPacket::Hit, Vec::new());
-                assert!(tables[2].properties.contains(&none), "{:?}", tables[2].properties);
-            }
-            MultipartReplyBody::PortDesc(ports) => {
-                let told = ports.iter().map(|port| (port.port_no.0, port.state));
-                let told: Vec<_> = told.collect();
-                assert_eq!(told, [1, 2, 3].map(|number| (number, PortState::LIVE)));
-            }
-            MultipartReplyBody::Experimenter(_) => panic!("{reply:?}"),
+        check(reply);
+    }
+}
+
+/// What every reply must say of the switch that [`loaded`] makes.
+fn check(reply: MultipartReplyBody) {
+    match reply {
+        MultipartReplyBody::Desc(desc) => {
+            assert_eq!((&*desc.mfr_desc, &*desc.hw_desc), ("Weir", "user space"));
+            assert!(desc.sw_desc.starts_with("weir "), "{desc:?}");
         }
+        MultipartReplyBody::Flow(flows) => {
+            let [flow] = &flows[..] else { panic!("{flows:?}") };
+            assert_eq!((flow.priority, flow.cookie), (9, Cookie(0x77)));
+            assert_eq!((flow.packet_count, flow.byte_count), (FRAMES, FRAMES * 60));
+            assert_eq!(flow.instructions.len(), 2);
+        }
+        MultipartReplyBody::Aggregate(sums) => {
+            let told = (sums.flow_count, sums.packet_count, sums.byte_count);
+            assert_eq!(told, (1, FRAMES, FRAMES * 60));
+        }
+        MultipartReplyBody::Table(tables) => {
+            let told = tables.iter().map(|table| {
+                let counts = (table.lookup_count, table.matched_count);
+                (table.table_id.0, table.active_count, counts)
+            });
+            let empty = |id| (id, 0, (0, 0));
+            let told: Vec<_> = told.collect();
+            assert_eq!(told, [(0, 1, (FRAMES, FRAMES)), empty(1), empty(2)]);
+        }
+        MultipartReplyBody::PortStats(ports) => {
+            let told = ports.iter().map(|p| (p.port_no.0, p.rx_packets, p.tx_packets));
+            let told: Vec<_> = told.collect();
+            assert_eq!(told, [(1, FRAMES, 0), (2, 0, FRAMES), (3, 0, FRAMES)]);
+        }
+        MultipartReplyBody::Queue(queues) => {
+            let told = queues
+                .iter()
+                .map(|q| (q.port_no.0, q.queue_id.0, q.tx_packets, q.tx_bytes, q.tx_errors));
+            let told: Vec<_> = told.collect();
+            assert_eq!(told, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
+        }
+        MultipartReplyBody::TableFeatures(tables) => {
+            assert_eq!(tables.iter().map(|t| t.table_id.0).collect::<Vec<_>>(), [0, 1, 2]);
+            let next = TableProperty::NextTables(OnPacket::Hit, vec![TableId(1), TableId(2)]);
+            assert!(tables[0].properties.contains(&next), "{:?}", tables[0].properties);
+            let none = TableProperty::NextTables(OnPacket::Hit, Vec::new());
+            assert!(tables[2].properties.contains(&none), "{:?}", tables[2].properties);
+        }
+        MultipartReplyBody::PortDesc(ports) => {
+            let told = ports.iter().map(|port| (port.port_no.0, port.state));
+            let told: Vec<_> = told.collect();
+            assert_eq!(told, [1, 2, 3].map(|number| (number, PortState::LIVE)));
+        }
+        MultipartReplyBody::Group(_)
+        | MultipartReplyBody::GroupDesc(_)
+        | MultipartReplyBody::GroupFeatures(_) => check_groups(reply),
+        MultipartReplyBody::Meter(_)
+        | MultipartReplyBody::MeterConfig(_)
+        | MultipartReplyBody::MeterFeatures(_) => check_meters(reply),
+        MultipartReplyBody::Experimenter(_) => panic!("{reply:?}"),
+    }
+}
+
+fn check_groups(reply: MultipartReplyBody) {
+    match reply {
+        MultipartReplyBody::Group(groups) => {
+            let [group] = &groups[..] else { panic!("{groups:?}") };
+            assert_eq!((group.group_id, group.ref_count), (GROUP, 1));
+            assert_eq!((group.packet_count, group.byte_count), (FRAMES, FRAMES * 60));
+            let each = BucketCounter { packet_count: FRAMES, byte_count: FRAMES * 60 };
+            assert_eq!(group.buckets, [each; 2]);
+        }
+        MultipartReplyBody::GroupDesc(groups) => {
+            let (group_type, group_id) = (GroupType::All, GROUP);
+            assert_eq!(groups, [GroupDesc { group_type, group_id, buckets: buckets() }]);
+        }
+        MultipartReplyBody::GroupFeatures(features) => {
+            assert_eq!(features.types, 0b1111);
+            assert!(features.capabilities.contains(GroupCapabilities::CHAINING));
+            assert!(features.max_groups.iter().all(|most| *most > 0));
+            let output_and_group = 1 << 0 | 1 << 22;
+            assert!(features.actions.iter().all(|a| a & output_and_group == output_and_group));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn check_meters(reply: MultipartReplyBody) {
+    match reply {
+        MultipartReplyBody::Meter(meters) => {
+            let [meter] = &meters[..] else { panic!("{meters:?}") };
+            assert_eq!((meter.meter_id, meter.flow_count), (METER, 1));
+            let told = (meter.packet_in_count, meter.byte_in_count);
+            assert_eq!(told, (FRAMES, FRAMES * 60));
+            assert_eq!(meter.bands, [BandCounter::default()]);
+        }
+        MultipartReplyBody::MeterConfig(meters) => {
+            let (flags, meter_id) = (METER_FLAGS, METER);
+            assert_eq!(meters, [MeterConfig { flags, meter_id, bands: BANDS.to_vec() }]);
+        }
+        MultipartReplyBody::MeterFeatures(features) => {
+            assert_eq!(features.band_types, 1 << 1 | 1 << 2);
+            assert_eq!(features.capabilities, 0b1111);
+            assert!(features.max_meter > 0 && features.max_bands > 0);
+        }
+        other => panic!("{other:?}"),
     }
 }
 
