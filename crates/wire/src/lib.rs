@@ -1,6 +1,23 @@
 //! Codec of OpenFlow 1.0 and 1.3 messages: decode a frame to a message, encode a message to a
 //! frame.
 //!
+//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, of
+//! 1.0.2.
+//!
+//! ```
+//! use openflow::{Error, Message, Version, Xid};
+//!
+//! let frame = wire::encode(Version::V1_3, Xid(7), &Message::BarrierRequest)?;
+//! assert_eq!(frame, [4, 20, 0, 8, 0, 0, 0, 7]);
+//! assert_eq!(wire::decode(&frame)?, (Version::V1_3, Xid(7), Message::BarrierRequest));
+//!
+//! // In 1.0 the same message has another number.
+//! assert_eq!(wire::encode(Version::V1_0, Xid(7), &Message::BarrierRequest)?[..2], [1, 18]);
+//! // A bad message decodes to the protocol error that answers it.
+//! assert_eq!(wire::decode(&[4, 99, 0, 8, 0, 0, 0, 7]).unwrap_err().error, Error::BadRequestBadType);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Both versions stand side by side in one file per concept (a flow-mod, an action, a port),
 //! because what they say alike is most of it; what 1.0 says in words of its own is translated in
 //! `compat`. A decode error *is* one of the protocol's errors, so a bad message becomes its
