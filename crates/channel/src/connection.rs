@@ -509,7 +509,7 @@ impl Connection {
         }
     }
 
-    /// Gives the memory of a burst back: the peer has been silent for a while.
+    /// Frees the memory of a burst: the peer has been silent for a while.
     fn shrink(&mut self) {
         if self.input.shrink() {
             self.last_frame = 0..0;

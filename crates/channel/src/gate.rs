@@ -19,7 +19,7 @@ use crate::driver::now;
 #[derive(Debug)]
 pub struct ConnectionGate {
     admission: RefCell<Admission>,
-    /// How each connection is told that it has been evicted.
+    /// The eviction signal of each connection.
     evictions: RefCell<HashMap<AdmissionId, Rc<Notify>>>,
     evicted_count: Cell<u64>,
     /// Notified when a half-open place has become free.

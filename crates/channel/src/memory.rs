@@ -193,7 +193,7 @@ impl Pipe {
     }
 }
 
-/// Gives `peer` what has arrived and what is due, and all its events.
+/// Delivers to `peer` the bytes that have arrived, its timeouts that are due, and its events.
 fn step(peer: &mut impl Peer, pipe: &mut Pipe, now: Instant) {
     while pipe.next().is_some_and(|at| at <= now)
         && let Some((_, piece)) = pipe.pieces.pop_front()

@@ -17,8 +17,8 @@ pub(crate) fn highest(ours: VersionBitmap) -> Option<Version> {
     ours.highest_common(ours)
 }
 
-/// The version for the header of an answer to a peer with whom there is no agreed version: the
-/// highest of ours that the peer's number reaches, else our lowest.
+/// The version in the header of an answer to a peer without an agreed version: the highest of ours
+/// up to the peer's number, else our lowest.
 pub(crate) fn answer_version(ours: VersionBitmap, peer: u8) -> Version {
     let reached = Version::ALL
         .iter()

@@ -101,8 +101,8 @@ struct Stamp {
 }
 
 impl Tls {
-    /// Reads the files. `checks_name`: whom we connect to must also have a certificate for the name
-    /// or address that we connect to. Open vSwitch does not ask that, and the certificates that
+    /// Reads the files. `checks_name`: the certificate of a server must also be for the name or
+    /// address that we connect to. Open vSwitch does not ask that, and the certificates that
     /// `ovs-pki` makes name no host.
     ///
     /// # Errors

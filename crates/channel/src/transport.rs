@@ -60,7 +60,7 @@ pub enum TransportError {
     /// The TLS handshake failed.
     #[error("TLS with {peer}: {why}")]
     Tls {
-        /// With whom.
+        /// The peer.
         peer: String,
         /// Why, and what helps.
         why: String,

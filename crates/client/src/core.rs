@@ -152,7 +152,7 @@ impl Core {
         }
     }
 
-    /// Fails when the connection is over, also when that was told before.
+    /// Fails when the connection is closed, also when that was reported before.
     pub(crate) fn check_up(&self) -> Result<(), ClientError> {
         match &self.down {
             None => Ok(()),

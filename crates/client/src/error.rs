@@ -50,7 +50,7 @@ pub enum ClientError {
         /// The error.
         error: ErrorMessage,
     },
-    /// The answer came and cannot be read; the peer was told so.
+    /// The answer cannot be decoded; the peer got an error message.
     #[error("the switch gave an answer that cannot be read: {}", .0.name())]
     Unreadable(Error),
     /// The parts of the answer do not fit together, or are too many.

@@ -28,7 +28,7 @@ pub struct ClientSettings {
     pub unclaimed_max: usize,
     /// The xid of the first message; those of the next ones follow.
     pub first_xid: u32,
-    /// Who we are and whom we trust, for `ssl:`.
+    /// Our key and certificate, and the CA that we trust, for `ssl:`.
     pub tls: Option<Tls>,
     goes_on: Option<GoesOn>,
 }

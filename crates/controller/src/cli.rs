@@ -107,7 +107,7 @@ impl ControllerArgs {
         })
     }
 
-    /// What the runtime is told.
+    /// The settings of the runtime.
     #[must_use]
     pub fn options(&self) -> Options {
         let mut listen = self.listen.clone();

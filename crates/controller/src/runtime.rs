@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::{LocalSet, spawn_local};
 
-/// What the runtime is told.
+/// The settings of the runtime.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Passive endpoints to accept switches on.
@@ -64,7 +64,7 @@ pub enum Error {
 /// How many switches one listener serves.
 const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 8_192 };
 
-/// How often failures of those who come are told.
+/// The least interval between log lines about failures of accepted connections.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Takes lines for people: who connected, rates, failures.

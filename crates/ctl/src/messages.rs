@@ -1,6 +1,6 @@
 //! Texts that become messages: one from the command line, or many from a file, a line each.
 //!
-//! What is not understood is told with its line and column, and a caret below it, before anything
+//! A text that cannot be parsed is reported with line, column and a caret below it, before anything
 //! is sent. A file of `-` is the standard input.
 
 use files::{FLOWS_MAX, read_text, read_text_from};
@@ -113,7 +113,7 @@ pub(super) fn lines_or_stdin(what: &str, text: &str) -> Result<Vec<Line>, Failur
     if text == "-" { lines_of("-") } else { Ok(vec![Line::argument(what, text)]) }
 }
 
-/// Has the switch carry out the messages of these lines. All that it refuses is told, each with
+/// Has the switch carry out the messages of these lines. All refusals are reported, each with
 /// its line.
 pub(super) async fn carry_out(
     asking: &mut Asking<'_>,

@@ -336,8 +336,7 @@ impl Groups {
 
     /// Counters of a group or of all; `flow_count` tells how many entries use a group.
     ///
-    /// Who forwards to whom is found in one pass, as there may be as many groups as the table
-    /// holds.
+    /// References between groups are counted in one pass, since the table may be full of groups.
     pub(crate) fn stats(
         &self,
         id: GroupId,

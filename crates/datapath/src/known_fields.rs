@@ -1,4 +1,4 @@
-//! What is certain about a packet while a list of actions runs: the base of consistency checks.
+//! The fields known of a packet while a list of actions runs: the base of consistency checks.
 //!
 //! A match promises fields; actions change the promise (a push of an MPLS entry hides everything
 //! about IP). An action that writes a field the packet is not certain to have is refused before it

@@ -1,4 +1,4 @@
-//! What `NORMAL` knows: which address was last seen behind which port.
+//! The MAC learning table of `NORMAL`: the port at which each address was last seen.
 //!
 //! A learning switch as IEEE 802.1D has it, for each VLAN id apart, without spanning tree. Tags are
 //! neither pushed nor popped. An address is forgotten when it has sent nothing for the ageing time.

@@ -1,4 +1,4 @@
-//! Whether there is memory for more: asked before an entry, a group or a meter is added.
+//! The memory budget: asked before an entry, a group or a meter is added.
 //!
 //! Who owns the process knows what it may take and what it takes; the datapath only asks, and
 //! refuses with the error of a full table. It must never be asked for a packet.

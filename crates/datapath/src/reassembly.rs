@@ -1,4 +1,4 @@
-//! Putting IP fragments together before the first table (`OFPC_FRAG_REASM`, clause 7.3.2).
+//! Reassembly of IP fragments before the first table (`OFPC_FRAG_REASM`, clause 7.3.2).
 //!
 //! A fragment is kept until the others of its packet have come; then the packet goes through the
 //! tables whole. What is kept is bounded in bytes, in packets and in fragments of a packet, and in
@@ -121,8 +121,8 @@ impl Incomplete {
 
     /// The packet, of which nothing is missing.
     fn whole(self) -> Result<Vec<u8>, DropReason> {
-        // RFC 3168, section 5.3: congestion that any fragment saw is told, but not of a packet
-        // whose other fragments say that nobody would understand it.
+        // RFC 3168, section 5.3: congestion marked on any fragment marks the packet; a packet with
+        // both CE and Not-ECT fragments is dropped.
         let is_congested = self.ecn & 1 << 3 != 0;
         let contradicts = is_congested && self.ecn & 1 != 0;
         let head = self.head.filter(|_| !contradicts);

@@ -1,6 +1,6 @@
-//! The seam that tests see: everything that a switch asks of a datapath, in one thread.
+//! The trait of a datapath: everything that a switch asks of one, in one thread.
 //!
-//! Two datapaths stand behind it, the reference and the fast one ([`crate::fast::Fast`]), and every
+//! Two datapaths implement it, the reference and the fast one ([`crate::fast::Fast`]), and every
 //! test of behaviour runs through it. The switch itself calls [`crate::fast::Control`] and
 //! [`crate::fast::Forwarder`], of which `Fast` is made, as they run in different threads there.
 //! Time is an argument; no call blocks, sends or reads a clock.
@@ -41,7 +41,7 @@ pub struct CommandOutcome {
     pub modified: usize,
 }
 
-/// A datapath: flow tables, groups, meters and ports, and the way of packets through them.
+/// A datapath: flow tables, groups, meters and ports, and the processing of packets by them.
 pub trait Datapath: Send {
     /// Its sizes, and the treatments that it began with.
     fn config(&self) -> &DatapathConfig;

@@ -1,4 +1,4 @@
-//! Which bucket of a select group a flow goes to: weighted rendezvous hashing.
+//! The choice of a select group's bucket for a flow: weighted rendezvous hashing.
 //!
 //! Every bucket draws a number from the flow and from its own identity; the best one wins. Packets
 //! of one flow always get the same bucket, shares follow the weights, and a bucket that comes,

@@ -1,6 +1,6 @@
-//! The record of one packet's way through the datapath, for people.
+//! A trace: the steps of one packet through the datapath, for people.
 //!
-//! A trace is written by the walk that forwards, not by a walk of its own, so that it can never say
+//! A trace is written by the interpreter that forwards, not by a second one, so it can never say
 //! something else than what happens. It must never change a counter or use up a meter.
 
 use std::fmt;

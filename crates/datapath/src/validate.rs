@@ -1,4 +1,4 @@
-//! What may be installed: every check of clauses 6.4 and 6.5 on actions and instructions.
+//! Validation before installation: every check of clauses 6.4 and 6.5 on actions and instructions.
 //!
 //! A flow entry or bucket that could not be executed in full is refused here, with the error of the
 //! specification, before anything is changed (clause 5.9). What is let through must run; the match

@@ -1,4 +1,4 @@
-//! What becomes of a packet: verdicts, and the list that collects them.
+//! Verdicts on packets, and the list that collects them.
 //!
 //! The datapath sends nothing; it says what is to be sent. Every packet that goes in yields at
 //! least one verdict.
@@ -10,7 +10,7 @@ use packet::{Meta, PacketBuf};
 
 use crate::counter::DropReason;
 
-/// What becomes of a packet or of one of its copies.
+/// The fate of a packet or of one of its copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It leaves by a port that exists, is up and may send.

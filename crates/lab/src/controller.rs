@@ -58,7 +58,7 @@ impl FromStr for AppKind {
     }
 }
 
-/// What a controller is told.
+/// The settings of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerPlan<'a> {
     /// Where it runs.

@@ -9,7 +9,7 @@ mod weir;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::tools::{Missing, Program};
 
-/// What a switch under test is told.
+/// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
 pub struct DutPlan<'a> {
     /// Where it runs.

@@ -234,7 +234,7 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     Ok(worker_ports)
 }
 
-/// Gives ports their queues; the agent's side of these.
+/// Installs the queues of ports on their workers; returns the agent's side of them.
 fn shape(
     wanted: &[PortQueues],
     worker_ports: &mut [WorkerPort],

@@ -1,7 +1,7 @@
 //! The switch's configuration: one struct that is flags, keys of the file and their help at once.
 //!
-//! A doc comment here is what `--help` prints, a field is a flag and a key of the TOML file. What
-//! is wrong in a file is told with file, line, column, key and what is allowed. Reading a
+//! A doc comment here is what `--help` prints, a field is a flag and a key of the TOML file. Errors
+//! in a file name file, line, column, key and what is allowed. Reading a
 //! configuration opens nothing: [`parse_config`] takes text and gives a value or an error.
 
 mod bridges;

@@ -64,9 +64,9 @@ counters! {
     ChannelDown "channel_down";
     /// Connections that ended before the version was agreed.
     ChannelFailed "channel_failed";
-    /// Connections closed at once: as many are up as may.
+    /// Connections closed at once: the limit of connections is reached.
     ChannelTurnedAway "channel_turned_away";
-    /// Connections closed before they said hello, for others who came.
+    /// Connections closed before their hello, to make room for newer ones.
     ChannelEvicted "channel_evicted";
     /// Dropped: the port did not take the frame, its queue being full.
     TxQueueFull "tx_drop_queue_full";

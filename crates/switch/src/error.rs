@@ -1,4 +1,4 @@
-//! Why the switch did not start, or did not run to its end, in words that say what helps.
+//! Errors of starting and running the switch; each text names the remedy.
 
 use std::error::Error;
 use std::io;
@@ -79,7 +79,7 @@ pub enum SwitchError {
     SameDpid {
         /// The id.
         dpid: openflow::DatapathId,
-        /// Who has it.
+        /// The other bridge with the id.
         other: String,
     },
     /// A worker ended by a fault of ours.

@@ -1,10 +1,11 @@
-//! The memory that the switch may take, and what it takes: entries, groups and meters are refused
-//! before an allocation fails, since a process whose allocation fails ends.
+//! The memory limit of the switch: entries, groups and meters are refused before an allocation
+//! fails, since a failed allocation ends the process.
 //!
-//! Memory is measured, not reckoned, so that replicas, caches, queues and buffers count as they
-//! are: entries of a million can differ by a factor of ten. It is looked at once for many additions
-//! and each limit keeps a reserve that is larger than what can come in between. What there was
-//! before may come back until half of the reserve is used, as freed memory stays with the process.
+//! Memory is measured, not estimated, so that replicas, caches, queues and buffers count at their
+//! real size: entries differ by a factor of ten. It is measured once for many additions, and each
+//! limit keeps a reserve larger than what can be added in between. Freed memory
+//! stays with the process, so additions up to an earlier count are accepted until half of the
+//! reserve is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};

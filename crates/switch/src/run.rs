@@ -70,7 +70,7 @@ pub fn run_until<S: Future<Output = ()>>(
     let local = LocalSet::new();
     let outcome = runtime.block_on(local.run_until(serve(&config, assembled, control, stop)));
     let outcome = outcome.map_err(out_of_files);
-    // Connections are told by the streams' end; tasks that still run are dropped with the set.
+    // Peers see the end of their streams; tasks that still run are dropped with the set.
     drop(local);
     outcome
 }

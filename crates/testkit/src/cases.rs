@@ -81,7 +81,7 @@ pub enum Step {
     },
     /// The frame above must be dropped for this named reason.
     Drop(String),
-    /// A controller does or is told something; only over a connection.
+    /// A controller sends or receives something; only over a connection.
     Talk {
         /// One of [`TALKS`].
         what: String,

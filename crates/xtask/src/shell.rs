@@ -54,7 +54,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs a program, passes its standard output on line by line and shows each line to `seen`.
-/// Gives whether it ended well.
+/// Returns whether it succeeded.
 ///
 /// # Errors
 /// When it cannot be started or waited for.

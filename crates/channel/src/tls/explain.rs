@@ -1,4 +1,4 @@
-//! Explanations of TLS failures: who refuses whom, by which file, and the remedy.
+//! Explanations of TLS failures: the side that refuses, the file, and the remedy.
 //!
 //! Texts only. Other failures keep the library's words.
 

@@ -1,4 +1,4 @@
-//! What forwards packets: one forwarder for each worker, over a replica of its own.
+//! The forwarder of packets: one for each worker, over a replica of its own.
 //!
 //! A forwarder applies ops between batches and takes batches of frames from one port to their
 //! verdicts. It allocates, locks and waits for nothing on the usual packet's way. What it does must

@@ -3,8 +3,8 @@
 //!
 //! The interpreter decides; a [`Target`] carries out. Three targets exist: one forwards now (the
 //! slow path and packet-outs), one writes a trace, one compiles a program. So the three cannot
-//! differ in what an instruction, an action, a group or a port means. The reference is apart from
-//! all this and shares nothing with it: it is what this is held against.
+//! differ in the meaning of an instruction, an action, a group or a port. The reference shares no
+//! code with the interpreter: it is the oracle that the interpreter is tested against.
 
 mod action;
 mod normal;
@@ -439,8 +439,8 @@ fn leave<'a, T: Target<'a>>(
     target.output(packet, number, queue);
 }
 
-/// Gives `send` every port that can send and is `wanted`, but for the ingress port. Ports that
-/// cannot send are not meant, so they count no drop.
+/// Calls `send` for every port that can send and is `wanted`, except the ingress port. Ports that
+/// cannot send are left out, so they count no drop.
 fn flood<'a, T: Target<'a>>(
     target: &mut T,
     ports: &Ports,

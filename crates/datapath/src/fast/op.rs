@@ -1,4 +1,4 @@
-//! What a forwarder is told: one change of its replica, in the order in which control made them.
+//! An op: one change of a forwarder's replica, in the order in which control made them.
 //!
 //! Control makes each change once and numbers it; whoever runs the forwarders hands a copy to each.
 //! A forwarder that has applied the first `n` of them has exactly the state that control had then.

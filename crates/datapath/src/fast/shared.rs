@@ -172,7 +172,7 @@ impl Own {
         }
     }
 
-    /// Tells that all counts from before this op stand in the shared counters.
+    /// Records that the shared counters have all counts from before this op.
     pub(crate) fn set_flushed(&self, ticket: Ticket) {
         self.flushed.store(ticket.0, Ordering::Release);
     }

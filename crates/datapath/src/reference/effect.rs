@@ -1,5 +1,5 @@
-//! What a packet changes: counters, meters, learnt addresses. Written down first, carried out
-//! after, so that nothing of it can be seen half done.
+//! The effects of a packet on counters, meters and learnt addresses. They are recorded first and
+//! carried out afterwards, so that no half of them can be seen.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! One packet's run through the pipeline, as the specification tells it (clauses 5.1 to 5.10).
+//! One packet's run through the pipeline, as the specification describes it (clauses 5.1 to 5.10).
 //!
 //! Nothing here is fast and nothing is shared with the fast datapath's interpreter, which is held
 //! against it. A run only reads the datapath: it gives verdicts, lists the effects that it would

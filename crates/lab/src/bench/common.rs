@@ -1,4 +1,4 @@
-//! What every subcommand of `weir bench` is told, and how each ends.
+//! The options that all subcommands of `weir bench` share, and their exit codes.
 //!
 //! Rows come out one by one, as text or as lines of JSON, as soon as each is measured. Exit code 0
 //! says that everything was measured and nothing was lost where nothing may be; 1 that something
@@ -16,7 +16,7 @@ use super::weir::Launch;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::progress::RunProgress;
 
-/// What every subcommand is told.
+/// The options of every subcommand.
 #[derive(Args, Debug, Clone)]
 pub(super) struct Common {
     /// The core of the forwarding thread; everything else stays off it

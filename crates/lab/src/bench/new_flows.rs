@@ -2,7 +2,7 @@
 //!
 //! The port numbers each frame in four of its bytes, so that no two frames of a run are alike and
 //! no cache can know the answer. Beside it stands the same trace without numbers, in turns. Where
-//! the tables do not look at the bytes that vary, the caches do know the answer: that is told, and
+//! the tables do not look at the bytes that vary, the caches hit: that is reported, and
 //! is no measurement of new flows.
 
 use std::path::{Path, PathBuf};

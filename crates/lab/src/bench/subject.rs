@@ -52,7 +52,7 @@ pub(super) trait Subject {
     fn warm_up(&mut self, cancel: &Cancel) -> Result<f64>;
 }
 
-/// Signals a process; one that has ended is told when its counters are asked for.
+/// Signals a process; the end of one shows when its counters are asked for.
 fn signal(pid: u32, signal: Signal) -> Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process id")?;
     kill_process(pid, signal).context("signalling a forwarder")

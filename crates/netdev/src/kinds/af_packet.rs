@@ -125,7 +125,7 @@ impl AfPacketRx {
     fn take_whole(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
         let mut read = self.ring.read_whole(self.soft_offload.buffer());
         if read.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
-            // An error of the device stands before the frame; it is told once.
+            // An error of the device stands before the frame; it is reported once.
             self.empty_calls = EMPTY_CALLS;
             read = self.ring.read_whole(self.soft_offload.buffer());
         }

@@ -291,7 +291,7 @@ impl Rtnl {
         self.socket.act(request).map_err(refused(&format!("{what} of {name}")))
     }
 
-    /// Gives a device an address with a prefix length. An IPv6 address is usable at once (no
+    /// Adds an address with a prefix length to a device. An IPv6 address is usable at once (no
     /// duplicate address detection).
     ///
     /// # Errors

@@ -135,7 +135,7 @@ impl RxRing {
         Ok(recv(&self.fd, into, RecvFlags::DONTWAIT | RecvFlags::TRUNC)?.1)
     }
 
-    /// Gives the slot whose turn it was back to the kernel.
+    /// Returns the current slot to the kernel.
     pub(crate) fn release(&mut self) {
         self.ring.status(self.next * self.slot_len).store(TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % self.slots;

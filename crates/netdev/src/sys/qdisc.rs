@@ -123,7 +123,7 @@ impl Rtnl {
         self.socket.act(request).map_err(refused(&format!("token bucket {tbf:?} on {name}")))
     }
 
-    /// Gives a device its default qdisc back.
+    /// Restores a device's default qdisc.
     ///
     /// # Errors
     /// `ENOENT` when it has no other.

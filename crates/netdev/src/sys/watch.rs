@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Descriptors that are told in one call.
+/// Descriptors that one call reports.
 const READY_MAX: usize = 64;
 
 /// `epoll_wait` counts milliseconds; shorter sleeps than this are measured by `poll` itself.

@@ -196,8 +196,8 @@ impl Agent {
         Ok(Role { role: peer.role(), generation_id })
     }
 
-    /// Tells the bridge which packets go to controllers without an entry's action (misses of 1.0,
-    /// invalid TTLs), if that has changed.
+    /// Updates the bridge's set of packets that go to controllers without an entry's action (misses
+    /// of 1.0, invalid TTLs), if it has changed.
     pub(crate) fn update_punt_policy(&self) {
         let peers = self.peers.borrow();
         let sends_misses = peers.values().any(|peer| !peer.version.has_table_miss_entry());

@@ -1,8 +1,8 @@
 //! Several bridges in one file: which keys belong to one bridge, which to the process, and what no
 //! two bridges may have in common.
 //!
-//! What holds for a bridge is what its table says and else what stands outside of the tables. The
-//! keys themselves are the flags'; nothing is listed here a second time but to whom they belong.
+//! A key in a bridge's table overrides the same key outside of the tables. The keys are those of
+//! the flags; only the owner of each key is listed here.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use channel::Endpoint;
 use super::SwitchArgs;
 use super::resolve::Problem;
 
-/// To whom a key belongs that may not stand both outside of the tables and in them.
+/// The owner of a key that may not stand both outside of the tables and in them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     OneBridge,

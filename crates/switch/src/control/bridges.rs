@@ -1,4 +1,4 @@
-//! `weir ctl list-bridges`: who the bridges are and how their connections stand, a record each.
+//! `weir ctl list-bridges`: the bridges and the states of their connections, a record each.
 
 use serde_json::json;
 

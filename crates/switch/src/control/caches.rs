@@ -1,4 +1,4 @@
-//! `weir ctl caches`: how the caches of decisions do, level by level, and switching them.
+//! `weir ctl caches`: hits and misses of the caches, level by level, and switching them.
 
 use datapath::fast::{Caches, ForwarderFigures};
 use serde_json::{Value, json};

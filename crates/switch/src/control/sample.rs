@@ -1,6 +1,6 @@
-//! A frame that meets a match, for a trace that is asked for in words: `tcp,tp_dst=80`.
+//! A frame that matches a text, for a trace that is asked for in words: `tcp,tp_dst=80`.
 //!
-//! What the match leaves open gets a plain value; bits outside of a mask are zero. Layers are built
+//! Fields outside of the match get plain values; bits outside of a mask are zero. Layers are built
 //! by what the match says of types, every other field is then written by set-field's own rows.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,7 @@ const SRC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const TRANSPORT_SRC: u16 = 49_152;
 const TRANSPORT_DST: u16 = 9;
 
-/// A frame that meets `matching`.
+/// A frame that matches `matching`.
 pub(super) fn frame_of(matching: &Match) -> Result<Vec<u8>, String> {
     let mut frame = PacketBuf::from_slice(&layers(matching).fill_to(FRAME_MIN_LEN).build());
     for held in matching.fields() {

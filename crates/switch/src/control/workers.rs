@@ -1,6 +1,6 @@
-//! `weir ctl workers`: where ports are served, and how the forwarding threads spend their time.
+//! `weir ctl workers`: the ports of each worker, and the use of its time.
 //!
-//! The placement is told like testpmd's banner, the figures like VPP's `show runtime`.
+//! The placement is printed like testpmd's banner, the figures like VPP's `show runtime`.
 
 use serde_json::{Value, json};
 

@@ -164,7 +164,7 @@ fn ryu_run(context: &Context, number: usize, suffix: &str) -> Result<String> {
     command.arg("-V").arg(peers::venv(context));
     command.arg(context.root.join("contrib/peers/weir-dut.sh"));
     command.env("WEIR", context.target().join("release/weir"));
-    // Cases that fail are told by the results.
+    // The results show the cases that fail.
     shell::watch(&mut command, |_| {})?;
     std::fs::read_to_string(&results).with_context(|| format!("reading {}", results.display()))
 }

@@ -243,7 +243,7 @@ impl Classifier {
         }
     }
 
-    /// Gives the entries behind a record records of their own, on the list.
+    /// Makes a record on the list for each entry behind a record.
     fn bring_forth(&mut self, slot: u32) {
         let mask = self.records.get(slot).mask();
         let words = self.masks.words(mask);

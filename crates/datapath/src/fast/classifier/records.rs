@@ -118,7 +118,7 @@ impl Records {
         slot
     }
 
-    /// Gives a record with a value of so many words back.
+    /// Frees a record with a value of so many words.
     pub(super) fn free(&mut self, slot: u32, words: usize) {
         self.link(slot, lines_of(words));
     }

@@ -1,4 +1,4 @@
-//! Group-mods (clause 6.5) and what is told about groups.
+//! Group-mods (clause 6.5) and the statistics of groups.
 //!
 //! The rules are those of [`crate::groups`]; the counters are the forwarders'.
 
@@ -60,8 +60,8 @@ impl Control {
         }
     }
 
-    /// Tells of a group that was added or modified: the group's own counters stay, those of its
-    /// buckets begin anew.
+    /// Emits the op of a group that was added or modified: the group's own counters stay, those of
+    /// its buckets start at zero.
     fn tell_group(&mut self, id: GroupId) {
         let Some(group) = self.groups.get(id) else { return };
         let buckets = group.buckets().len();

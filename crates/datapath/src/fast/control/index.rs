@@ -1,6 +1,6 @@
 //! A hash index from a key that is stored elsewhere to a number: four bytes of key, four of number.
 //!
-//! The key stays where it is; who asks says whether a number's key is the one that is meant. The
+//! The keys are not stored here; the caller compares the key of a number that is found. The
 //! index is cut into shards that grow one by one, so that no growth takes longer than a fraction of
 //! a millisecond at a million numbers. It must never hold the number [`NONE`].
 

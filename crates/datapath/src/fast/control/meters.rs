@@ -1,4 +1,4 @@
-//! Meter-mods (clause 6.6) and what is told about meters.
+//! Meter-mods (clause 6.6) and the statistics of meters.
 //!
 //! A meter is shared with the forwarders as a whole, since a rate is one for all of them: whoever
 //! meters a packet or changes the meter holds its lock for that moment.

@@ -133,7 +133,7 @@ impl Slab {
         *self.get_mut(number) = StoredEntry::FREE;
     }
 
-    /// Gives a number back.
+    /// Frees a number.
     pub(super) fn give_back(&mut self, id: EntryId) {
         debug_assert_eq!(self.get(id.0).tuple, NONE, "only the number of a removed entry is free");
         self.free.push(id.0);

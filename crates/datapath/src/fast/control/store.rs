@@ -105,7 +105,7 @@ impl Store {
         self.setups.dressed(matching, entry.setup)
     }
 
-    /// Gives an entry another setup and priority, but no other precedence.
+    /// Sets an entry's setup and priority; its precedence stays.
     pub(super) fn set_up(&mut self, number: u32, setup: Setup, priority: u16) {
         let entry = self.slab.get_mut(number);
         let old = std::mem::replace(&mut entry.setup, setup);
@@ -211,7 +211,7 @@ impl Store {
         }
     }
 
-    /// Gives an entry other instructions; whether they differ.
+    /// Sets an entry's instructions. Returns whether they differ from the earlier ones.
     pub(super) fn set_instructions(&mut self, number: u32, instructions: &[Instruction]) -> bool {
         let instruction_list = self.instruction_lists.of(instructions);
         if self.slab.get(number).instruction_list == instruction_list {

@@ -64,7 +64,7 @@ impl Sweeps {
         moved
     }
 
-    /// Tells all of them that an entry has got another number.
+    /// Updates all sweeps for an entry whose number has changed.
     pub(super) fn tell_moved(&mut self, number: u32) {
         self.0.retain(|moved| {
             let moved = moved.upgrade();
@@ -382,7 +382,7 @@ mod tests {
         assert!(gone <= 1 && left.len() <= 1, "{gone} {left:?}");
     }
 
-    /// Gives all entries of an odd cookie other numbers, as another controller may.
+    /// Renumbers all entries with an odd cookie, as another controller's commands may.
     fn move_half(control: &mut Control, now: Nanos) {
         let modify = FlowMod {
             table_id: TableId(1),

@@ -113,7 +113,7 @@ impl DecisionLine<'_> {
         (self.0[6] >> 48) as u16
     }
 
-    /// Tells that the line is in use, in ticks of [`tick`].
+    /// Sets the time of the line's last use, in ticks of [`tick`].
     #[inline]
     pub(super) fn use_at(&mut self, tick: u16) {
         if self.used() != tick {

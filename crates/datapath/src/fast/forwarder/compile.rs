@@ -1,5 +1,4 @@
-//! The program compiler: one packet's way over entries that are already found, written down as
-//! micro-ops.
+//! The program compiler: from the entries that a packet matched to micro-ops.
 //!
 //! It is the interpreter's target that carries nothing out. What tables, groups and ports decide is
 //! decided here, on a copy of a real packet; what only each packet can say is left to micro-ops.
@@ -42,7 +41,7 @@ enum Ttl {
     Unknown,
 }
 
-/// A program, and for whom it is right.
+/// A program, and the packets that it is right for.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) program: Program,

@@ -164,8 +164,8 @@ impl Forwarder {
         Some(Decided { program, path })
     }
 
-    /// Tells entries with an idle timeout that they are in use; when the first of the path's
-    /// entries is over if nothing uses it any more.
+    /// Marks the path's entries with an idle timeout as used. Returns the earliest expiry among the
+    /// path's entries, if none of them is used again.
     fn use_timed(&self, path: PathId, now: Nanos) -> u64 {
         let mut until = u64::MAX;
         let mut each = |id: EntryId| {
@@ -335,7 +335,7 @@ pub(super) fn port_digest(in_port: PortNo) -> u128 {
     u128::from(in_port.0) << 96 | u128::from(mix(in_port.0.into()))
 }
 
-/// Gives counts to the entries whose they are.
+/// Credits counts to the entries on the path.
 pub(super) fn flush_counts(replica: &Replica, paths: &super::path::Paths, counts: Evicted) {
     let Evicted { path, packets, bytes } = counts;
     if packets == 0 {

@@ -1,4 +1,4 @@
-//! Giving verdicts: what leaves by ports, goes to the controller or is dropped, and its counters.
+//! Emission of verdicts (output, packet-in, drop), and their counters.
 //!
 //! Every way of a packet, step by step or by a program, ends here, so that all of them count and
 //! report the same. It is the interpreter's target that forwards now. What `NORMAL` learns is kept

@@ -185,7 +185,7 @@ impl Forwarder {
     }
 }
 
-/// Gives the ends of collected frames.
+/// Carries out the terminals of the collected frames.
 fn send_staged(replica: &Replica, stages: &mut [StagedFrames], now: Nanos, sink: &mut impl Sink) {
     for stage in stages {
         let sizes = Sizes::of(&stage.frames);
@@ -193,7 +193,7 @@ fn send_staged(replica: &Replica, stages: &mut [StagedFrames], now: Nanos, sink:
     }
 }
 
-/// Gives frames their end; the list is empty afterwards.
+/// Carries out the terminal of frames; the list is empty afterwards.
 pub(super) fn end_all(
     replica: &Replica,
     terminal: Terminal,

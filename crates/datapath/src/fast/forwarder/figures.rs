@@ -1,4 +1,4 @@
-//! What a forwarder tells of itself: how the caches do, and where the time goes.
+//! The figures of a forwarder: hits of the caches, and time of each stage.
 
 use crate::fast::classifier::Template;
 
@@ -13,11 +13,11 @@ pub struct ForwarderFigures {
     pub port_hits: u64,
     /// Packets that the frame cache decided about.
     pub frame_hits: u64,
-    /// Packets that the frame cache was asked about in vain.
+    /// Misses of the frame cache, in packets.
     pub frame_misses: u64,
     /// Packets that the key cache decided about.
     pub key_hits: u64,
-    /// Packets that the key cache was asked about in vain.
+    /// Misses of the key cache, in packets.
     pub key_misses: u64,
     /// Decisions that had to go for new ones.
     pub evictions: u64,

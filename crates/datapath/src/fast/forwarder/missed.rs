@@ -1,4 +1,4 @@
-//! Packets that no cache decides about: from keys to the entries that they match, table by table.
+//! Cache misses: from flow keys to the entries that they match, table by table.
 //!
 //! All packets of a burst pass one table before the next one is begun, so that what the first of
 //! them waits for is asked for by all. What is found here is a list of entries for each packet and
@@ -281,8 +281,8 @@ impl Open {
         if entry.life.is_limited() {
             self.is_timed |= entry.life.idle_timeout_s != 0;
             self.until = self.until.min(entry.ends_at(now));
-            // A meter may end the packet's way before it comes here: this entry would be told of
-            // its use when the packet is decided about, which cannot be taken back.
+            // A meter may drop the packet before it reaches this entry. A cached decision would
+            // already have marked the entry as used, which cannot be undone.
             self.is_single |= self.is_metered && entry.life.idle_timeout_s != 0;
         }
     }

@@ -1,5 +1,5 @@
-//! A cheap hasher for maps on the way to a program. It keeps no peer from making collisions, so
-//! what packets say must not be a key.
+//! A cheap hasher for maps on the way to a program. It does not resist chosen collisions, so
+//! a value from a packet must never be a key.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

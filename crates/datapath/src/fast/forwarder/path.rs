@@ -1,9 +1,9 @@
-//! Paths: which entries a packet matched, table by table. A cached decision counts packets, and its
-//! path says whose they are.
+//! Paths: the entries that a packet matched, table by table. A cached decision counts packets; the
+//! entries on its path are credited with them.
 //!
-//! A path of one entry is its own number; longer ones are kept once and counted by their users. A
-//! path that nobody uses any more is given away only when the batch is over, because packets of
-//! the batch may still be on it.
+//! A path of one entry is the entry's number; longer paths are stored once, with a reference count.
+//! An unused path is freed only at the end of the batch, because packets of the batch may still be
+//! on it.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -125,7 +125,7 @@ impl Paths {
         }
     }
 
-    /// Gives the unused paths away, at the end of a batch.
+    /// Frees the unused paths, at the end of a batch.
     pub(super) fn sweep(&mut self) {
         while let Some(index) = self.unused.pop() {
             let Some(slot) = self.list.get_mut(index as usize) else { continue };

@@ -1,4 +1,4 @@
-//! Which program packets of a kind have: found again by what decides about it, without compiling.
+//! The program cache: programs by their program keys, so that most are compiled only once.
 //!
 //! Entries of equal instructions have equal programs, so that of a million entries that output to a
 //! few ports only a few are compiled. It must be emptied with the programs.

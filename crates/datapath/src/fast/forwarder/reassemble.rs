@@ -1,4 +1,4 @@
-//! Fragments that are to be put together, before anything is decided about their packets.
+//! Reassembly of fragments, ahead of the lookup of their packets.
 //!
 //! Fragments are rare, and those of one packet may come to several forwarders, so they are kept in
 //! one place behind a lock. A batch without any costs one look at each frame, and only where

@@ -1,4 +1,4 @@
-//! What a forwarder knows: its own copy of tables, groups, meters, ports and settings.
+//! The replica of a forwarder: its own copy of tables, groups, meters, ports and settings.
 //!
 //! Changed by ops between batches and only read while packets pass, so nothing here is shared and
 //! nothing is locked but meters. Counters are the shared ones. It must never decide anything: that
@@ -449,7 +449,7 @@ impl Replica {
         own.entries.add(id, packets, bytes);
     }
 
-    /// Tells at once that an entry with an idle timeout was used.
+    /// Marks an entry with an idle timeout as used, at once.
     #[inline]
     pub(super) fn touch(&self, id: EntryId, life: Life, now: Nanos) {
         if life.idle_timeout_s != 0 {
@@ -557,7 +557,7 @@ fn brief_of(entry: &ReplicaEntry) -> u32 {
     }
 }
 
-/// Tells which fields an entry writes before another table is looked up.
+/// Records the fields that an entry writes before another table is looked up.
 fn note_writes(summary: &InstructionSummary, versions: &mut Versions) {
     for action in summary.changes.iter().filter(|_| summary.next.is_some()) {
         for field in action.writes() {

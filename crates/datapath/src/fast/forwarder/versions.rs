@@ -102,8 +102,8 @@ impl Versions {
         self.written >> field as u32 & 1 != 0
     }
 
-    /// Tells that entries write a field before another table is looked up. All decisions end when
-    /// that is news.
+    /// Records that entries write a field before another table is looked up. Invalidates all
+    /// decisions when no entry wrote the field before.
     pub(super) fn write(&mut self, field: Field) {
         if !self.is_written(field) {
             self.written |= 1 << field as u32;
@@ -114,7 +114,7 @@ impl Versions {
     /// Something has changed.
     pub(super) fn change(&mut self, about: About) {
         self.epoch += 1;
-        // What was told of an entry when it came may be wrong by now.
+        // `about` was chosen when the entry was added; its field may be written by entries since.
         let kind = KINDS.get(usize::from(about.0) / PLACES);
         let is_written =
             kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
@@ -130,8 +130,7 @@ impl Versions {
         self.change(About::ALL);
     }
 
-    /// Tells which bits of fields are un-wildcarded, all of them or not, from now on; all decisions
-    /// end.
+    /// Sets which parts of fields are un-wildcarded from now on; invalidates all decisions.
     pub(super) fn set_unwildcarded(&mut self, is_unwildcarded: impl Fn(Field, u128) -> bool) {
         let parts = KINDS.iter().flat_map(|parts| parts.iter()).enumerate();
         let unwildcarded = parts.filter(|(_, part)| is_unwildcarded(part.0, bits(**part)));

@@ -127,8 +127,8 @@ impl Entries {
         }
     }
 
-    /// Tells that a packet matched the entry. Entries with an idle timeout need this at once,
-    /// others never. For the one forwarder whose counters these are.
+    /// Marks the entry as matched by a packet. Entries with an idle timeout need this at once,
+    /// others never. Only the forwarder that owns these counters may call it.
     #[inline]
     pub(crate) fn touch(&self, id: EntryId, now: Nanos) {
         if let Some(cell) = self.last_used_cell(id) {

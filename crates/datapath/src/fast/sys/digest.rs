@@ -56,8 +56,8 @@ impl SimdLevel {
 pub(crate) struct ShapeMasks(pub(crate) [[u8; LINE]; Shape::COUNT]);
 
 /// Digests and shapes of a burst of frames: the un-wildcarded bytes of the first 64 of each, and
-/// the tweak, which is mixed so that no frame and no tweak of another frame can undo it. The low
-/// word of each digest is told to `found` as soon as it is known.
+/// the tweak, which is mixed so that no frame and no tweak of another frame can undo it. `found` is
+/// called with the low word of each digest as soon as it is known.
 ///
 /// # Panics
 /// When `out` or `shapes` is shorter than `frames`.
