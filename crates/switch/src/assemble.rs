@@ -135,7 +135,7 @@ impl Assembly {
             })
             .collect();
         let spread = distribute_ports(worker_ports, &queues, &counters);
-        for (index, (worker, ports)) in workers.iter().zip(spread).enumerate() {
+        for (index, (worker, (ports, egress))) in workers.iter().zip(spread).enumerate() {
             let Some((_, shards)) = self.workers.get_mut(*worker) else { continue };
             let Some(queue) = queues.get(index) else { continue };
             shards.push(ShardParts {
@@ -147,6 +147,7 @@ impl Assembly {
                     self.lines,
                 ),
                 ports,
+                egress,
                 commands: Arc::clone(queue),
                 upcalls: Arc::clone(&upcalls),
                 counters: Arc::clone(&counters),

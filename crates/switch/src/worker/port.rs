@@ -33,9 +33,7 @@ pub(crate) struct WorkerPort {
     pub(crate) device: Option<Port>,
     /// The state that was read last.
     pub(crate) info: PortInfo,
-    /// Frames to send at the end of the batch.
-    pub(crate) tx: Vec<PacketBuf>,
-    /// The port's queues, where any are configured.
+    /// The port's queues, where any are configured, until a shard's transmit side takes them.
     pub(crate) shaper: Option<Shaper>,
     /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
@@ -71,7 +69,6 @@ impl WorkerPort {
             number,
             spec,
             info,
-            tx: Vec::new(),
             shaper: None,
             tx_refused: 0,
             changed: false,

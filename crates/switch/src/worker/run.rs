@@ -77,7 +77,8 @@ pub(crate) struct Worker {
     /// When the watch was last asked.
     watched_at: Instant,
     idle_policy: IdlePolicy,
-    /// Buffers, lent to the shards in turn.
+    /// Buffers, which the shards use in turn: the memory of a worker does not grow with the number
+    /// of its bridges.
     buffers: Batch,
     /// A shard has received [`super::ShardCommand::Stop`].
     stops: bool,
@@ -256,7 +257,7 @@ impl Worker {
     /// Puts a shard that was served on the lists that it belongs to now.
     pub(super) fn update_lists(&mut self, index: usize) {
         let Some(shard) = self.shards.get_mut(index) else { return };
-        if shard.ports.is_holding() && !shard.is_listed_holding {
+        if shard.egress.is_holding() && !shard.is_listed_holding {
             shard.is_listed_holding = true;
             self.holding.push(index);
         }
@@ -309,7 +310,7 @@ impl Worker {
             return;
         }
         let holding = self.holding.iter().filter_map(|index| self.shards.get(*index));
-        let release = holding.filter_map(|shard| shard.ports.next_release()).min();
+        let release = holding.filter_map(|shard| shard.egress.next_release()).min();
         let release = release.map(|at| self.clock.moment(at));
         let due = self.maintenance.next_due().into_iter().chain(release).min();
         let due = due.map(|due| due.saturating_duration_since(now));
@@ -445,12 +446,14 @@ mod tests {
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
         let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
-        let mut ports = distribute_ports(ports, &[Arc::clone(&queue)], &counters).remove(0);
+        let (mut ports, egress) =
+            distribute_ports(ports, &[Arc::clone(&queue)], &counters).remove(0);
         ports.note_fault(2);
         let shard = ShardParts {
             bridge: None,
             forwarding: Forwarding::Wire(Wire::Io),
             ports,
+            egress,
             commands: Arc::clone(&queue),
             upcalls: Arc::new(ShardUpcalls::new(8, policer)),
             counters: Arc::clone(&counters),

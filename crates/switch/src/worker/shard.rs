@@ -12,13 +12,15 @@ use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder};
 use netdev::PortCounters;
 use openflow::PortNo;
-use packet::Batch;
+use packet::{Batch, Pool};
 
 use super::command::PendingUpcalls;
+use super::egress::TxSink;
 use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
-use super::ports::TxSink;
-use super::wire::partner;
-use super::{BarrierId, CommandQueue, Ports, ShardCommand, ShardUpcalls, WorkerEvent, WorkerPort};
+use super::wire::{partner, readdress};
+use super::{
+    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardUpcalls, WorkerEvent, WorkerPort,
+};
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
 
@@ -51,8 +53,10 @@ pub(crate) struct ShardParts {
     pub(crate) bridge: Option<Arc<str>>,
     /// What forwards.
     pub(crate) forwarding: Forwarding,
-    /// Its ports.
+    /// Its ports, and their receive side.
     pub(crate) ports: Ports,
+    /// Their transmit side.
+    pub(crate) egress: Egress,
     /// Commands to it.
     pub(crate) commands: Arc<CommandQueue>,
     /// Packet-ins and events from it.
@@ -67,6 +71,7 @@ pub(crate) struct Shard {
     info: Arc<WorkerInfo>,
     forwarding: Forwarding,
     pub(super) ports: Ports,
+    pub(super) egress: Egress,
     pub(super) counters: Arc<Counters>,
     pub(super) command_queue: Arc<CommandQueue>,
     upcalls: Arc<ShardUpcalls>,
@@ -93,6 +98,7 @@ impl Shard {
             info,
             forwarding: parts.forwarding,
             ports: parts.ports,
+            egress: parts.egress,
             counters: parts.counters,
             command_queue: parts.commands,
             upcalls: parts.upcalls,
@@ -146,8 +152,9 @@ impl Shard {
         ports.map(|port| (port.number, port.counters(), port.tx_refused)).collect()
     }
 
-    fn flush(&mut self) {
-        self.info.perf.sent.add(self.ports.flush() as u64);
+    /// Sends what is queued.
+    fn flush(&mut self, pool: &mut Pool) {
+        self.info.perf.sent.add(self.egress.flush(&mut self.ports, pool) as u64);
     }
 
     /// The doorbell was rung for this shard: takes frames from other workers at once; whether there
@@ -155,22 +162,19 @@ impl Shard {
     pub(super) fn rung(&mut self, buffers: &mut Batch, time: Nanos) -> bool {
         self.command_queue.acknowledge();
         self.has_new_commands = true;
-        self.ports.set_time(time);
-        self.ports.lend(buffers);
-        let handed = self.ports.accept();
+        self.egress.set_time(time);
+        let (_, pool) = buffers.parts_mut();
+        let handed = self.egress.accept(pool);
         if handed {
-            self.flush();
+            self.flush(pool);
         }
-        self.ports.lend(buffers);
         handed
     }
 
     /// Sends the frames that the ports' queues release by now; whether there were any.
     pub(super) fn release(&mut self, buffers: &mut Batch, time: Nanos) -> bool {
-        self.ports.set_time(time);
-        self.ports.lend(buffers);
-        let released = self.ports.release();
-        self.ports.lend(buffers);
+        self.egress.set_time(time);
+        let released = self.egress.release(&mut self.ports, buffers.parts_mut().1);
         self.info.perf.sent.add(released as u64);
         released > 0
     }
@@ -178,10 +182,8 @@ impl Shard {
     /// Carries out a batch of pending commands and a piece of a counter flush. Returns the number
     /// of commands, a piece of a flush counting as a batch.
     pub(super) fn run_commands(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
-        self.ports.set_time(time);
-        self.ports.lend(buffers);
-        let mut done = self.carry_out(time);
-        self.ports.lend(buffers);
+        self.egress.set_time(time);
+        let mut done = self.carry_out(time, buffers.parts_mut().1);
         if self.flush_counters() {
             done += COMMAND_BATCH;
         }
@@ -193,7 +195,7 @@ impl Shard {
         self.has_new_commands || !self.commands.is_empty() || !self.flushing.is_empty()
     }
 
-    fn carry_out(&mut self, time: Nanos) -> usize {
+    fn carry_out(&mut self, time: Nanos, pool: &mut Pool) -> usize {
         if self.commands.is_empty() && std::mem::take(&mut self.has_new_commands) {
             self.command_queue.take(&mut self.commands);
         }
@@ -205,29 +207,30 @@ impl Shard {
         for _ in 0..count {
             let Some(command) = self.commands.pop_front() else { break };
             is_to_send |= matches!(command, ShardCommand::PacketOut(_));
-            self.carry_out_one(command, time);
+            self.carry_out_one(command, time, pool);
         }
         if is_to_send {
-            self.flush();
+            self.flush(pool);
         }
         self.command_queue.done(count);
         self.info.perf.commands.add(count as u64);
         count
     }
 
-    fn carry_out_one(&mut self, command: ShardCommand, time: Nanos) {
+    fn carry_out_one(&mut self, command: ShardCommand, time: Nanos, pool: &mut Pool) {
         match (command, &mut self.forwarding) {
             (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op),
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet_out) = *packet;
-                let mut sink = TxSink { ports: &mut self.ports, pending: &mut self.pending };
+                let (egress, pending) = (&mut self.egress, &mut self.pending);
+                let mut sink = TxSink { egress, pool, pending };
                 if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
             }
             (ShardCommand::FlushCounters(barrier), _) => self.flushing.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
-                self.flush();
+                self.flush(pool);
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));
             }
             (ShardCommand::Ask(question), _) => question(self),
@@ -245,24 +248,27 @@ impl Shard {
         buffers: &mut Batch,
         (now, time): (Instant, Nanos),
     ) -> usize {
-        self.ports.lend(buffers);
         // A pending flush or command waits for no more than a batch: a flush of counters ends only
         // where it takes more counts than packets bring.
         let is_alone = !self.has_commands() && self.ports.has_no_fd(index);
         let batches = if is_alone { FULL_BATCHES } else { 1 };
         let mut frames = 0;
         for _ in 0..batches {
-            let count = self.forward_batch(index, now, time);
+            let count = self.forward_batch(index, buffers, (now, time));
             frames += count;
             if count < RX_BATCH {
                 break;
             }
         }
-        self.ports.lend(buffers);
         frames
     }
 
-    fn forward_batch(&mut self, index: usize, now: Instant, time: Nanos) -> usize {
+    fn forward_batch(
+        &mut self,
+        index: usize,
+        buffers: &mut Batch,
+        (now, time): (Instant, Nanos),
+    ) -> usize {
         let timer = StageTimer::begin(&self.info.perf);
         if let Forwarding::Wire(Wire::Io) = self.forwarding
             && let Some(count) = self.ports.relay(index)
@@ -270,20 +276,28 @@ impl Shard {
             self.info.perf.record_relay(count, &timer);
             return count;
         }
-        let Some((in_port, mut frames)) = self.ports.receive(index, now) else { return 0 };
+        let Some(in_port) = self.ports.receive(index, buffers, now) else { return 0 };
+        let (frames, pool) = buffers.parts_mut();
         let count = frames.len();
         let received = timer.lap();
-        self.ports.set_time(time);
+        self.egress.set_time(time);
         match &mut self.forwarding {
             Forwarding::Tables(forwarder) => {
-                let mut sink = TxSink { ports: &mut self.ports, pending: &mut self.pending };
-                forwarder.process_batch(&mut frames, in_port, time, &mut sink);
+                let (egress, pending) = (&mut self.egress, &mut self.pending);
+                let mut sink = TxSink { egress, pool, pending };
+                forwarder.process_batch(frames, in_port, time, &mut sink);
             }
-            Forwarding::Wire(wire) => self.ports.queue_at_partner(index, *wire, &mut frames),
+            Forwarding::Wire(wire) => {
+                if let Some((other, number, mac)) = self.ports.partner(index) {
+                    readdress(*wire, frames, (number, mac));
+                    self.egress.queue_all(other, None, frames, pool);
+                }
+            }
         }
-        self.ports.take_back(frames);
+        let left = frames.len();
+        pool.give_front(frames, left);
         let decided = timer.lap();
-        self.info.perf.sent.add(self.ports.flush() as u64);
+        self.info.perf.sent.add(self.egress.flush(&mut self.ports, pool) as u64);
         timer.end(count, received, decided);
         self.info.perf.batches.add(1);
         self.info.perf.packets.add(count as u64);

@@ -1,0 +1,273 @@
+//! The transmit side of a bridge's shard: frames that wait for its ports, and frames for the ports
+//! of other workers.
+//!
+//! Frames for a port of the same worker wait in that port's queue until the end of the batch; frames
+//! for a port of another worker go there by a lane ([`super::handoff`]). The receive side
+//! ([`Ports`]) and the buffers are apart from it, so that a batch is read where it was received
+//! while its verdicts are queued here.
+
+use std::sync::Arc;
+
+use datapath::fast::Sink;
+use datapath::{DropReason, Nanos};
+use openflow::message::PacketIn;
+use openflow::{PortNo, QueueId};
+use packet::header::ethernet::FRAME_MIN_LEN;
+use packet::{PacketBuf, Pool};
+
+use super::command::PendingUpcalls;
+use super::handoff::{HandedFrame, Handoff};
+use super::port_map::{PortLocation, PortMap};
+use super::{CommandQueue, Ports, Shaper};
+use crate::counters::{Counter, Counters};
+
+/// The link to a worker of the bridge: its commands and the lanes to it.
+#[derive(Debug)]
+pub(super) struct WorkerLink {
+    commands: Arc<CommandQueue>,
+    handoff: Handoff,
+}
+
+impl WorkerLink {
+    /// The link to the worker with this command queue, from as many workers.
+    pub(super) fn new(commands: Arc<CommandQueue>, workers: usize) -> Self {
+        Self { commands, handoff: Handoff::new(workers) }
+    }
+}
+
+/// What waits for a port.
+#[derive(Debug)]
+struct EgressQueue {
+    /// Frames to send at the end of the batch.
+    frames: Vec<PacketBuf>,
+    /// The port's queues, where any are configured.
+    shaper: Option<Shaper>,
+}
+
+/// The transmit side of a shard.
+pub(crate) struct Egress {
+    /// By the index of the port in [`Ports`].
+    queues: Vec<EgressQueue>,
+    map: Arc<PortMap>,
+    me: usize,
+    links: Arc<[WorkerLink]>,
+    /// Ports that have frames to send.
+    waiting: Vec<usize>,
+    /// Ports whose queues hold frames back.
+    holding: Vec<usize>,
+    /// Frames for the ports of other workers, by worker.
+    handed: Vec<Vec<HandedFrame>>,
+    /// Frames from other workers, while they are queued.
+    arrived: Vec<HandedFrame>,
+    /// The time of this round, for the ports' queues.
+    time: Nanos,
+    counters: Arc<Counters>,
+}
+
+impl Egress {
+    /// The transmit side of worker `me`, without ports.
+    pub(super) fn new(
+        me: usize,
+        map: &Arc<PortMap>,
+        links: &Arc<[WorkerLink]>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            queues: Vec::new(),
+            map: Arc::clone(map),
+            me,
+            links: Arc::clone(links),
+            waiting: Vec::new(),
+            holding: Vec::new(),
+            handed: links.iter().map(|_| Vec::new()).collect(),
+            arrived: Vec::new(),
+            time: Nanos(0),
+            counters,
+        }
+    }
+
+    /// Adds the queue of the next port.
+    pub(super) fn add(&mut self, shaper: Option<Shaper>) {
+        self.queues.push(EgressQueue { frames: Vec::new(), shaper });
+    }
+
+    /// Whether queues of ports hold frames back.
+    pub(super) fn is_holding(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
+    /// Queues the frames that other workers have handed over; whether there were any.
+    pub(super) fn accept(&mut self, pool: &mut Pool) -> bool {
+        let Some(own) = self.links.get(self.me) else { return false };
+        own.handoff.take(&mut self.arrived, pool);
+        if self.arrived.is_empty() {
+            return false;
+        }
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for ((index, queue), frame) in arrived.drain(..) {
+            self.queue(index, queue, frame, pool);
+        }
+        self.arrived = arrived;
+        true
+    }
+
+    /// Sets the time of the ports' queues, until the next call.
+    pub(super) fn set_time(&mut self, time: Nanos) {
+        self.time = time;
+    }
+
+    /// Sends the frames that the ports' queues release by now; how many the ports accepted.
+    pub(super) fn release(&mut self, ports: &mut Ports, pool: &mut Pool) -> usize {
+        self.waiting.append(&mut self.holding);
+        if self.waiting.is_empty() { 0 } else { self.flush(ports, pool) }
+    }
+
+    /// When a queue releases its next frame, if one waits.
+    pub(super) fn next_release(&self) -> Option<Nanos> {
+        let held = self.holding.iter().filter_map(|index| self.queues.get(*index));
+        held.filter_map(|queue| queue.shaper.as_ref()?.next_at()).min()
+    }
+
+    fn queue(
+        &mut self,
+        index: usize,
+        queue_id: Option<QueueId>,
+        frame: PacketBuf,
+        pool: &mut Pool,
+    ) {
+        let Some(queue) = self.queues.get_mut(index) else { return };
+        if let Some(shaper) = &mut queue.shaper {
+            if !self.waiting.contains(&index) {
+                self.waiting.push(index);
+            }
+            if !shaper.has_room(queue_id) {
+                // Others of the batch may go first.
+                shaper.release(self.time, &mut queue.frames);
+            }
+            if let Err(frame) = shaper.offer(queue_id, frame, self.time) {
+                self.counters.bump(Counter::QueueOverrun);
+                pool.give(frame);
+            }
+            return;
+        }
+        if queue.frames.is_empty() {
+            self.waiting.push(index);
+        }
+        queue.frames.push(frame);
+    }
+
+    /// Queues all frames at a port of this worker.
+    pub(super) fn queue_all(
+        &mut self,
+        index: usize,
+        queue_id: Option<QueueId>,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) {
+        let Some(queue) = self.queues.get_mut(index) else { return };
+        if queue.shaper.is_some() {
+            for frame in frames.drain(..) {
+                self.queue(index, queue_id, frame, pool);
+            }
+            return;
+        }
+        if queue.frames.is_empty() {
+            self.waiting.push(index);
+            std::mem::swap(&mut queue.frames, frames);
+        } else {
+            queue.frames.append(frames);
+        }
+    }
+
+    /// Sends the queued frames; how many the ports accepted.
+    pub(super) fn flush(&mut self, ports: &mut Ports, pool: &mut Pool) -> usize {
+        let mut sent = 0;
+        while let Some(index) = self.waiting.pop() {
+            let Some(EgressQueue { frames, shaper }) = self.queues.get_mut(index) else { continue };
+            if let Some(shaper) = shaper {
+                shaper.release(self.time, frames);
+                if !shaper.is_empty() && !self.holding.contains(&index) {
+                    self.holding.push(index);
+                }
+            }
+            sent += ports.transmit(index, frames, pool);
+        }
+        for (frames, link) in self.handed.iter_mut().zip(&*self.links) {
+            if !frames.is_empty() {
+                let refused = link.handoff.send(self.me, frames, pool);
+                self.counters.add(Counter::HandoffFull, refused as u64);
+                link.commands.ring();
+            }
+        }
+        sent
+    }
+}
+
+/// The sink of a forwarder's verdicts: the transmit side, and the packet-ins of the batch.
+pub(super) struct TxSink<'a> {
+    pub(super) egress: &'a mut Egress,
+    pub(super) pool: &'a mut Pool,
+    pub(super) pending: &'a mut PendingUpcalls,
+}
+
+impl TxSink<'_> {
+    fn location(&mut self, port: PortNo) -> Option<PortLocation> {
+        let location = self.egress.map.location(port);
+        if location.is_none() {
+            // The datapath knows no other ports than these.
+            self.egress.counters.bump(Counter::TxPortGone);
+        }
+        location
+    }
+}
+
+impl Sink for TxSink<'_> {
+    /// Queues a frame, padded where a pop made it too short for Ethernet.
+    fn output(&mut self, port: PortNo, queue: Option<QueueId>, mut frame: PacketBuf) {
+        let Some(location) = self.location(port) else { return self.done(frame) };
+        frame.pad_to(FRAME_MIN_LEN);
+        if location.worker == self.egress.me {
+            self.egress.queue(location.index, queue, frame, self.pool);
+        } else if let Some(handed) = self.egress.handed.get_mut(location.worker) {
+            handed.push(((location.index, queue), frame));
+        }
+    }
+
+    fn output_all(
+        &mut self,
+        port: PortNo,
+        queue: Option<QueueId>,
+        frames: &mut Vec<PacketBuf>,
+        shortest: usize,
+    ) {
+        let Some(location) = self.location(port) else { return self.done_all(frames) };
+        if shortest < FRAME_MIN_LEN {
+            frames.iter_mut().for_each(|frame| frame.pad_to(FRAME_MIN_LEN));
+        }
+        if location.worker == self.egress.me {
+            self.egress.queue_all(location.index, queue, frames, self.pool);
+        } else if let Some(handed) = self.egress.handed.get_mut(location.worker) {
+            handed.extend(frames.drain(..).map(|frame| ((location.index, queue), frame)));
+        }
+    }
+
+    fn packet_in(&mut self, message: PacketIn, _max_len: u16) {
+        self.pending.packets.push(message);
+    }
+
+    /// The datapath has counted it under its reason.
+    fn dropped(&mut self, _reason: DropReason) {}
+
+    fn done(&mut self, frame: PacketBuf) {
+        self.pool.give(frame);
+    }
+
+    fn done_all(&mut self, frames: &mut Vec<PacketBuf>) {
+        let count = frames.len();
+        self.pool.give_front(frames, count);
+    }
+
+    fn spare(&mut self) -> PacketBuf {
+        self.pool.take()
+    }
+}
