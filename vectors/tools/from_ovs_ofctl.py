@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 
-from from_osken import hex_lines, put, sort_match
+from from_osken import hex_lines, sort_match
 
 MAC = "02:00:00:00:00:0a"
 V6 = "2001:db8::1"
@@ -275,12 +275,6 @@ REFUSED = {
         ("OFPBAC_BAD_SET_TYPE", "clause 7.2.5: metadata is written by its instruction alone"),
 }
 
-# (file, name): (why, edit of the bytes)
-CANONICAL = {
-    ("of10.vec", "add-flow/match_dl_vlan_none"):
-        ("a priority without a tag is not asked for", put(8, "003820fd")),
-}
-
 
 class Listener:
     """Answers one ovs-ofctl and keeps what it sends."""
@@ -354,17 +348,14 @@ def record(file, name, text, data):
         error, note = REFUSED[file, name]
         lines += [f"error: {error}", f"note: {note}"]
     lines.append(f"hex: {hex_lines(data)}")
-    written, note = canonical(file, name, data)
+    written, note = canonical(data)
     if written != data:
         lines += ["", f"name: {name}/canonical", f"note: {note}", f"hex: {hex_lines(written)}"]
     return "\n".join(lines)
 
 
-def canonical(file, name, data):
+def canonical(data):
     """How the message is written by an encoder that has no taste of its own, and why."""
-    if (file, name) in CANONICAL:
-        note, edit = CANONICAL[file, name]
-        return edit(data), note
     if data[:2] == b"\4\x0e":
         return sort_match(48)(data), "fields are written in the order of their numbers"
     return data, None

@@ -316,11 +316,15 @@ impl Tuple {
         Some(())
     }
 
-    /// "Any tag" can only be said together with a priority, which [`write()`] checks.
+    /// "Any tag" can only be said together with a priority, which [`write()`] checks. Where no tag
+    /// is wanted the priority counts, and is zero: so ovs-ofctl has it.
     fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
         match (held.value, held.mask) {
             (VID_PRESENT, VID_PRESENT) => return Some(()),
-            (0, _) if held.is_exact() => self.0.dl_vlan = VLAN_NONE,
+            (0, _) if held.is_exact() => {
+                self.0.dl_vlan = VLAN_NONE;
+                self.0.wildcards &= !DL_VLAN_PCP;
+            }
             (value, _) if held.is_exact() && value & VID_PRESENT != 0 => {
                 self.0.dl_vlan = u16::try_from(value & !VID_PRESENT).ok()?;
             }
@@ -525,6 +529,13 @@ mod tests {
         }
         assert_eq!(encoded(&any.clone().with(Field::VlanPcp, 0)), Ok(()));
         assert!(encoded(&any).is_err());
+    }
+
+    #[test]
+    fn where_no_tag_is_wanted_a_priority_of_zero_counts() {
+        let Tuple(none) = Tuple::of(&Match::any().with(Field::VlanVid, 0)).unwrap();
+        assert_eq!(none.wildcards, NOTHING & !super::DL_VLAN & !super::DL_VLAN_PCP);
+        assert_eq!((none.dl_vlan, none.dl_vlan_pcp), (0xffff, 0));
     }
 
     #[test]
