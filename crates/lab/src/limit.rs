@@ -1,4 +1,4 @@
-//! Which part limited a measurement, by one rule from measured utilisations.
+//! The limiting part of a measurement, by one rule from measured utilisations.
 //!
 //! The rule is [`RULE`], printed in every report. It must never be bent to a result: where no part
 //! was saturated it says so.

@@ -1,4 +1,4 @@
-//! How busy each part was while something was measured: links, programs, the machine.
+//! Utilisation of each part during a measurement: links, programs, the machine.
 //!
 //! A sampler takes cumulative counters ten times a second while the measurement runs; the load is
 //! then that of the busiest whole second (half the run, for shorter runs), all parts in the same

@@ -1,4 +1,4 @@
-//! What the user sees while a run is on: a bar on a terminal, plain lines elsewhere.
+//! Progress of a run: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where a run happens: hosts, a switch and a controller, and the links between them.
+//! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
 //! Two kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports

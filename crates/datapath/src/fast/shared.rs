@@ -1,4 +1,4 @@
-//! What forwarders and control share: counters, and what `NORMAL` has learnt.
+//! State shared by forwarders and control: counters, and the addresses that `NORMAL` has learnt.
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is

@@ -1,4 +1,4 @@
-//! What a switch forwards while something else is asked of it, beside what it forwards in peace.
+//! The forwarding rate of a switch under other work, beside its rate without.
 //!
 //! Phases of both kinds follow each other, so that what the machine does falls on both. In each,
 //! what left is read every tenth of a second, echo requests are asked, and at its ends the ports

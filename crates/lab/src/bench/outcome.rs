@@ -1,4 +1,4 @@
-//! What one workload gave, as a line of JSON and as lines for people.
+//! The result of one workload, as a line of JSON and as lines for people.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What a switch has forwarded from moment to moment, and what a row of such windows says.
+//! Forwarded packets in windows of time, and statistics over a series of windows.
 //!
 //! Pure arithmetic. Moments are those of the switch's own clock, so that the time that a question
 //! takes is no part of a window.

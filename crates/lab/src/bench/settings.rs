@@ -1,4 +1,4 @@
-//! What a bench run is set to, and whether this machine can do it.
+//! The settings of a bench run, and the check that this machine can do it.
 //!
 //! Whatever is missing (cores, rights, huge pages) is told before anything is started, with what
 //! helps. Nothing here may change the machine.

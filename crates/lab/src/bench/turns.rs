@@ -1,4 +1,4 @@
-//! Several switches measured in turns on one core: all are held still but the one whose turn it is.
+//! Several switches measured in turns on one core: all but the measured one are stopped.
 //!
 //! So what other programs do to the machine falls on all alike. The order goes up and down, as in
 //! A B C C B A. A measurement in which a switch did not have its core is made again, and counted.

@@ -1,4 +1,4 @@
-//! Which CPUs a thread may use.
+//! CPU affinity of threads.
 //!
 //! Pinning is advice to the scheduler for this machine; nothing may depend on it for being right.
 

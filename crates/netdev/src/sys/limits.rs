@@ -1,4 +1,4 @@
-//! How many files the process may have open.
+//! The limit of open files of the process.
 
 use std::io;
 

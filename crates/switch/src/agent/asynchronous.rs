@@ -1,4 +1,4 @@
-//! Which asynchronous messages a controller gets (clause 6.3.5 and 7.3.10): masks of reasons, one
+//! The asynchronous messages of a controller (clauses 6.3.5 and 7.3.10): masks of reasons, one
 //! for master and equal, one for slave.
 
 use openflow::flow::FlowRemovedReason;

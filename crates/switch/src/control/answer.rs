@@ -1,4 +1,4 @@
-//! What each request of the control socket does.
+//! The answer to each request of the control socket.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Which groups can hold an entry for a key at all: one bit for each of them, from a few loads.
+//! The filter: the groups that can hold an entry for a key, one bit each, from a few loads.
 //!
 //! An *atom* is some bits of one word that several groups contain: `/16` and `/24` of an address,
 //! say. For each atom a table tells, by a hash of these bits, which groups hold an entry with them;

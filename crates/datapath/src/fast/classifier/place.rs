@@ -1,4 +1,4 @@
-//! Where an entry goes, and how the groups come and go with what is in the table.
+//! Placement of entries in groups, and the creation and removal of groups.
 //!
 //! Everything is done entry by entry: no change of the table may make the classifier build
 //! anything anew, and no step may look at more than a bounded number of entries.

@@ -1,4 +1,4 @@
-//! Which bits of a mask a group is made of.
+//! Relaxation: the bits of a mask that its group uses.
 //!
 //! Addresses tell entries apart best, so the first try is the address prefixes rounded down to a
 //! coarse grid, and nothing else: many masks then share one group. Where too many entries share

@@ -1,4 +1,4 @@
-//! Which entry expires next: a heap of four children each, where every entry knows its place.
+//! Expiry timers: a 4-ary heap in which every entry knows its place.
 //!
 //! An entry stands with a moment before which it does not expire. Packets that match it move its
 //! idle timeout but not its place in the heap; only when that moment comes is its last use looked

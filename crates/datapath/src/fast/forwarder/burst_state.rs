@@ -1,4 +1,4 @@
-//! What a forwarder finds out about one burst: room that is made once and used for every burst.
+//! The state of one burst in a forwarder: memory that is allocated once and used for every burst.
 //!
 //! It says nothing about the burst before.
 

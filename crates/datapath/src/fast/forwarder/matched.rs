@@ -1,4 +1,4 @@
-//! What the packets of a burst matched, table by table.
+//! The entries that the packets of a burst matched, table by table.
 //!
 //! Kept by table and not by packet: a packet that passes 64 tables leaves a number in each of 64
 //! rows of 256 bytes, which all packets of the burst share, and its entries are counted row by row,

@@ -1,4 +1,4 @@
-//! Which bytes of a frame can make a difference: one mask for each shape, for the whole pipeline.
+//! The pipeline mask: the bytes of a frame that some entry looks at, one mask for each shape.
 //!
 //! The mask is made from the entries alone. No packet widens it, so none can make many flows of
 //! one, nor one of many. Bits that no entry looks at do not split flows.

@@ -1,4 +1,4 @@
-//! Which decisions still hold: versions by value, so that a change touches only what it is about.
+//! Validity of decisions: versions by field value, so that a change ends only decisions about it.
 //!
 //! Every change of a table raises the epoch. A decision that carries the present epoch holds. One
 //! that does not is held against the versions of what its packet shows: an entry that asks for one

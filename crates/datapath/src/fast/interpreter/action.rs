@@ -1,4 +1,4 @@
-//! What each action does: the one place of the fast datapath that names every action.
+//! The behaviour of each action: the one place of the fast datapath that names every action.
 //!
 //! [`execute`] changes a packet or says where it goes; a new action is a compile error here until
 //! it has its arm. What caches and compiled programs have to know of an action ([`reveals_hidden`],

@@ -1,4 +1,4 @@
-//! Where the atomics come from: the standard library, or loom when its model checker runs.
+//! The atomics: those of the standard library, or loom's when its model checker runs.
 
 #[cfg(not(loom))]
 pub(super) use std::sync::atomic::{AtomicU64, Ordering};
