@@ -1,6 +1,6 @@
 //! The row of a port kind, and `open`.
 //!
-//! A new kind is a file under `kinds/` with its `ROW` and a line in `kinds.rs`. The spec text, its
+//! A new kind is a file under `kinds/` with its `ROW`, named in `kinds.rs`. The spec text, its
 //! errors and help texts are derived from the row.
 
 use crate::error::PortError;

@@ -167,7 +167,7 @@ mod with_dpdk {
         let text = format!("dpdk:net_pcap1,rx_pcap={},infinite_rx=1", path.display());
         let mut endless = open_text(&text).unwrap();
         let mut batch = Batch::default();
-        receive(endless.as_mut(), &mut batch, 100);
+        receive(&mut endless, &mut batch, 100);
         assert!(batch.frames().chunks(10).all(|part| part == short));
     }
 
