@@ -25,6 +25,9 @@ use crate::select::{choose, flow_hash, mix};
 use crate::time::Nanos;
 use crate::validate::{ActionContext, Existing, check_actions};
 
+/// Most groups of a chain: as many as packets follow, as each is a call inside the other's.
+pub(crate) const MAX_CHAIN: u8 = 64;
+
 /// One group.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {

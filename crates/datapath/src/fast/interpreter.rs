@@ -27,16 +27,13 @@ pub(super) use self::pipeline_packet::{Packet, refusal};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Miss, Settings};
 use crate::counter::DropReason;
-use crate::groups::{Group, Groups};
+use crate::groups::{Group, Groups, MAX_CHAIN};
 use crate::meters::remarked;
 use crate::ports::{Port, Ports};
 
 /// Copies that groups may make of one packet. Groups lead to no loop, but a chain of groups with
 /// many buckets each asks for more copies than anyone can make.
 pub(super) const MAX_COPIES: usize = 4_096;
-
-/// How many groups may lead from one to the next: each is a call inside the other's.
-pub(super) const MAX_CHAIN: usize = 64;
 
 /// Whose turn ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,7 +360,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             self.drop(DropReason::NoBucket);
             return Goes::Continue(());
         };
-        if self.chained >= MAX_CHAIN {
+        if self.chained >= usize::from(MAX_CHAIN) {
             self.drop(DropReason::ChainTooLong);
             return Goes::Continue(());
         }

@@ -10,10 +10,7 @@ use std::collections::BTreeMap;
 use openflow::GroupId;
 use openflow::group::GroupMod;
 
-use super::{Groups, forwarded};
-
-/// Most groups of a chain: as many as packets follow.
-const MAX_CHAIN: u8 = 64;
+use super::{Groups, MAX_CHAIN, forwarded};
 
 /// The depths that a command changes.
 pub(super) type Depths = BTreeMap<GroupId, u8>;

@@ -10,19 +10,17 @@ use super::effect::Effect;
 use super::run::{PacketState, Run};
 use crate::action_set::{ActionSet, Origin};
 use crate::counter::DropReason;
+use crate::groups::MAX_CHAIN;
 
 /// The most copies of one packet that groups may make in all.
 const COPIES_MAX: usize = 4_096;
-
-/// The most groups that may be run one inside the other.
-const DEPTH_MAX: usize = 64;
 
 impl Run<'_> {
     /// A packet comes to a group; `by` is the entry that sent it there.
     pub(super) fn group(&mut self, packet: &PacketState, id: GroupId, by: Origin) {
         let dp = self.dp;
         let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
-        if self.groups_deep == DEPTH_MAX {
+        if self.groups_deep == usize::from(MAX_CHAIN) {
             return self.drop(DropReason::ChainTooLong);
         }
         let bytes = packet.bytes();
