@@ -23,7 +23,7 @@ mod sys;
 
 pub use self::classifier::{BURST, Classifier, ClassifierFigures, Template, UnwildcardedBits};
 pub use self::compiled_match::{CompiledMatch, Mask, MaskWord, Masks};
-pub use self::control::{CommandCounts, Control, Dump, FlowModProgress, RemovalReport, Sweep};
+pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
 pub use self::ids::{EntryId, Ticket};
 pub use self::op::Op;

@@ -7,6 +7,7 @@
 //! packets follow.
 
 mod chain;
+mod delete;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,7 @@ use packet::FlowKey;
 use self::chain::Depths;
 use crate::config::DatapathConfig;
 use crate::known_fields::KnownFields;
+use crate::pending_delete::PendingDeletes;
 use crate::ports::Ports;
 use crate::select::{choose, flow_hash, mix};
 use crate::time::Nanos;
@@ -41,10 +43,12 @@ pub(crate) struct Group {
     bucket_counters: Vec<BucketCounter>,
     /// How many groups a packet may pass from this one on, itself included.
     depth: u8,
+    /// Age: groups that came earlier have lower ones.
+    seq: u64,
 }
 
 impl Group {
-    fn new(asked: &GroupMod, now: Nanos) -> Self {
+    fn new(asked: &GroupMod, now: Nanos, seq: u64) -> Self {
         let mut group = Self {
             group_type: asked.group_type,
             buckets: Vec::new(),
@@ -54,6 +58,7 @@ impl Group {
             bytes: 0,
             bucket_counters: Vec::new(),
             depth: 1,
+            seq,
         };
         group.configure(asked);
         group
@@ -131,6 +136,10 @@ pub(crate) struct Groups {
     groups: BTreeMap<GroupId, Group>,
     /// Who leads to a group, where [`Groups::apply`] makes them.
     forwarders: BTreeMap<GroupId, BTreeSet<GroupId>>,
+    /// Those that are done in pieces.
+    deletes: PendingDeletes<GroupId>,
+    /// The age of the next group.
+    next_seq: u64,
 }
 
 impl Groups {
@@ -181,13 +190,15 @@ impl Groups {
                 if self.groups.len() >= config.max_groups as usize {
                     return Err(Error::GroupModOutOfGroups);
                 }
-                self.groups.insert(asked.group_id, Group::new(asked, now));
+                let group = Group::new(asked, now, self.next_seq);
+                self.next_seq += 1;
+                self.groups.insert(asked.group_id, group);
                 self.link(asked.group_id);
                 self.set_depths(depths);
                 Ok(Vec::new())
             }
             GroupModCommand::Modify => {
-                if !self.groups.contains_key(&asked.group_id) {
+                if !self.is_nameable(asked.group_id) {
                     return Err(Error::GroupModUnknownGroup);
                 }
                 let depths = self.check(asked, config)?;
@@ -242,7 +253,7 @@ impl Groups {
             self.check_watch(bucket, asked.group_id)?;
             let existing = Existing {
                 n_tables: config.n_tables,
-                group: &|id| id == asked.group_id || self.groups.contains_key(&id),
+                group: &|id| id == asked.group_id || self.is_nameable(id),
                 meter: &|_| false,
             };
             check_actions(
@@ -262,8 +273,7 @@ impl Groups {
     fn check_watch(&self, bucket: &Bucket, own: GroupId) -> Result<(), Error> {
         let port_is_right = bucket.watch_port == PortNo::ANY || bucket.watch_port.is_port();
         let group = bucket.watch_group;
-        let group_is_right =
-            group == GroupId::ANY || group == own || self.groups.contains_key(&group);
+        let group_is_right = group == GroupId::ANY || group == own || self.is_nameable(group);
         if port_is_right && group_is_right { Ok(()) } else { Err(Error::GroupModBadWatch) }
     }
 

@@ -43,6 +43,7 @@ mod known_fields;
 mod macs;
 mod memory;
 mod meters;
+mod pending_delete;
 mod pipeline;
 mod ports;
 mod precedence;

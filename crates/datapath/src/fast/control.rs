@@ -26,17 +26,18 @@ mod tuples;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, GroupId, MeterId, PortNo};
+use openflow::{Error, GroupId, PortNo};
 
 pub use self::dump::Dump;
+use self::meters::MeterTable;
 pub use self::removals::CommandCounts;
 use self::removals::Removals;
 use self::store::Store;
 use self::sweep::Sweeps;
-pub use self::sweep::{FlowModProgress, Sweep};
+pub use self::sweep::{CommandProgress, Sweep};
 use super::compiled_match::Masks;
 use super::forwarder::Forwarder;
 use super::ids::Ticket;
@@ -46,7 +47,6 @@ use crate::config::{DatapathConfig, Settings};
 use crate::counter::DatapathCounters;
 use crate::groups::Groups;
 use crate::memory::{MemoryBudget, MemoryNeed, Peak};
-use crate::meters::Meter;
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::time::Nanos;
@@ -70,7 +70,7 @@ pub struct Control {
     masks: Masks,
     groups: Groups,
     group_counters: BTreeMap<GroupId, Arc<GroupCounters>>,
-    meters: BTreeMap<MeterId, Arc<Mutex<Meter>>>,
+    meters: MeterTable,
     ports: Ports,
     port_counters: BTreeMap<PortNo, Arc<PortCounters>>,
     /// What control itself counts.
@@ -104,7 +104,7 @@ impl Control {
             masks: Masks::default(),
             groups: Groups::default(),
             group_counters: BTreeMap::new(),
-            meters: BTreeMap::new(),
+            meters: MeterTable::default(),
             ports: Ports::default(),
             port_counters: BTreeMap::new(),
             counters: DatapathCounters::default(),

@@ -66,8 +66,8 @@ impl Control {
     pub(super) fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         let existing = Existing {
             n_tables: self.config.n_tables,
-            group: &|id| self.groups.get(id).is_some(),
-            meter: &|id| self.meters.contains_key(&id),
+            group: &|id| self.groups.is_nameable(id),
+            meter: &|id| self.meters.is_nameable(id),
         };
         check_flow_mod(flow_mod, version, &self.pipeline, &existing)
     }

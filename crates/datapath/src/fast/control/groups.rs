@@ -10,11 +10,13 @@ use openflow::group::{
 };
 use openflow::{Error, GroupId};
 
+use super::sweep::{AT_ONCE, CommandProgress, SweptCommand};
 use super::{CommandCounts, Control};
 use crate::fast::op::{Change, GroupReplica};
 use crate::fast::shared::GroupCounters;
 use crate::features;
 use crate::memory::MemoryNeed;
+use crate::pending_delete::PendingDelete;
 use crate::time::Nanos;
 
 impl Control {
@@ -38,6 +40,46 @@ impl Control {
             self.tell_group(group_mod.group_id);
         }
         Ok(done)
+    }
+
+    /// Changes a group as [`Self::group_mod`] does, or begins with it when that may mean many groups
+    /// or entries.
+    ///
+    /// # Errors
+    /// Those of [`Self::group_mod`].
+    pub fn begin_group_mod(
+        &mut self,
+        group_mod: &GroupMod,
+        now: Nanos,
+    ) -> Result<CommandProgress, Error> {
+        let (id, lists) = (group_mod.group_id, &self.store.instruction_lists);
+        let means_many = id == GroupId::ALL && self.groups.len() > AT_ONCE
+            || lists.has_more_group_users(id, AT_ONCE);
+        if group_mod.command != GroupModCommand::Delete || !means_many {
+            return self.group_mod(group_mod, now).map(CommandProgress::Done);
+        }
+        self.begin_group_delete(id)
+    }
+
+    pub(super) fn begin_group_delete(&mut self, id: GroupId) -> Result<CommandProgress, Error> {
+        let delete = self.groups.begin_delete(id)?;
+        Ok(self.new_sweep(SweptCommand::GroupDelete { delete, after: None }))
+    }
+
+    /// Deletes groups whose entries are gone, looking at so many at most behind `after`; the last
+    /// that was looked at, or none at the end.
+    pub(super) fn delete_some_groups(
+        &mut self,
+        delete: &PendingDelete<GroupId>,
+        after: Option<GroupId>,
+        groups_max: usize,
+    ) -> Option<GroupId> {
+        let (gone, last) = self.groups.delete_some(delete, after, groups_max);
+        for id in gone {
+            self.group_counters.remove(&id);
+            self.emit_op(Change::Group { id, group: None });
+        }
+        last
     }
 
     /// A modify may need room for its buckets, however few it had.

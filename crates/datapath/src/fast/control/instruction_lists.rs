@@ -154,6 +154,43 @@ impl InstructionLists {
         users.fold(0, u32::saturating_add)
     }
 
+    /// Whether more than so many entries use a group themselves, or any group.
+    pub(super) fn has_more_group_users(&self, group: GroupId, most: usize) -> bool {
+        if group == GroupId::ALL {
+            self.has_more_users(self.of_group.values().flatten(), most)
+        } else {
+            self.has_more_users(self.of_group.get(&group).into_iter().flatten(), most)
+        }
+    }
+
+    /// Whether more than so many entries use a meter, or any meter.
+    pub(super) fn has_more_meter_users(&self, meter: MeterId, most: usize) -> bool {
+        if meter == MeterId::ALL {
+            self.has_more_users(self.of_meter.values().flatten(), most)
+        } else {
+            self.has_more_users(self.of_meter.get(&meter).into_iter().flatten(), most)
+        }
+    }
+
+    /// No more lists are looked at than it takes to know.
+    fn has_more_users<'a>(&self, mut numbers: impl Iterator<Item = &'a u32>, most: usize) -> bool {
+        let mut users = 0;
+        numbers.any(|number| {
+            users += self.record(*number).users as usize;
+            users > most
+        })
+    }
+
+    /// The groups that a list leads to.
+    pub(super) fn groups_of(&self, number: u32) -> &[GroupId] {
+        &self.record(number).groups
+    }
+
+    /// The meter that a list leads to.
+    pub(super) fn meter_of(&self, number: u32) -> Option<MeterId> {
+        self.record(number).meter
+    }
+
     /// The entries that use a group themselves.
     pub(super) fn with_group(&self, slab: &Slab, group: GroupId) -> Vec<u32> {
         self.entries(slab, self.of_group.get(&group))

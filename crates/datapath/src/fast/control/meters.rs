@@ -3,16 +3,19 @@
 //! A meter is shared with the forwarders as a whole, since a rate is one for all of them: whoever
 //! meters a packet or changes the meter holds its lock for that moment.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use openflow::flow::FlowRemovedReason;
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterModCommand, MeterStats};
 use openflow::{Error, MeterId};
 
+use super::sweep::{AT_ONCE, CommandProgress, SweptCommand};
 use super::{CommandCounts, Control};
 use crate::fast::op::Change;
 use crate::features;
 use crate::meters::{Meter, check};
+use crate::pending_delete::{PendingDelete, PendingDeletes};
 use crate::time::Nanos;
 
 /// The meter, whatever a thread that broke off has left: counts and tokens are always whole.
@@ -20,7 +23,94 @@ pub(crate) fn locked(meter: &Mutex<Meter>) -> MutexGuard<'_, Meter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A meter, and its age: meters that came earlier have lower ones.
+#[derive(Debug)]
+struct MeterRecord {
+    seq: u64,
+    meter: Arc<Mutex<Meter>>,
+}
+
+/// The meters.
+#[derive(Debug, Default)]
+pub(super) struct MeterTable {
+    records: BTreeMap<MeterId, MeterRecord>,
+    /// Those that are done in pieces.
+    deletes: PendingDeletes<MeterId>,
+    /// The age of the next meter.
+    next_seq: u64,
+}
+
+impl MeterTable {
+    pub(super) fn get(&self, id: MeterId) -> Option<&Arc<Mutex<Meter>>> {
+        self.records.get(&id).map(|record| &record.meter)
+    }
+
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn insert(&mut self, id: MeterId, meter: Arc<Mutex<Meter>>) {
+        self.records.insert(id, MeterRecord { seq: self.next_seq, meter });
+        self.next_seq += 1;
+    }
+
+    /// Whether entries may name a meter: it is there, and no delete of it is under way.
+    pub(super) fn is_nameable(&self, id: MeterId) -> bool {
+        self.records.get(&id).is_some_and(|record| !self.deletes.mean(id, record.seq))
+    }
+
+    /// Whether a delete means a meter.
+    pub(super) fn is_meant(&self, delete: &PendingDelete<MeterId>, id: MeterId) -> bool {
+        self.records.get(&id).is_some_and(|record| delete.means(id, record.seq))
+    }
+}
+
 impl Control {
+    /// Changes a meter as [`Self::meter_mod`] does, or begins with it when that may mean many
+    /// meters or entries.
+    ///
+    /// # Errors
+    /// Those of [`Self::meter_mod`].
+    pub fn begin_meter_mod(
+        &mut self,
+        asked: &MeterMod,
+        now: Nanos,
+    ) -> Result<CommandProgress, Error> {
+        if asked.command != MeterModCommand::Delete || !self.is_used_by_many(asked, AT_ONCE) {
+            return self.meter_mod(asked, now).map(CommandProgress::Done);
+        }
+        Ok(self.begin_meter_delete(asked.meter_id))
+    }
+
+    pub(super) fn begin_meter_delete(&mut self, id: MeterId) -> CommandProgress {
+        let id = Some(id).filter(|id| *id != MeterId::ALL);
+        let delete = self.meters.deletes.begin(id, self.meters.next_seq);
+        self.new_sweep(SweptCommand::MeterDelete { delete, after: None })
+    }
+
+    fn is_used_by_many(&self, asked: &MeterMod, at_once: usize) -> bool {
+        let id = asked.meter_id;
+        id == MeterId::ALL && self.meters.len() > at_once
+            || self.store.instruction_lists.has_more_meter_users(id, at_once)
+    }
+
+    /// Deletes meters whose entries are gone, looking at so many at most behind `after`; the last
+    /// that was looked at, or none at the end.
+    pub(super) fn delete_some_meters(
+        &mut self,
+        delete: &PendingDelete<MeterId>,
+        after: Option<MeterId>,
+        meters_max: usize,
+    ) -> Option<MeterId> {
+        let seq = |record: &MeterRecord| record.seq;
+        let (gone, last) = delete.meant_in(&self.meters.records, seq, after, meters_max);
+        for id in gone {
+            self.meters.records.remove(&id);
+            self.emit_op(Change::Meter { id, meter: None });
+        }
+        last
+    }
+
     /// Changes a meter (clause 6.6); a deleted meter takes the entries that use it along.
     ///
     /// # Errors
@@ -30,7 +120,7 @@ impl Control {
         match asked.command {
             MeterModCommand::Add => {
                 check(asked, &self.config)?;
-                if self.meters.contains_key(&id) {
+                if self.meters.get(id).is_some() {
                     return Err(Error::MeterModMeterExists);
                 }
                 if self.meters.len() >= self.config.max_meters as usize {
@@ -47,7 +137,8 @@ impl Control {
             }
             MeterModCommand::Modify => {
                 check(asked, &self.config)?;
-                let meter = self.meters.get(&id).ok_or(Error::MeterModUnknownMeter)?;
+                let meter = self.meters.get(id).filter(|_| self.meters.is_nameable(id));
+                let meter = meter.ok_or(Error::MeterModUnknownMeter)?;
                 locked(meter).configure(asked, now);
                 let meter = Some(Arc::clone(meter));
                 self.emit_op(Change::Meter { id, meter });
@@ -55,9 +146,9 @@ impl Control {
             }
             MeterModCommand::Delete => {
                 let gone: Vec<MeterId> = if id == MeterId::ALL {
-                    self.meters.keys().copied().collect()
+                    self.meters.records.keys().copied().collect()
                 } else {
-                    self.meters.get(&id).map(|_| id).into_iter().collect()
+                    self.meters.get(id).map(|_| id).into_iter().collect()
                 };
                 Ok(self.delete_meters(&gone, now))
             }
@@ -72,7 +163,7 @@ impl Control {
         // 1.3 has no reason of its own for this.
         let done = self.remove_users(users, FlowRemovedReason::Delete, now);
         for id in gone {
-            self.meters.remove(id);
+            self.meters.records.remove(id);
             self.emit_op(Change::Meter { id: *id, meter: None });
         }
         done
@@ -80,9 +171,10 @@ impl Control {
 
     fn wanted_meters(&self, id: MeterId) -> Result<Vec<(MeterId, &Mutex<Meter>)>, Error> {
         if id == MeterId::ALL {
-            return Ok(self.meters.iter().map(|(id, meter)| (*id, &**meter)).collect());
+            let all = self.meters.records.iter();
+            return Ok(all.map(|(id, record)| (*id, &*record.meter)).collect());
         }
-        Ok(vec![(id, self.meters.get(&id).ok_or(Error::MeterModUnknownMeter)?)])
+        Ok(vec![(id, self.meters.get(id).ok_or(Error::MeterModUnknownMeter)?)])
     }
 
     /// Counters of a meter, or of all ([`MeterId::ALL`]).

@@ -1,4 +1,5 @@
-//! Deletes and modifies of many entries, in pieces.
+//! Deletes and modifies of many entries, in pieces; also deletes of groups and meters that many
+//! entries use or that are many.
 //!
 //! A command that means a million entries takes the better part of a second. It is cut into pieces
 //! of bounded work, so that whoever runs control can answer others between two of them: first the
@@ -6,6 +7,9 @@
 //! changed in the order in which a command at once would change them. Commands of others may come
 //! in between: an entry that came later is not meant, and one that was changed is asked again, also
 //! when a command that begins its counts anew has given it another number.
+//!
+//! A delete of groups or meters takes their entries away like that, and then the groups or meters,
+//! again in pieces; meanwhile nothing new may name them (see [`PendingDelete`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,21 +17,22 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason};
-use openflow::{Error, TableId, Version};
+use openflow::{Error, GroupId, MeterId, TableId, Version};
 
 use super::filter::EntryFilter;
 use super::tuples::Projection;
 use super::{CommandCounts, Control};
 use crate::counter::Counter;
+use crate::pending_delete::PendingDelete;
 use crate::time::Nanos;
 use crate::validate::check_match;
 
-/// A command that may mean more entries than this is a sweep.
-const AT_ONCE: usize = 4_096;
+/// A command that may mean more entries, groups or meters than this is a sweep.
+pub(super) const AT_ONCE: usize = 4_096;
 
-/// How a flow-mod went.
+/// How a command went.
 #[derive(Debug)]
-pub enum FlowModProgress {
+pub enum CommandProgress {
     /// It is done.
     Done(CommandCounts),
     /// It goes on with [`Control::sweep`].
@@ -52,7 +57,7 @@ impl Moved {
     }
 }
 
-/// The flow-mods that are under way.
+/// The commands that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Sweeps(Vec<Weak<Moved>>);
 
@@ -78,11 +83,31 @@ impl Sweeps {
 
 /// A flow-mod that is under way.
 #[derive(Debug)]
-pub struct Sweep {
+pub(super) struct SweptFlowMod {
     flow_mod: FlowMod,
     version: Version,
     filter: EntryFilter,
     tables: Range<u8>,
+}
+
+impl SweptFlowMod {
+    fn is_modify(&self) -> bool {
+        self.flow_mod.command == FlowModCommand::Modify
+    }
+}
+
+/// What is under way. Of groups and meters, `after` is the last that was looked at.
+#[derive(Debug)]
+pub(super) enum SweptCommand {
+    FlowMod(Box<SweptFlowMod>),
+    GroupDelete { delete: Arc<PendingDelete<GroupId>>, after: Option<GroupId> },
+    MeterDelete { delete: Arc<PendingDelete<MeterId>>, after: Option<MeterId> },
+}
+
+/// A command that is under way. When it is dropped, what is left of it is not done.
+#[derive(Debug)]
+pub struct Sweep {
+    command: SweptCommand,
     /// The age of the first entry that came later.
     seq_end: u64,
     /// Numbers of entries that have been looked at, and that there were in the beginning.
@@ -108,15 +133,15 @@ impl Control {
         flow_mod: &FlowMod,
         version: Version,
         now: Nanos,
-    ) -> Result<FlowModProgress, Error> {
+    ) -> Result<CommandProgress, Error> {
         if !self.may_mean_many(flow_mod, version, AT_ONCE) {
-            return self.flow_mod(flow_mod, version, now).map(FlowModProgress::Done);
+            return self.flow_mod(flow_mod, version, now).map(CommandProgress::Done);
         }
         let begun = self.begin_sweep(flow_mod, version);
         if begun.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
         }
-        begun.map(|sweep| FlowModProgress::Sweep(Box::new(sweep)))
+        begun
     }
 
     fn may_mean_many(&mut self, flow_mod: &FlowMod, version: Version, at_once: usize) -> bool {
@@ -138,18 +163,30 @@ impl Control {
         looks_through.map(|tuple| tuple.ids.len()).sum::<usize>() > at_once
     }
 
-    fn begin_sweep(&mut self, flow_mod: &FlowMod, version: Version) -> Result<Sweep, Error> {
+    fn begin_sweep(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+    ) -> Result<CommandProgress, Error> {
         let is_delete = flow_mod.command == FlowModCommand::Delete;
         if is_delete {
             check_match(&flow_mod.matching, version)?;
         } else {
             self.check_flow_mod(flow_mod, version)?;
         }
-        Ok(Sweep {
+        let swept = SweptFlowMod {
             filter: self.filter(flow_mod, None, is_delete),
             tables: self.pipeline.meant_by(flow_mod, version)?,
             flow_mod: flow_mod.clone(),
             version,
+        };
+        Ok(self.new_sweep(SweptCommand::FlowMod(Box::new(swept))))
+    }
+
+    /// A command that is to be done in pieces.
+    pub(super) fn new_sweep(&mut self, command: SweptCommand) -> CommandProgress {
+        CommandProgress::Sweep(Box::new(Sweep {
+            command,
             seq_end: self.seq,
             looked_at: 0,
             end: self.store.slab.end() as u32,
@@ -158,11 +195,11 @@ impl Control {
             moved: self.sweeps.open(),
             last: None,
             done: CommandCounts::default(),
-        })
+        }))
     }
 
-    /// Does a piece of a command, looking at so many entries or changing half as many at most; what
-    /// it did altogether when it is done.
+    /// Does a piece of a command, looking at so many entries, groups or meters or changing half as
+    /// many at most; what it did altogether when it is done.
     ///
     /// A modify is checked anew for each piece, as a command of others may have taken away a group
     /// or a meter that it names; what it has changed until then stays.
@@ -176,8 +213,9 @@ impl Control {
         entries_max: usize,
         now: Nanos,
     ) -> Option<Result<CommandCounts, Error>> {
-        if sweep.flow_mod.command == FlowModCommand::Modify
-            && let Err(error) = self.check_flow_mod(&sweep.flow_mod, sweep.version)
+        if let SweptCommand::FlowMod(swept) = &sweep.command
+            && swept.is_modify()
+            && let Err(error) = self.check_flow_mod(&swept.flow_mod, swept.version)
         {
             self.counters.add(Counter::FlowModErrors, 1);
             return Some(Err(error));
@@ -190,7 +228,7 @@ impl Control {
         let mut left = entries_max - self.look_at_moved(sweep, entries_max);
         while left > 0 {
             let Some(place) = sweep.next_place() else {
-                return Some(self.end_sweep(sweep, now));
+                return self.end_sweep(sweep, left.div_ceil(2), now);
             };
             left -= 1;
             // An entry that was moved may stand in two runs.
@@ -205,26 +243,51 @@ impl Control {
     }
 
     fn change(&mut self, sweep: &mut Sweep, (.., number): SweepKey, now: Nanos) {
-        if sweep.flow_mod.command == FlowModCommand::Delete {
-            self.remove(number, FlowRemovedReason::Delete, now);
-            sweep.done.removed += 1;
-        } else {
-            let moved = sweep.moved.with(|numbers| numbers.len());
-            self.modify_one(number, &sweep.flow_mod, sweep.version);
-            sweep.moved.with(|numbers| numbers.truncate(moved));
-            sweep.done.modified += 1;
-        }
+        let reason = match &sweep.command {
+            SweptCommand::FlowMod(swept) if swept.is_modify() => {
+                let moved = sweep.moved.with(|numbers| numbers.len());
+                self.modify_one(number, &swept.flow_mod, swept.version);
+                sweep.moved.with(|numbers| numbers.truncate(moved));
+                sweep.done.modified += 1;
+                return;
+            }
+            // 1.3 has no reason of its own for a meter.
+            SweptCommand::FlowMod(_) | SweptCommand::MeterDelete { .. } => {
+                FlowRemovedReason::Delete
+            }
+            SweptCommand::GroupDelete { .. } => FlowRemovedReason::GroupDelete,
+        };
+        self.remove(number, reason, now);
+        sweep.done.removed += 1;
     }
 
-    fn end_sweep(&mut self, sweep: &Sweep, now: Nanos) -> Result<CommandCounts, Error> {
-        let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
-        if is_modify && sweep.version.has_modify_or_add() && sweep.done == CommandCounts::default()
-        {
-            let done = self.add(&sweep.flow_mod, sweep.version, now);
-            self.counters.add(Counter::FlowModErrors, done.is_err().into());
-            return done;
-        }
-        Ok(sweep.done)
+    /// Does what is left when all entries are done, with so many groups or meters at most.
+    fn end_sweep(
+        &mut self,
+        sweep: &mut Sweep,
+        most: usize,
+        now: Nanos,
+    ) -> Option<Result<CommandCounts, Error>> {
+        let is_over = match &mut sweep.command {
+            SweptCommand::FlowMod(swept) => {
+                let has_done_nothing = sweep.done == CommandCounts::default();
+                if swept.is_modify() && swept.version.has_modify_or_add() && has_done_nothing {
+                    let done = self.add(&swept.flow_mod, swept.version, now);
+                    self.counters.add(Counter::FlowModErrors, done.is_err().into());
+                    return Some(done);
+                }
+                true
+            }
+            SweptCommand::GroupDelete { delete, after } => {
+                *after = self.delete_some_groups(delete, *after, most);
+                after.is_none()
+            }
+            SweptCommand::MeterDelete { delete, after } => {
+                *after = self.delete_some_meters(delete, *after, most);
+                after.is_none()
+            }
+        };
+        is_over.then_some(Ok(sweep.done))
     }
 
     /// Looks at the next entries and keeps those that are meant as a run.
@@ -253,14 +316,30 @@ impl Control {
     fn meant(&self, sweep: &Sweep, number: u32) -> Option<SweepKey> {
         let entry = self.store.slab.live(number).filter(|entry| entry.seq < sweep.seq_end)?;
         let table = self.store.tuple(entry).table;
-        let is_meant = sweep.tables.contains(&table.0) && sweep.filter.takes(&self.store, number);
+        let lists = &self.store.instruction_lists;
+        let is_meant = match &sweep.command {
+            SweptCommand::FlowMod(swept) => {
+                swept.tables.contains(&table.0) && swept.filter.takes(&self.store, number)
+            }
+            SweptCommand::GroupDelete { delete, .. } => {
+                let mut groups = lists.groups_of(entry.instruction_list).iter();
+                groups.any(|id| self.groups.is_meant(delete, *id))
+            }
+            SweptCommand::MeterDelete { delete, .. } => {
+                let meter = lists.meter_of(entry.instruction_list);
+                meter.is_some_and(|id| self.meters.is_meant(delete, id))
+            }
+        };
         is_meant.then_some((table.0, entry.precedence().order(), entry.seq, number))
     }
 
     /// Whether an entry is still what it was when it was looked at.
     fn is_still_meant(&self, sweep: &Sweep, key: SweepKey, now: Nanos) -> bool {
         let (.., number) = key;
-        let is_modify = sweep.flow_mod.command == FlowModCommand::Modify;
+        let is_modify = match &sweep.command {
+            SweptCommand::FlowMod(swept) => swept.is_modify(),
+            SweptCommand::GroupDelete { .. } | SweptCommand::MeterDelete { .. } => false,
+        };
         self.meant(sweep, number) == Some(key)
             && !(is_modify && self.expired(number, now).is_some())
     }
@@ -287,8 +366,11 @@ impl Sweep {
 }
 
 #[cfg(test)]
+mod delete_tests;
+
+#[cfg(test)]
 mod tests {
-    use super::{CommandCounts, Control, FlowModProgress, Sweep};
+    use super::{CommandCounts, CommandProgress, Control, Sweep};
     use crate::config::DatapathConfig;
     use crate::counter::Counter;
     use crate::fast::control::RemovalReport;
@@ -328,7 +410,9 @@ mod tests {
 
     fn begin(control: &mut Control, flow_mod: &FlowMod) -> Box<Sweep> {
         assert!(control.may_mean_many(flow_mod, Version::V1_3, 1_000));
-        Box::new(control.begin_sweep(flow_mod, Version::V1_3).unwrap())
+        let begun = control.begin_sweep(flow_mod, Version::V1_3).unwrap();
+        let CommandProgress::Sweep(sweep) = begun else { panic!("{begun:?}") };
+        sweep
     }
 
     fn ops(control: &mut Control) -> Vec<String> {
@@ -477,6 +561,6 @@ mod tests {
             ..FlowMod::new(FlowModCommand::Delete)
         };
         let begun = control.begin_flow_mod(&few, Version::V1_3, Nanos(1)).unwrap();
-        assert!(matches!(begun, FlowModProgress::Done(_)), "{begun:?}");
+        assert!(matches!(begun, CommandProgress::Done(_)), "{begun:?}");
     }
 }

@@ -141,7 +141,7 @@ impl<'a> Target<'a> for Tracer<'a> {
     }
 
     fn meter(&mut self, id: MeterId, packet: &Packet) -> Option<(usize, BandKind)> {
-        let meter = self.control.meters.get(&id)?;
+        let meter = self.control.meters.get(id)?;
         let copy = self.metered.entry(id).or_insert_with(|| locked(meter).clone());
         let band = copy.pass(packet.bytes(), self.now);
         if band.is_none() {

@@ -1,13 +1,13 @@
 //! Flow-mod (clause 6.4).
 
-use datapath::fast::{FlowModProgress, Sweep};
+use datapath::fast::{CommandProgress, Sweep};
 use openflow::flow::FlowMod;
 use openflow::{Error, Version};
 
 use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
-/// Entries that a command of many looks at before something else has its turn, twice as many as it
+/// Entries, groups or meters that a command of many looks at before something else has its turn, twice as many as it
 /// changes: some hundred microseconds.
 const PIECE: usize = 1_024;
 
@@ -19,14 +19,19 @@ pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) ->
     if flow_mod.idle_timeout_s > 0 || flow_mod.hard_timeout_s > 0 {
         bridge.expiry.notify_one();
     }
-    Ok(match begun {
-        FlowModProgress::Done(_) => Applied::Nothing,
-        FlowModProgress::Sweep(sweep) => Applied::Sweep(sweep),
-    })
+    Ok(applied(begun))
+}
+
+/// What becomes of a command that is done or begun.
+pub(super) fn applied(progress: CommandProgress) -> Applied {
+    match progress {
+        CommandProgress::Done(_) => Applied::Nothing,
+        CommandProgress::Sweep(sweep) => Applied::Sweep(sweep),
+    }
 }
 
 impl Bridge {
-    /// Does a piece of a command that means many entries; what became of it when it is done.
+    /// Does a piece of a command that means many; what became of it when it is done.
     pub(crate) fn sweep(&self, sweep: &mut Sweep) -> Option<Result<(), Error>> {
         let now = self.clock.now();
         let done = self.with_control(|control| control.sweep(sweep, PIECE, now));
