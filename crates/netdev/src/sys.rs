@@ -10,6 +10,7 @@ pub mod event;
 pub(crate) mod ifreq;
 pub mod limits;
 pub mod link;
+pub mod memory;
 pub mod monitor;
 mod netlink;
 pub mod netns;

@@ -21,6 +21,7 @@ mod reply_stream;
 mod request;
 mod role;
 mod state;
+mod storm;
 
 pub(crate) use accept::accept_all;
 pub(crate) use bridges::Bridges;

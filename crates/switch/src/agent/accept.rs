@@ -13,6 +13,7 @@ use channel::{
 use super::Agent;
 use super::connection::{ConnectionKind, serve};
 use super::connection_log::{LogLine, Pass};
+use super::storm::{StormWatch, release_after_storm};
 use crate::counters::Counter;
 
 /// How many controllers one listener serves.
@@ -24,15 +25,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Serves every controller that connects, for ever.
 pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     let gate = ConnectionGate::new(LIMITS);
+    let storms = Rc::new(StormWatch::default());
     loop {
         match listener.accept().await {
             Ok(incoming) => {
                 let accepted = Rc::new(gate.admit(incoming.source()).await);
-                tokio::task::spawn_local(serve_unless_evicted(
-                    Rc::clone(&agent),
-                    incoming,
-                    accepted,
-                ));
+                let (agent, storms) = (Rc::clone(&agent), Rc::clone(&storms));
+                tokio::task::spawn_local(async move {
+                    storms.begin();
+                    serve_unless_evicted(agent, incoming, accepted).await;
+                    if storms.end() {
+                        tokio::task::spawn_local(release_after_storm());
+                    }
+                });
             }
             Err(error) => {
                 // No descriptor is left: those that are open go on, and others can come later.
