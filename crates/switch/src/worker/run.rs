@@ -15,7 +15,7 @@ use netdev::sys::watch::Watch;
 use packet::Batch;
 use tokio::sync::Notify;
 
-use super::device_thread::{DEVICES, DeviceThread, Open};
+use super::device_thread::{DEVICES, DeviceThread, Open, close_all};
 use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
@@ -176,6 +176,8 @@ impl Worker {
             before = now;
             self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
         }
+        let ports = self.shards.iter_mut().flat_map(|shard| shard.ports.all_mut());
+        close_all(ports.filter_map(|port| port.device.take()).collect());
     }
 
     /// Serves the shards whose doorbell was rung; whether another worker has handed over frames.
