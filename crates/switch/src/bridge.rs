@@ -118,7 +118,7 @@ impl Bridge {
             expiry: Notify::new(),
         };
         bridge.announce_ports();
-        let removed = bridge.flush();
+        let removed = bridge.send_ops();
         debug_assert!(removed.is_empty(), "nothing was there to be removed");
         bridge
     }
@@ -137,7 +137,7 @@ impl Bridge {
     /// Sends what commands have changed to the workers. Returns entries that are gone for good,
     /// with their last counts.
     #[must_use]
-    pub(crate) fn flush(&self) -> Vec<Removed> {
+    pub(crate) fn send_ops(&self) -> Vec<Removed> {
         let removed = self.reap();
         self.stage_ops();
         if self.reaping.get() == Reaping::Asked {
@@ -179,7 +179,7 @@ impl Bridge {
     #[must_use]
     pub(crate) fn reaped(&self) -> Vec<Removed> {
         self.reaping.set(Reaping::No);
-        let removed = self.flush();
+        let removed = self.send_ops();
         self.reaped_at.set(Some(Instant::now()));
         removed
     }

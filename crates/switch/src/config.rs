@@ -264,8 +264,8 @@ impl SwitchArgs {
             .map_err(|error| ConfigError::plain(None, error.to_string()).in_file(&path))?;
         let file = parse_config(&text).map_err(|error| error.in_file(Path::new(&path)))?;
         if let Some(key) = self.key_of_one_bridge().filter(|_| !file.bridge.is_empty()) {
-            let told = format!("is for one bridge; {} has several", path.display());
-            return Err(ConfigError::plain(Some(key), told));
+            let message = format!("is for one bridge; {} has several", path.display());
+            return Err(ConfigError::plain(Some(key), message));
         }
         Ok(self.over(file))
     }
@@ -332,16 +332,16 @@ mod tests {
         let path = folder.path().join("switch.toml");
         fs::write(&path, "port = [\"1=null:a\"]\ntabels = 3\n").unwrap();
         let args = SwitchArgs { config: Some(path.clone()), ..SwitchArgs::default() };
-        let told = args.with_file().unwrap_err().to_string();
+        let message = args.with_file().unwrap_err().to_string();
         let begin = format!("{}:2:1: tabels: unknown key; did you mean tables?", path.display());
-        assert!(told.starts_with(&begin), "{told}");
+        assert!(message.starts_with(&begin), "{message}");
         let path = folder.path().join("none.toml");
         let args = SwitchArgs { config: Some(path.clone()), ..SwitchArgs::default() };
-        let told = args.with_file().unwrap_err().to_string();
-        assert!(told.starts_with(&format!("{}: cannot be read: ", path.display())), "{told}");
+        let message = args.with_file().unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{}: cannot be read: ", path.display())), "{message}");
         let args = SwitchArgs { config: Some("/dev/urandom".into()), ..SwitchArgs::default() };
-        let told = args.with_file().unwrap_err().to_string();
-        assert_eq!(told, "/dev/urandom: is a device; give a regular file or a pipe");
+        let message = args.with_file().unwrap_err().to_string();
+        assert_eq!(message, "/dev/urandom: is a device; give a regular file or a pipe");
     }
 
     #[test]

@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn out_of_files_names_the_limit_and_what_is_wanted() {
-        let told = of_port(EMFILE).name_open_files(Some(1_024), 30_100).to_string();
-        assert!(told.starts_with("bridge b: port 1: opening veth0: "), "{told}");
-        assert!(told.contains("30720 open files, and the limit is 1024"), "{told}");
-        assert!(told.contains("`ulimit -n 30720`"), "{told}");
-        let told = of_port(EMFILE).name_open_files(Some(1_024), 5).to_string();
-        assert!(told.contains("`ulimit -n 2048`"), "{told}");
+        let message = of_port(EMFILE).name_open_files(Some(1_024), 30_100).to_string();
+        assert!(message.starts_with("bridge b: port 1: opening veth0: "), "{message}");
+        assert!(message.contains("30720 open files, and the limit is 1024"), "{message}");
+        assert!(message.contains("`ulimit -n 30720`"), "{message}");
+        let message = of_port(EMFILE).name_open_files(Some(1_024), 5).to_string();
+        assert!(message.contains("`ulimit -n 2048`"), "{message}");
         let other = of_port(1).name_open_files(Some(1_024), 5);
         assert!(matches!(other, SwitchError::Bridge { .. }));
     }

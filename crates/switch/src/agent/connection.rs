@@ -223,7 +223,7 @@ impl ConnectionTask {
                 Event::Down(reason) => over = Some(reason),
             }
         }
-        self.agent.flush();
+        self.agent.send_ops();
         if let ConnectionKind::Accepted(accepted) = &self.kind {
             accepted.report(self.link.connection(), self.was_used);
         }
@@ -377,7 +377,7 @@ impl ConnectionTask {
             let Some((request, command)) = self.waiting.pop_front() else { break };
             self.carry_out(request.xid, Some(request), command);
         }
-        self.agent.flush();
+        self.agent.send_ops();
     }
 
     /// Sends the queue, and the parts of a long reply while the output has room. All else goes to
@@ -517,13 +517,13 @@ pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<()
         if let Some(done) = agent.bridge.sweep(&mut sweep) {
             break done;
         }
-        agent.flush();
+        agent.send_ops();
         tokio::task::yield_now().await;
         while agent.bridge.pending() > PENDING_MAX {
             tokio::time::sleep(PENDING_LOOK).await;
         }
     };
-    agent.flush();
+    agent.send_ops();
     done
 }
 

@@ -45,11 +45,11 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
 /// Connects and serves again and again, for ever.
 async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind: &ConnectionKind) {
     let mut backoff = Backoff::new(BACKOFF_FIRST, agent.config.max_backoff);
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         match Stream::connect(endpoint, agent.tls.as_ref()).await {
             Ok(stream) => {
-                told = false;
+                is_reported = false;
                 let served = serve(Rc::clone(&agent), stream, &name, kind.clone()).await;
                 if let Some(since) = served.up_since {
                     backoff.up(since);
@@ -67,12 +67,12 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 agent.counters.bump(Counter::ChannelFailed);
                 let (bridge, controller) = (agent.log_name(), &name);
                 // Once a row of failures, not once a second.
-                if told {
+                if is_reported {
                     tracing::debug!(bridge, controller, %error, "still not connected");
                 } else {
                     tracing::warn!(bridge, controller, %error, "not connected; trying again");
                 }
-                told = true;
+                is_reported = true;
             }
         }
         tokio::time::sleep(backoff.down(now(), chance())).await;

@@ -47,7 +47,7 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                 }
             }
         }
-        agent.flush();
+        agent.send_ops();
     }
 }
 

@@ -24,6 +24,6 @@ pub(crate) async fn run_expiry(agent: Rc<Agent>) {
             Some(_) => tokio::time::sleep(EVERY).await,
         }
         agent.bridge.expire().await;
-        agent.flush();
+        agent.send_ops();
     }
 }

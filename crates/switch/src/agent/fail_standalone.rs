@@ -87,7 +87,7 @@ async fn send(agent: &Agent, flow_mod: FlowMod) {
         ) => Ok(()),
         Err(error) => Err(error),
     };
-    agent.flush();
+    agent.send_ops();
     if let Err(error) = done {
         tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
     }

@@ -216,12 +216,12 @@ impl Agent {
             settings.invalid_ttl_to_controller = invalid_ttl;
             control.set_settings(settings);
         });
-        self.flush();
+        self.send_ops();
     }
 
     /// Sends what commands have changed to the workers, and flow-removed messages to the
     /// controllers.
-    pub(crate) fn flush(&self) {
-        self.send_flow_removed(self.bridge.flush());
+    pub(crate) fn send_ops(&self) {
+        self.send_flow_removed(self.bridge.send_ops());
     }
 }

@@ -90,8 +90,8 @@ impl SwitchArgs {
             return self.check_one();
         }
         if let Some(key) = self.key_of_one_bridge() {
-            let told = "is one bridge's: where there are tables [[bridge]] it stands in them";
-            return Err(Problem::new(key, told));
+            let message = "is one bridge's: where there are tables [[bridge]] it stands in them";
+            return Err(Problem::new(key, message));
         }
         for (index, bridge) in bridges.iter().enumerate() {
             let of_bridge = |problem| Problem { bridge: Some(index), ..problem };
@@ -173,12 +173,12 @@ mod tests {
             fail-mode = "standalone"
         "#;
         let config = parse_config(text).unwrap().resolve().unwrap();
-        let told: Vec<_> = config
+        let found: Vec<_> = config
             .bridges
             .iter()
             .map(|b| (b.name.as_str(), b.tables, b.controllers.len(), b.ports.len()))
             .collect();
-        assert_eq!(told, [("br0", 9, 1, 1), ("right", 3, 2, 0)]);
+        assert_eq!(found, [("br0", 9, 1, 1), ("right", 3, 2, 0)]);
         assert_eq!((config.workers, config.bridges[1].fail_mode.name()), (2, "standalone"));
     }
 
@@ -195,9 +195,9 @@ mod tests {
             check-peer-name = false
         "#;
         let config = parse_config(text).unwrap().resolve().unwrap();
-        let told = config.bridges.iter();
-        let told = told.map(|b| (b.controllers.len(), b.versions.len(), b.check_peer_name));
-        assert_eq!(told.collect::<Vec<_>>(), [(1, 1, true), (0, Version::ALL.len(), false)]);
+        let found = config.bridges.iter();
+        let found = found.map(|b| (b.controllers.len(), b.versions.len(), b.check_peer_name));
+        assert_eq!(found.collect::<Vec<_>>(), [(1, 1, true), (0, Version::ALL.len(), false)]);
     }
 
     #[test]

@@ -390,10 +390,13 @@ mod tests {
             match parse_config(text) {
                 Ok(_) => assert!(parts.is_empty(), "{text:?} was taken"),
                 Err(error) => {
-                    let told = error.to_string();
-                    assert!(!parts.is_empty(), "{text:?}: {told}");
+                    let message = error.to_string();
+                    assert!(!parts.is_empty(), "{text:?}: {message}");
                     for part in *parts {
-                        assert!(told.contains(part), "{text:?} gives {told:?}, without {part:?}");
+                        assert!(
+                            message.contains(part),
+                            "{text:?} gives {message:?}, without {part:?}"
+                        );
                     }
                 }
             }

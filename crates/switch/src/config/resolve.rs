@@ -165,14 +165,14 @@ impl SwitchArgs {
         }
         let cores = self.worker_cores.len();
         if cores > 0 && cores != usize::from(workers) {
-            let told = format!("names {cores} CPUs for {workers} workers; name one for each");
-            return Err(Problem::new("worker-cores", told));
+            let message = format!("names {cores} CPUs for {workers} workers; name one for each");
+            return Err(Problem::new("worker-cores", message));
         }
         let by_controller = !self.controllers().is_empty() || !self.listen.is_empty();
         if by_controller && matches!(self.forward, Some(Forward::Wire(_))) {
-            let told = "is without flow tables, so that no controller can be had: leave out \
+            let message = "is without flow tables, so that no controller can be had: leave out \
                         controller and listen";
-            return Err(Problem::new("forward", told));
+            return Err(Problem::new("forward", message));
         }
         Ok(())
     }
@@ -208,8 +208,8 @@ impl SwitchArgs {
         let given = files.iter().find(|(_, path)| path.is_some());
         match given {
             Some((key, _)) if !missing.is_empty() => {
-                let told = format!("goes together with {}", missing.join(" and "));
-                Err(Problem::new(key, told))
+                let message = format!("goes together with {}", missing.join(" and "));
+                Err(Problem::new(key, message))
             }
             Some(_) | None => Ok(()),
         }
@@ -230,11 +230,12 @@ impl SwitchArgs {
         let ports = ports.map(|(spec, index)| (spec, Some(index)));
         for (spec, index) in ports.chain(self.local.iter().map(|spec| (spec, None))) {
             let Some(device) = spec.exclusive() else { continue };
-            let told = format!("{device} is another port's device already; a device is one port");
+            let message =
+                format!("{device} is another port's device already; a device is one port");
             if !taken.insert(device) {
                 return Err(match index {
-                    Some(index) => Problem::at("port", index, told),
-                    None => Problem::new("local", told),
+                    Some(index) => Problem::at("port", index, message),
+                    None => Problem::new("local", message),
                 });
             }
         }
@@ -250,12 +251,12 @@ impl SwitchArgs {
                 return Err(at(format!("port number {number} is given twice")));
             }
             if is_narrow && number > V1_0_PORT_MAX {
-                let told = format!(
+                let message = format!(
                     "port number {number} is above {}, the highest that OpenFlow10 can say; \
                      choose a lower one or protocols OpenFlow13",
                     V1_0_PORT_MAX.0
                 );
-                return Err(at(told));
+                return Err(at(message));
             }
         }
         Ok(())

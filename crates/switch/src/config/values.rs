@@ -339,8 +339,8 @@ impl FromStr for CachesArg {
                 "frame" | "exact" => caches.frame = true,
                 "key" | "flow" => caches.key = true,
                 other => {
-                    let told = format!("unknown cache {other:?}; use off, frame, key or both");
-                    return Err(told);
+                    let message = format!("unknown cache {other:?}; use off, frame, key or both");
+                    return Err(message);
                 }
             }
         }
@@ -425,9 +425,9 @@ mod tests {
             assert_eq!(name.parse::<CachesArg>().unwrap().to_string(), name);
         }
         assert_eq!("exact,flow".parse::<CachesArg>(), "frame,key".parse::<CachesArg>());
-        let told = "frame,off".parse::<CachesArg>().unwrap_err();
-        assert_eq!(told, "unknown cache \"off\"; use off, frame, key or both");
-        let told = "fast".parse::<Poll>().unwrap_err();
-        assert_eq!(told, "unknown polling policy \"fast\"; use one of: adaptive, busy");
+        let message = "frame,off".parse::<CachesArg>().unwrap_err();
+        assert_eq!(message, "unknown cache \"off\"; use off, frame, key or both");
+        let message = "fast".parse::<Poll>().unwrap_err();
+        assert_eq!(message, "unknown polling policy \"fast\"; use one of: adaptive, busy");
     }
 }

@@ -9,21 +9,18 @@ use super::server::Lines;
 use super::{bridges, caches, show, workers};
 use crate::agent::{Agent, Bridges};
 
-/// What became of a request: done, or why not.
-pub(super) type Outcome = Result<(), String>;
-
 /// A record before it is known whether text or a value is wanted.
 pub(super) struct Record {
     pub(super) text: String,
     pub(super) value: Value,
 }
 
-/// Carries out a request and sends its records.
+/// Carries out a request and sends its records; the inner error says why the request is refused.
 pub(super) async fn answer(
     all: &Bridges,
     request: ControlRequest,
     lines: &mut Lines,
-) -> io::Result<Outcome> {
+) -> io::Result<Result<(), String>> {
     let json = request.json;
     let records = match (&request.command, all.find(request.bridge.as_deref())) {
         (ControlCommand::ListBridges, _) => {

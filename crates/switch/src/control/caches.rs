@@ -11,8 +11,8 @@ use crate::config;
 pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, String> {
     if let Some(text) = set {
         let config::CachesArg(wanted) = text.parse()?;
-        let told = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;
-        told.ok_or_else(gone)?;
+        let answers = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;
+        answers.ok_or_else(gone)?;
     }
     let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
     let found: Option<Vec<_>> = states
@@ -122,16 +122,16 @@ mod tests {
             ..ForwarderFigures::default()
         };
         let set = Caches { frame: true, key: false };
-        let told = value(set, &figures);
+        let shown = value(set, &figures);
         assert_eq!(
-            (told["frame_hit_rate"].as_f64(), told["by_tables"].as_u64()),
+            (shown["frame_hit_rate"].as_f64(), shown["by_tables"].as_u64()),
             (Some(0.75), Some(15))
         );
         assert_eq!(
-            (told["key_hit_rate"].as_f64(), told["in_use"].as_str()),
+            (shown["key_hit_rate"].as_f64(), shown["in_use"].as_str()),
             (Some(0.25), Some("frame"))
         );
-        let told = text(2, set, &figures);
-        assert!(told.starts_with("worker 2: caches frame\n  decided: 20 by port"), "{told}");
+        let shown = text(2, set, &figures);
+        assert!(shown.starts_with("worker 2: caches frame\n  decided: 20 by port"), "{shown}");
     }
 }

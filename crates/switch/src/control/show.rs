@@ -88,7 +88,7 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
     let mut text = trace.to_string();
     let mut verdicts = Vec::new();
     for verdict in &trace.verdicts {
-        let told = match verdict {
+        let line = match verdict {
             datapath::Verdict::Output { port, queue, frame } => {
                 let queue = queue.map_or(String::new(), |queue| format!(" queue {}", queue.0));
                 format!("output {port}{queue}: {}", hex(frame.bytes()))
@@ -102,8 +102,8 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
             }
         };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{told}");
-        verdicts.push(told);
+        let _ = writeln!(text, "{line}");
+        verdicts.push(line);
     }
     let steps: Vec<Value> =
         trace.steps.iter().map(|step| json!({ "depth": step.depth, "text": step.text })).collect();

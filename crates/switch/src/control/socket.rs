@@ -146,9 +146,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        let told = ControlSocket::bind(&file.join("switch.sock")).unwrap_err().to_string();
-        assert!(told.contains("making its folder"), "{told}");
-        assert!(told.ends_with("name another place by --control, or none"), "{told}");
+        let message = ControlSocket::bind(&file.join("switch.sock")).unwrap_err().to_string();
+        assert!(message.contains("making its folder"), "{message}");
+        assert!(message.ends_with("name another place by --control, or none"), "{message}");
     }
 
     #[test]
