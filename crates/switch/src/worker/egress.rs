@@ -1,7 +1,7 @@
 //! The transmit side of a bridge's shard: frames that wait for its ports, and frames for the ports
 //! of other workers.
 //!
-//! Frames for a port of the same worker wait in that port's queue until the end of the batch; frames
+//! Frames for a port of the same worker wait in that port's queue until the end of the batch; those
 //! for a port of another worker go there by a lane ([`super::handoff`]). The receive side
 //! ([`Ports`]) and the buffers are apart from it, so that a batch is read where it was received
 //! while its verdicts are queued here.
