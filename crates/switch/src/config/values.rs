@@ -1,6 +1,6 @@
 //! The values of the configuration: each is read from text alike in a flag and in the file.
 //!
-//! A value that cannot be is refused here, with what is allowed; nothing is opened.
+//! Impossible values are refused here, with the allowed ones named; nothing is opened.
 
 use std::fmt;
 use std::str::FromStr;
@@ -275,14 +275,14 @@ pub enum Forward {
     /// The flow tables.
     #[default]
     Openflow,
-    /// No table: what comes in by a port of a pair leaves by the other.
+    /// No tables: frames from one port of a pair leave by the other.
     Wire(Wire),
 }
 
-/// What becomes of the frames that a wire carries. The names are DPDK testpmd's.
+/// What a wire does with frames. The names are DPDK testpmd's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// Nothing: they are not even looked at.
+    /// Nothing: no byte is read.
     Io,
     /// The source becomes the sending port's address, the destination one made of its number.
     Mac,
@@ -362,7 +362,7 @@ impl fmt::Display for CachesArg {
 /// How forwarding threads wait for frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poll {
-    /// They sleep while nothing comes.
+    /// They sleep while there are no frames.
     #[default]
     Adaptive,
     /// They never sleep.
@@ -390,7 +390,7 @@ impl FromStr for Poll {
     }
 }
 
-/// The value of a name, or what the names are.
+/// The value of a name, or an error that lists the names.
 fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, String> {
     names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();

@@ -9,7 +9,7 @@ use super::server::Lines;
 use super::{bridges, caches, show, workers};
 use crate::agent::{Agent, Bridges};
 
-/// A record before it is known whether text or a value is wanted.
+/// A record of an answer, in both forms; the request chooses one.
 pub(super) struct Record {
     pub(super) text: String,
     pub(super) value: Value,
@@ -46,9 +46,9 @@ pub(super) type Records = Vec<Record>;
 async fn records(agent: &Agent, command: ControlCommand) -> Result<Records, String> {
     match command {
         ControlCommand::Show => Ok(vec![show::show(agent)]),
-        // What follows is the server's business.
+        // The server changes to OpenFlow after the answer.
         ControlCommand::Openflow => Ok(Vec::new()),
-        // It concerns no single one.
+        // `answer` lists all bridges; here it is one.
         ControlCommand::ListBridges => Ok(vec![bridges::record(agent)]),
         ControlCommand::Trace { in_port, frame } => {
             Ok(vec![show::trace(agent, in_port, frame).await?])

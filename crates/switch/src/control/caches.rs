@@ -7,7 +7,7 @@ use super::answer::{Record, Records, gone, no_tables};
 use crate::agent::Agent;
 use crate::config;
 
-/// Switches the caches where that is asked; one record for each worker.
+/// Switches the caches if `set` is given; one record for each worker.
 pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, String> {
     if let Some(text) = set {
         let config::CachesArg(wanted) = text.parse()?;
@@ -42,7 +42,7 @@ fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
     )
 }
 
-/// Who decided about how many frames.
+/// How many frames each level decided.
 pub(super) fn hits_text(figures: &ForwarderFigures) -> String {
     format!(
         "decided: {} by port, {} by the frame cache ({}), {} by the key cache ({}), {} by tables",
@@ -55,7 +55,7 @@ pub(super) fn hits_text(figures: &ForwarderFigures) -> String {
     )
 }
 
-/// Frames that neither their port nor a cache decided about.
+/// Frames decided by the tables: by neither their port nor a cache.
 fn by_tables(figures: &ForwarderFigures) -> u64 {
     let decided = figures.port_hits + figures.frame_hits + figures.key_hits;
     figures.packets.saturating_sub(decided)

@@ -1,7 +1,7 @@
 //! The server side of the control socket: lines in, lines out, within limits.
 //!
-//! Whatever comes in harms nothing but its own connection: lines are bounded, silence is bounded,
-//! and so is the number of connections.
+//! Bad input harms only its own connection: the length of a line, silence and the number of
+//! connections are bounded.
 
 use std::cell::Cell;
 use std::io;
@@ -20,10 +20,10 @@ use crate::counters::Counter;
 /// Connections at once; further ones are closed.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long a connection may say nothing, or not read what it asked for.
+/// How long a connection may be silent, or leave an answer unread.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Serves every connection that comes, for ever.
+/// Accepts and serves connections, for ever.
 pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) {
     let open = Rc::new(Cell::new(0_usize));
     loop {
@@ -57,9 +57,9 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
 
 /// How the lines of a connection have ended.
 enum Ended {
-    /// There are no more.
+    /// The connection was closed.
     Closed,
-    /// What follows is OpenFlow with a bridge.
+    /// It speaks OpenFlow with a bridge from now on.
     Openflow(Rc<Agent>, UnixStream),
 }
 
@@ -71,7 +71,7 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         let request = serde_json::from_slice::<ControlRequest>(&line);
         let meant =
             request.as_ref().ok().and_then(|asked| bridges.find(asked.bridge.as_deref()).ok());
-        // What is no bridge's counts with the first one.
+        // A request that names no known bridge counts with the first one.
         let agent = meant.unwrap_or(bridges.first());
         agent.counters.bump(Counter::Control);
         let mut speaks_openflow = false;
@@ -99,7 +99,7 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
     Ok(Ended::Closed)
 }
 
-/// The stream again, of which nothing may have been read behind the request.
+/// The whole stream again. An error when bytes behind the request have been read already.
 fn reunited(
     read: BufReader<OwnedReadHalf>,
     write: BufWriter<OwnedWriteHalf>,
@@ -126,13 +126,13 @@ async fn next_line(read: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Vec
     Ok(Some(line))
 }
 
-/// Where an answer's lines go.
+/// The lines of answers, to one connection.
 pub(super) struct Lines {
     write: BufWriter<OwnedWriteHalf>,
 }
 
 impl Lines {
-    /// Sends a line; a reader that does not read is given up after a while.
+    /// Sends a line; an error when the peer does not read for [`SILENCE_MAX`].
     pub(super) async fn send(&mut self, line: &ControlLine) -> io::Result<()> {
         let bytes = line.encode();
         let write = self.write.write_all(&bytes);

@@ -12,7 +12,7 @@ use super::answer::{Record, no_tables};
 use super::sample;
 use crate::agent::Agent;
 
-/// How the switch was set up, its controllers, and what is to be known of its ports.
+/// The configuration of the switch, its controllers, and remarks about its ports.
 pub(super) fn show(agent: &Agent) -> Record {
     let bridge = &agent.bridge;
     let notes = bridge.port_notes();
@@ -68,7 +68,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The way of a frame through the tables.
+/// The path of a frame through the tables.
 pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<Record, String> {
     let is_hex = |reply: char| reply.is_ascii_hexdigit() || reply.is_whitespace();
     let frame = if frame.chars().all(is_hex) {
@@ -78,7 +78,7 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
         sample::frame_of(&matching)?
     };
     let in_port = PortNo(in_port);
-    // What `NORMAL` has learnt and how meters stand is what is flushed.
+    // The flush brings the addresses that `NORMAL` has learnt, and the state of meters.
     agent.bridge.flush_counters().await;
     let now = agent.bridge.clock.now();
     let trace = agent
