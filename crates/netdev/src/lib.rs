@@ -38,8 +38,8 @@
 //!
 //! Nothing in these traits blocks. A worker that has found nothing in any of its queues sleeps in
 //! [`sys::event::wait`] on their descriptors, and on a [`sys::event::WakeEvent`] of its own by
-//! which other threads wake it. Opening and closing a port may take tens of milliseconds: a
-//! [`PortOpener`] does both on a thread of its own. A device that disappears shows as
+//! which other threads wake it. Opening and closing a kernel port takes tens of milliseconds, so a
+//! worker has it done on another thread: a [`Port`] is `Send`. A device that disappears shows as
 //! [`PortError::Gone`]; a [`LinkMonitor`] reports one that goes down and up.
 //!
 //! # Frames of a wire
@@ -64,7 +64,6 @@ pub mod error;
 pub mod kind;
 pub mod kinds;
 mod offload;
-pub mod opener;
 pub mod pcap;
 mod pcapng;
 pub mod port;
@@ -77,7 +76,6 @@ pub use counters::PortCounters;
 pub use error::PortError;
 pub use kind::{KindRow, open, open_text};
 pub use kinds::KINDS;
-pub use opener::{Opening, PortOpener};
 pub use port::{DriverQueue, LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};
