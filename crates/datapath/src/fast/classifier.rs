@@ -40,12 +40,12 @@ mod hash;
 mod index;
 mod list;
 mod masks;
-mod place;
 mod records;
 mod relax;
 mod template;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub struct Classifier {
     /// Most entries that were put together with equal bits of a group, since there are groups.
     sharing: usize,
     /// Exact groups that may be worth merging, now that there are coarser ones.
-    debts: Vec<u8>,
+    merge_candidates: Vec<u8>,
     len: usize,
     /// The template that entries are placed for, whatever the table is.
     forced: Option<Template>,
@@ -133,7 +133,7 @@ impl Classifier {
             filter: GroupFilter::default(),
             shadows: BTreeMap::new(),
             sharing: 1,
-            debts: Vec::new(),
+            merge_candidates: Vec::new(),
             len: 0,
             forced: None,
             is_plain: false,
@@ -269,7 +269,7 @@ impl Classifier {
         }
         let mask = self.masks.enter(compiled.mask());
         let slot = self.records.add(id, mask, rank, compiled.value());
-        self.place(slot);
+        self.insert_record(slot);
     }
 
     /// Takes an entry away; `false` when it is not there.
@@ -282,7 +282,7 @@ impl Classifier {
         let removed = if compiled.is_any() {
             self.remove_always(precedence, id)
         } else {
-            self.remove_placed(compiled, precedence, id)
+            self.remove_record(compiled, precedence, id)
         };
         self.len -= usize::from(removed);
         removed

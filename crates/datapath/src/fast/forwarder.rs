@@ -204,7 +204,7 @@ impl Forwarder {
         let (replica, paths) = (&self.replica, &self.paths);
         let more = self.cache.flush(decisions_max, |counts| flush_counts(replica, paths, counts));
         if !more && let Some(ticket) = self.flush_asked.take() {
-            self.replica.own().set_flushed(ticket);
+            self.replica.counters().set_flushed(ticket);
         }
         more
     }

@@ -30,7 +30,7 @@ use crate::time::Nanos;
 /// The counters of all forwarders of a datapath.
 #[derive(Debug)]
 pub struct Shared {
-    forwarders: Box<[Own]>,
+    forwarders: Box<[ForwarderCounters]>,
     macs: Mutex<Macs>,
     reassembler: Mutex<Reassembler>,
 }
@@ -39,8 +39,8 @@ impl Shared {
     /// For so many forwarders (at least one) of a datapath of this size.
     #[must_use]
     pub(crate) fn new(forwarders: usize, config: &DatapathConfig) -> Self {
-        let own = || Own::new(config);
-        let forwarders = (0..forwarders.max(1)).map(|_| own()).collect();
+        let counters = || ForwarderCounters::new(config);
+        let forwarders = (0..forwarders.max(1)).map(|_| counters()).collect();
         Self { forwarders, macs: Mutex::default(), reassembler: Mutex::default() }
     }
 
@@ -54,7 +54,7 @@ impl Shared {
     ///
     /// # Panics
     /// When there is no such forwarder.
-    pub(crate) fn own(&self, forwarder: usize) -> &Own {
+    pub(crate) fn of_forwarder(&self, forwarder: usize) -> &ForwarderCounters {
         &self.forwarders[forwarder]
     }
 
@@ -72,32 +72,32 @@ impl Shared {
     /// The number of the last flush that every forwarder has done.
     #[must_use]
     pub fn flushed(&self) -> Ticket {
-        let flushed = self.forwarders.iter().map(Own::flushed).min();
+        let flushed = self.forwarders.iter().map(ForwarderCounters::flushed).min();
         flushed.unwrap_or_default()
     }
 
     /// What the forwarders have counted of an entry, so far as it is flushed.
     pub(crate) fn entry(&self, id: EntryId) -> Counts {
-        let counts = self.forwarders.iter().map(|own| own.entries.read(id));
+        let counts = self.forwarders.iter().map(|counters| counters.entries.read(id));
         counts.fold(Counts::default(), Counts::plus)
     }
 
     /// When any forwarder last used an entry.
     pub(crate) fn last_used(&self, id: EntryId) -> Nanos {
-        let used = self.forwarders.iter().map(|own| own.entries.last_used(id)).max();
+        let used = self.forwarders.iter().map(|counters| counters.entries.last_used(id)).max();
         used.unwrap_or_default()
     }
 
     /// Makes an entry's counters begin at zero. No forwarder may know the entry.
     pub(crate) fn clear_entry(&self, id: EntryId, last_used: Nanos) {
-        for own in &self.forwarders {
-            own.entries.clear(id, last_used);
+        for counters in &self.forwarders {
+            counters.entries.clear(id, last_used);
         }
     }
 
     /// Lookups and matches of a table.
     pub(crate) fn table(&self, table: TableId) -> (u64, u64) {
-        let tables = self.forwarders.iter().filter_map(|own| own.table(table));
+        let tables = self.forwarders.iter().filter_map(|counters| counters.table(table));
         tables.fold((0, 0), |(lookups, matches), table| {
             (lookups.wrapping_add(table.lookups.get()), matches.wrapping_add(table.matches.get()))
         })
@@ -105,16 +105,17 @@ impl Shared {
 
     /// Adds what the forwarders count as a whole.
     pub(crate) fn add_counters(&self, counters: &mut DatapathCounters) {
-        for own in &self.forwarders {
-            own.add_to(counters);
+        for of_one in &self.forwarders {
+            of_one.add_to(counters);
         }
     }
 }
 
-/// What one forwarder writes; on lines of its own, as another forwarder's stands beside.
+/// The counters that one forwarder writes; on lines of their own, as another forwarder's stand
+/// beside them.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Own {
+pub(crate) struct ForwarderCounters {
     /// Counts of flow entries.
     pub(crate) entries: Entries,
     tables: Box<[TableCell]>,
@@ -130,7 +131,7 @@ pub(crate) struct TableCell {
     pub(crate) matches: Cell,
 }
 
-impl Own {
+impl ForwarderCounters {
     fn new(config: &DatapathConfig) -> Self {
         Self {
             entries: Entries::new(),

@@ -55,7 +55,7 @@ struct Work<'a> {
 }
 
 impl Classifier {
-    /// The entries that some packets match; `out` has a place for each key.
+    /// The entries that some packets match; `out` has an element for each key.
     pub fn lookup_burst(&self, keys: &[FlowKey], out: &mut [Option<EntryId>]) {
         for (keys, out) in keys.chunks(BURST).zip(out.chunks_mut(BURST)) {
             self.lookup_among(keys, u64::MAX, out);
@@ -63,7 +63,7 @@ impl Classifier {
     }
 
     /// Like [`Self::lookup_burst`] for those of at most [`BURST`] keys whose bit is set in `among`;
-    /// the places of the others in `out` are left as they are.
+    /// the elements of the others in `out` are left as they are.
     pub fn lookup_among(&self, keys: &[FlowKey], among: u64, out: &mut [Option<EntryId>]) {
         let len = keys.len().min(out.len()).min(BURST);
         let all = if len == 0 { 0 } else { u64::MAX >> (BURST - len) };
@@ -183,11 +183,11 @@ impl Classifier {
     ) {
         let Some(words) = group.bits.words.first_chunk::<N>() else { return };
         let mut rows = [[0; N]; BURST];
-        for place in 0..open.min(BURST) {
-            let at = usize::from(work.open[place]) % BURST;
+        for index in 0..open.min(BURST) {
+            let at = usize::from(work.open[index]) % BURST;
             let row = masked(&work.keys[at], words);
             rows[at] = row;
-            work.probes[place] = group.index.probe(self.secrets.of_row(&row));
+            work.probes[index] = group.index.probe(self.secrets.of_row(&row));
         }
         self.probe(group, work, open, |_, at, line, _| {
             let row = &rows[at % BURST];
@@ -204,10 +204,10 @@ impl Classifier {
         open: usize,
     ) {
         let Some(words) = group.bits.words.first_chunk::<N>() else { return };
-        for place in 0..open.min(BURST) {
-            let at = usize::from(work.open[place]) % BURST;
+        for index in 0..open.min(BURST) {
+            let at = usize::from(work.open[index]) % BURST;
             let hash = self.secrets.of_row(&masked(&work.keys[at], words));
-            work.probes[place] = group.index.probe(hash);
+            work.probes[index] = group.index.probe(hash);
         }
         self.probe(group, work, open, |keys, at, line, slot| {
             self.masks.matches(&keys[at], line, slot, &self.records)
@@ -216,10 +216,10 @@ impl Classifier {
 
     /// Any group.
     fn ask_wide<'a>(&'a self, group: &'a TupleGroup, work: &mut Work<'a>, open: usize) {
-        for place in 0..open.min(BURST) {
-            let at = usize::from(work.open[place]) % BURST;
+        for index in 0..open.min(BURST) {
+            let at = usize::from(work.open[index]) % BURST;
             let hash = self.secrets.of_masked(&work.keys[at], &group.bits.words);
-            work.probes[place] = group.index.probe(hash);
+            work.probes[index] = group.index.probe(hash);
         }
         self.probe(group, work, open, |keys, at, line, slot| {
             self.masks.matches(&keys[at], line, slot, &self.records)
@@ -236,8 +236,8 @@ impl Classifier {
     ) {
         let mut found = 0;
         let is_plain = group.index.is_plain;
-        for place in 0..open.min(BURST) {
-            let (at, probe) = (work.open[place], work.probes[place]);
+        for index in 0..open.min(BURST) {
+            let (at, probe) = (work.open[index], work.probes[index]);
             let first = probe.first(is_plain);
             work.candidates[found % CANDIDATES] = (at, first.slot);
             found += first.found;
@@ -305,8 +305,8 @@ impl Work<'_> {
     #[inline(always)]
     fn offer(&mut self, item: &Item, open: usize, matches: impl Fn(&FlowKey) -> bool) -> usize {
         let mut kept = 0;
-        for place in 0..open.min(BURST) {
-            let at = self.open[place];
+        for index in 0..open.min(BURST) {
+            let at = self.open[index];
             let key = usize::from(at) % BURST;
             let wins = (self.best[key] > item.rank) & matches(&self.keys[key]);
             self.best[key] = if wins { item.rank } else { self.best[key] };
@@ -323,8 +323,8 @@ impl Work<'_> {
     fn open_for(&mut self, group: &TupleGroup, alive: &mut [u8; BURST], len: &mut usize) -> usize {
         let needed = group.bits.present;
         let (mut open, mut kept) = (0, 0);
-        for place in 0..(*len).min(BURST) {
-            let at = alive[place];
+        for index in 0..(*len).min(BURST) {
+            let at = alive[index];
             let can_win = self.best[usize::from(at) % BURST] > group.best;
             let key = &self.keys[usize::from(at)];
             alive[kept] = at;

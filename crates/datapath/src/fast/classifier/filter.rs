@@ -7,7 +7,7 @@
 //!
 //! A bit too many costs a probe and is harmless, so nothing is taken out of a table when an entry
 //! goes: now and then a new set of tables is filled, a bucket of entries with each change of the
-//! flow table, and takes the old one's place when it is complete. A bit too few would lose packets:
+//! flow table, and replaces the old one when it is complete. A bit too few would lose packets:
 //! whoever puts an entry into a group must call [`GroupFilter::enter`].
 
 use openflow::field::FIELDS;
@@ -29,8 +29,8 @@ const CHANGES_MIN: usize = 256;
 const CHANGES_FORCED: usize = 16;
 /// Places of an atom's table: at least twice the entries, until a table would not stay in a near
 /// cache.
-const PLACES_MIN: usize = 256;
-const PLACES_MAX: usize = 4096;
+const SLOTS_MIN: usize = 256;
+const SLOTS_MAX: usize = 4096;
 
 /// Some bits of a word, and the groups that do not look at all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl Atom {
 #[derive(Debug)]
 struct Tables {
     atoms: Vec<Atom>,
-    /// For each atom as many words as there are places.
+    /// For each atom as many words as there are slots.
     tables: Vec<u64>,
-    places: usize,
-    /// Bits to shift a hash by to get a place.
+    slots: usize,
+    /// Bits to shift a hash by to get a slot.
     shift: u32,
     secret: u64,
     /// Entries when it was begun, and the groups then.
@@ -63,13 +63,13 @@ struct Tables {
 
 impl Tables {
     fn new(groups: &TupleGroups, entries: usize, secret: u64) -> Self {
-        let places = (2 * entries).next_power_of_two().clamp(PLACES_MIN, PLACES_MAX);
+        let slots = (2 * entries).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
         let atoms = atoms_of(groups);
         Self {
-            tables: vec![0; atoms.len() * places],
+            tables: vec![0; atoms.len() * slots],
             atoms,
-            places,
-            shift: 64 - places.trailing_zeros(),
+            slots,
+            shift: 64 - slots.trailing_zeros(),
             secret: secret | 1,
             entries,
             version: groups.version,
@@ -77,7 +77,7 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn place(&self, value: u64) -> usize {
+    fn slot(&self, value: u64) -> usize {
         // The high half of a product with a secret depends on all bits of the value.
         ((value ^ value >> 32).wrapping_mul(self.secret) >> self.shift) as usize
     }
@@ -88,8 +88,8 @@ impl Tables {
         let mut first = 0;
         for atom in &self.atoms {
             let value = key.words()[usize::from(atom.word)] & atom.bits;
-            possible &= self.tables[first + self.place(value)] | atom.always;
-            first += self.places;
+            possible &= self.tables[first + self.slot(value)] | atom.always;
+            first += self.slots;
         }
         possible
     }
@@ -101,8 +101,8 @@ impl Tables {
             if let Some(at) = at
                 && atom.always >> group & 1 == 0
             {
-                let place = self.place(value(at) & atom.bits);
-                self.tables[number * self.places + place] |= 1 << group;
+                let slot = self.slot(value(at) & atom.bits);
+                self.tables[number * self.slots + slot] |= 1 << group;
             }
         }
     }
@@ -263,7 +263,7 @@ impl GroupFilter {
 
     fn is_outdated(&self, groups: &TupleGroups, entries: usize) -> bool {
         let Some(tables) = &self.current else { return true };
-        let is_small = entries > 2 * tables.entries && tables.places < PLACES_MAX;
+        let is_small = entries > 2 * tables.entries && tables.slots < SLOTS_MAX;
         let is_stale = tables.version != groups.version || self.gone > entries / 2;
         self.changes > CHANGES_MIN && (is_small || is_stale)
     }

@@ -199,7 +199,7 @@ impl TupleGroups {
         group.index.is_plain = self.is_plain;
         let group = Some(group);
         match self.all.get_mut(number) {
-            Some(place) => *place = group,
+            Some(held) => *held = group,
             None => self.all.push(group),
         }
         self.version += 1;

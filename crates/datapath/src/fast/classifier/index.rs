@@ -1,6 +1,6 @@
 //! The growing hash of one group: from a hash to the records that may lie there.
 //!
-//! A bucket is one cache line: twelve tags of 8 bits that are compared at once, and twelve places
+//! A bucket is one cache line: twelve tags of 8 bits that are compared at once, and twelve slots
 //! of records. Growth is linear hashing: each time the load passes five records a bucket, one
 //! bucket, in a fixed order, is split in two. So no insert ever does more than two buckets' worth
 //! of work and a million entries never rehash at once. An index must never be asked about a hash
@@ -70,7 +70,7 @@ fn tag_of(hash: u64) -> u8 {
     ((hash >> 56) as u8).max(1)
 }
 
-/// A place in an index that is about to be read.
+/// A bucket of an index that is about to be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe<'a> {
     bucket: &'a Bucket,
@@ -92,7 +92,7 @@ pub(super) struct First {
 }
 
 impl Probe<'_> {
-    /// A place where there is nothing, for lists that are not filled yet.
+    /// A bucket with nothing in it, for lists that are not filled yet.
     pub(super) const NONE: Self = Self { bucket: &EMPTY, tag: 1 };
 
     #[inline(always)]
@@ -112,7 +112,7 @@ impl Probe<'_> {
 
 static EMPTY: Bucket = Bucket { tags: [0; 16], slots: [0; WAYS] };
 
-/// A growing hash of places of records.
+/// A growing hash of the slots of records.
 #[derive(Debug)]
 pub(super) struct RecordIndex {
     buckets: Chunked<Bucket, CHUNK>,
@@ -282,44 +282,44 @@ impl RecordIndex {
     }
 
     fn take(&mut self, at: u32, tag: u8, slot: u32) -> bool {
-        // `place` is the overflow bucket plus one, zero for the first of the chain.
-        let mut place = 0;
+        // `link` is the overflow bucket plus one, zero for the first of the chain.
+        let mut link = 0;
         loop {
-            let bucket = self.place(at, place);
+            let bucket = self.bucket(at, link);
             let way = bucket.ways().position(|held| held == (tag, slot));
             if let Some(way) = way {
-                self.fill_hole(at, place, way);
+                self.fill_hole(at, link, way);
                 return true;
             }
-            place = bucket.next();
-            if place == 0 {
+            link = bucket.next();
+            if link == 0 {
                 return false;
             }
         }
     }
 
-    fn place(&mut self, at: u32, place: u32) -> &mut Bucket {
-        match place {
+    fn bucket(&mut self, at: u32, link: u32) -> &mut Bucket {
+        match link {
             0 => self.buckets.get_mut(at),
             next => self.overflow.get_mut(next - 1),
         }
     }
 
-    /// Empties a way; a record of the first overflow bucket takes its place, so that a chain is
+    /// Empties a way; a record of the first overflow bucket replaces it, so that a chain is
     /// never longer than it must be by more than one bucket.
-    fn fill_hole(&mut self, at: u32, place: u32, way: usize) {
-        self.place(at, place).tags[way] = 0;
+    fn fill_hole(&mut self, at: u32, link: u32, way: usize) {
+        self.bucket(at, link).tags[way] = 0;
         let next = self.buckets.get(at).next();
         if next == 0 {
             return;
         }
         let source = self.overflow.get_mut(next - 1);
         if let Some(last) = source.tags[..WAYS].iter().rposition(|tag| *tag != 0)
-            && place != next
+            && link != next
         {
             let (tag, slot) = (source.tags[last], source.slots[last]);
             source.tags[last] = 0;
-            let hole = self.place(at, place);
+            let hole = self.bucket(at, link);
             hole.tags[way] = tag;
             hole.slots[way] = slot;
         }
@@ -330,9 +330,9 @@ impl RecordIndex {
         }
     }
 
-    fn free_overflow(&mut self, place: u32) {
-        *self.overflow.get_mut(place - 1) = Bucket::before(self.overflow_free);
-        self.overflow_free = place;
+    fn free_overflow(&mut self, link: u32) {
+        *self.overflow.get_mut(link - 1) = Bucket::before(self.overflow_free);
+        self.overflow_free = link;
     }
 
     /// Adds the next bucket and moves there what belongs there.

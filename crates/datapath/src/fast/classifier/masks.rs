@@ -80,12 +80,12 @@ pub(super) struct Held {
     /// What the levels keep of it.
     pub(super) levels: [Option<Bits>; RELAXATIONS.len()],
     /// The groups where its entries may lie.
-    pub(super) homes: Homes,
+    pub(super) groups: MaskGroups,
 }
 
 /// The groups where entries of a mask may lie.
 #[derive(Debug, Default)]
-pub(super) struct Homes {
+pub(super) struct MaskGroups {
     /// The state of the groups that the rest was made for.
     pub(super) version: u64,
     /// The group of the mask itself.
@@ -100,7 +100,7 @@ pub(super) struct Homes {
 impl Held {
     fn new(mask: &Arc<Mask>) -> Self {
         let levels = RELAXATIONS.map(|level| relax(mask, level));
-        Self { mask: Arc::clone(mask), entries: 0, levels, homes: Homes::default() }
+        Self { mask: Arc::clone(mask), entries: 0, levels, groups: MaskGroups::default() }
     }
 
     /// The mask as bits of a group.
@@ -108,24 +108,24 @@ impl Held {
         Bits { words: self.mask.words().into(), present: self.mask.present() }
     }
 
-    /// Brings the homes up to date.
+    /// Brings the groups up to date.
     pub(super) fn refresh(&mut self, groups: &TupleGroups) {
-        if self.homes.version == groups.version {
+        if self.groups.version == groups.version {
             return;
         }
         let own = self.bits();
         let levels =
             std::array::from_fn(|at| self.levels[at].as_ref().and_then(|bits| groups.find(bits)));
-        let is_home =
+        let may_hold =
             |number: &u8| groups.get(*number).is_some_and(|group| group.bits.is_within(&own.words));
-        let mut all: Vec<u8> = groups.order.iter().copied().filter(is_home).collect();
+        let mut all: Vec<u8> = groups.order.iter().copied().filter(may_hold).collect();
         let own = groups.find(&own);
         let bits = |number: u8| groups.get(number).map_or(0, |group| group.bits.count());
         all.sort_by_key(|number| {
             let is_level = Some(*number) == own || levels.contains(&Some(*number));
             (!is_level, std::cmp::Reverse(bits(*number)))
         });
-        self.homes = Homes { version: groups.version, own, levels, all };
+        self.groups = MaskGroups { version: groups.version, own, levels, all };
     }
 }
 
@@ -180,21 +180,21 @@ impl MaskTable {
         self.held.capacity() * each + size_of_val(&*self.users)
     }
 
-    fn recent_place(mask: &Arc<Mask>) -> usize {
+    fn recent_slot(mask: &Arc<Mask>) -> usize {
         Arc::as_ptr(mask) as usize / 64 % RECENT
     }
 
     /// The mask's number, if an entry has it.
     pub(super) fn find(&mut self, mask: &Arc<Mask>) -> Option<u32> {
-        let place = Self::recent_place(mask);
-        let number = self.recent[place];
+        let slot = Self::recent_slot(mask);
+        let number = self.recent[slot];
         if let Some(Some(held)) = self.held.get(number as usize)
             && Arc::ptr_eq(&held.mask, mask)
         {
             return Some(number);
         }
         let number = *self.numbers.get(mask)?;
-        self.recent[place] = number;
+        self.recent[slot] = number;
         Some(number)
     }
 
@@ -236,7 +236,7 @@ impl MaskTable {
             }
         };
         self.numbers.insert(Arc::clone(mask), number);
-        self.recent[Self::recent_place(mask)] = number;
+        self.recent[Self::recent_slot(mask)] = number;
         self.count(mask, true);
         number
     }

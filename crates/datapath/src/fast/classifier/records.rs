@@ -1,7 +1,7 @@
 //! Entries as lookups need them: one cache line each for masks of up to six words.
 //!
 //! A record is `[id and mask, rank, value...]`; masks with more words take two or three lines that
-//! lie side by side. A record must never move: indexes and lists hold its place.
+//! lie side by side. A record must never move: indexes and lists hold its slot.
 
 use super::chunked::Chunked;
 use crate::fast::ids::EntryId;

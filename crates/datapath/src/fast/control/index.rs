@@ -9,19 +9,19 @@ pub(super) const NONE: u32 = u32::MAX;
 
 const SHARDS: usize = 256;
 
-/// A place: the lower half of the hash, and the number or [`NONE`].
+/// A slot: the lower half of the hash, and the number or [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct IndexSlot {
     hash: u32,
     number: u32,
 }
 
-const EMPTY: Slot = Slot { hash: 0, number: NONE };
+const EMPTY: IndexSlot = IndexSlot { hash: 0, number: NONE };
 
-/// Open addressing with linear probing; places are a power of two, at most seven eighths are taken.
+/// Open addressing with linear probing; slots are a power of two, at most seven eighths are taken.
 #[derive(Clone, Debug, Default)]
 struct Shard {
-    slots: Vec<Slot>,
+    slots: Vec<IndexSlot>,
     len: usize,
 }
 
@@ -45,27 +45,27 @@ impl NumberIndex {
     /// The number with this hash that `is_it` says yes to.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let shard = &self.shards[Self::shard(hash)];
-        shard.place(hash as u32, is_it).map(|place| shard.slots[place].number)
+        shard.find(hash as u32, is_it).map(|at| shard.slots[at].number)
     }
 
     /// Adds a number. Whether there is an equal one is not looked at.
     pub(super) fn insert(&mut self, hash: u64, number: u32) {
-        self.shards[Self::shard(hash)].insert(Slot { hash: hash as u32, number });
+        self.shards[Self::shard(hash)].insert(IndexSlot { hash: hash as u32, number });
     }
 
-    /// Puts a number in the place of another one of the same key.
+    /// Puts a number in the slot of another one of the same key.
     pub(super) fn replace(&mut self, hash: u64, old: u32, new: u32) {
         let shard = &mut self.shards[Self::shard(hash)];
-        if let Some(place) = shard.place(hash as u32, |number| number == old) {
-            shard.slots[place].number = new;
+        if let Some(at) = shard.find(hash as u32, |number| number == old) {
+            shard.slots[at].number = new;
         }
     }
 
     /// Takes a number away.
     pub(super) fn remove(&mut self, hash: u64, number: u32) {
         let shard = &mut self.shards[Self::shard(hash)];
-        if let Some(place) = shard.place(hash as u32, |held| held == number) {
-            shard.remove(place);
+        if let Some(at) = shard.find(hash as u32, |held| held == number) {
+            shard.remove(at);
         }
     }
 }
@@ -75,21 +75,21 @@ impl Shard {
         self.slots.len().wrapping_sub(1)
     }
 
-    fn place(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
-        let mut place = hash as usize & self.mask();
+    fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
+        let mut at = hash as usize & self.mask();
         loop {
-            let slot = self.slots.get(place)?;
+            let slot = self.slots.get(at)?;
             if slot.number == NONE {
                 return None;
             }
             if slot.hash == hash && is_it(slot.number) {
-                return Some(place);
+                return Some(at);
             }
-            place = (place + 1) & self.mask();
+            at = (at + 1) & self.mask();
         }
     }
 
-    fn insert(&mut self, slot: Slot) {
+    fn insert(&mut self, slot: IndexSlot) {
         if (self.len + 1) * 8 > self.slots.len() * 7 {
             self.resize((self.slots.len() * 2).max(8));
         }
@@ -97,16 +97,16 @@ impl Shard {
         self.len += 1;
     }
 
-    fn put(&mut self, slot: Slot) {
-        let mut place = slot.hash as usize & self.mask();
-        while self.slots[place].number != NONE {
-            place = (place + 1) & self.mask();
+    fn put(&mut self, slot: IndexSlot) {
+        let mut at = slot.hash as usize & self.mask();
+        while self.slots[at].number != NONE {
+            at = (at + 1) & self.mask();
         }
-        self.slots[place] = slot;
+        self.slots[at] = slot;
     }
 
-    fn resize(&mut self, places: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![EMPTY; places]);
+    fn resize(&mut self, slots: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
         for slot in old.into_iter().filter(|slot| slot.number != NONE) {
             self.put(slot);
         }
@@ -116,18 +116,18 @@ impl Shard {
     /// left and an index that is filled and emptied for ever stays as it is.
     fn remove(&mut self, mut gap: usize) {
         let mask = self.mask();
-        let mut place = gap;
+        let mut at = gap;
         loop {
-            place = (place + 1) & mask;
-            let slot = self.slots[place];
+            at = (at + 1) & mask;
+            let slot = self.slots[at];
             if slot.number == NONE {
                 break;
             }
             let home = slot.hash as usize & mask;
             // It may move back unless its home lies behind the gap.
-            if place.wrapping_sub(home) & mask >= place.wrapping_sub(gap) & mask {
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(gap) & mask {
                 self.slots[gap] = slot;
-                gap = place;
+                gap = at;
             }
         }
         self.slots[gap] = EMPTY;

@@ -10,10 +10,10 @@ use super::program_cache::ProgramKey;
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
 
-/// A packet that the tables decide about.
+/// A packet that no cache decided about: the tables do.
 #[derive(Debug, Default)]
-pub(super) struct Open {
-    /// Its place in the burst.
+pub(super) struct MissedPacket {
+    /// Its number in the burst.
     pub(super) at: usize,
     pub(super) meta: Meta,
     /// The frame with the changes of actions that were applied, once there were any.
@@ -37,14 +37,15 @@ pub(super) struct Scratch {
     pub(super) shapes: [Shape; BURST],
     pub(super) digests: [u128; BURST],
     /// The packets that no cache decided about.
-    pub(super) open: Vec<Open>,
+    pub(super) missed: Vec<MissedPacket>,
     pub(super) keys: Vec<FlowKey>,
-    /// The places in the burst of the packets that the keys are of, until they are opened.
+    /// The numbers in the burst of the packets that the keys are of, until the key cache has been
+    /// asked.
     pub(super) asked: [u8; BURST],
     pub(super) found: [Option<EntryId>; BURST],
-    /// Open packets that wait for each table.
+    /// Missed packets that wait for each table.
     pub(super) waiting: Vec<u64>,
-    /// What the open packets matched, and their lengths in bytes.
+    /// What the missed packets matched, and their lengths in bytes.
     pub(super) matched: MatchedRows,
     pub(super) lens: [u32; BURST],
     /// What one of them matched.
@@ -56,7 +57,7 @@ impl Scratch {
         Self {
             shapes: [Shape::RARE; BURST],
             digests: [0; BURST],
-            open: Vec::new(),
+            missed: Vec::new(),
             keys: Vec::new(),
             asked: [0; BURST],
             found: [None; BURST],
@@ -67,7 +68,7 @@ impl Scratch {
         }
     }
 
-    /// Lists what one of the open packets matched.
+    /// Lists what one of the missed packets matched.
     pub(super) fn take_steps(&mut self, index: usize) {
         self.matched.steps(index, &mut self.steps);
     }

@@ -2,9 +2,9 @@
 //!
 //! One decision is one cache line, so a hit reads and writes one line and nothing else: the digest
 //! stands for the key (see [`super::digest`] for the chance of a mistake), and counts are kept in
-//! the line until they are flushed. A decision lies at one of two places that its digest names, or
+//! the line until they are flushed. A decision lies in one of two slots that its digest names, or
 //! beside one of them: with a choice of two, half a table fills without anything to give up, where
-//! four lines in one place turned 1.7 % of 100,000 flows away. The table begins small and grows
+//! four lines in one slot turned 1.7 % of 100,000 flows away. The table begins small and grows
 //! while packets pass, line by line: no packet waits for a growth. Lines in use are not given up
 //! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
 //! It must never decide anything itself.
@@ -176,14 +176,14 @@ impl Table {
     }
 
     #[inline]
-    fn home(&self, digest: u128) -> usize {
+    fn primary_slot(&self, digest: u128) -> usize {
         digest as usize & self.mask
     }
 
     /// The lines that a decision may lie in, the first one first.
     #[inline]
-    fn places(&self, digest: u128) -> [usize; 4] {
-        let (first, second) = (self.home(digest), (digest >> 32) as usize & self.mask);
+    fn slots(&self, digest: u128) -> [usize; 4] {
+        let (first, second) = (self.primary_slot(digest), (digest >> 32) as usize & self.mask);
         [first, first ^ 1, second, second ^ 1]
     }
 
@@ -194,7 +194,7 @@ impl Table {
     }
 
     fn find(&self, digest: u128) -> Option<usize> {
-        self.places(digest).into_iter().find(|index| self.is_at(*index, digest))
+        self.slots(digest).into_iter().find(|index| self.is_at(*index, digest))
     }
 
     /// Whether so many lines are used that it does not pay to look for an empty one. The search
@@ -204,15 +204,15 @@ impl Table {
         self.used > self.mask / 8 * 7
     }
 
-    /// An empty line for a digest, if need be by moving another decision to its other place.
+    /// An empty line for a digest, if need be by moving another decision to its other slot.
     fn make_room(&mut self, digest: u128) -> Option<usize> {
-        let places = self.places(digest);
-        if let Some(empty) = places.into_iter().find(|index| self.lines()[*index][3] == 0) {
+        let slots = self.slots(digest);
+        if let Some(empty) = slots.into_iter().find(|index| self.lines()[*index][3] == 0) {
             return Some(empty);
         }
-        for index in places {
+        for index in slots {
             let digest = self.line(index).digest();
-            let theirs = self.places(digest);
+            let theirs = self.slots(digest);
             let Some(empty) = theirs.into_iter().find(|other| self.lines()[*other][3] == 0) else {
                 continue;
             };
@@ -226,12 +226,12 @@ impl Table {
         None
     }
 
-    /// A place for a digest: an empty line, or one that was not used for a while. `draw` is a
+    /// A slot for a digest: an empty line, or one that was not used for a while. `draw` is a
     /// number that nobody can foresee.
-    fn place(&self, digest: u128, tick: u16, draw: u32) -> Option<usize> {
+    fn choose_slot(&self, digest: u128, tick: u16, draw: u32) -> Option<usize> {
         let lines = self.lines();
         let mut oldest: Option<(u16, usize)> = None;
-        for index in self.places(digest) {
+        for index in self.slots(digest) {
             let line = &lines[index];
             if line[3] == 0 {
                 return Some(index);
@@ -264,11 +264,11 @@ pub(super) struct PrimarySlots<'a> {
 }
 
 impl PrimarySlots<'_> {
-    /// The line where a digest should lie, and its place.
+    /// The line where a digest should lie, and its slot.
     #[inline]
     pub(super) fn line(&mut self, digest: u128) -> (usize, DecisionLine<'_>) {
-        let home = digest as usize & self.mask;
-        (home, DecisionLine(&mut self.lines[home]))
+        let slot = digest as usize & self.mask;
+        (slot, DecisionLine(&mut self.lines[slot]))
     }
 
     /// Marks a line that has counts now and had none.
@@ -299,10 +299,10 @@ impl Cache {
     /// Asks for the line where a digest with this low word should lie.
     #[inline]
     pub(super) fn prefetch(&self, low: u64) {
-        prefetch(&self.table.lines()[self.table.home(low.into())]);
+        prefetch(&self.table.lines()[self.table.primary_slot(low.into())]);
     }
 
-    /// All lines, for decisions that lie in their first place.
+    /// All lines, for decisions that lie in their primary slot.
     #[inline]
     pub(super) fn primary(&mut self) -> PrimarySlots<'_> {
         let Table { words, skew, dirty, mask, .. } = &mut self.table;
@@ -312,14 +312,14 @@ impl Cache {
     /// Asks for the other lines where a digest may lie.
     #[inline]
     pub(super) fn prefetch_alternates(&self, digest: u128) {
-        let [_, beside, second, third] = self.table.places(digest);
+        let [_, beside, second, third] = self.table.slots(digest);
         let lines = self.table.lines();
         prefetch(&lines[beside]);
         prefetch(&lines[second]);
         prefetch(&lines[third]);
     }
 
-    /// The place of a digest.
+    /// The slot of a digest.
     pub(super) fn find(&mut self, digest: u128) -> Option<usize> {
         self.table
             .find(digest)
@@ -341,7 +341,7 @@ impl Cache {
             return None;
         }
         // A grown table has room: four times the lines, and only these to move.
-        let to = self.table.place(line.digest(), line.used().wrapping_add(8), 0)?;
+        let to = self.table.choose_slot(line.digest(), line.used().wrapping_add(8), 0)?;
         if self.table.line(to).stamp() != 0 {
             return None;
         }
@@ -383,7 +383,7 @@ impl Cache {
         let room = if self.table.is_crowded() { None } else { self.table.make_room(digest) };
         let index = match room {
             Some(index) => index,
-            None => self.table.place(digest, tick, self.draw)?,
+            None => self.table.choose_slot(digest, tick, self.draw)?,
         };
         let mut line = self.table.line(index);
         let evicted = (line.stamp() != 0).then(|| {
@@ -400,7 +400,7 @@ impl Cache {
     }
 
     /// Grows when it is half full, and moves some lines of the last growth; between batches. What
-    /// finds no place is handed to `lost`.
+    /// finds no slot is handed to `lost`.
     pub(super) fn maintain(&mut self, mut lost: impl FnMut(Evicted)) {
         if self.old.is_some() {
             for _ in 0..MOVES {

@@ -8,7 +8,7 @@
 use openflow::PortNo;
 use packet::{Layout, Meta, PacketBuf, Shape, WORDS, extract};
 
-use super::burst_state::Open;
+use super::burst_state::MissedPacket;
 use super::cache::{Evicted, tick};
 use super::matched::bits;
 use super::path::{PathId, PathStep, Steps};
@@ -213,7 +213,7 @@ impl Forwarder {
         decided
     }
 
-    /// Finds or records the program of an open packet and puts it into the cache; with that,
+    /// Finds or records the program of a missed packet and puts it into the cache; with that,
     /// whether the packet is counted, or will be when it goes step by step.
     pub(super) fn conclude(
         &mut self,
@@ -223,10 +223,10 @@ impl Forwarder {
         now: Nanos,
     ) -> (Decided, bool) {
         const WALK: (Decided, bool) = (Decided::WALK, true);
-        if self.scratch.open[index].is_single {
+        if self.scratch.missed[index].is_single {
             return WALK;
         }
-        let at = self.scratch.open[index].at;
+        let at = self.scratch.missed[index].at;
         let shape = self.scratch.shapes[at];
         let Some(program) = self.program(index, frame, shape, in_port) else { return WALK };
         let digest = self.scratch.digests[at];
@@ -236,7 +236,7 @@ impl Forwarder {
             Some(CacheLevel::Frame)
         };
         let fits = self.programs.fits(program, frame.bytes());
-        let Open { until, is_timed, .. } = self.scratch.open[index];
+        let MissedPacket { until, is_timed, .. } = self.scratch.missed[index];
         if fits && until != u64::MAX {
             self.scratch.take_steps(index);
             for id in self.scratch.steps.iter().filter_map(|step| step.entry) {
@@ -259,12 +259,12 @@ impl Forwarder {
             CacheLevel::Frame => self.versions.of_frame(shape, frame.bytes()),
             CacheLevel::Key => self.key_versions(frame, in_port),
         };
-        let Some(place) = self.place(digest, path, now) else {
+        let Some(slot) = self.take_line(digest, path, now) else {
             self.figures.refused += 1;
             self.paths.release(path);
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
-        let mut line = self.cache.line(place);
+        let mut line = self.cache.line(slot);
         line.decide(Decided { program, path }, self.programs.guard(program));
         line.set_stamp(self.versions.epoch);
         line.set_versions(versions);
@@ -273,7 +273,7 @@ impl Forwarder {
         if !fits {
             return WALK;
         }
-        self.cache.count(place, 1, frame.len() as u64);
+        self.cache.count(slot, 1, frame.len() as u64);
         (Decided { program, path }, true)
     }
 
@@ -299,10 +299,10 @@ impl Forwarder {
         };
         let until = self.cache.line(index).until();
         self.paths.share(decided.path);
-        let Some(place) = self.place(port_digest(in_port), decided.path, now) else {
+        let Some(slot) = self.take_line(port_digest(in_port), decided.path, now) else {
             return self.paths.release(decided.path);
         };
-        let mut line = self.cache.line(place);
+        let mut line = self.cache.line(slot);
         line.decide(decided, Guard::default());
         line.set_stamp(self.versions.epoch);
         line.set_until(until);
@@ -310,7 +310,7 @@ impl Forwarder {
     }
 
     /// A line for a digest: its own, or one that was free or had to go. The path has a user more.
-    fn place(&mut self, digest: u128, path: PathId, now: Nanos) -> Option<usize> {
+    fn take_line(&mut self, digest: u128, path: PathId, now: Nanos) -> Option<usize> {
         if let Some(index) = self.cache.find(digest) {
             let mut line = self.cache.line(index);
             let old = line.path();
@@ -330,7 +330,7 @@ impl Forwarder {
     }
 }
 
-/// What the place of a decision about all packets of a port is called.
+/// The digest of the decision about all packets of a port.
 pub(super) fn port_digest(in_port: PortNo) -> u128 {
     u128::from(in_port.0) << 96 | u128::from(mix(in_port.0.into()))
 }

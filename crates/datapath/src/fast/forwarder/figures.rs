@@ -21,7 +21,7 @@ pub struct ForwarderFigures {
     pub key_misses: u64,
     /// Decisions that had to go for new ones.
     pub evictions: u64,
-    /// Decisions that found no place.
+    /// Decisions that found no line.
     pub refused: u64,
     /// Programs that were compiled.
     pub compiled: u64,

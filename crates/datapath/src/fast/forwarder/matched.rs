@@ -46,7 +46,7 @@ impl Row {
 
     fn prefetch_counters(&self, replica: &Replica, counted: u64) {
         for index in bits(self.among & counted) {
-            replica.own().entries.prefetch(EntryId(self.ids[index]));
+            replica.counters().entries.prefetch(EntryId(self.ids[index]));
         }
     }
 }
@@ -106,7 +106,7 @@ impl MatchedRows {
         if let Some(row) = self.rows().first() {
             row.prefetch_counters(replica, counted);
         }
-        let own = replica.own();
+        let own = replica.counters();
         for (at, row) in self.rows().iter().enumerate() {
             if let Some(next) = self.rows().get(at + 1) {
                 next.prefetch_counters(replica, counted);

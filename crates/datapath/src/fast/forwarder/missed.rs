@@ -8,7 +8,7 @@ use openflow::{Field, PortNo, TableId};
 use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Forwarder;
-use super::burst_state::{Open, Scratch};
+use super::burst_state::{MissedPacket, Scratch};
 use super::compile::compile;
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::{Decided, ProgramId};
@@ -30,7 +30,7 @@ impl Forwarder {
         out: &mut [Decided],
     ) {
         let asked = self.ask_by_key(frames, missed, in_port);
-        let mut opened = 0;
+        let mut count = 0;
         for index in 0..asked {
             let at = usize::from(self.scratch.asked[index]);
             let frame = &frames[at];
@@ -42,16 +42,16 @@ impl Forwarder {
             }
             let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
             // A key is large, and mostly stands where it should.
-            if opened != index {
-                self.scratch.keys.swap(opened, index);
+            if count != index {
+                self.scratch.keys.swap(count, index);
             }
-            self.open(opened, (at, len), in_port);
-            opened += 1;
+            self.begin(count, (at, len), in_port);
+            count += 1;
         }
-        self.look_up(frames, opened, now);
+        self.look_up(frames, count, now);
         let mut counted = 0;
-        for index in 0..opened {
-            let at = self.scratch.open[index].at;
+        for index in 0..count {
+            let at = self.scratch.missed[index].at;
             let (decided, is_counted) = self.conclude(index, &frames[at], in_port, now);
             out[at] = decided;
             counted |= u64::from(!is_counted) << index;
@@ -89,36 +89,36 @@ impl Forwarder {
         asked
     }
 
-    fn open(&mut self, index: usize, (at, len): (usize, u32), in_port: PortNo) {
+    fn begin(&mut self, index: usize, (at, len): (usize, u32), in_port: PortNo) {
         let scratch = &mut self.scratch;
-        if scratch.open.len() <= index {
-            scratch.open.push(Open::default());
+        if scratch.missed.len() <= index {
+            scratch.missed.push(MissedPacket::default());
         }
-        let open = &mut scratch.open[index];
-        open.at = at;
+        let packet = &mut scratch.missed[index];
+        packet.at = at;
         scratch.lens[index] = len;
-        open.meta = Meta::port(in_port);
-        open.changed = None;
-        open.longer = 0;
-        open.is_metered = false;
-        open.is_single = false;
-        open.program_key.begin(in_port, scratch.shapes[at]);
-        open.is_timed = false;
-        open.until = u64::MAX;
+        packet.meta = Meta::port(in_port);
+        packet.changed = None;
+        packet.longer = 0;
+        packet.is_metered = false;
+        packet.is_single = false;
+        packet.program_key.begin(in_port, scratch.shapes[at]);
+        packet.is_timed = false;
+        packet.until = u64::MAX;
     }
 
-    /// Takes the open packets through the tables, all of them through one table before the next.
-    fn look_up(&mut self, frames: &[PacketBuf], opened: usize, now: Nanos) {
-        let Scratch { open, keys, found, waiting, shapes, matched, .. } = &mut self.scratch;
+    /// Takes the missed packets through the tables, all of them through one table before the next.
+    fn look_up(&mut self, frames: &[PacketBuf], count: usize, now: Nanos) {
+        let Scratch { missed, keys, found, waiting, shapes, matched, .. } = &mut self.scratch;
         matched.clear();
-        if opened == 0 {
+        if count == 0 {
             return;
         }
-        let (open, keys) = (&mut open[..opened], &mut keys[..opened]);
-        waiting[0] = u64::MAX >> (BURST - opened);
+        let (missed, keys) = (&mut missed[..count], &mut keys[..count]);
+        waiting[0] = u64::MAX >> (BURST - count);
         let replica = &self.replica;
         let mut pass =
-            Pass { replica, frames, shapes, now, open, keys, waiting, longer: 0, last: 0 };
+            Pass { replica, frames, shapes, now, missed, keys, waiting, longer: 0, last: 0 };
         let mut number = 0_u8;
         loop {
             let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
@@ -136,7 +136,7 @@ impl Forwarder {
         }
     }
 
-    /// The program of an open packet; none when it goes step by step.
+    /// The program of a missed packet; none when it goes step by step.
     pub(super) fn program(
         &mut self,
         index: usize,
@@ -144,7 +144,7 @@ impl Forwarder {
         shape: Shape,
         in_port: PortNo,
     ) -> Option<ProgramId> {
-        if let Some(program) = self.program_cache.get(&self.scratch.open[index].program_key) {
+        if let Some(program) = self.program_cache.get(&self.scratch.missed[index].program_key) {
             return Some(program);
         }
         self.scratch.take_steps(index);
@@ -156,7 +156,7 @@ impl Forwarder {
         self.figures.compiled += 1;
         let program = self.programs.put(compiled.program);
         if !compiled.is_own && !compiled.is_of_flow {
-            self.program_cache.put(&self.scratch.open[index].program_key, program);
+            self.program_cache.put(&self.scratch.missed[index].program_key, program);
         }
         Some(program)
     }
@@ -168,7 +168,7 @@ struct Pass<'a> {
     frames: &'a [PacketBuf],
     shapes: &'a [Shape],
     now: Nanos,
-    open: &'a mut [Open],
+    missed: &'a mut [MissedPacket],
     keys: &'a mut [FlowKey],
     /// The packets that wait for each table, and the last table that some wait for.
     waiting: &'a mut [u64],
@@ -194,7 +194,7 @@ impl Pass<'_> {
             self.replica.prefetch_brief(row.ids[index]);
         }
         for index in bits(among & self.longer) {
-            row.set_longer(index, self.open[index].longer);
+            row.set_longer(index, self.missed[index].longer);
         }
         let (mut next, mut going, mut others) = (0_u8, 0_u64, 0_u64);
         for index in bits(among) {
@@ -236,33 +236,33 @@ impl Pass<'_> {
     ) -> Option<TableId> {
         let tables = matched.tables(index);
         let id = matched.last(index);
-        let open = &mut self.open[index];
+        let packet = &mut self.missed[index];
         let summary = if let Brief::Summary(summary) = self.replica.brief(*id) {
             Some(summary)
         } else {
             let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
             *id = alive.map_or(NONE, |(id, _)| id.0);
             alive.map(|(_, entry)| {
-                open.note_lifetime(entry, self.now);
+                packet.note_lifetime(entry, self.now);
                 &*entry.summary
             })
         };
         let Some(summary) = summary else {
-            open.program_key.missed(table);
+            packet.program_key.missed(table);
             return None;
         };
-        open.note_summary(summary, tables);
+        packet.note_summary(summary, tables);
         let next = summary.next?;
-        let (frame, shape) = (&self.frames[open.at], self.shapes[open.at]);
-        open.pass(summary, &mut self.keys[index], frame, shape, self.replica);
-        if open.longer != 0 {
+        let (frame, shape) = (&self.frames[packet.at], self.shapes[packet.at]);
+        packet.pass(summary, &mut self.keys[index], frame, shape, self.replica);
+        if packet.longer != 0 {
             self.longer |= 1 << index;
         }
         Some(next)
     }
 }
 
-impl Open {
+impl MissedPacket {
     /// Notes what an entry means for the packet's program; it is the entry of so many tables.
     #[inline]
     fn note_summary(&mut self, summary: &InstructionSummary, tables: usize) {

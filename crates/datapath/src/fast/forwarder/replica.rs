@@ -14,9 +14,11 @@ use packet::FlowKey;
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::ids::EntryId;
 use super::super::op::{Change, Insert, InstructionList, Life};
-use super::super::shared::{GroupCounters, Own, PortCell, PortCounters, QueueCounters, Shared};
+use super::super::shared::{
+    ForwarderCounters, GroupCounters, PortCell, PortCounters, QueueCounters, Shared,
+};
 use super::mix_hasher::BuildMixHasher;
-use super::versions::{About, Versions};
+use super::versions::{VersionIndex, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DropReason};
@@ -28,7 +30,7 @@ use crate::ports::Ports;
 use crate::select::mix;
 use crate::time::Nanos;
 
-/// A flow entry. It stays readable after its removal, until its place is given to another one, so
+/// A flow entry. It stays readable after its removal, until its id is given to another one, so
 /// that its last counts still find their table. It lies on one cache line: of a lookup through 64
 /// tables a third was waiting for the second line of entries that lay on two.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub(super) struct ReplicaEntry {
     pub(super) life: Life,
     pub(super) summary: Arc<InstructionSummary>,
     /// Which packets its change can concern.
-    pub(super) about: About,
+    pub(super) version_index: VersionIndex,
 }
 
 impl ReplicaEntry {
@@ -215,13 +217,14 @@ impl Replica {
             Change::Replace { table, id, origin, life, instruction_list } => {
                 let summary = self.summary_of(&instruction_list);
                 note_writes(&summary, versions);
-                let about = self.entry(id).map_or(About::ALL, |entry| entry.about);
-                versions.change(about);
-                self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
+                let version_index =
+                    self.entry(id).map_or(VersionIndex::ALL, |entry| entry.version_index);
+                versions.change(version_index);
+                self.put_entry(id, ReplicaEntry { table, origin, life, summary, version_index });
             }
             Change::Remove { table, id, compiled, precedence } => {
                 self.table(table, |table| table.remove(&compiled, precedence, id));
-                versions.change(versions.about(&compiled));
+                versions.change(versions.index_of(&compiled));
             }
             Change::Group { id, group } => {
                 versions.change_all();
@@ -264,9 +267,9 @@ impl Replica {
             insert;
         let summary = self.summary_of(&instruction_list);
         note_writes(&summary, versions);
-        let about = versions.about(&compiled);
-        versions.change(about);
-        self.put_entry(id, ReplicaEntry { table, origin, life, summary, about });
+        let version_index = versions.index_of(&compiled);
+        versions.change(version_index);
+        self.put_entry(id, ReplicaEntry { table, origin, life, summary, version_index });
         self.table(table, |table| table.insert(&compiled, precedence, seq, id));
     }
 
@@ -307,8 +310,8 @@ impl Replica {
         if self.summaries.len() <= number {
             self.summaries.resize(number + 1, None);
         }
-        let place = &mut self.summaries[number];
-        if let Some(summary) = place
+        let held = &mut self.summaries[number];
+        if let Some(summary) = held
             && (Arc::ptr_eq(&summary.instruction_list, instruction_list)
                 || summary.instruction_list.instructions == instruction_list.instructions)
         {
@@ -316,14 +319,14 @@ impl Replica {
         }
         self.summaries_made = self.summaries_made.wrapping_add(1);
         let summary = Arc::new(InstructionSummary::new(self.summaries_made, instruction_list));
-        *place = Some(Arc::clone(&summary));
+        *held = Some(Arc::clone(&summary));
         summary
     }
 
     /// What this forwarder counts.
     #[inline]
-    pub(super) fn own(&self) -> &Own {
-        self.shared.own(self.number)
+    pub(super) fn counters(&self) -> &ForwarderCounters {
+        self.shared.of_forwarder(self.number)
     }
 
     /// What all forwarders share.
@@ -349,7 +352,7 @@ impl Replica {
         self.tables.get(usize::from(table.0)).unwrap_or(&self.no_entries)
     }
 
-    /// An entry, also a removed one whose place was not given away.
+    /// An entry, also a removed one whose id was not given away.
     #[inline]
     pub(super) fn entry(&self, id: EntryId) -> Option<&ReplicaEntry> {
         self.entries.get(id.0 as usize)?.as_ref()
@@ -434,14 +437,14 @@ impl Replica {
 
     /// Counts a lookup in a table without a match.
     pub(super) fn count_miss(&self, table: TableId, packets: u64) {
-        if let Some(cell) = self.own().table(table) {
+        if let Some(cell) = self.counters().table(table) {
             cell.lookups.add(packets);
         }
     }
 
     /// Counts packets that matched an entry.
     pub(super) fn count_hit(&self, table: TableId, id: EntryId, packets: u64, bytes: u64) {
-        let own = self.own();
+        let own = self.counters();
         if let Some(cell) = own.table(table) {
             cell.lookups.add(packets);
             cell.matches.add(packets);
@@ -453,7 +456,7 @@ impl Replica {
     #[inline]
     pub(super) fn touch(&self, id: EntryId, life: Life, now: Nanos) {
         if life.idle_timeout_s != 0 {
-            self.own().entries.touch(id, now);
+            self.counters().entries.touch(id, now);
         }
     }
 
@@ -467,13 +470,13 @@ impl Replica {
     /// Counts a drop.
     #[inline]
     pub(super) fn count_drops(&self, reason: DropReason, packets: u64) {
-        self.own().add_drops(reason, packets);
+        self.counters().add_drops(reason, packets);
     }
 
     /// Adds to a counter of the datapath.
     #[inline]
     pub(super) fn count(&self, counter: Counter, amount: u64) {
-        self.own().add(counter, amount);
+        self.counters().add(counter, amount);
     }
 
     /// This forwarder's counters of a port.

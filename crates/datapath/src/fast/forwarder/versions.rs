@@ -3,7 +3,7 @@
 //! Every change of a table raises the epoch. A decision that carries the present epoch holds. One
 //! that does not is held against the versions of what its packet shows: an entry that asks for one
 //! exact address can have changed the way of packets with this address only, so its change raises
-//! the version of the address, and of few others that share a place with it. Equal sums mean that
+//! the version of the address, and of few others that share a slot with it. Equal sums mean that
 //! nothing has changed for this packet, as versions only rise.
 //!
 //! Only values that are in the decision's digest as a whole count: packets that differ elsewhere
@@ -20,7 +20,7 @@ use crate::fast::compiled_match::CompiledMatch;
 use crate::select::mix;
 
 /// Places for versions of each kind.
-const PLACES: usize = 4_096;
+const SLOTS: usize = 4_096;
 
 /// A field without its lowest bits, so many of them.
 type Part = (Field, u32);
@@ -42,11 +42,11 @@ fn bits((field, shift): Part) -> u128 {
     field.full_mask() >> shift << shift
 }
 
-/// What a change is about.
+/// Which version a change raises: that of a value of a field, or the version of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct About(u16);
+pub(super) struct VersionIndex(u16);
 
-impl About {
+impl VersionIndex {
     /// Anything.
     pub(super) const ALL: Self = Self(u16::MAX);
 }
@@ -73,13 +73,13 @@ impl Versions {
             first: 1,
             unwildcarded: 0,
             all: 0,
-            by_value: vec![0; PLACES * KINDS.len()],
+            by_value: vec![0; SLOTS * KINDS.len()],
             written: 0,
         }
     }
 
-    /// What a change of an entry with this match is about.
-    pub(super) fn about(&self, compiled: &CompiledMatch) -> About {
+    /// The version that a change of an entry with this match raises.
+    pub(super) fn index_of(&self, compiled: &CompiledMatch) -> VersionIndex {
         for (kind, parts) in KINDS.iter().enumerate() {
             for (field, mask) in compiled.mask().fields() {
                 let part = parts
@@ -91,11 +91,11 @@ impl Versions {
                 if parts.iter().any(|(field, _)| self.is_written(*field)) || untagged {
                     continue;
                 }
-                let place = kind * PLACES + place(fold(value));
-                return u16::try_from(place).map_or(About::ALL, About);
+                let index = kind * SLOTS + slot(fold(value));
+                return u16::try_from(index).map_or(VersionIndex::ALL, VersionIndex);
             }
         }
-        About::ALL
+        VersionIndex::ALL
     }
 
     fn is_written(&self, field: Field) -> bool {
@@ -112,13 +112,13 @@ impl Versions {
     }
 
     /// Something has changed.
-    pub(super) fn change(&mut self, about: About) {
+    pub(super) fn change(&mut self, index: VersionIndex) {
         self.epoch += 1;
-        // `about` was chosen when the entry was added; its field may be written by entries since.
-        let kind = KINDS.get(usize::from(about.0) / PLACES);
+        // The index was chosen when the entry was added; its field may be written by entries since.
+        let kind = KINDS.get(usize::from(index.0) / SLOTS);
         let is_written =
             kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
-        let version = match self.by_value.get_mut(usize::from(about.0)) {
+        let version = match self.by_value.get_mut(usize::from(index.0)) {
             Some(version) if !is_written => version,
             Some(_) | None => &mut self.all,
         };
@@ -127,7 +127,7 @@ impl Versions {
 
     /// Anything may have changed.
     pub(super) fn change_all(&mut self) {
-        self.change(About::ALL);
+        self.change(VersionIndex::ALL);
     }
 
     /// Sets which parts of fields are un-wildcarded from now on; invalidates all decisions.
@@ -153,7 +153,7 @@ impl Versions {
     }
 
     fn at(&self, kind: usize, value: u64) -> u32 {
-        self.by_value.get(kind * PLACES + place(value)).copied().unwrap_or(0)
+        self.by_value.get(kind * SLOTS + slot(value)).copied().unwrap_or(0)
     }
 
     /// The sum of the versions of what a packet shows.
@@ -237,13 +237,13 @@ fn fold(value: u128) -> u64 {
 }
 
 #[inline]
-fn place(value: u64) -> usize {
-    mix(value) as usize % PLACES
+fn slot(value: u64) -> usize {
+    mix(value) as usize % SLOTS
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{About, Versions};
+    use super::{VersionIndex, Versions};
     use crate::fast::compiled_match::{CompiledMatch, Masks};
     use openflow::{Field, MacAddr, Match, PortNo};
     use packet::build::{FrameBuilder, Ipv4, Ipv6};
@@ -281,8 +281,8 @@ mod tests {
         ];
         for matching in exact.into_iter().chain(prefixes) {
             let compiled = CompiledMatch::of(&matching, &mut masks);
-            let about = versions.about(&compiled);
-            assert_ne!(about, About::ALL);
+            let index = versions.index_of(&compiled);
+            assert_ne!(index, VersionIndex::ALL);
             let sums = |versions: &Versions| -> Vec<u32> {
                 let of = |frame: &Vec<u8>| {
                     let key = extract(frame, &Meta::port(PortNo(1)));
@@ -293,7 +293,7 @@ mod tests {
                 frames().iter().map(of).collect()
             };
             let before = sums(&versions);
-            versions.change(about);
+            versions.change(index);
             for ((frame, before), after) in frames().iter().zip(before).zip(sums(&versions)) {
                 let key = extract(frame, &Meta::port(PortNo(1)));
                 assert!(!compiled.matches(&key) || after != before, "{matching:?}");
@@ -307,8 +307,8 @@ mod tests {
         let compiled =
             CompiledMatch::of(&Match::any().with(Field::Ipv4Dst, 1), &mut Masks::default());
         versions.write(Field::Ipv6Dst);
-        assert_eq!(versions.about(&compiled), About::ALL);
+        assert_eq!(versions.index_of(&compiled), VersionIndex::ALL);
         let any = CompiledMatch::of(&Match::any(), &mut Masks::default());
-        assert_eq!(versions.about(&any), About::ALL);
+        assert_eq!(versions.index_of(&any), VersionIndex::ALL);
     }
 }

@@ -63,7 +63,7 @@ impl Counts {
 
 /// One entry's counters.
 #[derive(Debug, Default)]
-struct Slot {
+struct EntryCell {
     packets: Cell,
     bytes: Cell,
 }
@@ -72,7 +72,7 @@ struct Slot {
 /// entries' counts lie on one line, and none on two.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    chunks: Chunks<Slot>,
+    chunks: Chunks<EntryCell>,
     last_used: Chunks<Cell>,
 }
 
@@ -109,7 +109,7 @@ impl Entries {
     }
 
     #[inline]
-    fn slot(&self, id: EntryId) -> Option<&Slot> {
+    fn cell(&self, id: EntryId) -> Option<&EntryCell> {
         self.chunks.get(id.index())
     }
 
@@ -121,9 +121,9 @@ impl Entries {
     /// Adds packets and bytes. For the one forwarder whose counters these are.
     #[inline]
     pub(crate) fn add(&self, id: EntryId, packets: u64, bytes: u64) {
-        if let Some(slot) = self.slot(id) {
-            slot.packets.add(packets);
-            slot.bytes.add(bytes);
+        if let Some(cell) = self.cell(id) {
+            cell.packets.add(packets);
+            cell.bytes.add(bytes);
         }
     }
 
@@ -139,16 +139,16 @@ impl Entries {
     /// Asks for an entry's counters, which are to be written in a moment.
     #[inline]
     pub(crate) fn prefetch(&self, id: EntryId) {
-        if let Some(slot) = self.slot(id) {
-            prefetch(slot);
+        if let Some(cell) = self.cell(id) {
+            prefetch(cell);
         }
     }
 
     /// Packets and bytes.
     pub(super) fn read(&self, id: EntryId) -> Counts {
-        self.slot(id).map_or(Counts::default(), |slot| Counts {
-            packets: slot.packets.get(),
-            bytes: slot.bytes.get(),
+        self.cell(id).map_or(Counts::default(), |cell| Counts {
+            packets: cell.packets.get(),
+            bytes: cell.bytes.get(),
         })
     }
 
@@ -161,9 +161,9 @@ impl Entries {
     /// Begins at zero. For control, while no forwarder knows the entry.
     pub(super) fn clear(&self, id: EntryId, last_used: Nanos) {
         let made = (self.chunks.make(id.index()), self.last_used.make(id.index()));
-        if let (Some(slot), Some(used)) = made {
-            slot.packets.set(0);
-            slot.bytes.set(0);
+        if let (Some(cell), Some(used)) = made {
+            cell.packets.set(0);
+            cell.bytes.set(0);
             used.set(last_used.0);
         }
     }

@@ -37,10 +37,10 @@ fn a_flush_that_is_done_shows_every_count_from_before_it() {
             .map(|number| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    let own = shared.own(number);
-                    own.entries.add(ENTRY, 1, 60);
-                    own.entries.add(ENTRY, 2, 120);
-                    own.set_flushed(Ticket(1));
+                    let counters = shared.of_forwarder(number);
+                    counters.entries.add(ENTRY, 1, 60);
+                    counters.entries.add(ENTRY, 2, 120);
+                    counters.set_flushed(Ticket(1));
                 })
             })
             .collect();
@@ -62,18 +62,18 @@ fn what_was_counted_before_a_flush_is_seen_with_it() {
         let forwarder = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                let own = shared.own(0);
-                own.add(Counter::Received, 1);
-                own.table(TableId(0)).unwrap().lookups.add(1);
-                own.entries.touch(ENTRY, Nanos(7));
-                own.set_flushed(Ticket(1));
-                own.add(Counter::Received, 1);
+                let counters = shared.of_forwarder(0);
+                counters.add(Counter::Received, 1);
+                counters.table(TableId(0)).unwrap().lookups.add(1);
+                counters.entries.touch(ENTRY, Nanos(7));
+                counters.set_flushed(Ticket(1));
+                counters.add(Counter::Received, 1);
             })
         };
         if shared.flushed() >= Ticket(1) {
-            let mut counters = DatapathCounters::default();
-            shared.add_counters(&mut counters);
-            assert!(counters.get(Counter::Received) >= 1);
+            let mut sums = DatapathCounters::default();
+            shared.add_counters(&mut sums);
+            assert!(sums.get(Counter::Received) >= 1);
             assert_eq!(shared.table(TableId(0)).0, 1);
             assert_eq!(shared.last_used(ENTRY), Nanos(7));
         }
@@ -91,12 +91,12 @@ fn an_entrys_number_is_given_to_another_one_without_its_counts() {
         let forwarder = {
             let (shared, op) = (Arc::clone(&shared), Arc::clone(&op));
             thread::spawn(move || {
-                let own = shared.own(0);
-                own.entries.add(ENTRY, 5, 300);
-                own.set_flushed(Ticket(1));
+                let counters = shared.of_forwarder(0);
+                counters.entries.add(ENTRY, 5, 300);
+                counters.set_flushed(Ticket(1));
                 wait_for(|| op.lock().unwrap().take().is_some());
-                own.entries.add(ENTRY, 1, 60);
-                own.set_flushed(Ticket(2));
+                counters.entries.add(ENTRY, 1, 60);
+                counters.set_flushed(Ticket(2));
             })
         };
         wait_for(|| shared.flushed() >= Ticket(1));

@@ -1,4 +1,4 @@
-//! Placement of entries in groups, and the creation and removal of groups.
+//! Insertion and removal of entries, and the creation and removal of groups.
 //!
 //! Everything is done entry by entry: no change of the table may make the classifier build
 //! anything anew, and no step may look at more than a bounded number of entries.
@@ -30,29 +30,29 @@ const SHARE_MAX: usize = 64;
 const MERGE_MAX: u32 = 64;
 
 impl Classifier {
-    /// Finds a place for a new record.
-    pub(super) fn place(&mut self, slot: u32) {
+    /// Inserts a new record.
+    pub(super) fn insert_record(&mut self, slot: u32) {
         match self.forced {
             Some(Template::Few) => self.list.insert(&self.records, slot),
             None if self.groups.is_empty() => {
                 self.list.insert(&self.records, slot);
                 if self.list.len() > FEW_MAX || self.list.len() > PROBE * self.masks.len() + 2 {
                     for item in self.list.take() {
-                        self.place_in_group(item.slot);
+                        self.insert_in_group(item.slot);
                     }
                 }
             }
             None
             | Some(Template::Constant | Template::Exact | Template::General | Template::Pruned) => {
-                self.place_in_group(slot)
+                self.insert_in_group(slot)
             }
         }
-        self.pay_debt();
-        self.tend_filter();
+        self.merge_one();
+        self.maintain_filter();
     }
 
     /// Does a small part of the filter's work.
-    fn tend_filter(&mut self) {
+    fn maintain_filter(&mut self) {
         let entries = self.len - self.always.len();
         let known = Known { secrets: &self.secrets, masks: &self.masks, records: &self.records };
         let secret = self.secrets.odd();
@@ -65,11 +65,11 @@ impl Classifier {
         }
     }
 
-    fn place_in_group(&mut self, slot: u32) {
+    fn insert_in_group(&mut self, slot: u32) {
         let mask = self.records.get(slot).mask();
         let Some(held) = self.masks.held_mut(mask) else { return };
         held.refresh(&self.groups);
-        let (own, levels) = (held.homes.own, held.homes.levels);
+        let (own, levels) = (held.groups.own, held.groups.levels);
         let (exact_max, merges) = match self.forced {
             None | Some(Template::Constant | Template::Few) => (EXACT_MAX, true),
             Some(Template::Exact) => (GROUPS_MAX, false),
@@ -107,7 +107,7 @@ impl Classifier {
     /// Opens a group for a record's mask itself; `false` when there is one, or one too many.
     fn open_whole(&mut self, slot: u32) -> bool {
         let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
-        held.homes.own.is_none() && self.open(held.bits(), slot, true)
+        held.groups.own.is_none() && self.open(held.bits(), slot, true)
     }
 
     /// Opens a group for what a level keeps of a record's mask.
@@ -115,7 +115,7 @@ impl Classifier {
         let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
         let Some(bits) = &held.levels[level] else { return false };
         let is_exact = *bits.words == *held.mask.words();
-        held.homes.levels[level].is_none() && self.open(bits.clone(), slot, is_exact)
+        held.groups.levels[level].is_none() && self.open(bits.clone(), slot, is_exact)
     }
 
     fn open(&mut self, bits: Bits, slot: u32, is_exact: bool) -> bool {
@@ -125,7 +125,7 @@ impl Classifier {
         let hash = group.hash_of(self.known(), slot);
         self.enter(number, slot, hash, is_exact);
         if !is_exact {
-            self.note_debts(number);
+            self.note_merge_candidates(number);
         }
         true
     }
@@ -133,8 +133,8 @@ impl Classifier {
     /// Puts a record into any group that takes it.
     fn enter_any(&mut self, slot: u32, share_max: usize) -> bool {
         let Some(held) = self.masks.held(self.records.get(slot).mask()) else { return false };
-        let homes = held.homes.all.clone();
-        homes.into_iter().any(|home| self.enter_if(home, slot, share_max))
+        let groups = held.groups.all.clone();
+        groups.into_iter().any(|group| self.enter_if(group, slot, share_max))
     }
 
     /// Puts a record into a group, unless too many entries share its bits there.
@@ -152,7 +152,7 @@ impl Classifier {
             }
         });
         if let Some(front) = same {
-            self.stand_behind(number, front, slot);
+            self.add_shadow(number, front, slot);
         } else if is_exact || sharing < share_max {
             if !is_exact {
                 self.sharing = self.sharing.max(sharing + 1);
@@ -183,8 +183,8 @@ impl Classifier {
     }
 
     /// An entry with the mask and value of another one: only the better of the two is ever matched,
-    /// so only one has a place in the group.
-    fn stand_behind(&mut self, group: u8, front: u32, slot: u32) {
+    /// so only one is in the group.
+    fn add_shadow(&mut self, group: u8, front: u32, slot: u32) {
         let new = *self.records.get(slot);
         let old = *self.records.get(front);
         let behind = if new.rank() < old.rank() {
@@ -207,16 +207,16 @@ impl Classifier {
 
     /// Takes the best of the entries behind a record away.
     fn pop_shadow(&mut self, slot: u32) -> Option<(u64, EntryId)> {
-        let (place, id) = self.shadows.range((slot, 0)..=(slot, u64::MAX)).next()?;
-        let (place, id) = (*place, *id);
-        self.shadows.remove(&place);
-        Some((place.1, id))
+        let (key, id) = self.shadows.range((slot, 0)..=(slot, u64::MAX)).next()?;
+        let (key, id) = (*key, *id);
+        self.shadows.remove(&key);
+        Some((key.1, id))
     }
 
     /// A coarser group has come: exact ones that it could take the entries of may go.
-    fn note_debts(&mut self, coarse: u8) {
+    fn note_merge_candidates(&mut self, coarse: u8) {
         let Some(coarse) = self.groups.get(coarse) else { return };
-        let owes = |number: &u8| {
+        let may_merge = |number: &u8| {
             self.groups.get(*number).is_some_and(|group| {
                 group.is_exact
                     && group.index.len() <= MERGE_MAX
@@ -224,27 +224,27 @@ impl Classifier {
                     && coarse.bits.is_within(&group.bits.words)
             })
         };
-        let found: Vec<u8> = self.groups.order.iter().copied().filter(owes).collect();
-        self.debts.extend(found);
+        let found: Vec<u8> = self.groups.order.iter().copied().filter(may_merge).collect();
+        self.merge_candidates.extend(found);
     }
 
-    /// Merges one group that owes it, if it still does.
-    fn pay_debt(&mut self) {
-        let Some(number) = self.debts.pop() else { return };
-        let owes = |group: &super::group::TupleGroup| {
+    /// Merges one group that may be worth it, if it still is.
+    fn merge_one(&mut self) {
+        let Some(number) = self.merge_candidates.pop() else { return };
+        let may_merge = |group: &super::group::TupleGroup| {
             group.is_exact && group.index.len() <= MERGE_MAX && self.groups.len() > EXACT_MAX
         };
-        if !self.groups.get(number).is_some_and(owes) {
+        if !self.groups.get(number).is_some_and(may_merge) {
             return;
         }
         let Some(group) = self.groups.take(number) else { return };
         for slot in group.index.slots() {
-            self.place_in_group(slot);
+            self.insert_in_group(slot);
         }
     }
 
     /// Makes a record on the list for each entry behind a record.
-    fn bring_forth(&mut self, slot: u32) {
+    fn list_shadows(&mut self, slot: u32) {
         let mask = self.records.get(slot).mask();
         let words = self.masks.words(mask);
         let value: Vec<u64> = (0..words).map(|at| self.records.word(slot, at)).collect();
@@ -256,7 +256,7 @@ impl Classifier {
     }
 
     /// Takes an entry with a mask away.
-    pub(super) fn remove_placed(
+    pub(super) fn remove_record(
         &mut self,
         compiled: &CompiledMatch,
         precedence: Precedence,
@@ -270,7 +270,7 @@ impl Classifier {
         self.masks.leave(mask);
         self.filter.leave();
         self.shrink();
-        self.tend_filter();
+        self.maintain_filter();
         true
     }
 
@@ -283,17 +283,17 @@ impl Classifier {
     ) -> bool {
         let Some(held) = self.masks.held_mut(mask) else { return false };
         held.refresh(&self.groups);
-        let mut home = 0;
-        while let Some(&number) = self.masks.held(mask).and_then(|held| held.homes.all.get(home)) {
-            if self.remove_home(number, mask, compiled, precedence, id) {
+        let mut at = 0;
+        while let Some(&number) = self.masks.held(mask).and_then(|held| held.groups.all.get(at)) {
+            if self.remove_from_group(number, mask, compiled, precedence, id) {
                 return true;
             }
-            home += 1;
+            at += 1;
         }
         false
     }
 
-    fn remove_home(
+    fn remove_from_group(
         &mut self,
         number: u8,
         mask: u32,
@@ -348,8 +348,8 @@ impl Classifier {
         } else {
             let (first, last) = (order << SEQ_BITS, ((order + 1) << SEQ_BITS) - 1);
             let mut same = self.shadows.range((slot, first)..=(slot, last));
-            let place = *same.find(|((_, rank), held)| is_it(*rank, **held))?.0;
-            self.shadows.remove(&place);
+            let key = *same.find(|((_, rank), held)| is_it(*rank, **held))?.0;
+            self.shadows.remove(&key);
             Front::Stays
         };
         let is_last = self.shadows.range((slot, 0)..=(slot, u64::MAX)).next().is_none();
@@ -370,11 +370,11 @@ impl Classifier {
                 self.list.insert(&self.records, slot);
             }
         }
-        self.debts.clear();
+        self.merge_candidates.clear();
         self.sharing = 1;
         let slots: Vec<u32> = self.list.items().iter().map(|item| item.slot).collect();
         for slot in slots {
-            self.bring_forth(slot);
+            self.list_shadows(slot);
         }
     }
 }
