@@ -7,7 +7,8 @@
 
 use std::hint::black_box;
 
-use datapath::fast::{BURST, Caches, Classifier, CompiledMatch, EntryId, Fast, Masks, Sink};
+use datapath::fast::testing::{BURST, Classifier, CompiledMatch, EntryId, Masks};
+use datapath::fast::{Caches, Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use openflow::flow::FlowModCommand;

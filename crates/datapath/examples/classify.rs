@@ -16,7 +16,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use datapath::fast::{BURST, Classifier, ClassifierFigures, CompiledMatch, EntryId, Masks};
+use datapath::fast::testing::{
+    BURST, Classifier, ClassifierFigures, CompiledMatch, EntryId, Masks,
+};
 use openflow::flow::FlowModCommand;
 use openflow::text::parse_flow_mod;
 use openflow::{Field, Match, PortNo};

@@ -4,7 +4,7 @@
 //! Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of its own
 //! between two batches. So no table is shared and nothing is locked on a packet's way. Whoever
 //! hands the ops to the forwarders knows when all of them have applied an op; a barrier waits for
-//! that. Shared are counters only ([`Shared`]): each has one writer. [`Fast`] is a control and one
+//! that. Shared are counters only: each has one writer. [`Fast`] is a control and one
 //! forwarder in one thread.
 //!
 //! What packets see must be what the reference makes them see: the tests compare the two in
@@ -20,12 +20,10 @@ mod op;
 mod shared;
 mod single;
 mod sys;
+pub mod testing;
 
-pub use self::classifier::{BURST, Classifier, ClassifierFigures, Template, UnwildcardedBits};
-pub use self::compiled_match::{CompiledMatch, Mask, MaskWord, Masks};
 pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
 pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
-pub use self::ids::{EntryId, Ticket};
+pub use self::ids::Ticket;
 pub use self::op::Op;
-pub use self::shared::Shared;
 pub use self::single::Fast;

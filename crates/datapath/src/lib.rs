@@ -62,7 +62,6 @@ pub use config::{DatapathConfig, Fragments, Miss, Settings};
 pub use counter::{Counter, DatapathCounters, DropReason};
 pub use features::{action_bits, capabilities};
 pub use memory::{MemoryBudget, MemoryNeed};
-pub use precedence::Precedence;
 pub use queues::{BadQueues, QueueRates, QueueTally, Scheduler, check_queues};
 pub use reference::Reference;
 pub use seam::{CommandOutcome, Datapath, Removed};

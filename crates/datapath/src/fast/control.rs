@@ -133,8 +133,7 @@ impl Control {
     }
 
     /// What is shared with the forwarders.
-    #[must_use]
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub(in crate::fast) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
@@ -223,7 +222,7 @@ impl Control {
         self.flushes
     }
 
-    /// Asks the forwarders to flush all counts; they are exact as of now when [`Shared::flushed`]
+    /// Asks the forwarders to flush all counts; they are exact as of now when every forwarder
     /// has reached the ticket.
     pub fn flush(&mut self) -> Ticket {
         self.flushes = Ticket(self.flushes.0 + 1);

@@ -136,7 +136,7 @@ const MEASURED: u64 = 16;
 #[derive(Debug)]
 pub struct Forwarder {
     replica: Replica,
-    /// Folds that were asked for and are not done.
+    /// The last flush that was asked for, until it is done.
     flush_asked: Option<Ticket>,
     versions: Versions,
     pipeline_mask: PipelineMask,
@@ -159,8 +159,7 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// The forwarder of this number, with the counters that it shares. It knows nothing until ops
-    /// tell it. The seed keeps peers from choosing packets
-    /// that collide; it changes no verdict.
+    /// tell it. The seed keeps peers from choosing packets that collide; it changes no verdict.
     #[must_use]
     pub(crate) fn new(
         config: &DatapathConfig,
@@ -230,17 +229,14 @@ impl Forwarder {
         self.cache = Cache::new(lines, lines_max);
     }
 
-    /// Says whether plain code is to do what the processor's widest instructions can do. It changes
-    /// nothing but speed.
-    pub fn set_plain(&mut self, plain: bool) {
-        self.level = if plain { sys::SimdLevel::SCALAR } else { sys::SimdLevel::best() };
-        self.replica.set_plain(plain);
+    /// See [`super::testing::set_plain`].
+    pub(in crate::fast) fn set_plain(&mut self, is_plain: bool) {
+        self.level = if is_plain { sys::SimdLevel::SCALAR } else { sys::SimdLevel::best() };
+        self.replica.set_plain(is_plain);
     }
 
-    /// Says how the flow tables are to be searched, wherever that way can hold the entries that
-    /// come from now on; none for what suits them best. It changes nothing but speed, and is for
-    /// tests.
-    pub fn set_template(&mut self, template: Option<Template>) {
+    /// See [`super::testing::set_template`].
+    pub(in crate::fast) fn set_template(&mut self, template: Option<Template>) {
         self.replica.force(template);
     }
 

@@ -29,7 +29,7 @@ use crate::time::Nanos;
 
 /// The counters of all forwarders of a datapath.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     forwarders: Box<[ForwarderCounters]>,
     macs: Mutex<Macs>,
     reassembler: Mutex<Reassembler>,
@@ -37,7 +37,6 @@ pub struct Shared {
 
 impl Shared {
     /// For so many forwarders (at least one) of a datapath of this size.
-    #[must_use]
     pub(crate) fn new(forwarders: usize, config: &DatapathConfig) -> Self {
         let counters = || ForwarderCounters::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| counters()).collect();
@@ -45,8 +44,7 @@ impl Shared {
     }
 
     /// How many forwarders there are.
-    #[must_use]
-    pub fn forwarders(&self) -> usize {
+    pub(crate) fn forwarders(&self) -> usize {
         self.forwarders.len()
     }
 
@@ -70,8 +68,7 @@ impl Shared {
     }
 
     /// The number of the last flush that every forwarder has done.
-    #[must_use]
-    pub fn flushed(&self) -> Ticket {
+    pub(crate) fn flushed(&self) -> Ticket {
         let flushed = self.forwarders.iter().map(ForwarderCounters::flushed).min();
         flushed.unwrap_or_default()
     }

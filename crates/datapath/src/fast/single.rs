@@ -123,7 +123,7 @@ impl Fast {
         self.counters = self.inner.get_mut().control.counters();
     }
 
-    /// Folds, and shows the counters of the datapath as a whole as of now.
+    /// Flushes, and shows the counters of the datapath as a whole as of now.
     pub fn reap(&mut self) {
         self.inner.get_mut().flush();
         self.recount();

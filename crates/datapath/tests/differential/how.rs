@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use datapath::fast::{Caches, Fast, Template};
+use datapath::fast::testing::{Template, set_plain, set_template};
+use datapath::fast::{Caches, Fast};
 
 use crate::rng::Rng;
 
@@ -55,8 +56,8 @@ impl How {
     pub(crate) fn switch(self, fast: &mut Fast) {
         let forwarder = fast.forwarder();
         forwarder.set_caches(self.caches);
-        forwarder.set_plain(self.plain);
-        forwarder.set_template(self.template);
+        set_plain(forwarder, self.plain);
+        set_template(forwarder, self.template);
     }
 }
 

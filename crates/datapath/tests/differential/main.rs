@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use datapath::fast::Template;
+use datapath::fast::testing::Template;
 use how::How;
 use run::Lookups;
 use scenario::Scenario;

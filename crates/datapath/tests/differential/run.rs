@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use datapath::fast::{Fast, Sink, Template};
+use datapath::fast::testing::Template;
+use datapath::fast::{Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::{FlowStats, FlowStatsRequest};
 use openflow::message::PacketIn;

@@ -58,12 +58,12 @@ impl Classifier {
     /// room for groups, and the others merge masks from the first entry on, with and without a
     /// filter. [`Template::Constant`] can hold nothing that others can, and forces nothing. For
     /// tests: it changes nothing but speed.
-    pub fn force(&mut self, template: Option<Template>) {
+    pub(in crate::fast) fn force(&mut self, template: Option<Template>) {
         self.forced = template.filter(|template| *template != Template::Constant);
     }
 
     /// Says whether plain code is to compare tags. It changes nothing but speed.
-    pub fn set_plain(&mut self, is_plain: bool) {
+    pub(in crate::fast) fn set_plain(&mut self, is_plain: bool) {
         self.is_plain = is_plain;
         self.groups.set_plain(is_plain);
     }
