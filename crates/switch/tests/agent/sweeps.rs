@@ -3,8 +3,9 @@
 //! Other controllers are answered between two pieces, and may see such a command half done.
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::{Action, Field, Match, Message, PortNo, TableId, Version};
+use openflow::{Action, Error, Field, GroupId, Match, Message, PortNo, TableId, Version};
 
 use crate::harness::{Switch, add_flow};
 
@@ -58,4 +59,53 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
     let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
     assert_eq!(flows.len(), 1, "{flows:?}");
     assert_eq!(told, ENTRIES / TOLD);
+}
+
+fn group_mod(command: GroupModCommand, group_id: GroupId) -> Message {
+    let group_type = GroupType::All;
+    Message::GroupMod(GroupMod { command, group_type, group_id, buckets: Vec::new() })
+}
+
+#[test]
+fn a_delete_of_many_groups_is_over_before_what_comes_behind_it() {
+    let switch = Switch::start(2, "");
+    let mut controller = switch.controller(Version::V1_3);
+    for number in 1..=5_000 {
+        let group = GroupId(number);
+        controller.send(&group_mod(GroupModCommand::Add, group));
+        let matching = Match::any().with(Field::EthDst, number.into());
+        controller.send(&add_flow(3, matching, vec![Action::Group(group)]));
+    }
+    controller.barrier();
+    let mut other = switch.controller(Version::V1_3);
+    controller.send(&group_mod(GroupModCommand::Delete, GroupId::ALL));
+    let gone = controller.send(&add_flow(3, Match::any(), vec![Action::Group(GroupId(7))]));
+    // Its number is free again.
+    controller.send(&group_mod(GroupModCommand::Add, GroupId(7)));
+    controller.send(&add_flow(3, Match::any(), vec![Action::Group(GroupId(7))]));
+    let barrier = controller.send(&Message::BarrierRequest);
+    let echo = controller.send(&Message::EchoRequest(b"x".to_vec()));
+    let echoed = other.request(&Message::EchoRequest(b"y".to_vec()));
+    assert!(matches!(echoed, Message::EchoReply(_)), "{echoed:?}");
+    let mut answers = Vec::new();
+    while answers.len() < 3 {
+        let (xid, message) = controller.next();
+        match message {
+            Message::Error(told) => {
+                assert_eq!(told.error(Version::V1_3), Some(Error::BadActionBadOutGroup));
+            }
+            Message::BarrierReply | Message::EchoReply(_) => {}
+            message => panic!("{message:?}"),
+        }
+        answers.push(xid);
+    }
+    // An echo is answered at once, also while a command is under way.
+    answers.retain(|xid| *xid != echo);
+    assert_eq!(answers, [gone, barrier]);
+    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
+    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    let groups = controller.multipart(MultipartRequestBody::GroupDesc);
+    let MultipartReplyBody::GroupDesc(groups) = groups else { panic!("{groups:?}") };
+    assert_eq!(groups.iter().map(|group| group.group_id).collect::<Vec<_>>(), [GroupId(7)]);
 }
