@@ -1,6 +1,6 @@
 //! Every request that is refused is answered with the right error, its xid and its bytes.
 
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{Experimenter, MultipartRequest, MultipartRequestBody};
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
@@ -43,6 +43,22 @@ fn both_versions_refuse_what_is_wrong() {
         controller.barrier();
     }
     switch.stop();
+}
+
+#[test]
+fn an_emergency_entry_is_refused_before_its_buffer_is_looked_at() {
+    let switch = Switch::start(1, "");
+    let mut controller = switch.controller(Version::V1_0);
+    let emergency = FlowMod {
+        flags: FlowModFlags::EMERG,
+        buffer_id: Some(BufferId(7)),
+        ..FlowMod::new(FlowModCommand::Add)
+    };
+    let idle = FlowMod { idle_timeout_s: 5, ..emergency.clone() };
+    let hard = FlowMod { hard_timeout_s: 5, ..emergency.clone() };
+    controller.refused(&Message::FlowMod(idle), Error::FlowModBadTimeout);
+    controller.refused(&Message::FlowMod(hard), Error::FlowModBadTimeout);
+    controller.refused(&Message::FlowMod(emergency), Error::FlowModBadFlags);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Packets through the switch: by entries, to the controller, from the controller.
 
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
-use openflow::message::PacketInReason;
-use openflow::{Action, Cookie, Field, Match, Message, PortNo, Version};
+use openflow::message::{PacketInReason, PacketOut};
+use openflow::{Action, Cookie, Error, Field, Match, Message, PortNo, Version};
 
 use crate::harness::{Controller, Switch, add_flow, frame, packet_out};
 
@@ -124,6 +124,19 @@ fn every_packet_goes_up_and_comes_down() {
         assert_eq!(b.receive(), frame(number));
     }
     assert_eq!(switch.counter("packet_in"), 200);
+}
+
+#[test]
+fn ingress_port_0_of_a_packet_out_is_none_in_1_0_and_wrong_in_1_3() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(2);
+    let Message::PacketOut(body) = packet_out(PortNo(2), frame(1)) else {
+        unreachable!("a packet-out")
+    };
+    let asked = Message::PacketOut(PacketOut { in_port: PortNo(0), ..body });
+    switch.controller(Version::V1_3).refused(&asked, Error::BadRequestBadPort);
+    switch.controller(Version::V1_0).send(&asked);
+    assert_eq!(host.receive(), frame(1));
 }
 
 #[test]
