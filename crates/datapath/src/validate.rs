@@ -220,8 +220,7 @@ fn check_action(
     context: ActionContext,
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
-    let accepted = |number| action.kind().row().accepts.allows(number);
-    require(action.number().is_none_or(accepted), Error::BadActionBadArgument)?;
+    require(action.is_accepted(), Error::BadActionBadArgument)?;
     if action.names_fields() {
         let check = |field: &Field| check_set_field(*field, action.value());
         return action.writes().iter().try_for_each(check);

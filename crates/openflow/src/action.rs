@@ -346,6 +346,25 @@ impl Action {
         self.noted().value
     }
 
+    /// The value that the fields have behind the action, right-aligned; `None` where it is taken
+    /// from the packet, or no argument gives it.
+    #[must_use]
+    pub fn written(&self) -> Option<u128> {
+        let row = self.kind().row();
+        let writes = matches!(row.effect, HeaderEffect::Write | HeaderEffect::WriteTag);
+        if !writes || row.reads != Fields::None {
+            return None;
+        }
+        let number = || Some(u128::from(self.number()? >> row.accepts.unwritten_bits()));
+        self.value().or_else(number)
+    }
+
+    /// Whether the arguments are such that the action may be installed, as far as its row says.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.kind().row().accepts.allows(self)
+    }
+
     /// The first number or address among the arguments.
     #[must_use]
     pub fn number(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 //! Codec, text, features, checks, the action set and the compiler of programs read these facts, so
 //! that a new action needs no arm in any of them. The rewrite itself is code, in `datapath`.
 
-use super::ActionKind;
+use super::{Action, ActionKind};
 use super::syntax::Syntax;
 use crate::field::{Field, Header, Prereq};
 use crate::version::Numbers;
@@ -143,13 +143,22 @@ pub enum Accepts {
 }
 
 impl Accepts {
-    /// Whether the number may be installed.
+    /// Whether an action with these arguments may be installed.
     #[must_use]
-    pub fn allows(self, number: u64) -> bool {
+    pub(super) fn allows(self, action: &Action) -> bool {
+        let is = |allowed: &dyn Fn(u64) -> bool| action.number().is_none_or(allowed);
         match self {
             Self::Any => true,
-            Self::OneOf(allowed) => allowed.contains(&number),
-            Self::Bits(bits) => number & !bits == 0,
+            Self::OneOf(allowed) => is(&|number| allowed.contains(&number)),
+            Self::Bits(bits) => is(&|number| number & !bits == 0),
+        }
+    }
+
+    /// How many low bits of the number are not written.
+    pub(super) const fn unwritten_bits(self) -> u32 {
+        match self {
+            Self::Bits(bits) => bits.trailing_zeros(),
+            Self::Any | Self::OneOf(_) => 0,
         }
     }
 }

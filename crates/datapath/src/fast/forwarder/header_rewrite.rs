@@ -5,6 +5,7 @@
 //! and the new 16-bit words (RFC 1624), summed once for all changes. The result must be, byte for
 //! byte, what the actions one after the other would give.
 
+use openflow::action::{HeaderEffect, TtlLayer};
 use openflow::{Action, Field};
 use packet::header::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
 use packet::{Network, Shape, Transport};
@@ -152,65 +153,44 @@ impl HeaderRewrite {
         added
     }
 
+    /// Adds what the action's row says that it writes.
     fn try_add(&mut self, action: &Action) -> Option<()> {
-        let tp = |tcp, udp| match self.shape.transport() {
-            Transport::Tcp => Some(tcp),
-            Transport::Udp => Some(udp),
-            Transport::Other | Transport::Sctp | Transport::Icmpv4 | Transport::Icmpv6 => None,
-        };
-        match action {
-            Action::SetField { field, value } => self.field(*field, *value),
-            Action::SetDlSrc(mac) => self.field(Field::EthSrc, mac.to_u64().into()),
-            Action::SetDlDst(mac) => self.field(Field::EthDst, mac.to_u64().into()),
-            Action::SetNwSrc(address) => self.field(Field::Ipv4Src, address.to_bits().into()),
-            Action::SetNwDst(address) => self.field(Field::Ipv4Dst, address.to_bits().into()),
-            Action::SetNwTos(tos) => self.field(Field::IpDscp, (tos >> 2).into()),
-            Action::SetTpSrc(port) => self.field(tp(Field::TcpSrc, Field::UdpSrc)?, (*port).into()),
-            Action::SetTpDst(port) => self.field(tp(Field::TcpDst, Field::UdpDst)?, (*port).into()),
-            Action::SetVlanVid(vid) => self.field(Field::VlanVid, (*vid).into()),
-            Action::SetVlanPcp(pcp) => self.field(Field::VlanPcp, (*pcp).into()),
-            Action::DecNwTtl => self.dec_ttl(self.nw_ttl_at()?),
-            Action::SetNwTtl(ttl) => {
-                let at = self.nw_ttl_at()?;
+        match action.kind().row().effect {
+            HeaderEffect::Write | HeaderEffect::WriteTag => {
+                let is_there = |field: &&Field| self.shape.bits_of(**field).is_some();
+                let field = action.writes().iter().find(is_there)?;
+                self.field(*field, action.written()?)
+            }
+            HeaderEffect::DecTtl(layer) => self.dec_ttl(self.ttl_at(layer)?),
+            HeaderEffect::SetTtl(layer) => {
+                let at = self.ttl_at(layer)?;
                 if self.ttl.is_some() {
                     return None;
                 }
                 self.cover(at, at + 1)?;
-                self.write(8 * at, 8, (*ttl).into())
+                self.write(8 * at, 8, action.number()?.into())
             }
-            Action::DecMplsTtl if self.shape.network() == Network::Mpls => {
-                self.dec_ttl(self.shape.l3() + 3)
-            }
-            Action::SetMplsTtl(ttl) if self.shape.network() == Network::Mpls => {
-                if self.ttl.is_some() {
-                    return None;
-                }
-                self.write(8 * (self.shape.l3() + 3), 8, (*ttl).into())
-            }
-            Action::Output { .. }
-            | Action::CopyTtlOut
-            | Action::CopyTtlIn
-            | Action::SetMplsTtl(_)
-            | Action::DecMplsTtl
-            | Action::PushVlan(_)
-            | Action::PopVlan
-            | Action::PushMpls(_)
-            | Action::PopMpls(_)
-            | Action::SetQueue(_)
-            | Action::Group(_)
-            | Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::StripVlan
-            | Action::Enqueue { .. }
-            | Action::Experimenter { .. } => None,
+            HeaderEffect::None
+            | HeaderEffect::Push(_)
+            | HeaderEffect::Pop(_)
+            | HeaderEffect::CopyTtl => None,
         }
     }
 
-    fn nw_ttl_at(&self) -> Option<usize> {
-        match self.shape.network() {
-            Network::Ipv4 => Some(self.shape.l3() + ipv4::TTL),
-            Network::Ipv6 => Some(self.shape.l3() + ipv6::HOP_LIMIT),
-            Network::Other | Network::Mpls | Network::Pbb | Network::Arp => None,
+    fn ttl_at(&self, layer: TtlLayer) -> Option<usize> {
+        match (layer, self.shape.network()) {
+            (TtlLayer::Ip, Network::Ipv4) => Some(self.shape.l3() + ipv4::TTL),
+            (TtlLayer::Ip, Network::Ipv6) => Some(self.shape.l3() + ipv6::HOP_LIMIT),
+            (TtlLayer::Mpls, Network::Mpls) => Some(self.shape.l3() + 3),
+            (
+                TtlLayer::Ip | TtlLayer::Mpls,
+                Network::Other
+                | Network::Mpls
+                | Network::Pbb
+                | Network::Arp
+                | Network::Ipv4
+                | Network::Ipv6,
+            ) => None,
         }
     }
 
