@@ -116,7 +116,7 @@ fn describe_port_mod(version: Version, port: &PortMod) -> Value {
 
 /// 1.0 has no elements.
 fn describe_hello(version: Version, hello: &Hello) -> Value {
-    if version == Version::V1_0 {
+    if !version.has_oxm() {
         return json!({});
     }
     let elements: Vec<Value> = hello
@@ -154,8 +154,8 @@ fn describe_features(version: Version, features: &Features) -> Value {
         "n_tables": features.n_tables,
         "capabilities": features.capabilities.bits(),
     });
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             members["actions"] = features.actions.into();
             let ports = features.ports.iter().map(|port| {
                 let number = element::port_no(version, port.port_no);
@@ -163,7 +163,7 @@ fn describe_features(version: Version, features: &Features) -> Value {
             });
             members["ports"] = Value::Object(ports.collect());
         }
-        Version::V1_3 => members["auxiliary_id"] = features.auxiliary_id.into(),
+        true => members["auxiliary_id"] = features.auxiliary_id.into(),
     }
     members
 }
@@ -191,11 +191,11 @@ fn describe_packet_in(version: Version, packet: &PacketIn) -> Value {
         "reason": packet.reason.number(),
         "data": base64(&packet.data),
     });
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             members["in_port"] = element::port_no(version, packet.in_port().unwrap());
         }
-        Version::V1_3 => {
+        true => {
             members["table_id"] = packet.table_id.0.into();
             members["cookie"] = packet.cookie.0.into();
             members["match"] = flow::matching(version, &packet.matching);

@@ -15,26 +15,26 @@ pub(crate) fn list<T>(all: &[T], describe: impl Fn(&T) -> Value) -> Value {
 
 /// The number as the version has it.
 pub(crate) fn port_no(version: Version, port: PortNo) -> Value {
-    match version {
-        Version::V1_0 => (port.0 & 0xffff).into(),
-        Version::V1_3 => port.0.into(),
+    match version.has_oxm() {
+        false => (port.0 & 0xffff).into(),
+        true => port.0.into(),
     }
 }
 
 /// Copper, fibre, autonegotiation and pause lie four bits lower in 1.0.
 pub(crate) fn features(version: Version, bits: u32) -> u32 {
-    match version {
-        Version::V1_0 => bits & 0x7f | bits >> 4 & 0xf80,
-        Version::V1_3 => bits,
+    match version.has_oxm() {
+        false => bits & 0x7f | bits >> 4 & 0xf80,
+        true => bits,
     }
 }
 
 /// The port states of the spanning tree share two bits in 1.0; blocked is both.
 fn state(version: Version, state: PortState) -> u32 {
-    match version {
-        Version::V1_0 if state.contains(PortState::BLOCKED) => state.bits() & 0x101 | 0x300,
-        Version::V1_0 => state.bits() & 0x301,
-        Version::V1_3 => state.bits(),
+    match version.has_oxm() {
+        false if state.contains(PortState::BLOCKED) => state.bits() & 0x101 | 0x300,
+        false => state.bits() & 0x301,
+        true => state.bits(),
     }
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn port(version: Version, port: &PortDesc) -> Value {
         "supported": features(version, port.supported.bits()),
         "peer": features(version, port.peer.bits()),
     });
-    match version {
-        Version::V1_0 => class("OFPPhyPort", members),
-        Version::V1_3 => {
+    match version.has_oxm() {
+        false => class("OFPPhyPort", members),
+        true => {
             members["curr_speed"] = port.curr_speed_kbps.into();
             members["max_speed"] = port.max_speed_kbps.into();
             class("OFPPort", members)
@@ -91,7 +91,7 @@ pub(crate) fn queue(version: Version, queue: &PacketQueue) -> Value {
         "queue_id": queue.queue_id.0,
         "properties": list(&queue.properties, property),
     });
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["port"] = queue.port.0.into();
     }
     class("OFPPacketQueue", members)

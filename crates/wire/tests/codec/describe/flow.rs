@@ -20,9 +20,9 @@ fn value(field: Field, number: u128) -> Value {
 }
 
 pub(crate) fn matching(version: Version, matching: &Match) -> Value {
-    match version {
-        Version::V1_0 => class("OFPMatch", twelve_tuple(matching)),
-        Version::V1_3 => {
+    match version.has_oxm() {
+        false => class("OFPMatch", twelve_tuple(matching)),
+        true => {
             let fields = list(matching.fields(), |held| {
                 let mask = if held.is_exact() { Value::Null } else { value(held.field, held.mask) };
                 let field = held.field.row().name;
@@ -109,7 +109,7 @@ fn action(version: Version, action: &Action) -> Value {
         Action::SetQueue(queue) => ("OFPActionSetQueue", json!({ "queue_id": queue.0 })),
         Action::Group(group) => ("OFPActionGroup", json!({ "group_id": group.0 })),
         Action::SetNwTtl(ttl) => ("OFPActionSetNwTtl", json!({ "nw_ttl": ttl })),
-        Action::DecNwTtl if version == Version::V1_0 => {
+        Action::DecNwTtl if !version.has_oxm() => {
             ("NXActionDecTtl", json!({ "subtype": 18, "vendor": 0x2320 }))
         }
         Action::DecNwTtl => ("OFPActionDecNwTtl", json!({})),
@@ -121,7 +121,7 @@ fn action(version: Version, action: &Action) -> Value {
         }
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
-        Action::Experimenter { experimenter, data } if version == Version::V1_0 => {
+        Action::Experimenter { experimenter, data } if !version.has_oxm() => {
             ("OFPActionVendorUnknown", json!({ "vendor": experimenter, "data": base64(data) }))
         }
         Action::Experimenter { experimenter, data } => (
@@ -142,7 +142,7 @@ fn action(version: Version, action: &Action) -> Value {
             ("OFPActionEnqueue", json!({ "port": port_no(version, *port), "queue_id": queue.0 }))
         }
     };
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["type"] = action.kind().number(version).into();
     }
     class(name, members)
@@ -169,21 +169,21 @@ fn instruction(instruction: &Instruction) -> Value {
 
 /// Adds the actions of 1.0 or the instructions of 1.3.
 fn add_instructions(version: Version, members: &mut Value, instructions: &[Instruction]) {
-    match (version, instructions) {
-        (Version::V1_3, _) => members["instructions"] = list(instructions, instruction),
-        (Version::V1_0, []) => members["actions"] = json!([]),
-        (Version::V1_0, [Instruction::ApplyActions(list)]) => {
+    match (version.has_oxm(), instructions) {
+        (true, _) => members["instructions"] = list(instructions, instruction),
+        (false, []) => members["actions"] = json!([]),
+        (false, [Instruction::ApplyActions(list)]) => {
             members["actions"] = actions(version, list);
         }
-        (Version::V1_0, _) => panic!("1.0 has no {instructions:?}"),
+        (false, _) => panic!("1.0 has no {instructions:?}"),
     }
 }
 
 /// 1.0's flag of emergency entries has the number of another one in 1.3.
 fn flags(version: Version, flags: FlowModFlags) -> u16 {
-    match version {
-        Version::V1_0 if flags.contains(FlowModFlags::EMERG) => flags.bits() & 3 | 4,
-        Version::V1_0 | Version::V1_3 => flags.bits(),
+    match version.has_oxm() {
+        false if flags.contains(FlowModFlags::EMERG) => flags.bits() & 3 | 4,
+        false | true => flags.bits(),
     }
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn flow_mod(version: Version, flow: &FlowMod) -> Value {
         "flags": flags(version, flow.flags),
         "match": matching(version, &flow.matching),
     });
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["cookie_mask"] = flow.cookie_mask.into();
         members["table_id"] = flow.table_id.0.into();
         members["out_group"] = flow.out_group.0.into();
@@ -220,7 +220,7 @@ pub(crate) fn removed(version: Version, flow: &FlowRemoved) -> Value {
         "byte_count": flow.byte_count,
         "match": matching(version, &flow.matching),
     });
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["table_id"] = flow.table_id.0.into();
         members["hard_timeout"] = flow.hard_timeout_s.into();
     }
@@ -240,7 +240,7 @@ pub(crate) fn stats(version: Version, flow: &FlowStats) -> Value {
         "byte_count": flow.byte_count,
         "match": matching(version, &flow.matching),
     });
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["flags"] = flow.flags.bits().into();
     }
     add_instructions(version, &mut members, &flow.instructions);

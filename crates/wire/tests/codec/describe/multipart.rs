@@ -16,12 +16,12 @@ use super::{base64, class};
 
 /// 1.0 says vendor, and has no type of its messages.
 pub(crate) fn experimenter_message(version: Version, body: &Experimenter) -> (&'static str, Value) {
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             let members = json!({ "vendor": body.experimenter, "data": base64(&body.data) });
             ("OFPVendor", members)
         }
-        Version::V1_3 => ("OFPExperimenter", experimenter(body)),
+        true => ("OFPExperimenter", experimenter(body)),
     }
 }
 
@@ -39,7 +39,7 @@ fn flow_request(version: Version, request: &FlowStatsRequest) -> Value {
         "out_port": port_no(version, request.out_port),
         "match": flow::matching(version, &request.matching),
     });
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["out_group"] = request.out_group.0.into();
         members["cookie"] = request.cookie.0.into();
         members["cookie_mask"] = request.cookie_mask.into();
@@ -131,7 +131,7 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
             let ports = list(ports, |port| element::port(version, port));
             ("PortDesc", MultipartType::PortDesc, ports)
         }
-        Body::Experimenter(body) if version == Version::V1_0 => {
+        Body::Experimenter(body) if !version.has_oxm() => {
             let data = [&body.experimenter.to_be_bytes(), body.data.as_slice()].concat();
             let body = class("OFPVendorStats", json!({ "specific_data": base64(&data) }));
             ("Vendor", MultipartType::Experimenter, body)
@@ -148,9 +148,9 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
 
 /// os-ken makes a list of the one element in 1.0.
 fn listed_in_v1_0(version: Version, body: Value) -> Value {
-    match version {
-        Version::V1_0 => json!([body]),
-        Version::V1_3 => body,
+    match version.has_oxm() {
+        false => json!([body]),
+        true => body,
     }
 }
 
@@ -161,7 +161,7 @@ fn table_stats(version: Version, table: &TableStats) -> Value {
         "lookup_count": table.lookup_count,
         "matched_count": table.matched_count,
     });
-    if version == Version::V1_0 {
+    if !version.has_oxm() {
         members["name"] = table.name.clone().into();
         members["wildcards"] = table.wildcards.into();
         members["max_entries"] = table.max_entries.into();
@@ -289,7 +289,7 @@ fn port_stats(version: Version, port: &PortStats) -> Value {
 
 /// 1.0 says of flow entries alone how long they are there.
 fn add_duration(version: Version, members: &mut Value, seconds: u32, nanoseconds: u32) {
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         members["duration_sec"] = seconds.into();
         members["duration_nsec"] = nanoseconds.into();
     }

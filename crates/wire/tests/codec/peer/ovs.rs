@@ -33,20 +33,13 @@ struct Sent {
     complaint: Option<String>,
 }
 
-fn option(version: Version) -> &'static str {
-    match version {
-        Version::V1_0 => "OpenFlow10",
-        Version::V1_3 => "OpenFlow13",
-    }
-}
-
 /// Runs a command of `ovs-ofctl` against us.
 fn ovs_ofctl(dir: &Path, version: Version, command: &[&str], text: &str) -> Sent {
     let path = dir.join("switch");
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let mut arguments = vec!["-O", option(version), "--no-names"];
-    if version == Version::V1_0 {
+    let mut arguments = vec!["-O", version.name(), "--no-names"];
+    if !version.has_oxm() {
         arguments.extend(["-F", "OpenFlow10"]);
     }
     arguments.extend(command);
@@ -200,7 +193,7 @@ fn usual_actions(version: Version, matching: &Match, actions: &[Action]) -> Vec<
             other => other.clone(),
         });
     }
-    if version == Version::V1_0 {
+    if !version.has_oxm() {
         usual.retain(|action| !matches!(action, Action::SetQueue(_)));
     }
     usual
@@ -257,18 +250,18 @@ const COMMANDS: &[(FlowModCommand, &[&str])] = &[
 fn usual_flow_mod(version: Version, command: FlowModCommand, flow: FlowMod) -> FlowMod {
     let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let matching = usual_match(&flow.matching);
-    let table_id = match version {
-        Version::V1_0 if deletes => TableId::ALL,
-        Version::V1_0 => TableId(0),
-        Version::V1_3 => TableId(flow.table_id.0 % 254),
+    let table_id = match version.has_oxm() {
+        false if deletes => TableId::ALL,
+        false => TableId(0),
+        true => TableId(flow.table_id.0 % 254),
     };
-    let cookie_mask = if deletes && version == Version::V1_3 { flow.cookie_mask } else { 0 };
+    let cookie_mask = if deletes && version.has_oxm() { flow.cookie_mask } else { 0 };
     let cookie = match command {
         FlowModCommand::Add => flow.cookie,
         _ => Cookie(flow.cookie.0 & cookie_mask),
     };
     let said = FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP;
-    let said = if version == Version::V1_0 { said } else { said | FlowModFlags::NO_PKT_COUNTS };
+    let said = if !version.has_oxm() { said } else { said | FlowModFlags::NO_PKT_COUNTS };
     let strict = matches!(command, FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict);
     let usual = FlowMod::new(command);
     FlowMod {
@@ -357,10 +350,10 @@ fn usual_command(sample: &Sample) -> Option<(Message, Vec<&'static str>, String)
             let (command, words) = COMMANDS[sample.seed % COMMANDS.len()];
             let flow = usual_flow_mod(sample.version, command, flow);
             let said = text::format_flow_mod(&flow);
-            let said = match sample.version {
+            let said = match sample.version.has_oxm() {
                 // The word of 1.0 for a packet without a tag.
-                Version::V1_0 => said.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
-                Version::V1_3 => said,
+                false => said.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
+                true => said,
             };
             (Message::FlowMod(comparable(sample.version, flow)), words.to_vec(), said)
         }
@@ -385,7 +378,7 @@ fn comparable(version: Version, mut flow: FlowMod) -> FlowMod {
             without_max_len(list);
         }
     }
-    if version == Version::V1_0 {
+    if !version.has_oxm() {
         flow.table_id = TableId(0);
     }
     flow
@@ -490,7 +483,7 @@ fn usual_body(version: Version, body: MultipartReplyBody) -> Option<MultipartRep
     Some(match body {
         Body::Experimenter(_) => return None,
         // It prints what changes from table to table.
-        Body::Table(_) if version == Version::V1_0 => return None,
+        Body::Table(_) if !version.has_oxm() => return None,
         Body::TableFeatures(_) => return None,
         Body::Table(mut tables) => {
             tables.truncate(1);

@@ -17,29 +17,29 @@ use super::flow;
 
 pub(crate) fn features(e: &mut Entropy<'_>, version: Version) -> PortFeatures {
     let bits = PortFeatures::from_bits_retain(e.u32());
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             let unsayable = PortFeatures::FD_40GB
                 | PortFeatures::FD_100GB
                 | PortFeatures::FD_1TB
                 | PortFeatures::OTHER;
             PortFeatures::from_bits_retain(bits.bits() & 0xffff) - unsayable
         }
-        Version::V1_3 => bits,
+        true => bits,
     }
 }
 
 pub(crate) fn port_desc(e: &mut Entropy<'_>, version: Version) -> PortDesc {
-    let v1_3 = version == Version::V1_3;
+    let v1_3 = version.has_oxm();
     let stp = [PortState::empty(), PortState::BLOCKED, PortState::from_bits_retain(1 << 8)];
     PortDesc {
         port_no: flow::port(e, version),
         hw_addr: MacAddr::from_u64(e.u64()),
         name: e.text(15),
         config: PortConfig::from_bits_retain(e.u32()),
-        state: match version {
-            Version::V1_0 => e.pick(&stp) | e.pick(&[PortState::empty(), PortState::LINK_DOWN]),
-            Version::V1_3 => PortState::from_bits_retain(e.u32()),
+        state: match version.has_oxm() {
+            false => e.pick(&stp) | e.pick(&[PortState::empty(), PortState::LINK_DOWN]),
+            true => PortState::from_bits_retain(e.u32()),
         },
         curr: features(e, version),
         advertised: features(e, version),
@@ -51,7 +51,7 @@ pub(crate) fn port_desc(e: &mut Entropy<'_>, version: Version) -> PortDesc {
 }
 
 pub(crate) fn port_stats(e: &mut Entropy<'_>, version: Version) -> PortStats {
-    let v1_3 = version == Version::V1_3;
+    let v1_3 = version.has_oxm();
     PortStats {
         port_no: flow::port(e, version),
         rx_packets: e.u64(),
@@ -72,7 +72,7 @@ pub(crate) fn port_stats(e: &mut Entropy<'_>, version: Version) -> PortStats {
 }
 
 pub(crate) fn queue_stats(e: &mut Entropy<'_>, version: Version) -> QueueStats {
-    let v1_3 = version == Version::V1_3;
+    let v1_3 = version.has_oxm();
     QueueStats {
         port_no: flow::port(e, version),
         queue_id: QueueId(e.u32()),
@@ -86,17 +86,15 @@ pub(crate) fn queue_stats(e: &mut Entropy<'_>, version: Version) -> QueueStats {
 
 /// In 1.0 a queue is of the port that was asked for.
 pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> PacketQueue {
-    let port = match version {
-        Version::V1_0 => asked,
-        Version::V1_3 => flow::port(e, version),
+    let port = match version.has_oxm() {
+        false => asked,
+        true => flow::port(e, version),
     };
-    let known = if version == Version::V1_3 { 2 } else { 1 };
-    let properties = e.list(|e| match (version, e.below_or(known, 4 - known)) {
+    let known = if version.has_oxm() { 2 } else { 1 };
+    let properties = e.list(|e| match (version.has_oxm(), e.below_or(known, 4 - known)) {
         (_, 0) => QueueProperty::MinRate(e.u16()),
-        (Version::V1_3, 1) => QueueProperty::MaxRate(e.u16()),
-        (Version::V1_3, 2) => {
-            QueueProperty::Experimenter { experimenter: e.u32(), data: e.data(1) }
-        }
+        (true, 1) => QueueProperty::MaxRate(e.u16()),
+        (true, 2) => QueueProperty::Experimenter { experimenter: e.u32(), data: e.data(1) },
         (_, _) => QueueProperty::Unknown { property: 3 + u16::from(e.u8()), data: e.data(1) },
     });
     PacketQueue { queue_id: QueueId(e.u32()), port, properties }
@@ -121,7 +119,7 @@ pub(crate) fn band(e: &mut Entropy<'_>) -> Band {
 }
 
 pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
-    let v1_0 = version == Version::V1_0;
+    let v1_0 = !version.has_oxm();
     TableStats {
         table_id: TableId(e.u8()),
         name: if v1_0 { e.text(31) } else { String::new() },

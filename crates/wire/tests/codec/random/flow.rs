@@ -19,10 +19,10 @@ use super::entropy::Entropy;
 
 /// A port number that the version can say.
 pub(crate) fn port(e: &mut Entropy<'_>, version: Version) -> PortNo {
-    match (version, e.bool()) {
+    match (version.has_oxm(), e.bool()) {
         (_, true) => PortNo(0xffff_ff00 + u32::from(e.u8())),
-        (Version::V1_0, false) => PortNo(u32::from(e.u16()) % 0xff00),
-        (Version::V1_3, false) => PortNo(e.u32()),
+        (false, false) => PortNo(u32::from(e.u16()) % 0xff00),
+        (true, false) => PortNo(e.u32()),
     }
 }
 
@@ -58,10 +58,10 @@ fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field)
     let row = field.row();
     let full = field.full_mask();
     let value = e.u128() & full;
-    let (value, mask) = match version {
-        Version::V1_0 => (value_v1_0(e, field, value)?, mask_v1_0(e, field)),
-        Version::V1_3 if row.maskable && e.bool() => (value, e.u128() & full),
-        Version::V1_3 => (value, full),
+    let (value, mask) = match version.has_oxm() {
+        false => (value_v1_0(e, field, value)?, mask_v1_0(e, field)),
+        true if row.maskable && e.bool() => (value, e.u128() & full),
+        true => (value, full),
     };
     add(matching, field, value, mask)
 }
@@ -185,12 +185,12 @@ pub(crate) fn instruction(e: &mut Entropy<'_>, kind: InstructionKind) -> Instruc
 }
 
 fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             let actions = actions(e, version);
             if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
         }
-        Version::V1_3 => e.list(|e| {
+        true => e.list(|e| {
             let known = INSTRUCTIONS.len() - 1;
             let kind = INSTRUCTIONS[e.below_or(known, 1)].kind;
             instruction(e, kind)
@@ -210,13 +210,13 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
         instructions: instructions(e, version),
         ..FlowMod::new(FlowModCommand::from_number(e.u8()))
     };
-    match version {
-        Version::V1_0 => {
+    match version.has_oxm() {
+        false => {
             let said =
                 FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP | FlowModFlags::EMERG;
             flow.flags = FlowModFlags::from_bits_retain(e.u16()) & said;
         }
-        Version::V1_3 => {
+        true => {
             flow.flags = FlowModFlags::from_bits_retain(e.u16());
             flow.table_id = TableId(e.u8());
             flow.cookie_mask = e.u64();
@@ -227,7 +227,7 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
 }
 
 pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
-    let carried = version == Version::V1_3;
+    let carried = version.has_oxm();
     FlowRemoved {
         cookie: Cookie(e.u64()),
         priority: e.u16(),
@@ -250,7 +250,7 @@ pub(crate) fn stats_request(e: &mut Entropy<'_>, version: Version) -> FlowStatsR
         matching: matching(e, version),
         ..FlowStatsRequest::all()
     };
-    if version == Version::V1_3 {
+    if version.has_oxm() {
         request.out_group = GroupId(e.u32());
         request.cookie = Cookie(e.u64());
         request.cookie_mask = e.u64();
@@ -266,9 +266,9 @@ pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
         priority: e.u16(),
         idle_timeout_s: e.u16(),
         hard_timeout_s: e.u16(),
-        flags: match version {
-            Version::V1_0 => FlowModFlags::empty(),
-            Version::V1_3 => FlowModFlags::from_bits_retain(e.u16()),
+        flags: match version.has_oxm() {
+            false => FlowModFlags::empty(),
+            true => FlowModFlags::from_bits_retain(e.u16()),
         },
         cookie: Cookie(e.u64()),
         packet_count: e.u64(),

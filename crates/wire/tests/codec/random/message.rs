@@ -93,7 +93,7 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
 }
 
 fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
-    let experimenter = (version == Version::V1_3 && e.bool()).then(|| e.u32());
+    let experimenter = (version.has_oxm() && e.bool()).then(|| e.u32());
     let error_type = if experimenter.is_some() { 0xffff } else { e.u16() & 0x7fff };
     ErrorMessage { error_type, code: e.u16(), experimenter, data: e.data(1) }
 }
@@ -101,13 +101,13 @@ fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
 fn experimenter(e: &mut Entropy<'_>, version: Version) -> Experimenter {
     Experimenter {
         experimenter: e.u32(),
-        exp_type: if version == Version::V1_3 { e.u32() } else { 0 },
+        exp_type: if version.has_oxm() { e.u32() } else { 0 },
         data: e.data(1),
     }
 }
 
 fn features(e: &mut Entropy<'_>, version: Version) -> Features {
-    let v1_3 = version == Version::V1_3;
+    let v1_3 = version.has_oxm();
     Features {
         datapath_id: DatapathId(e.u64()),
         n_buffers: e.u32(),
@@ -125,12 +125,12 @@ fn config(e: &mut Entropy<'_>) -> SwitchConfig {
 
 fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
     let in_port = flow::port(e, version);
-    let (table_id, cookie, matching) = match version {
-        Version::V1_0 => {
+    let (table_id, cookie, matching) = match version.has_oxm() {
+        false => {
             let matching = Match::any().with(Field::InPort, in_port.0.into());
             (TableId(0), Cookie(u64::MAX), matching)
         }
-        Version::V1_3 => (TableId(e.u8()), Cookie(e.u64()), flow::matching(e, version)),
+        true => (TableId(e.u8()), Cookie(e.u64()), flow::matching(e, version)),
     };
     let data = e.data(1);
     // What is sent of a packet is no longer than the packet, usually.
@@ -174,10 +174,10 @@ fn async_config(e: &mut Entropy<'_>) -> AsyncConfig {
 /// The types of multiparts that the version's specification has.
 fn multipart_type(e: &mut Entropy<'_>, version: Version) -> MultipartType {
     let all = MultipartType::ALL;
-    match version {
-        Version::V1_0 if e.below(7) == 0 => MultipartType::Experimenter,
-        Version::V1_0 => e.pick(&all[..6]),
-        Version::V1_3 => e.pick(all),
+    match version.has_oxm() {
+        false if e.below(7) == 0 => MultipartType::Experimenter,
+        false => e.pick(&all[..6]),
+        true => e.pick(all),
     }
 }
 
@@ -204,7 +204,7 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
             Body::Experimenter(experimenter(e, version))
         }
     };
-    MultipartRequest { more: version == Version::V1_3 && e.bool(), body }
+    MultipartRequest { more: version.has_oxm() && e.bool(), body }
 }
 
 pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartReplyBody {
