@@ -23,6 +23,7 @@ struct Example {
 const EXAMPLES: &[Example] = &[
     Example { name: "add-match-field", packages: &["weir-openflow", "weir-wire", "weir-packet"] },
     Example { name: "add-action", packages: &["weir-openflow", "weir-wire", "weir-datapath"] },
+    Example { name: "add-version", packages: &["weir-openflow", "weir-wire"] },
 ];
 
 /// Applies each patch to a fresh copy and tests the copy.
