@@ -3,8 +3,8 @@
 //! Codec, text, features, checks, the action set and the compiler of programs read these facts, so
 //! that a new action needs no arm in any of them. The rewrite itself is code, in `datapath`.
 
-use super::{Action, ActionKind};
 use super::syntax::Syntax;
+use super::{Action, ActionKind};
 use crate::field::{Field, Header, Prereq};
 use crate::version::Numbers;
 
