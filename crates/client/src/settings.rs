@@ -23,8 +23,8 @@ pub struct ClientSettings {
     pub answer_deadline: Duration,
     /// Entries that an answer may have.
     pub entries_max: usize,
-    /// Messages that are kept for [`crate::Client::next_message`] while others are waited for; the oldest
-    /// beyond that are dropped and counted.
+    /// Messages that are kept for [`crate::Client::next_message`] while others are waited for; the
+    /// oldest beyond that are dropped and counted.
     pub unclaimed_max: usize,
     /// The xid of the first message; those of the next ones follow.
     pub first_xid: u32,

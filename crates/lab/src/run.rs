@@ -235,7 +235,7 @@ impl Run<'_> {
     }
 
     /// Adds a line to the samples. A disk that is full does not end the measurements: the report
-    /// may still find a context.
+    /// may still find a place.
     fn write(&mut self, line: &impl Serialize) {
         let Some(samples) = &mut self.samples else { return };
         if let Err(error) = samples.append(line) {

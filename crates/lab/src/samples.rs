@@ -70,7 +70,7 @@ pub struct SampleFile {
 }
 
 impl SampleFile {
-    /// An empty file in `folder`, in context of one of an earlier run.
+    /// An empty file in `folder`, in place of one of an earlier run.
     ///
     /// # Errors
     /// When the folder takes no files.

@@ -1,9 +1,9 @@
 //! The actions: one row each, with their numbers per version (clause 7.2.5 of 1.3, 5.2.4 of 1.0).
 //!
 //! A row defines the whole action except its behaviour: that is one arm in the datapath's
-//! interpreter and one in its reference, both demanded by the compiler. The actions of 1.0 that 1.3 no longer has are
-//! variants of their own, because they behave differently (setting a VLAN id pushes a tag) and
-//! because tools print them by their own names.
+//! interpreter and one in its reference, both demanded by the compiler. The actions of 1.0 that 1.3
+//! no longer has are variants of their own, because they behave differently (setting a VLAN id
+//! pushes a tag) and because tools print them by their own names.
 
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId};

@@ -82,7 +82,7 @@ impl Assembly {
         Ok(Self {
             are_several: config.bridges.len() > 1,
             clock: Clock::begin(),
-            workers: workers.map_err(failed("assembly an eventfd"))?,
+            workers: workers.map_err(failed("making an eventfd"))?,
             next_worker: 0,
             lines: lines(config.bridges.len()),
             has_devices: false,
@@ -196,7 +196,7 @@ impl Assembly {
                 monitor: if self.has_devices { monitor() } else { None },
                 ended: Arc::clone(&ended),
             });
-            workers.push(worker.map_err(failed("assembly what a worker sleeps on"))?);
+            workers.push(worker.map_err(failed("making what a worker sleeps on"))?);
         }
         Ok((workers, ended))
     }

@@ -76,7 +76,7 @@ enum Reaping {
     /// Its op is made.
     Asked,
     /// The workers were told to tell when it is done.
-    BarrierWaiter,
+    Awaited,
 }
 
 /// The link to one shard.
@@ -141,7 +141,7 @@ impl Bridge {
         let removed = self.reap();
         self.stage_ops();
         if self.reaping.get() == Reaping::Asked {
-            self.reaping.set(Reaping::BarrierWaiter);
+            self.reaping.set(Reaping::Awaited);
             let barrier = self.add_barrier(BarrierWaiter::Reap);
             self.stage_for_all(|| ShardCommand::FlushCounters(barrier));
         }

@@ -14,7 +14,8 @@
 //! // In 1.0 the same message has another number.
 //! assert_eq!(wire::encode(Version::V1_0, Xid(7), &Message::BarrierRequest)?[..2], [1, 18]);
 //! // A bad message decodes to the protocol error that answers it.
-//! assert_eq!(wire::decode(&[4, 99, 0, 8, 0, 0, 0, 7]).unwrap_err().error, Error::BadRequestBadType);
+//! let bad = wire::decode(&[4, 99, 0, 8, 0, 0, 0, 7]).unwrap_err();
+//! assert_eq!(bad.error, Error::BadRequestBadType);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

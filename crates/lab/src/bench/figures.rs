@@ -110,8 +110,8 @@ impl Level {
     }
 }
 
-/// The levels between two answers of `weir ctl workers`, in the order of a lookup. Both caches share
-/// one memory, so their evictions are counted together, at the frame cache.
+/// The levels between two answers of `weir ctl workers`, in the order of a lookup. Both caches
+/// share one memory, so their evictions are counted together, at the frame cache.
 pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
     let sum = |value: &Value, key: &str| -> u64 {
         let of = |worker: &Value| worker["caches"][key].as_u64().unwrap_or(0);

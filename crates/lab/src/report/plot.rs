@@ -129,7 +129,7 @@ fn open(height: f64) -> String {
     )
 }
 
-/// A text at a context; `anchor` is the SVG word for the end of it that is there.
+/// A text at a place; `anchor` is the SVG word for the end of it that is there.
 fn put_text(svg: &mut String, class: &str, x: f64, y: f64, anchor: &str, text: &str) {
     let text = escape(text);
     let _ = write!(

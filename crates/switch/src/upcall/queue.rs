@@ -26,7 +26,7 @@ pub(crate) struct UpcallQueue<P, E> {
 #[derive(Debug)]
 struct State<P, E> {
     waiting: UpcallBatch<P, E>,
-    /// UpcallBatch packets of each class.
+    /// Waiting packets of each class.
     held: [usize; PacketInClass::COUNT],
 }
 

@@ -42,8 +42,8 @@ impl Control {
         Ok(done)
     }
 
-    /// Changes a group as [`Self::group_mod`] does, or begins with it when that may mean many groups
-    /// or entries.
+    /// Changes a group as [`Self::group_mod`] does, or begins with it when that may mean many
+    /// groups or entries.
     ///
     /// # Errors
     /// Those of [`Self::group_mod`].

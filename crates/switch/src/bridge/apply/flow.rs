@@ -7,8 +7,8 @@ use openflow::{Error, Version};
 use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
-/// Entries, groups or meters that a command of many looks at before something else has its turn, twice as many as it
-/// changes: some hundred microseconds.
+/// Entries, groups or meters that a command of many looks at before something else has its turn,
+/// twice as many as it changes: some hundred microseconds.
 const PIECE: usize = 1_024;
 
 pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> ApplyResult {
