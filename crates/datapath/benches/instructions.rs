@@ -128,7 +128,8 @@ fn remove(mut table: Table) -> Table {
     table
 }
 
-/// Takes everything and gives buffers out again.
+/// Takes everything and gives buffers out again. A batch is taken as one, as the switch does it, so
+/// that what is counted is the forwarder.
 #[derive(Default)]
 struct Discard {
     pool: Vec<PacketBuf>,
@@ -139,6 +140,17 @@ impl Sink for Discard {
     fn output(&mut self, _port: PortNo, _queue: Option<QueueId>, frame: PacketBuf) {
         self.outputs += 1;
         self.pool.push(frame);
+    }
+
+    fn output_all(
+        &mut self,
+        _port: PortNo,
+        _queue: Option<QueueId>,
+        frames: &mut Vec<PacketBuf>,
+        _shortest: usize,
+    ) {
+        self.outputs += frames.len();
+        self.pool.append(frames);
     }
 
     fn packet_in(&mut self, _message: PacketIn, _max_len: u16) {}

@@ -67,6 +67,7 @@ macro_rules! actions {
         impl Action {
             /// The action's row key.
             #[must_use]
+            #[inline]
             pub fn kind(&self) -> ActionKind {
                 match self {
                     $(Self::$variant { .. } => ActionKind::$variant,)+
@@ -253,7 +254,7 @@ actions! {
 type TypeNumbers = [Option<u16>; ACTIONS.len()];
 
 /// Type numbers of every version, by the version's index.
-const NUMBERS: [TypeNumbers; Version::ALL.len()] = {
+static NUMBERS: [TypeNumbers; Version::ALL.len()] = {
     let mut all = [[None; ACTIONS.len()]; Version::ALL.len()];
     let mut version = 0;
     while version < Version::ALL.len() {
@@ -270,12 +271,14 @@ const NUMBERS: [TypeNumbers; Version::ALL.len()] = {
 impl ActionKind {
     /// The action's row.
     #[must_use]
+    #[inline]
     pub const fn row(self) -> &'static ActionRow {
         &ACTIONS[self as usize]
     }
 
     /// The type number on the wire, if the version has the action.
     #[must_use]
+    #[inline]
     pub const fn number(self, version: Version) -> Option<u16> {
         NUMBERS[version as usize][self as usize]
     }

@@ -284,17 +284,30 @@ fields! {
         needs IPV6, set false, since V1_3, Place::Parsed;
 }
 
+/// The field of each OXM number, so that a decoder need not search the rows.
+static OF_OXM: [Option<Field>; 128] = {
+    let mut of_oxm = [None; 128];
+    let mut index = 0;
+    while index < FIELDS.len() {
+        of_oxm[FIELDS[index].oxm as usize] = Some(FIELDS[index].field);
+        index += 1;
+    }
+    of_oxm
+};
+
 impl Field {
     /// The field's row.
     #[must_use]
+    #[inline]
     pub const fn row(self) -> &'static FieldRow {
         &FIELDS[self as usize]
     }
 
     /// The field of an OXM number in the basic class.
     #[must_use]
+    #[inline]
     pub fn from_oxm(number: u8) -> Option<Self> {
-        FIELDS.iter().find(|row| row.oxm == number).map(|row| row.field)
+        *OF_OXM.get(usize::from(number))?
     }
 
     /// The field of one of its names: the specification's, `ovs-ofctl`'s, or an alias. A name that
@@ -314,6 +327,7 @@ impl Field {
 
     /// All bits of the field set: the mask of an exact match.
     #[must_use]
+    #[inline]
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.row().bits)
     }
@@ -321,6 +335,7 @@ impl Field {
     /// Bytes of the value on the wire: as many as the bits need, but four for the labels of 20
     /// bits.
     #[must_use]
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self.row().bits {
             20 => 4,

@@ -24,6 +24,7 @@ pub struct MatchField {
 impl MatchField {
     /// Whether every bit is looked at.
     #[must_use]
+    #[inline]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.full_mask()
     }
@@ -67,6 +68,7 @@ impl Hash for Match {
 impl Match {
     /// The match that every packet meets.
     #[must_use]
+    #[inline]
     pub fn any() -> Self {
         Self::default()
     }
@@ -101,15 +103,25 @@ impl Match {
     /// Adds or replaces a field; value and mask are cut to the field's width and the value to the
     /// mask. A mask of zero removes the field, since it asks for nothing.
     pub fn set(&mut self, field: Field, value: u128, mask: u128) {
-        self.form = None;
         let mask = mask & field.full_mask();
-        let at = self.fields.binary_search_by_key(&field, |held| held.field);
         let held = MatchField { field, value: value & mask, mask };
-        match (at, mask) {
+        match (self.place(field), mask) {
             (Ok(index), 0) => drop(self.fields.remove(index)),
             (Ok(index), _) => self.fields[index] = held,
             (Err(_), 0) => {}
             (Err(index), _) => self.fields.insert(index, held),
+        }
+        self.form = None;
+    }
+
+    /// Where the field stands, or where it would. Mostly fields come in their order, so that the
+    /// last is looked at before the others are searched.
+    fn place(&self, field: Field) -> Result<usize, usize> {
+        match self.fields.last() {
+            Some(last) if last.field >= field => {
+                self.fields.binary_search_by_key(&field, |held| held.field)
+            }
+            Some(_) | None => Err(self.fields.len()),
         }
     }
 
@@ -120,30 +132,35 @@ impl Match {
     /// `OFPBMC_BAD_WILDCARDS` when a value bit is set outside of the mask, `OFPBMC_BAD_VALUE` when
     /// a bit is set outside of the field's width.
     pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Error> {
-        if self.get(field).is_some() {
-            return Err(Error::BadMatchDupField);
-        }
-        if mask != field.full_mask() && !field.row().maskable {
+        let Err(index) = self.place(field) else { return Err(Error::BadMatchDupField) };
+        let full_mask = field.full_mask();
+        if mask != full_mask && !field.row().maskable {
             return Err(Error::BadMatchBadMask);
         }
-        if value & !field.full_mask() != 0 {
+        if value & !full_mask != 0 {
             return Err(Error::BadMatchBadValue);
         }
         if value & !mask != 0 {
             return Err(Error::BadMatchBadWildcards);
         }
-        self.set(field, value, mask);
+        let mask = mask & full_mask;
+        if mask != 0 {
+            self.fields.insert(index, MatchField { field, value, mask });
+        }
+        self.form = None;
         Ok(())
     }
 
     /// The fields, in the order of [`Field`].
     #[must_use]
+    #[inline]
     pub fn fields(&self) -> &[MatchField] {
         &self.fields
     }
 
     /// The field's entry, if the match has it.
     #[must_use]
+    #[inline]
     pub fn get(&self, field: Field) -> Option<&MatchField> {
         let index = self.fields.binary_search_by_key(&field, |held| held.field).ok()?;
         self.fields.get(index)
@@ -151,6 +168,7 @@ impl Match {
 
     /// The value of a field that is matched exactly.
     #[must_use]
+    #[inline]
     pub fn exact(&self, field: Field) -> Option<u128> {
         self.get(field).filter(|held| held.is_exact()).map(|held| held.value)
     }

@@ -69,6 +69,7 @@ macro_rules! messages {
         impl Message {
             /// The message's row key.
             #[must_use]
+            #[inline]
             pub fn kind(&self) -> MessageKind {
                 match self {
                     $(Self::$variant { .. } => MessageKind::$variant,)+
@@ -155,7 +156,7 @@ messages! {
 type TypeNumbers = [Option<u8>; MESSAGES.len()];
 
 /// Type numbers of every version, by the version's index.
-const NUMBERS: [TypeNumbers; Version::ALL.len()] = {
+static NUMBERS: [TypeNumbers; Version::ALL.len()] = {
     let mut all = [[None; MESSAGES.len()]; Version::ALL.len()];
     let mut version = 0;
     while version < Version::ALL.len() {
@@ -172,12 +173,14 @@ const NUMBERS: [TypeNumbers; Version::ALL.len()] = {
 impl MessageKind {
     /// The message's row.
     #[must_use]
+    #[inline]
     pub const fn row(self) -> &'static MessageRow {
         &MESSAGES[self as usize]
     }
 
     /// The type number on the wire, if the version has the message.
     #[must_use]
+    #[inline]
     pub const fn number(self, version: Version) -> Option<u8> {
         NUMBERS[version as usize][self as usize]
     }

@@ -86,6 +86,7 @@ impl VersionSpan {
 
     /// Whether the version is one of them.
     #[must_use]
+    #[inline]
     pub const fn holds(self, version: Version) -> bool {
         self.since as u8 <= version as u8 && version as u8 <= self.until as u8
     }
@@ -100,6 +101,7 @@ macro_rules! capabilities {
 
             $($(#[doc = $doc])*
             #[must_use]
+            #[inline]
             pub const fn $name(self) -> bool {
                 const SPAN: VersionSpan = VersionSpan::$bound(Version::$version);
                 SPAN.holds(self)

@@ -35,6 +35,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same bytes under another name and with another meaning of their lack.
+    #[inline]
     pub(crate) fn reading(mut self, what: &'static str, short: Error) -> Self {
         (self.what, self.short) = (what, short);
         self
@@ -53,10 +54,12 @@ impl<'a> Reader<'a> {
         self.fault(self.short)
     }
 
+    #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -66,6 +69,7 @@ impl<'a> Reader<'a> {
         if self.is_empty() { Ok(()) } else { Err(self.bad_len()) }
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, count: usize) -> ReadResult<&'a [u8]> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
             return Err(self.bad_len());
@@ -75,6 +79,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> ReadResult<[u8; N]> {
         let Some((&head, tail)) = self.bytes.split_first_chunk::<N>() else {
             return Err(self.bad_len());
@@ -91,6 +96,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips padding, whatever it holds.
+    #[inline]
     pub(crate) fn skip(&mut self, count: usize) -> ReadResult<()> {
         self.bytes(count).map(drop)
     }
@@ -126,31 +132,38 @@ impl<'a> Reader<'a> {
         Ok(Self { what, ..self.part(body)? })
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> ReadResult<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> ReadResult<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> ReadResult<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> ReadResult<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn mac(&mut self) -> ReadResult<MacAddr> {
         self.array().map(MacAddr)
     }
 
+    #[inline]
     pub(crate) fn ipv4(&mut self) -> ReadResult<Ipv4Addr> {
         self.array::<4>().map(Ipv4Addr::from)
     }
 
     /// A port number: 32 bits, or 16 in 1.0.
+    #[inline]
     pub(crate) fn port(&mut self) -> ReadResult<PortNo> {
         if self.version.has_wide_ports() {
             self.u32().map(PortNo)

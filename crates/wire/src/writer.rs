@@ -28,59 +28,72 @@ impl<'a> Writer<'a> {
     }
 
     /// Fails with [`EncodeError::Unsupported`] unless the version can say it.
+    #[inline]
     pub(crate) fn require(&self, sayable: bool, what: &'static str) -> WriteResult<()> {
         if sayable { Ok(()) } else { Err(self.unsupported(what)) }
     }
 
     /// Bytes in the buffer so far: the place of what comes next.
+    #[inline]
     pub(crate) fn place(&self) -> usize {
         self.out.len()
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self, number: u8) {
         self.out.push(number);
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, number: u16) {
         self.bytes(&number.to_be_bytes());
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, number: u32) {
         self.bytes(&number.to_be_bytes());
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, number: u64) {
         self.bytes(&number.to_be_bytes());
     }
 
+    #[inline]
     pub(crate) fn mac(&mut self, mac: MacAddr) {
         self.bytes(&mac.0);
     }
 
+    #[inline]
     pub(crate) fn ipv4(&mut self, address: Ipv4Addr) {
         self.bytes(&address.octets());
     }
 
+    #[inline]
     pub(crate) fn zeros(&mut self, count: usize) {
         self.out.resize(self.out.len() + count, 0);
     }
 
     /// Zeros until the bytes since `start` are a multiple of eight.
+    #[inline]
     pub(crate) fn pad_from(&mut self, start: usize) {
         self.pad_to(start, 8);
     }
 
     /// Zeros until the bytes since `start` are a multiple of `unit`.
+    #[inline]
     pub(crate) fn pad_to(&mut self, start: usize, unit: usize) {
         let len = self.place() - start;
         self.zeros(len.next_multiple_of(unit) - len);
     }
 
     /// A port number: 32 bits, or 16 in 1.0.
+    #[inline]
     pub(crate) fn port(&mut self, port: PortNo) -> WriteResult<()> {
         if self.version.has_wide_ports() {
             self.u32(port.0);

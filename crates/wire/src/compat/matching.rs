@@ -7,7 +7,7 @@
 //! the field's bits count. What was sent beside the fields stays with the match as its
 //! [`TupleForm`] and is written again. Writing is strict: what 1.0 cannot say is an error.
 
-use openflow::field::VID_PRESENT;
+use openflow::field::{FIELDS, VID_PRESENT};
 use openflow::twelve_tuple::WILDCARDS_ALL;
 use openflow::{Error, Field, MacAddr, Match, MatchField, PortNo, TupleForm, TwelveTuple};
 
@@ -81,6 +81,18 @@ const MEMBERS: &[(Field, Member)] = &[
     (Field::SctpDst, Member::TpDst),
     (Field::Icmpv4Code, Member::TpDst),
 ];
+
+/// The member of each field, by the field's index.
+static MEMBER_OF: [Option<Member>; FIELDS.len()] = {
+    let mut member_of = [None; FIELDS.len()];
+    let mut index = 0;
+    while index < MEMBERS.len() {
+        let (field, member) = MEMBERS[index];
+        member_of[field as usize] = Some(member);
+        index += 1;
+    }
+    member_of
+};
 
 /// The tuple, with what its members mean.
 #[derive(Clone, Copy, Debug)]
@@ -256,7 +268,7 @@ impl Tuple {
 
     /// Puts one field of a match whose prerequisites hold; `None` when 1.0 cannot say it.
     fn put(&mut self, held: &MatchField) -> Option<()> {
-        let &(_, member) = MEMBERS.iter().find(|(field, _)| *field == held.field)?;
+        let member = MEMBER_OF[held.field as usize]?;
         let number = || held.is_exact().then_some(held.value);
         let wildcard = match member {
             Member::DlVlan => return self.put_vlan_vid(held),

@@ -185,6 +185,7 @@ impl MaskTable {
     }
 
     /// The mask's number, if an entry has it.
+    #[inline]
     pub(super) fn find(&mut self, mask: &Arc<Mask>) -> Option<u32> {
         let slot = Self::recent_slot(mask);
         let number = self.recent[slot];
