@@ -78,6 +78,7 @@ macro_rules! actions {
             ///
             /// # Errors
             /// Those of `r`.
+            #[inline]
             pub fn read<R: ReadArguments>(kind: ActionKind, r: &mut R) -> Result<Self, R::Error> {
                 Ok(match kind {
                     $(ActionKind::$variant => Self::$variant
@@ -94,6 +95,7 @@ macro_rules! actions {
             ///
             /// # Errors
             /// Those of `w`.
+            #[inline]
             pub fn write<W: WriteArguments>(&self, w: &mut W) -> Result<(), W::Error> {
                 match self {
                     $(Self::$variant $( (bind!(argument $arg)) )? $( { $($fname),+ } )? => {
@@ -268,6 +270,28 @@ static NUMBERS: [TypeNumbers; Version::ALL.len()] = {
     all
 };
 
+/// The actions of the type numbers below this are found without a search.
+const LOW_NUMBERS: usize = 32;
+
+/// The action of each low type number, by the version's index.
+static LOW_KINDS: [[Option<ActionKind>; LOW_NUMBERS]; Version::ALL.len()] = {
+    let mut all = [[None; LOW_NUMBERS]; Version::ALL.len()];
+    let mut version = 0;
+    while version < Version::ALL.len() {
+        let mut row = 0;
+        while row < ACTIONS.len() {
+            if let Some(number) = NUMBERS[version][row]
+                && (number as usize) < LOW_NUMBERS
+            {
+                all[version][number as usize] = Some(ACTIONS[row].kind);
+            }
+            row += 1;
+        }
+        version += 1;
+    }
+    all
+};
+
 impl ActionKind {
     /// The action's row.
     #[must_use]
@@ -286,6 +310,9 @@ impl ActionKind {
     /// The action of a type number.
     #[must_use]
     pub fn from_number(version: Version, number: u16) -> Option<Self> {
+        if let Some(kind) = LOW_KINDS[version as usize].get(usize::from(number)) {
+            return *kind;
+        }
         let numbers = &NUMBERS[version as usize];
         let index = numbers.iter().position(|own| *own == Some(number))?;
         ACTIONS.get(index).map(|row| row.kind)

@@ -170,6 +170,23 @@ static NUMBERS: [TypeNumbers; Version::ALL.len()] = {
     all
 };
 
+/// The message of each type number, by the version's index.
+static KINDS: [[Option<MessageKind>; 1 << u8::BITS]; Version::ALL.len()] = {
+    let mut all = [[None; 1 << u8::BITS]; Version::ALL.len()];
+    let mut version = 0;
+    while version < Version::ALL.len() {
+        let mut row = 0;
+        while row < MESSAGES.len() {
+            if let Some(number) = NUMBERS[version][row] {
+                all[version][number as usize] = Some(MESSAGES[row].kind);
+            }
+            row += 1;
+        }
+        version += 1;
+    }
+    all
+};
+
 impl MessageKind {
     /// The message's row.
     #[must_use]
@@ -187,10 +204,9 @@ impl MessageKind {
 
     /// The message of a type number.
     #[must_use]
+    #[inline]
     pub fn from_number(version: Version, number: u8) -> Option<Self> {
-        let numbers = &NUMBERS[version as usize];
-        let index = numbers.iter().position(|own| *own == Some(number))?;
-        MESSAGES.get(index).map(|row| row.kind)
+        KINDS[version as usize][usize::from(number)]
     }
 }
 

@@ -65,30 +65,37 @@ struct Reading<'r, 'a> {
 impl ReadArguments for Reading<'_, '_> {
     type Error = Fault;
 
+    #[inline]
     fn u8(&mut self) -> reader::ReadResult<u8> {
         self.r.u8()
     }
 
+    #[inline]
     fn u16(&mut self) -> reader::ReadResult<u16> {
         self.r.u16()
     }
 
+    #[inline]
     fn u32(&mut self) -> reader::ReadResult<u32> {
         self.r.u32()
     }
 
+    #[inline]
     fn port(&mut self) -> reader::ReadResult<PortNo> {
         self.r.port()
     }
 
+    #[inline]
     fn mac(&mut self) -> reader::ReadResult<MacAddr> {
         self.r.mac()
     }
 
+    #[inline]
     fn ipv4(&mut self) -> reader::ReadResult<Ipv4Addr> {
         self.r.ipv4()
     }
 
+    #[inline]
     fn field(&mut self) -> reader::ReadResult<Field> {
         let start = self.r.clone();
         let field = oxm::read_field(self.r)?;
@@ -96,6 +103,7 @@ impl ReadArguments for Reading<'_, '_> {
         Ok(field)
     }
 
+    #[inline]
     fn value(&mut self) -> reader::ReadResult<u128> {
         match self.field.take() {
             Some((field, start)) => oxm::read_value(self.r, field, &start),
@@ -103,10 +111,12 @@ impl ReadArguments for Reading<'_, '_> {
         }
     }
 
+    #[inline]
     fn rest(&mut self) -> reader::ReadResult<Vec<u8>> {
         Ok(self.r.rest().to_vec())
     }
 
+    #[inline]
     fn pad(&mut self, bytes: usize) -> reader::ReadResult<()> {
         self.r.skip(bytes)
     }
@@ -152,41 +162,49 @@ struct Writing<'w, 'a> {
 impl WriteArguments for Writing<'_, '_> {
     type Error = EncodeError;
 
+    #[inline]
     fn u8(&mut self, number: u8) -> writer::WriteResult<()> {
         self.w.u8(number);
         Ok(())
     }
 
+    #[inline]
     fn u16(&mut self, number: u16) -> writer::WriteResult<()> {
         self.w.u16(number);
         Ok(())
     }
 
+    #[inline]
     fn u32(&mut self, number: u32) -> writer::WriteResult<()> {
         self.w.u32(number);
         Ok(())
     }
 
+    #[inline]
     fn port(&mut self, port: PortNo) -> writer::WriteResult<()> {
         self.w.port(port)
     }
 
+    #[inline]
     fn mac(&mut self, mac: MacAddr) -> writer::WriteResult<()> {
         self.w.mac(mac);
         Ok(())
     }
 
+    #[inline]
     fn ipv4(&mut self, address: Ipv4Addr) -> writer::WriteResult<()> {
         self.w.ipv4(address);
         Ok(())
     }
 
+    #[inline]
     fn field(&mut self, field: Field) -> writer::WriteResult<()> {
         self.field = Some(field);
         oxm::write_field(self.w, field);
         Ok(())
     }
 
+    #[inline]
     fn value(&mut self, value: u128) -> writer::WriteResult<()> {
         match self.field {
             Some(field) => oxm::write_value(self.w, field, value),
@@ -194,11 +212,13 @@ impl WriteArguments for Writing<'_, '_> {
         }
     }
 
+    #[inline]
     fn rest(&mut self, bytes: &[u8]) -> writer::WriteResult<()> {
         self.w.bytes(bytes);
         Ok(())
     }
 
+    #[inline]
     fn pad(&mut self, bytes: usize) -> writer::WriteResult<()> {
         self.w.zeros(bytes);
         Ok(())

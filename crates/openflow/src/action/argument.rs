@@ -131,10 +131,12 @@ pub(super) trait Argument: Sized {
 macro_rules! argument {
     ($($ty:ty: $method:ident, $value:ident => $wire:expr, $number:ident => $back:expr;)+) => {$(
         impl Argument for $ty {
+            #[inline]
             fn read<R: ReadArguments>(r: &mut R) -> Result<Self, R::Error> {
                 r.$method().map(|$number| $back)
             }
 
+            #[inline]
             fn write<W: WriteArguments>(&self, w: &mut W) -> Result<(), W::Error> {
                 let $value = self;
                 w.$method($wire)
