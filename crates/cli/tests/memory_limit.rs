@@ -3,12 +3,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What the process may map, in kilobytes: some hundred thousand entries in an unoptimized build.
-const LIMIT_KB: u32 = 220_000;
-/// Entries that need more than the limit.
-const ENTRIES: u32 = 1_000_000;
+/// What the process may map beside what it maps at its start, in kilobytes: the reserve, some ten
+/// thousand entries in an unoptimized build, and a heap of the allocator more than was measured.
+const ROOM_KB: u64 = 160_000;
+/// Entries that need more than the room.
+const ENTRIES: u32 = 2_000_000;
 /// Flow-mods between two barriers.
 const ROUND: u32 = 2_000;
 
@@ -85,7 +87,32 @@ impl Controller {
     }
 }
 
+type Log = std::io::Lines<BufReader<std::process::ChildStderr>>;
+
 struct Switch(Child);
+
+impl Switch {
+    /// Starts a switch that may map so many kilobytes; with the rest of its log.
+    fn start(listen: &Path, limit_kb: &str) -> (Self, Log) {
+        let run = format!(
+            "ulimit -v {limit_kb} && exec {} switch --port null:a --control none --listen punix:{}",
+            env!("CARGO_BIN_EXE_weir"),
+            listen.display()
+        );
+        let child = Command::new("sh").args(["-c", &run]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut switch = Self(child);
+        let mut log = BufReader::new(switch.0.stderr.take().unwrap()).lines();
+        assert!(log.by_ref().map(Result::unwrap).any(|line| line.contains("ready")));
+        (switch, log)
+    }
+
+    /// What it maps, in kilobytes.
+    fn mapped_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    }
+}
 
 impl Drop for Switch {
     fn drop(&mut self) {
@@ -98,15 +125,10 @@ impl Drop for Switch {
 fn a_switch_whose_memory_is_limited_refuses_entries_and_lives() {
     let dir = tempfile::tempdir().unwrap();
     let of = dir.path().join("of");
-    let run = format!(
-        "ulimit -v {LIMIT_KB} && exec {} switch --port null:a --control none --listen punix:{}",
-        env!("CARGO_BIN_EXE_weir"),
-        of.display()
-    );
-    let child = Command::new("sh").args(["-c", &run]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut switch = Switch(child);
-    let mut log = BufReader::new(switch.0.stderr.take().unwrap()).lines();
-    assert!(log.by_ref().map(Result::unwrap).any(|line| line.contains("ready")));
+    let (unlimited, _) = Switch::start(&dir.path().join("unlimited"), "unlimited");
+    let limit_kb = unlimited.mapped_kb() + ROOM_KB;
+    drop(unlimited);
+    let (switch, log) = Switch::start(&of, &limit_kb.to_string());
     let log = std::thread::spawn(move || {
         log.map_while(Result::ok).filter(|line| line.contains("memory is nearly used up")).count()
     });
@@ -117,7 +139,8 @@ fn a_switch_whose_memory_is_limited_refuses_entries_and_lives() {
     let full = rounds.find(|round| controller.add(round.clone()) > 0);
     let full = full.expect("so many entries do not fit");
     assert!(full.start > 10_000, "entries were refused after {}", full.start);
-    assert_eq!(controller.add(full.end..full.end + ROUND), ROUND);
+    // A worker may yet free the smaller of two tables, and some more entries fit.
+    assert!(rounds.any(|round| controller.add(round) == ROUND), "all of a round are refused");
     controller.0.write_all(&message(ECHO_REQUEST, b"x")).unwrap();
     assert_eq!(controller.next(), (ECHO_REPLY, b"x".to_vec()));
 

@@ -1,9 +1,14 @@
-//! The memory budget: asked before an entry, a group or a meter is added.
+//! The memory budget: asked before an entry, a group or a meter is added, or gets a new list of
+//! instructions or buckets.
 //!
 //! Who owns the process knows what it may take and what it takes; the datapath only asks, and
 //! refuses with the error of a full table. It must never be asked for a packet.
 
 use std::fmt::Debug;
+use std::mem::{size_of, size_of_val};
+
+use openflow::group::Bucket;
+use openflow::{Action, Instruction};
 
 /// What an addition needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +21,30 @@ pub enum MemoryNeed {
 
 /// Says whether something may be added.
 pub trait MemoryBudget: Debug + Send + Sync {
-    /// Whether there is memory for one more.
-    fn allows(&self, need: MemoryNeed) -> bool;
+    /// Whether there is memory for one more. `bytes` is the size of its instructions, buckets or
+    /// bands: the part of it that a controller can make large.
+    fn allows(&self, need: MemoryNeed, bytes: usize) -> bool;
+}
+
+/// The size of a list of instructions.
+pub(crate) fn instructions_size(instructions: &[Instruction]) -> usize {
+    let behind = instructions.iter().map(|instruction| match instruction {
+        Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
+            size_of_val::<[Action]>(actions)
+        }
+        Instruction::Experimenter { data, .. } => data.len(),
+        Instruction::GotoTable(_)
+        | Instruction::WriteMetadata { .. }
+        | Instruction::ClearActions
+        | Instruction::Meter(_) => 0,
+    });
+    size_of_val(instructions) + behind.sum::<usize>()
+}
+
+/// The size of a list of buckets.
+pub(crate) fn buckets_size(buckets: &[Bucket]) -> usize {
+    let size = |bucket: &Bucket| size_of::<Bucket>() + size_of_val::<[Action]>(&bucket.actions);
+    buckets.iter().map(size).sum()
 }
 
 /// How many there have been at most, of one kind.

@@ -19,7 +19,8 @@ use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod};
 use openflow::{
-    Cookie, Error, Field, GroupId, MacAddr, Match, MeterId, PortNo, QueueId, TableId, Version,
+    Action, Cookie, Error, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
+    TableId, Version,
 };
 use packet::PacketBuf;
 use packet::build::FrameBuilder;
@@ -260,7 +261,7 @@ fn a_dump_lists_what_stays_from_its_beginning_to_its_end_once() {
 struct Allowance(AtomicU32);
 
 impl MemoryBudget for Allowance {
-    fn allows(&self, need: MemoryNeed) -> bool {
+    fn allows(&self, need: MemoryNeed, _bytes: usize) -> bool {
         let left = self.0.load(Ordering::Relaxed);
         match need {
             MemoryNeed::Reused => true,
@@ -311,4 +312,45 @@ fn without_memory_nothing_new_is_added_and_what_was_there_can_come_back() {
     assert_eq!(group(&mut control, 1, GroupModCommand::Modify), Ok(()));
     assert_eq!(group(&mut control, 1, GroupModCommand::Delete), Ok(()));
     assert_eq!(group(&mut control, 2, GroupModCommand::Add), Ok(()));
+}
+
+/// Allows what takes no more bytes than this at once.
+#[derive(Debug)]
+struct SizeLimit(usize);
+
+impl MemoryBudget for SizeLimit {
+    fn allows(&self, _need: MemoryNeed, bytes: usize) -> bool {
+        bytes <= self.0
+    }
+}
+
+#[test]
+fn a_new_list_of_instructions_is_asked_for_wherever_an_entry_gets_one() {
+    let small = vec![Action::Output { port: PortNo(1), max_len: 0 }; 2];
+    let large = vec![Action::Output { port: PortNo(1), max_len: 0 }; 1_000];
+    let flow_mod = |command, actions: &[Action], flags| FlowMod {
+        instructions: vec![Instruction::ApplyActions(actions.to_vec())],
+        flags,
+        ..FlowMod::new(command)
+    };
+    let commands = [
+        (FlowModCommand::Add, FlowModFlags::empty()),
+        (FlowModCommand::Add, FlowModFlags::RESET_COUNTS),
+        (FlowModCommand::Modify, FlowModFlags::empty()),
+        (FlowModCommand::Modify, FlowModFlags::RESET_COUNTS),
+        (FlowModCommand::ModifyStrict, FlowModFlags::empty()),
+    ];
+    for (command, flags) in commands {
+        let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
+        control.set_memory_budget(Arc::new(SizeLimit(4_096)));
+        let mut send = |flow_mod| control.flow_mod(&flow_mod, Version::V1_3, NOW).map(|_| ());
+        let first = flow_mod(FlowModCommand::Add, &small, FlowModFlags::empty());
+        assert_eq!(send(first), Ok(()));
+        let refused = send(flow_mod(command, &large, flags));
+        assert_eq!(refused, Err(Error::FlowModTableFull), "{command:?} {flags:?}");
+        assert_eq!(send(flow_mod(command, &small, flags)), Ok(()), "a list that there is");
+        let listed = control.flow_stats(&FlowStatsRequest::all(), NOW).unwrap();
+        let expected = vec![Instruction::ApplyActions(small.clone())];
+        assert_eq!(listed[0].instructions, expected, "{command:?} {flags:?}");
+    }
 }

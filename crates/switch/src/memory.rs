@@ -2,19 +2,27 @@
 //! fails, since a failed allocation ends the process.
 //!
 //! Memory is measured, not estimated, so that replicas, caches, queues and buffers count at their
-//! real size: entries differ by a factor of ten. It is measured once for many additions, and each
-//! limit keeps a reserve larger than what can be added in between. Freed memory
-//! stays with the process, so additions up to an earlier count are accepted until half of the
-//! reserve is used.
+//! real size. It is measured anew after some thousand additions, or sooner when they are large, and
+//! each limit keeps a reserve larger than what can be added in between. While additions are refused
+//! it is measured anew at a refusal, so that they end with their cause. Freed memory stays with the
+//! process, so additions up to an earlier count are accepted until half of the reserve is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use datapath::{MemoryBudget, MemoryNeed};
 
-/// Additions for which memory is measured once: some megabytes at most.
+/// Additions for which memory is measured once. What each takes beside its lists is less than a
+/// kilobyte per worker.
 const ADDITIONS: u32 = 2_048;
+
+/// Bytes of lists for which memory is measured once.
+const BYTES: usize = 4 << 20;
+
+/// While additions are refused, memory is measured no oftener than this.
+const MEASURE_EVERY: Duration = Duration::from_millis(10);
 
 /// The least reserve, for connections, packets in flight and the growth of a table in one step.
 const RESERVE_LEAST: u64 = 32 << 20;
@@ -54,18 +62,42 @@ impl MemoryLimit {
     }
 }
 
-/// What was found at the last measurement.
-const ROOM: u8 = 0;
-const NOTHING_NEW: u8 = 1;
-const NOTHING: u8 = 2;
+/// What was found at a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// All is accepted.
+    #[default]
+    Room,
+    /// Only what there was before is accepted.
+    NothingNew,
+    /// Nothing is accepted.
+    Nothing,
+}
+
+impl Verdict {
+    fn allows(self, need: MemoryNeed) -> bool {
+        match need {
+            MemoryNeed::New => self == Self::Room,
+            MemoryNeed::Reused => self != Self::Nothing,
+        }
+    }
+}
+
+/// The last measurement, and what was asked for since.
+#[derive(Debug, Default)]
+struct Measured {
+    at: Option<Instant>,
+    verdict: Verdict,
+    additions: u32,
+    bytes: usize,
+    is_logged: bool,
+}
 
 /// The limits of this process, and how far it is from them.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
     limits: Vec<MemoryLimit>,
-    additions: AtomicU32,
-    found: AtomicU8,
-    is_logged: AtomicBool,
+    measured: Mutex<Measured>,
 }
 
 impl ProcessMemory {
@@ -89,29 +121,32 @@ impl ProcessMemory {
     }
 
     fn with(limits: Vec<MemoryLimit>) -> Self {
-        Self {
-            limits,
-            additions: AtomicU32::new(0),
-            found: AtomicU8::new(ROOM),
-            is_logged: AtomicBool::new(false),
-        }
+        Self { limits, measured: Mutex::default() }
     }
 
-    /// Compares what is taken with the limits.
-    fn look(&self, status: &str) -> u8 {
-        let found = self.limits.iter().map(|limit| {
-            let taken = status_bytes(status, limit.measure.line()).unwrap_or(0);
-            let found = match taken {
-                taken if taken >= limit.bytes - limit.reserve() / 2 => NOTHING,
-                taken if taken >= limit.bytes - limit.reserve() => NOTHING_NEW,
-                _ => ROOM,
+    /// Compares what is taken with the limits; the nearest one, with what is taken of it. `None`
+    /// when what is taken is not known.
+    fn compare(&self, status: &str) -> Option<(Verdict, u64, MemoryLimit)> {
+        let found = self.limits.iter().filter_map(|limit| {
+            let taken = status_bytes(status, limit.measure.line())?;
+            let verdict = match taken {
+                taken if taken >= limit.bytes - limit.reserve() / 2 => Verdict::Nothing,
+                taken if taken >= limit.bytes - limit.reserve() => Verdict::NothingNew,
+                _ => Verdict::Room,
             };
-            (found, taken, *limit)
+            Some((verdict, taken, *limit))
         });
-        let Some((found, taken, limit)) = found.max_by_key(|(found, ..)| *found) else {
-            return ROOM;
+        found.max_by_key(|(verdict, ..)| *verdict)
+    }
+
+    /// Measures, if the status can be read: otherwise the last verdict stays.
+    fn measure(&self, measured: &mut Measured, status: Option<String>, now: Instant) {
+        (measured.at, measured.additions, measured.bytes) = (Some(now), 0, 0);
+        let Some((verdict, taken, limit)) = status.and_then(|text| self.compare(&text)) else {
+            return;
         };
-        if found != ROOM && !self.is_logged.swap(true, Ordering::Relaxed) {
+        measured.verdict = verdict;
+        if verdict != Verdict::Room && !std::mem::replace(&mut measured.is_logged, true) {
             let (taken, limit) = (taken >> 20, limit.bytes >> 20);
             tracing::warn!(
                 taken_mib = taken,
@@ -120,21 +155,33 @@ impl ProcessMemory {
                  table"
             );
         }
-        found
+    }
+
+    fn ask(
+        &self,
+        need: MemoryNeed,
+        bytes: usize,
+        now: Instant,
+        status: impl FnOnce() -> Option<String>,
+    ) -> bool {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.additions += 1;
+        measured.bytes = measured.bytes.saturating_add(bytes);
+        let is_due = measured.additions > ADDITIONS
+            || measured.bytes >= BYTES
+            || (!measured.verdict.allows(need)
+                && measured.at.is_none_or(|at| now.duration_since(at) >= MEASURE_EVERY));
+        if measured.at.is_none() || is_due {
+            self.measure(&mut measured, status(), now);
+        }
+        measured.verdict.allows(need)
     }
 }
 
 impl MemoryBudget for ProcessMemory {
-    fn allows(&self, need: MemoryNeed) -> bool {
-        if self.additions.fetch_add(1, Ordering::Relaxed).is_multiple_of(ADDITIONS) {
-            let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-            self.found.store(self.look(&status), Ordering::Relaxed);
-        }
-        let found = self.found.load(Ordering::Relaxed);
-        match need {
-            MemoryNeed::New => found == ROOM,
-            MemoryNeed::Reused => found != NOTHING,
-        }
+    fn allows(&self, need: MemoryNeed, bytes: usize) -> bool {
+        let status = || fs::read_to_string("/proc/self/status").ok();
+        self.ask(need, bytes, Instant::now(), status)
     }
 }
 
@@ -175,22 +222,71 @@ fn cgroup_limit(cgroups: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option
 #[cfg(test)]
 mod tests {
     use super::{
-        Measure, MemoryLimit, NOTHING, NOTHING_NEW, ProcessMemory, ROOM, cgroup_limit, rlimit,
+        ADDITIONS, BYTES, MEASURE_EVERY, Measure, MemoryLimit, ProcessMemory, Verdict,
+        cgroup_limit, rlimit,
     };
+    use datapath::MemoryNeed;
     use std::path::Path;
+    use std::time::Instant;
+
+    /// What the process takes, as the kernel writes it.
+    fn resident(mebibytes: u64) -> String {
+        format!("VmRSS:\t  {} kB\n", mebibytes << 10)
+    }
+
+    fn limited() -> ProcessMemory {
+        ProcessMemory::with(vec![MemoryLimit { measure: Measure::Resident, bytes: 400 << 20 }])
+    }
 
     #[test]
     fn a_limit_keeps_a_reserve() {
-        let limit = MemoryLimit { measure: Measure::Resident, bytes: 400 << 20 };
-        let memory = ProcessMemory::with(vec![limit]);
-        let look = |mebibytes: u64| memory.look(&format!("VmRSS:\t  {} kB\n", mebibytes << 10));
-        assert_eq!(look(299), ROOM);
-        assert_eq!(look(300), NOTHING_NEW);
-        assert_eq!(look(349), NOTHING_NEW);
-        assert_eq!(look(350), NOTHING);
-        assert_eq!(look(10), ROOM);
+        let memory = limited();
+        let verdict = |mebibytes| memory.compare(&resident(mebibytes)).unwrap().0;
+        assert_eq!(verdict(299), Verdict::Room);
+        assert_eq!(verdict(300), Verdict::NothingNew);
+        assert_eq!(verdict(349), Verdict::NothingNew);
+        assert_eq!(verdict(350), Verdict::Nothing);
+        assert_eq!(verdict(10), Verdict::Room);
         let small = MemoryLimit { measure: Measure::Data, bytes: 40 << 20 };
         assert_eq!(small.reserve(), 20 << 20);
+    }
+
+    #[test]
+    fn a_refusal_ends_with_its_cause() {
+        let (memory, now) = (limited(), Instant::now());
+        let ask =
+            |mebibytes, now| memory.ask(MemoryNeed::New, 0, now, || Some(resident(mebibytes)));
+        assert!(!ask(390, now));
+        let asked_twice = |at| memory.ask(MemoryNeed::New, 0, at, || panic!("measured too often"));
+        assert!(!asked_twice(now + MEASURE_EVERY / 2));
+        assert!(!ask(390, now + MEASURE_EVERY));
+        assert!(!asked_twice(now + MEASURE_EVERY));
+        assert!(ask(10, now + 2 * MEASURE_EVERY));
+    }
+
+    #[test]
+    fn memory_is_measured_after_many_additions_and_after_large_ones() {
+        let now = Instant::now();
+        for (bytes, asks) in [(0, ADDITIONS), (BYTES / 4, 3), (BYTES, 0)] {
+            let memory = limited();
+            let ask = |mebibytes: u64, bytes| {
+                memory.ask(MemoryNeed::New, bytes, now, || Some(resident(mebibytes)))
+            };
+            assert!(ask(10, 0));
+            assert!((0..asks).all(|_| ask(390, bytes)), "not measured yet");
+            assert!(!ask(390, bytes), "{asks} of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_changes_no_verdict() {
+        let (memory, now) = (limited(), Instant::now());
+        assert!(memory.ask(MemoryNeed::New, 0, now, || None));
+        assert!(memory.ask(MemoryNeed::New, BYTES, now, || Some(String::from("VmRSS: ?"))));
+        assert!(!memory.ask(MemoryNeed::New, BYTES, now, || Some(resident(390))));
+        assert!(!memory.ask(MemoryNeed::New, BYTES, now, || None));
+        assert!(!memory.ask(MemoryNeed::Reused, 0, now + MEASURE_EVERY, || None));
+        assert!(memory.ask(MemoryNeed::New, 0, now + 2 * MEASURE_EVERY, || Some(resident(10))));
     }
 
     #[test]

@@ -123,13 +123,13 @@ impl Control {
         }
     }
 
-    /// Has every addition asked for: what is not allowed is refused as by a full table.
+    /// Has the budget asked for every addition and every new list of instructions or buckets: what is not allowed is refused as by a full table.
     pub fn set_memory_budget(&mut self, budget: Arc<dyn MemoryBudget>) {
         self.memory = Some(budget);
     }
 
-    fn memory_allows(&self, need: MemoryNeed) -> bool {
-        self.memory.as_ref().is_none_or(|budget| budget.allows(need))
+    fn memory_allows(&self, need: MemoryNeed, bytes: usize) -> bool {
+        self.memory.as_ref().is_none_or(|budget| budget.allows(need, bytes))
     }
 
     /// What is shared with the forwarders.

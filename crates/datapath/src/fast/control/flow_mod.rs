@@ -4,7 +4,7 @@
 //! tables as they were and has made no op.
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
-use openflow::{Error, GroupId, PortNo, TableId, Version};
+use openflow::{Error, GroupId, Instruction, PortNo, TableId, Version};
 
 use super::filter::EntryFilter;
 use super::store::EntryHead;
@@ -14,6 +14,7 @@ use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
 use crate::fast::op::{Change, Insert};
 use crate::fast::shared::MAX_ENTRIES;
+use crate::memory::{MemoryNeed, instructions_size};
 use crate::precedence::{Precedence, Strict};
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
@@ -95,6 +96,7 @@ impl Control {
         let over = old.filter(|old| self.expired(*old, now).is_some());
         let mut done = CommandCounts { added: 1, ..CommandCounts::default() };
         if let Some(old) = old.filter(|_| over.is_none()) {
+            self.check_list_memory(&flow_mod.instructions)?;
             let seq = self.store.slab.get(old).seq;
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if !version.has_reset_counts() || resets {
@@ -105,7 +107,7 @@ impl Control {
                 self.rewrite(old, head, flow_mod);
             }
         } else {
-            done.removed = self.make_room(table, now)?;
+            done.removed = self.make_room(flow_mod, now)?;
             if let Some(over) = over.filter(|_| done.removed == 0) {
                 self.remove(over, FlowRemovedReason::Delete, now);
                 done.removed = 1;
@@ -167,14 +169,31 @@ impl Control {
         }
     }
 
+    /// Refuses a list of instructions that no entry has when there is no memory for it. The list
+    /// that it replaces is freed, so that it needs no room that there never was.
+    pub(super) fn check_list_memory(&self, instructions: &[Instruction]) -> Result<(), Error> {
+        let Some(bytes) = self.new_list_size(instructions) else { return Ok(()) };
+        let allows = self.memory_allows(MemoryNeed::Reused, bytes);
+        if allows { Ok(()) } else { Err(Error::FlowModTableFull) }
+    }
+
+    /// The size of a list of instructions, when no entry has it. Without a budget no one asks.
+    fn new_list_size(&self, instructions: &[Instruction]) -> Option<usize> {
+        self.memory.as_ref()?;
+        let is_known = self.store.instruction_lists.find(instructions).is_some();
+        (!is_known).then(|| instructions_size(instructions))
+    }
+
     /// Sees to it that one more entry has room in a table: how many were taken away for that, all
     /// of the table whose timeout has passed.
-    fn make_room(&mut self, table: TableId, now: Nanos) -> Result<usize, Error> {
+    fn make_room(&mut self, flow_mod: &FlowMod, now: Nanos) -> Result<usize, Error> {
+        let table = flow_mod.table_id;
         if !self.store.slab.has_room(MAX_ENTRIES) {
             return Err(Error::FlowModTableFull);
         }
         let need = self.entries_peak.need(self.store.slab.taken());
-        if !self.memory_allows(need) {
+        let bytes = self.new_list_size(&flow_mod.instructions).unwrap_or(0);
+        if !self.memory_allows(need, bytes) {
             return Err(Error::FlowModTableFull);
         }
         let max_entries = self.pipeline.max_entries(table);
@@ -280,6 +299,9 @@ impl Control {
         let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut meant = filter.entries(&self.store, tables);
         meant.retain(|number| self.expired(*number, now).is_none());
+        if !meant.is_empty() {
+            self.check_list_memory(&flow_mod.instructions)?;
+        }
         for number in &meant {
             self.modify_one(*number, flow_mod, version);
         }

@@ -15,7 +15,7 @@ use super::{CommandCounts, Control};
 use crate::fast::op::{Change, GroupReplica};
 use crate::fast::shared::GroupCounters;
 use crate::features;
-use crate::memory::MemoryNeed;
+use crate::memory::{MemoryNeed, buckets_size};
 use crate::pending_delete::PendingDelete;
 use crate::time::Nanos;
 
@@ -85,14 +85,16 @@ impl Control {
     /// A modify may need room for its buckets, however few it had.
     fn check_group_memory(&mut self, group_mod: &GroupMod) -> Result<(), Error> {
         let held = self.groups.len();
+        let bytes = buckets_size(&group_mod.buckets);
         let is_known = self.groups.get(group_mod.group_id).is_some();
         match group_mod.command {
             GroupModCommand::Add if !is_known => {
                 let need = self.groups_peak.need(held);
-                if self.memory_allows(need) { Ok(()) } else { Err(Error::GroupModOutOfGroups) }
+                let allows = self.memory_allows(need, bytes);
+                if allows { Ok(()) } else { Err(Error::GroupModOutOfGroups) }
             }
             GroupModCommand::Modify if is_known && !group_mod.buckets.is_empty() => {
-                let allows = self.memory_allows(MemoryNeed::Reused);
+                let allows = self.memory_allows(MemoryNeed::Reused, bytes);
                 if allows { Ok(()) } else { Err(Error::GroupModOutOfBuckets) }
             }
             GroupModCommand::Add

@@ -57,11 +57,20 @@ impl InstructionLists {
         &self.record(number).shared
     }
 
+    /// The number of a list, when an entry has it.
+    pub(super) fn find(&self, instructions: &[Instruction]) -> Option<u32> {
+        self.find_hashed(instructions, hash(instructions))
+    }
+
+    fn find_hashed(&self, instructions: &[Instruction], hash: u64) -> Option<u32> {
+        let is_it = |number: u32| *self.record(number).shared.instructions == *instructions;
+        self.index.find(hash, is_it)
+    }
+
     /// The number of a list that an entry is going to have.
     pub(super) fn of(&mut self, instructions: &[Instruction]) -> u32 {
         let hash = hash(instructions);
-        let is_it = |number: u32| *self.record(number).shared.instructions == *instructions;
-        if let Some(known) = self.index.find(hash, is_it) {
+        if let Some(known) = self.find_hashed(instructions, hash) {
             return known;
         }
         let number = self.free.pop().unwrap_or_else(|| {

@@ -127,7 +127,7 @@ impl Control {
                     return Err(Error::MeterModOutOfMeters);
                 }
                 let need = self.meters_peak.need(self.meters.len());
-                if !self.memory_allows(need) {
+                if !self.memory_allows(need, std::mem::size_of_val(asked.bands.as_slice())) {
                     return Err(Error::MeterModOutOfMeters);
                 }
                 let meter = Arc::new(Mutex::new(Meter::new(asked, now)));

@@ -173,6 +173,7 @@ impl Control {
             check_match(&flow_mod.matching, version)?;
         } else {
             self.check_flow_mod(flow_mod, version)?;
+            self.check_list_memory(&flow_mod.instructions)?;
         }
         let swept = SweptFlowMod {
             filter: self.filter(flow_mod, None, is_delete),
