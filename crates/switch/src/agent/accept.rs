@@ -13,7 +13,7 @@ use channel::{
 use super::Agent;
 use super::connection::{ConnectionKind, serve};
 use super::connection_log::{LogLine, Pass};
-use super::storm::{StormWatch, release_after_storm};
+use super::storm;
 use crate::counters::Counter;
 
 /// How many controllers one listener serves.
@@ -25,17 +25,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Serves every controller that connects, for ever.
 pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     let gate = ConnectionGate::new(LIMITS);
-    let storms = Rc::new(StormWatch::default());
     loop {
         match listener.accept().await {
             Ok(incoming) => {
                 let accepted = Rc::new(gate.admit(incoming.source()).await);
-                let (agent, storms) = (Rc::clone(&agent), Rc::clone(&storms));
+                let agent = Rc::clone(&agent);
                 tokio::task::spawn_local(async move {
-                    storms.begin();
+                    storm::begin();
                     serve_unless_evicted(agent, incoming, accepted).await;
-                    if storms.end() {
-                        tokio::task::spawn_local(release_after_storm());
+                    if storm::end() {
+                        tokio::task::spawn_local(storm::release_after_storm());
                     }
                 });
             }

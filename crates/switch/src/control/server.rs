@@ -8,6 +8,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use channel::LogThrottle;
+use channel::driver::now;
 use control::{ControlCommand, ControlLine, ControlRequest, LINE_MAX};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -23,15 +25,25 @@ const CONNECTIONS_MAX: usize = 32;
 /// How long a connection may be silent, or leave an answer unread.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// Wait after a failed accept: without descriptors the next one would fail at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Failures of accepting are logged no oftener than this.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
 /// Accepts and serves connections, for ever.
 pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) {
     let open = Rc::new(Cell::new(0_usize));
+    let mut failures = LogThrottle::new(LOG_EVERY);
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "accepting on the control socket failed");
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                if let Some(suppressed) = failures.pass(now()) {
+                    let suppressed = (suppressed > 0).then_some(suppressed);
+                    tracing::warn!(%error, suppressed, "accepting on the control socket failed");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use channel::LogThrottle;
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::device_thread::Opened;
@@ -16,13 +17,44 @@ use crate::counters::Counter;
 /// within this time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
+/// Failures of reading link notifications are logged no oftener than this.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
 /// A port of the worker: the index of its shard, and its index there.
 pub(super) type PortIndex = (usize, usize);
+
+/// The pause after a failed read of the monitor, which lists all devices each time: however often
+/// the kernel notifies of changes meanwhile, the next read is not before its end.
+#[derive(Debug)]
+struct ReadPause {
+    end: Option<Instant>,
+    failures: LogThrottle,
+}
+
+impl Default for ReadPause {
+    fn default() -> Self {
+        Self { end: None, failures: LogThrottle::new(LOG_EVERY) }
+    }
+}
+
+impl ReadPause {
+    /// Whether the monitor may not be read yet.
+    fn holds(&self, now: Instant) -> bool {
+        self.end.is_some_and(|end| now < end)
+    }
+
+    /// A read has failed; `Some` when that may be logged, see [`LogThrottle::pass`].
+    fn begin(&mut self, now: Instant) -> Option<u64> {
+        self.end = Some(now + ASK_EVERY);
+        self.failures.pass(now)
+    }
+}
 
 /// The maintenance that is due, and the ports that it concerns.
 #[derive(Debug)]
 pub(super) struct Maintenance {
     monitor: Option<LinkMonitor>,
+    read_pause: ReadPause,
     /// The monitor has changes to read.
     pub(super) has_link_changes: bool,
     /// Devices have been opened.
@@ -47,6 +79,7 @@ impl Maintenance {
     pub(super) fn new(shards: &[Shard], monitor: Option<LinkMonitor>, now: Instant) -> Self {
         let mut maintenance = Self {
             monitor,
+            read_pause: ReadPause::default(),
             // The state of a port may have changed since it was opened.
             has_link_changes: true,
             has_opened: false,
@@ -97,7 +130,8 @@ impl Worker {
         if std::mem::take(&mut self.maintenance.has_opened) {
             self.take_opened(now);
         }
-        let mut worked = std::mem::take(&mut self.maintenance.has_link_changes);
+        let mut worked = std::mem::take(&mut self.maintenance.has_link_changes)
+            && !self.maintenance.read_pause.holds(now);
         if worked || self.maintenance.compare_at.is_some_and(|due| now >= due) {
             self.read_link_changes(now);
             self.compare_links(now);
@@ -121,8 +155,16 @@ impl Worker {
     /// Reads the monitor's changes.
     fn read_link_changes(&mut self, now: Instant) {
         let Some(monitor) = &mut self.maintenance.monitor else { return };
+        let pause = &mut self.maintenance.read_pause;
+        if pause.holds(now) {
+            return;
+        }
+        pause.end = None;
         let changes = monitor.changes().unwrap_or_else(|error| {
-            tracing::warn!(%error, "reading link notifications failed");
+            if let Some(suppressed) = pause.begin(now) {
+                let suppressed = (suppressed > 0).then_some(suppressed);
+                tracing::warn!(%error, suppressed, "reading link notifications failed");
+            }
             Vec::new()
         });
         for LinkChange { index, name, exists, .. } in changes {
@@ -149,8 +191,7 @@ impl Worker {
             let reported = device.is_some_and(LinkChange::link_up);
             self.link_is_up(*port).is_some_and(|link_up| link_up != reported)
         });
-        let is_stale = self.maintenance.monitor.as_ref().is_some_and(LinkMonitor::is_stale);
-        let again = is_stale || !unconfirmed.is_empty();
+        let again = self.maintenance.read_pause.end.is_some() || !unconfirmed.is_empty();
         self.maintenance.compare_at = again.then_some(now + ASK_EVERY);
         self.maintenance.unconfirmed = unconfirmed;
     }
@@ -271,4 +312,27 @@ fn log_fields(shard: &Shard, port: usize) -> (Option<&str>, String, &str) {
     let port = shard.ports.all().get(port);
     let number = port.map_or_else(String::new, |port| port.number.to_string());
     (shard.bridge.as_deref(), number, port.map_or("", |port| port.info.name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ASK_EVERY, LOG_EVERY, ReadPause};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn after_a_failed_read_the_monitor_is_left_alone_for_a_while() {
+        let (mut pause, start) = (ReadPause::default(), Instant::now());
+        assert!(!pause.holds(start));
+        let (mut reads, mut lines) = (0, 0);
+        // A notification each millisecond, and each read fails.
+        for now in (0..1_000).map(|elapsed| start + Duration::from_millis(elapsed)) {
+            if !pause.holds(now) {
+                reads += 1;
+                lines += u32::from(pause.begin(now).is_some());
+            }
+        }
+        assert_eq!((reads, lines), (10, 1));
+        assert_eq!(pause.begin(start + LOG_EVERY), Some(9));
+        assert!(!pause.holds(start + LOG_EVERY + ASK_EVERY));
+    }
 }
