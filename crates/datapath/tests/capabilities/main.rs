@@ -26,7 +26,7 @@ is the first of mostly several. A name such as `statistics.rs:a_test` is a test 
 
 Not announced, because it does not run: buffers (`n_buffers` is 0), spanning tree (`OFPC_STP`,
 `OFPC_PORT_BLOCKED`), the virtual meters, experimenter actions, instructions, bands and fields. What
-a port announces (`curr`, speeds) is what its device tells.
+a port announces (`curr`, speeds) is what its device reports.
 ";
 
 fn page(announced: &[Announced], evidence: &Evidence) -> String {
