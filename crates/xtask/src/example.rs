@@ -21,7 +21,10 @@ struct Example {
 }
 
 const EXAMPLES: &[Example] = &[
-    Example { name: "add-match-field", packages: &["weir-openflow", "weir-wire", "weir-packet"] },
+    Example {
+        name: "add-match-field",
+        packages: &["weir-openflow", "weir-wire", "weir-packet", "weir-datapath"],
+    },
     Example { name: "add-action", packages: &["weir-openflow", "weir-wire", "weir-datapath"] },
     Example { name: "add-version", packages: &["weir-openflow", "weir-wire"] },
 ];
