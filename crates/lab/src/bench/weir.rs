@@ -214,6 +214,8 @@ impl<'a> Launch<'a> {
         let cores: Vec<String> =
             (self.core..).take(self.workers).map(|core| core.to_string()).collect();
         command.arg("--worker-cores").arg(cores.join(","));
+        // The bench may be silent for longer than any probe waits, as others are measured.
+        command.args(["--inactivity-probe", "0"]);
         command.args(self.caches.map(|caches| format!("--caches={caches}")));
         match self.wire {
             Some(mode) => command.args(["--forward", mode]),
