@@ -184,7 +184,7 @@ impl Bridge {
         removed
     }
 
-    /// How long until [`Bridge::expire`] or [`Bridge::flush`] has something to do by itself.
+    /// How long until [`Bridge::expire`] or [`Bridge::send_ops`] has something to do by itself.
     pub(crate) fn upkeep_in(&self) -> Option<Duration> {
         let now = self.clock.now();
         self.with_control(|control| {

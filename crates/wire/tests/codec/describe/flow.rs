@@ -51,6 +51,10 @@ fn twelve_tuple(matching: &Match) -> Value {
     let nw_proto = [Field::IpProto, Field::ArpOp];
     let (nw_src, src_bits) = address(&[Field::Ipv4Src, Field::ArpSpa]);
     let (nw_dst, dst_bits) = address(&[Field::Ipv4Dst, Field::ArpTpa]);
+    // Where no tag is wanted the priority counts and is zero, unless it was sent otherwise.
+    let sent_otherwise =
+        matching.form().is_some_and(|form| form.difference.wildcards & 1 << 20 != 0);
+    let pcp_counts = matching.exact(Field::VlanVid) == Some(0) && !sent_otherwise;
     let bits: [(u32, &[Field]); 10] = [
         (0, &[Field::InPort]),
         (1, if matching.exact(Field::VlanVid).is_some() { &[Field::VlanVid] } else { &[] }),
@@ -60,7 +64,7 @@ fn twelve_tuple(matching: &Match) -> Value {
         (5, &nw_proto),
         (6, &tp_src),
         (7, &tp_dst),
-        (20, &[Field::VlanPcp]),
+        (20, if pcp_counts { &[Field::VlanVid] } else { &[Field::VlanPcp] }),
         (21, &[Field::IpDscp]),
     ];
     let wildcards = bits.iter().filter(|(_, fields)| !has(fields)).map(|(bit, _)| 1 << bit);
