@@ -123,7 +123,8 @@ impl Control {
         }
     }
 
-    /// Has the budget asked for every addition and every new list of instructions or buckets: what is not allowed is refused as by a full table.
+    /// Has the budget asked for every addition and every new list of instructions or buckets: what
+    /// is not allowed is refused as by a full table.
     pub fn set_memory_budget(&mut self, budget: Arc<dyn MemoryBudget>) {
         self.memory = Some(budget);
     }

@@ -30,7 +30,7 @@ pub struct ForwarderFigures {
     /// Packets that went step by step.
     pub walked: u64,
     /// Lookups in flow tables that were made for packets that no cache decided about, by
-    /// [`Template`](crate::fast::testing::Template).
+    /// [`Template`].
     pub lookups: [u64; Template::ALL.len()],
     /// Lines of the caches.
     pub lines: u64,
