@@ -1,6 +1,6 @@
 //! Compiles the shim over DPDK, where the cargo feature `dpdk` asks for it; else nothing.
 //!
-//! It uses the machine's libdpdk as pkg-config tells it, so that what is built fits what is
+//! It uses the machine's libdpdk as pkg-config describes it, so that what is built fits what is
 //! installed. It must never download or choose anything.
 
 fn main() {

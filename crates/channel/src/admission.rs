@@ -13,7 +13,8 @@
 //! 2. of the address that holds more than its share, the connection with the least progress;
 //! 3. a connection whose peer has said nothing of use for long.
 //!
-//! Where there is none of these the newcomer is turned away.
+//! Where there is none of these the newcomer is turned away. While we hold a peer back, by not
+//! reading what it sends, it neither stalls a message nor is idle.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -94,6 +95,9 @@ pub struct PeerProgress {
     pub unfinished_since: Option<Instant>,
     /// When its latest message was whole; its hello counts.
     pub last_message: Instant,
+    /// Since when its bytes are read without a break; `None` while we hold it back (see
+    /// [`crate::Connection::wants_input`]).
+    pub read_since: Option<Instant>,
 }
 
 /// The connections of a listener.
@@ -120,6 +124,24 @@ struct Up {
     source: Source,
     since: Instant,
     progress: PeerProgress,
+}
+
+impl Up {
+    /// Since when the peer has left a message unfinished that we were reading.
+    fn stalled_since(&self) -> Option<Instant> {
+        Some(self.progress.unfinished_since?.max(self.progress.read_since?))
+    }
+
+    /// Since when the peer has sent no whole message, though we were reading.
+    fn silent_since(&self, now: Instant) -> Instant {
+        self.progress.read_since.map_or(now, |read| read.max(self.progress.last_message))
+    }
+
+    /// Since when the peer could have made use of the connection, and has not.
+    fn idle_since(&self) -> Option<Instant> {
+        let since = self.since.max(self.progress.read_since?);
+        (!self.progress.is_used).then_some(since)
+    }
 }
 
 /// The number of connections of each source.
@@ -211,7 +233,12 @@ impl Admission {
             self.remove(id);
             evicted = Some(id);
         }
-        let progress = PeerProgress { is_used: false, unfinished_since: None, last_message: now };
+        let progress = PeerProgress {
+            is_used: false,
+            unfinished_since: None,
+            last_message: now,
+            read_since: Some(now),
+        };
         self.up.insert(id, Up { source, since: now, progress });
         self.up_by_source.add(source);
         Ok(evicted)
@@ -222,23 +249,25 @@ impl Admission {
         let held = |up: &Up| self.up_by_source.of(up.source);
         let is_late = |since: Instant, grace| now.saturating_duration_since(since) >= grace;
         let stalled = self.up.iter().filter_map(|(id, up)| {
-            let since = up.progress.unfinished_since?;
+            let since = up.stalled_since()?;
             is_late(since, MESSAGE_GRACE).then_some((Reverse(held(up)), since, *id))
         });
         if let Some((_, _, id)) = stalled.min() {
             return Some(id);
         }
         let share = self.up_by_source.of(source) + 1;
-        let greedy = self.up.iter().filter(|(_, up)| held(up) > share).map(|(id, up)| {
-            let PeerProgress { is_used, last_message, .. } = up.progress;
-            (Reverse(held(up)), is_used, last_message, *id)
-        });
+        let greedy =
+            self.up.iter().filter(|(_, up)| held(up) > share).map(|(id, up)| {
+                (Reverse(held(up)), up.progress.is_used, up.silent_since(now), *id)
+            });
         if let Some((_, _, _, id)) = greedy.min() {
             return Some(id);
         }
-        let idle = self.up.iter().filter(|(_, up)| !up.progress.is_used);
-        let idle = idle.filter(|(_, up)| is_late(up.since, IDLE_GRACE));
-        idle.map(|(id, up)| (Reverse(held(up)), up.since, *id)).min().map(|(_, _, id)| id)
+        let idle = self.up.iter().filter_map(|(id, up)| {
+            let since = up.idle_since()?;
+            is_late(since, IDLE_GRACE).then_some((Reverse(held(up)), since, *id))
+        });
+        idle.min().map(|(_, _, id)| id)
     }
 
     /// What the peer of a connection has done. Does nothing for one that is not up.
@@ -282,7 +311,7 @@ mod tests {
         let of = |text: &str| Source::from(text.parse::<std::net::IpAddr>().unwrap());
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
-        assert_eq!(of("::ffff:10.0.0.7"), source(7), "as a socket for both families tells it");
+        assert_eq!(of("::ffff:10.0.0.7"), source(7), "as a socket of both families gives it");
     }
 
     fn now(decision: AdmissionDecision) -> (AdmissionId, Option<AdmissionId>) {
@@ -301,6 +330,12 @@ mod tests {
         let (id, evicted) = now(admission.admit(source(from), at));
         assert_eq!(evicted, None);
         admission.mark_up(id, at).map(|evicted| (id, evicted))
+    }
+
+    /// The progress of a peer whose latest message was whole at `at`, and that is read since then.
+    fn progress(is_used: bool, at: Instant) -> PeerProgress {
+        let (last_message, read_since) = (at, Some(at));
+        PeerProgress { is_used, unfinished_since: None, last_message, read_since }
     }
 
     fn full(limits: AdmissionLimits, from: u8, at: Instant) -> (Admission, Vec<AdmissionId>) {
@@ -367,8 +402,7 @@ mod tests {
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 4 }, 1, start);
         for (id, begun) in ids.iter().zip([9, 3, 2, 7]) {
             let unfinished_since = Some(start + Duration::from_millis(begun));
-            let progress = PeerProgress { is_used: true, unfinished_since, last_message: start };
-            admission.report(*id, progress);
+            admission.report(*id, PeerProgress { unfinished_since, ..progress(true, start) });
         }
         let late = start + Duration::from_millis(3) + MESSAGE_GRACE;
         assert_eq!(connect(&mut admission, 1, late).unwrap().1, Some(ids[2]), "the slowest");
@@ -377,13 +411,39 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_we_hold_back_is_neither_stalled_nor_idle() {
+        let start = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 1 }, 1, start);
+        let unfinished_since = Some(start);
+        let held = PeerProgress { unfinished_since, read_since: None, ..progress(false, start) };
+        admission.report(ids[0], held);
+        let late = start + 9 * IDLE_GRACE;
+        assert_eq!(connect(&mut admission, 1, late), Err(NotServed::Full(1)), "held back");
+        admission.report(ids[0], PeerProgress { read_since: Some(late), ..held });
+        let soon = late + MESSAGE_GRACE / 2;
+        assert_eq!(connect(&mut admission, 1, soon), Err(NotServed::Full(1)), "read again");
+        let stalled = late + MESSAGE_GRACE;
+        assert_eq!(connect(&mut admission, 1, stalled).unwrap().1, Some(ids[0]));
+    }
+
+    #[test]
+    fn of_a_greedy_address_a_peer_that_we_hold_back_gives_way_last() {
+        let start = Instant::now();
+        let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 3 }, 1, start);
+        let late = start + IDLE_GRACE / 2;
+        admission.report(ids[0], PeerProgress { read_since: None, ..progress(false, start) });
+        admission.report(ids[1], progress(false, late - MESSAGE_GRACE));
+        admission.report(ids[2], progress(false, late - MESSAGE_GRACE / 2));
+        assert_eq!(connect(&mut admission, 2, late).unwrap().1, Some(ids[1]));
+    }
+
+    #[test]
     fn an_address_that_holds_more_than_its_share_gives_way_to_others() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 6 }, 1, start);
         for (id, number) in ids.iter().zip(0..) {
             let last_message = start + Duration::from_millis(9 - number);
-            let is_used = number > 3;
-            admission.report(*id, PeerProgress { is_used, unfinished_since: None, last_message });
+            admission.report(*id, progress(number > 3, last_message));
         }
         let mut others = Vec::new();
         for expected in [3, 2, 1] {
@@ -402,8 +462,7 @@ mod tests {
     fn an_idle_peer_gives_way_and_one_that_uses_the_connection_does_not() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 2 }, 1, start);
-        let used = PeerProgress { is_used: true, unfinished_since: None, last_message: start };
-        admission.report(ids[0], used);
+        admission.report(ids[0], progress(true, start));
         assert_eq!(connect(&mut admission, 1, start), Err(NotServed::Full(2)));
         let late = start + IDLE_GRACE;
         assert_eq!(connect(&mut admission, 1, late).unwrap().1, Some(ids[1]));
@@ -416,8 +475,7 @@ mod tests {
     fn a_storm_of_slow_peers_locks_nobody_out() {
         let mut at = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 64, up: 1_024 }, 1, at);
-        let slow =
-            |at| PeerProgress { is_used: false, unfinished_since: Some(at), last_message: at };
+        let slow = |at| PeerProgress { unfinished_since: Some(at), ..progress(false, at) };
         ids.iter().for_each(|id| admission.report(*id, slow(at)));
         let mut served = Vec::new();
         for number in 0..200 {
@@ -426,10 +484,7 @@ mod tests {
             match newcomer {
                 Ok((id, evicted)) => {
                     assert!(evicted.is_some_and(|evicted| !served.contains(&evicted)));
-                    admission.report(
-                        id,
-                        PeerProgress { is_used: true, unfinished_since: None, last_message: at },
-                    );
+                    admission.report(id, progress(true, at));
                     served.push(id);
                 }
                 // The address of the storm itself waits until the first messages are overdue.

@@ -120,8 +120,8 @@ impl Connection {
         self.counters
     }
 
-    /// When the peer began the message that is not whole yet, if any; as of the latest event
-    /// polled.
+    /// When the peer began the message that is not whole yet, if any, or when reading resumed in
+    /// the middle of it; as of the latest event polled.
     #[must_use]
     pub fn unfinished_since(&self) -> Option<Instant> {
         self.partial_since
@@ -442,8 +442,11 @@ impl Connection {
 
     /// Stops or resumes reading, for an owner that has replies queued outside the connection. While
     /// input is held the peer's silence does not end the connection, unless it leaves unread what
-    /// was sent to it.
-    pub fn hold_input(&mut self, hold: bool) {
+    /// was sent to it; an unfinished message has its whole deadline again when reading resumes.
+    pub fn hold_input(&mut self, hold: bool, now: Instant) {
+        if self.is_held && !hold {
+            self.partial_since = self.partial_since.map(|_| now);
+        }
         self.is_held = hold;
     }
 
@@ -479,6 +482,10 @@ impl Connection {
     /// Does what is due at `now`: sends an echo request or ends the connection.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
+        if !self.wants_input() {
+            // The rest of the message may wait in the stream.
+            self.partial_since = self.partial_since.map(|_| now);
+        }
         if self.is_held && self.output.waiting().is_empty() {
             self.excuse(now);
         }

@@ -15,7 +15,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Sleep;
 
 /// Bytes read at once. Larger gains nothing measurable: 64 KiB holds forty whole frames, and stays
@@ -31,6 +31,9 @@ thread_local! {
 
 /// Deadline of [`Link::finish`].
 const FINISH_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Bytes read at once when nobody wants them any more.
+const DROPPED_CHUNK_BYTES: usize = 1 << 14;
 
 /// A connection and the stream that carries it.
 #[derive(Debug)]
@@ -128,8 +131,8 @@ impl Link {
             }
             Ok(()) => self.connection.receive(into.filled(), now()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // TLS that ends without a farewell: every message says its own length, so that nothing
-            // can be cut off unseen.
+            // TLS that ends without close_notify: every message says its own length, so that
+            // nothing can be cut off unseen.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.connection.stream_ended(DownReason::PeerClosed);
             }
@@ -173,6 +176,40 @@ impl Link {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "stream was closed before its end"),
             Err(_) => tracing::debug!("the peer did not take the last bytes in time"),
+        }
+    }
+
+    /// Sends what waits, ends the stream, and waits until the peer has ended it too, all within
+    /// `limit`. What the peer sends meanwhile is read and dropped, for the reason that
+    /// [`crate::BlockingStream::finish`] names.
+    pub async fn finish_both_ways(self, limit: Duration) {
+        let Self { connection, stream, write_failed, .. } = self;
+        if write_failed.is_some() {
+            return;
+        }
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let send_rest = async {
+            writer.write_all(connection.transmit()).await?;
+            writer.flush().await?;
+            writer.shutdown().await
+        };
+        let drop_input = async {
+            let mut dropped = vec![0; DROPPED_CHUNK_BYTES];
+            loop {
+                match reader.read(&mut dropped).await {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    // TLS that ends without close_notify.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let both = async { tokio::try_join!(send_rest, drop_input) };
+        match tokio::time::timeout(limit, both).await {
+            Ok(Ok(((), ()))) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "stream was closed before its end"),
+            Err(_) => tracing::debug!("the peer did not end the stream in time"),
         }
     }
 }

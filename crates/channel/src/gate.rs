@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
@@ -34,7 +35,9 @@ pub struct AcceptedConnection {
     evicted: Rc<Notify>,
     was_up: Cell<bool>,
     /// Messages received at the latest report, and when the latest of them was seen.
-    last_message: Cell<Option<(u64, std::time::Instant)>>,
+    last_message: Cell<Option<(u64, Instant)>>,
+    /// Since when its bytes are read without a break, as of the latest report.
+    read_since: Cell<Option<Instant>>,
 }
 
 impl ConnectionGate {
@@ -78,6 +81,7 @@ impl ConnectionGate {
             evicted,
             was_up: Cell::new(false),
             last_message: Cell::new(None),
+            read_since: Cell::new(None),
         }
     }
 
@@ -119,8 +123,8 @@ impl AcceptedConnection {
         self.was_up.get()
     }
 
-    /// Takes note of what the peer has done; to be called whenever bytes have been received. What
-    /// `is_used` means is said at [`PeerProgress`].
+    /// Takes note of what the peer has done; to be called whenever bytes have been received, and
+    /// whenever reading stops or goes on. What `is_used` means is said at [`PeerProgress`].
     pub fn report(&self, connection: &Connection, is_used: bool) {
         let count = connection.counters().messages_received;
         let last_message = match self.last_message.get() {
@@ -129,7 +133,10 @@ impl AcceptedConnection {
         };
         self.last_message.set(Some((count, last_message)));
         let unfinished_since = connection.unfinished_since();
-        let progress = PeerProgress { is_used, unfinished_since, last_message };
+        let was_read_since = || self.read_since.get().unwrap_or_else(now);
+        let read_since = connection.wants_input().then(was_read_since);
+        self.read_since.set(read_since);
+        let progress = PeerProgress { is_used, unfinished_since, last_message, read_since };
         self.gate.admission.borrow_mut().report(self.id, progress);
     }
 
@@ -149,8 +156,49 @@ impl Drop for AcceptedConnection {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::ConnectionGate;
-    use crate::admission::{AdmissionLimits, Source};
+    use crate::admission::{AdmissionDecision, AdmissionLimits, NotServed, Source};
+    use crate::connection::Connection;
+    use crate::driver::now;
+    use crate::settings::{ConnectionSettings, Side};
+
+    /// A connection that is up, with a message that is not whole yet.
+    fn half_a_message() -> Connection {
+        let mut connection = Connection::new(ConnectionSettings::new(Side::Switch), now());
+        connection.receive(&[4, 0, 0, 8, 0, 0, 0, 1, 4, 2, 0, 11], now());
+        while connection.poll_event().is_some() {}
+        assert!(connection.unfinished_since().is_some());
+        connection
+    }
+
+    /// Whether a newcomer is served a minute from now.
+    fn serves_a_newcomer(gate: &ConnectionGate) -> Result<bool, NotServed> {
+        let later = now() + Duration::from_secs(60);
+        let mut admission = gate.admission.borrow_mut();
+        let AdmissionDecision::Now(id, None) = admission.admit(Source::Local, later) else {
+            panic!("no half-open connection is to be evicted");
+        };
+        admission.mark_up(id, later).map(|evicted| evicted.is_some())
+    }
+
+    #[test]
+    fn a_peer_that_is_not_read_keeps_its_place_until_it_is_read_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 1 });
+            let mut connection = half_a_message();
+            let accepted = gate.admit(Source::Local).await;
+            accepted.mark_up().unwrap();
+            connection.hold_input(true, now());
+            accepted.report(&connection, false);
+            assert_eq!(serves_a_newcomer(&gate), Err(NotServed::Full(1)));
+            connection.hold_input(false, now());
+            accepted.report(&connection, false);
+            assert_eq!(serves_a_newcomer(&gate), Ok(true));
+        });
+    }
 
     #[test]
     fn places_come_back_however_a_connection_ends() {

@@ -6,6 +6,7 @@
 
 use crate::connection::Connection;
 use crate::event::{DownReason, Event};
+use fastrand::Rng;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ pub struct Pair<A, B> {
     pub b: B,
     now: Instant,
     faults: Faults,
-    chance: Chance,
+    chance: Rng,
     to_a: Pipe,
     to_b: Pipe,
 }
@@ -98,7 +99,7 @@ impl<A: Peer, B: Peer> Pair<A, B> {
     /// Joins two peers at the time `now`.
     #[must_use]
     pub fn new(a: A, b: B, faults: Faults, now: Instant) -> Self {
-        let chance = Chance(faults.seed);
+        let chance = Rng::with_seed(faults.seed);
         let (to_a, to_b) = (Pipe::default(), Pipe::default());
         Self { a, b, now, faults, chance, to_a, to_b }
     }
@@ -176,13 +177,13 @@ impl Pipe {
         end: bool,
         now: Instant,
         faults: &Faults,
-        chance: &mut Chance,
+        chance: &mut Rng,
     ) {
         let mut at = self.pieces.back().map_or(now, |(at, _)| *at).max(now);
         while !bytes.is_empty() {
-            let length = 1 + chance.below(faults.fragment_max_bytes as u64);
-            let (piece, rest) = bytes.split_at((length as usize).min(bytes.len()));
-            at = at.max(now + faults.latency_max.mul_f64(chance.fraction()));
+            let length = chance.usize(1..=faults.fragment_max_bytes.max(1));
+            let (piece, rest) = bytes.split_at(length.min(bytes.len()));
+            at = at.max(now + faults.latency_max.mul_f64(chance.f64()));
             self.pieces.push_back((at, Piece::Bytes(piece.to_vec())));
             bytes = rest;
         }
@@ -213,27 +214,5 @@ fn step(peer: &mut impl Peer, pipe: &mut Pipe, now: Instant) {
 fn drain(peer: &mut impl Peer, now: Instant) {
     while let Some(event) = peer.connection().poll_event() {
         peer.take_event(event, now);
-    }
-}
-
-/// Pseudo-random numbers from a seed (SplitMix64).
-#[derive(Debug)]
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

@@ -101,16 +101,17 @@ impl<T> Pending<T> {
     /// Takes a message from the peer.
     pub fn pair(&mut self, xid: Xid, message: Message) -> Paired<T> {
         let Some(waiting) = self.waiting.get_mut(&xid) else { return Paired::Other(message) };
-        let answer = match message {
-            Message::Error(error) => Err(Unanswered::Error(error)),
-            Message::MultipartReply(part) if waiting.reply == MessageKind::MultipartReply => {
-                match waiting.take_part(part, self.entries_max) {
-                    Some(answer) => answer,
-                    None => return Paired::Part,
-                }
+        let answer = if let Message::Error(error) = message {
+            Err(Unanswered::Error(error))
+        } else if message.kind() != waiting.reply {
+            return Paired::Other(message);
+        } else if let Message::MultipartReply(part) = message {
+            match waiting.take_part(part, self.entries_max) {
+                Some(answer) => answer,
+                None => return Paired::Part,
             }
-            message if message.kind() == waiting.reply => Ok(message),
-            message => return Paired::Other(message),
+        } else {
+            Ok(message)
         };
         match self.waiting.remove(&xid) {
             Some(waiting) => Paired::Done { context: waiting.context, answer },

@@ -146,7 +146,7 @@ pub fn issue(
 }
 
 /// What the authority of this key is called and may do: the same whenever it is asked, so that the
-/// key alone is enough to sign. The name tells two authorities apart.
+/// key alone is enough to sign. The name distinguishes two authorities.
 fn authority(key: &KeyPair, now: SystemTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     let id: String =
@@ -186,9 +186,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), PkiError> {
 /// Writes a certificate in one step, so that a program which looks meanwhile sees the old or the
 /// new one whole.
 fn replace(path: &Path, text: &str) -> Result<(), PkiError> {
-    let fresh = path.with_extension("pem.new");
-    fs::write(&fresh, text).map_err(failed(&fresh))?;
-    fs::rename(&fresh, path).map_err(failed(path))
+    files::replace(path, text.as_bytes()).map_err(failed(path))
 }
 
 #[cfg(test)]

@@ -198,6 +198,10 @@ impl Loaded {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an enum of rustls, which may grow: what is not explained is quoted"
+)]
 fn pair_error(files: &TlsFiles, error: &rustls::Error) -> TlsError {
     let key = files.private_key.display().to_string();
     let certificate = files.certificate.display().to_string();

@@ -86,7 +86,7 @@ pub struct Encrypted {
 }
 
 impl Encrypted {
-    fn told(&self, error: io::Error) -> io::Error {
+    fn explained(&self, error: io::Error) -> io::Error {
         let is_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
         if is_tls { io::Error::new(error.kind(), explain(&error, &self.files)) } else { error }
     }
@@ -174,7 +174,7 @@ impl AsyncRead for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
             Self::Tls(tls) => {
                 let polled = Pin::new(&mut tls.stream).poll_read(cx, into);
-                polled.map_err(|error| tls.told(error))
+                polled.map_err(|error| tls.explained(error))
             }
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, into),
         }
@@ -191,7 +191,7 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(tls) => {
                 let polled = Pin::new(&mut tls.stream).poll_write(cx, bytes);
-                polled.map_err(|error| tls.told(error))
+                polled.map_err(|error| tls.explained(error))
             }
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
@@ -247,6 +247,10 @@ impl Listener {
     /// When the address is in use or not ours, or the endpoint is active, or it is one for TLS and
     /// `tls` does not say who we are.
     pub async fn bind(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Self, TransportError> {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "an enum of std, which may grow: what is not explained is quoted"
+        )]
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => TransportError::AddressInUse(endpoint.clone()),
             io::ErrorKind::AddrNotAvailable => TransportError::NotOurs(endpoint.clone()),

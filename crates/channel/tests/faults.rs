@@ -1,7 +1,11 @@
 //! The connection under every fault of a peer, without streams and with the time as an argument.
 //!
 //! Bytes are written by hand here, so that the tests do not believe the codec's word for them.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use channel::{Connection, ConnectionSettings, DownReason, Event, SendError, Side};
 use openflow::message::{Features, Hello};
@@ -390,7 +394,7 @@ fn a_peer_is_not_judged_while_its_owner_does_not_read() {
     let patient = ConnectionSettings { frame_deadline: s(30), ..settings() };
     let mut connection = up(patient, now);
     assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());
-    connection.hold_input(true);
+    connection.hold_input(true, now);
     let mut at = now;
     while at < now + s(300) {
         at = connection.next_timeout().unwrap();
@@ -398,7 +402,7 @@ fn a_peer_is_not_judged_while_its_owner_does_not_read() {
     }
     assert!(events(&mut connection).is_empty());
     assert!(sent(&mut connection).is_empty(), "no probe, as its answer would not be read");
-    connection.hold_input(false);
+    connection.hold_input(false, at);
     connection.handle_timeout(at + s(10));
     assert_eq!(sent(&mut connection).len(), 1, "the probe after a silence");
     connection.handle_timeout(at + s(20));
@@ -426,11 +430,31 @@ fn the_memory_of_a_burst_is_given_back_when_the_peer_falls_silent() {
 
 #[test]
 fn an_owner_can_stop_the_reading() {
-    let mut connection = up(settings(), Instant::now());
-    connection.hold_input(true);
+    let now = Instant::now();
+    let mut connection = up(settings(), now);
+    connection.hold_input(true, now);
     assert!(!connection.wants_input());
-    connection.hold_input(false);
+    connection.hold_input(false, now);
     assert!(connection.wants_input());
+}
+
+#[test]
+fn half_a_message_has_its_whole_deadline_again_when_reading_resumes() {
+    let now = Instant::now();
+    let mut connection = up(settings(), now);
+    assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());
+    connection.hold_input(true, now);
+    // An answer that the peer leaves unread: of its own messages nothing is known.
+    connection.send_as(Xid(1), &Message::BarrierReply).unwrap();
+    connection.handle_timeout(now + s(10));
+    assert!(events(&mut connection).is_empty(), "its rest stands in the stream");
+    assert_eq!(connection.unfinished_since(), Some(now + s(10)));
+    connection.hold_input(false, now + s(14));
+    assert_eq!(connection.unfinished_since(), Some(now + s(14)));
+    connection.transmitted(connection.transmit().len(), now + s(14));
+    assert_eq!(give(&mut connection, &ECHO_1_3[9..10], now + s(15)), []);
+    connection.handle_timeout(now + s(24));
+    assert_eq!(events(&mut connection), [Event::Down(DownReason::HalfMessage)]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn is_up(met: &Result<Event, String>) -> bool {
 
 /// What the side that was refused learns: by an error of the handshake or, in TLS 1.3, by its
 /// first read.
-fn told(met: Result<Event, String>) -> String {
+fn reason(met: Result<Event, String>) -> String {
     match met {
         Ok(Event::Down(reason)) => reason.to_string(),
         Ok(other) => panic!("{other:?}"),
@@ -107,13 +107,13 @@ fn a_certificate_of_another_authority_is_refused_and_both_sides_know_why() {
         let good = tls(pki.path(), "ctl", pki.path());
         // The switch trusts the wrong authority.
         let (a, b) = meet(&tls(pki.path(), "sw", other.path()), &good).await;
-        let (a, b) = (told(a), told(b));
+        let (a, b) = (reason(a), reason(b));
         let ca_cert = other.path().join("cacert.pem").display().to_string();
         assert!(a.contains("is not signed by the CA in --ca-cert") && a.contains(&ca_cert), "{a}");
         assert!(b.contains("does not trust the CA of our certificate"), "{b}");
         // The switch is signed by the wrong one.
         let (a, b) = meet(&tls(other.path(), "sw", pki.path()), &good).await;
-        let (a, b) = (told(a), told(b));
+        let (a, b) = (reason(a), reason(b));
         assert!(b.contains("is not signed by the CA in --ca-cert"), "{b}");
         let own = other.path().join("sw-cert.pem").display().to_string();
         assert!(a.contains("does not trust the CA") && a.contains(&own), "{a}");
@@ -128,14 +128,14 @@ fn an_expired_certificate_is_named_on_both_sides() {
         pki::issue(pki.path(), &past, SystemTime::now() - 9 * DAY).unwrap();
         let (a, b) =
             meet(&tls(pki.path(), "old", pki.path()), &tls(pki.path(), "ctl", pki.path())).await;
-        let (a, b) = (told(a), told(b));
+        let (a, b) = (reason(a), reason(b));
         assert!(b.contains("the peer's certificate has expired"), "{b}");
         assert!(a.contains("our certificate") && a.contains("has expired"), "{a}");
         let future = pki::CertificateRequest { name: "early".into(), hosts: Vec::new(), days: 1 };
         pki::issue(pki.path(), &future, SystemTime::now() + 9 * DAY).unwrap();
         let (_, b) =
             meet(&tls(pki.path(), "early", pki.path()), &tls(pki.path(), "ctl", pki.path())).await;
-        let b = told(b);
+        let b = reason(b);
         assert!(b.contains("does not hold yet"), "{b}");
     });
 }
@@ -152,7 +152,7 @@ fn names_count_where_that_is_asked() {
         pki::issue(pki.path(), &nameless, SystemTime::now()).unwrap();
         let ctl = tls(pki.path(), "nameless", pki.path());
         let (a, _) = meet(&sw, &ctl).await;
-        let a = told(a);
+        let a = reason(a);
         assert!(a.contains("another name") && a.contains("--check-peer-name"), "{a}");
         let (a, b) = meet(&tls(pki.path(), "sw", pki.path()), &ctl).await;
         assert!(is_up(&a) && is_up(&b), "Open vSwitch's rule: {a:?} {b:?}");
@@ -178,7 +178,7 @@ fn a_renewed_certificate_holds_from_the_next_connection_on() {
 }
 
 #[test]
-fn a_peer_without_tls_is_told_apart() {
+fn a_peer_without_tls_is_recognised() {
     run(async {
         let pki = authority(SystemTime::now());
         let sw = tls(pki.path(), "sw", pki.path());

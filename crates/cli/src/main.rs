@@ -8,6 +8,7 @@ mod log;
 mod pki;
 mod shell;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -38,6 +39,9 @@ enum Program {
     /// Make certificates for TLS between switches and controllers
     #[command(after_help = pki::EXAMPLES)]
     Pki(pki::PkiArgs),
+    /// Generate traffic: a console with Pktgen's words
+    #[command(after_help = console::EXAMPLES)]
+    Gen(Box<console::GenArgs>),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
     /// Measure how fast a datapath is
@@ -82,10 +86,13 @@ fn main() -> ExitCode {
     match arguments.program {
         Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
         Program::Ctl(arguments) => {
-            ctl::run(&arguments, &mut std::io::stdout().lock(), &mut std::io::stderr())
+            let mut out = std::io::stdout().lock();
+            let is_terminal = out.is_terminal();
+            ctl::run(&arguments, &mut out, is_terminal, &mut std::io::stderr())
         }
         Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
+        Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
@@ -170,12 +177,14 @@ mod tests {
             super::SWITCH_EXAMPLES,
             super::CTL_EXAMPLES,
             super::pki::EXAMPLES,
+            console::EXAMPLES,
         ];
         let calls: Vec<String> = texts.into_iter().flat_map(commands).collect();
         assert!(calls.len() > 20, "only {calls:?}");
         for call in calls {
             // What stands behind these is the shell's.
-            let words = call.split_whitespace().take_while(|word| !["&", ">", "|"].contains(word));
+            let words =
+                call.split_whitespace().take_while(|word| !["&", ">", "<", "|"].contains(word));
             match super::Arguments::try_parse_from(words) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::DisplayHelp => {}

@@ -129,14 +129,14 @@ mod tests {
 
     #[test]
     fn the_likest_word_is_suggested_first() {
-        let told = |words: &[&str]| {
+        let error = |words: &[&str]| {
             let error = Arguments::try_parse_from(words).err().unwrap();
             best_first(error).to_string()
         };
-        let tip = told(&["weir", "ctl", "dump-flow"]);
+        let tip = error(&["weir", "ctl", "dump-flow"]);
         let first = tip.split('\'').nth(3).unwrap_or_default();
         assert_eq!(first, "dump-flows", "{tip}");
-        let tip = told(&["weir", "ctl", "add-metr"]);
+        let tip = error(&["weir", "ctl", "add-metr"]);
         assert_eq!(tip.split('\'').nth(3), Some("add-meter"), "{tip}");
     }
 }

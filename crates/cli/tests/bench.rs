@@ -26,11 +26,11 @@ fn run(words: &[&str]) -> (Option<i32>, Vec<Value>) {
         .args(["--json", "--quiet"])
         .output()
         .expect("the weir binary starts");
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(errors, "", "{words:?}: nothing but rows");
     let lines =
-        told.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     (output.status.code(), lines)
 }
 
@@ -94,7 +94,7 @@ fn what_a_flow_table_is_asked_for_is_measured() {
     let words = ["updates", "--entries", "2000", "--rate", "1000", "--load", "10"];
     let (code, rows) = run(&short(&words));
     assert_eq!(rows.len(), 3, "alone, at the full rate, at a part of it: {rows:?}");
-    // A machine that stalls does not keep up with the changes that are wanted, and then it is told.
+    // A machine that stalls does not keep up with the wanted changes; then the report says so.
     assert!(matches!(code, Some(0 | 1)), "{rows:?}");
     assert!(rows[0]["flow_mods_per_s"]["median"].as_f64() > Some(0.0));
     assert_eq!(rows[2]["load_percent"], 10);
@@ -105,16 +105,16 @@ fn what_a_flow_table_is_asked_for_is_measured() {
 }
 
 #[test]
-fn slips_are_told() {
-    let told = |words: &[&str]| {
+fn slips_are_reported() {
+    let error = |words: &[&str]| {
         let program = env!("CARGO_BIN_EXE_weir");
         let output = Command::new(program).arg("bench").args(words).output().unwrap();
         assert!(!output.status.success(), "{words:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(told(&["new-flows", "/no/such/folder", "x"]).contains("workloads.py make"));
-    assert!(told(&["growth", "--core", "4000"]).contains("no core 4000"));
-    assert!(told(&["growth", "--entries", "0"]).contains("0 is not in"));
+    assert!(error(&["new-flows", "/no/such/folder", "x"]).contains("workloads.py make"));
+    assert!(error(&["growth", "--core", "4000"]).contains("no core 4000"));
+    assert!(error(&["growth", "--entries", "0"]).contains("0 is not in"));
 }
 
 /// Ids of the processes that carry the marker.

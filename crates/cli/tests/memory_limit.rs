@@ -108,9 +108,7 @@ impl Switch {
 
     /// What it maps, in kilobytes.
     fn mapped_kb(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+        files::proc::ProcFolder::of(self.0.id()).memory("VmSize").unwrap() / 1_024
     }
 }
 

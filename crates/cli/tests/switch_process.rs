@@ -103,15 +103,15 @@ fn a_second_switch_on_a_live_socket_is_refused() {
         .output()
         .unwrap();
     assert_eq!(second.status.code(), Some(1));
-    let told = String::from_utf8(second.stderr).unwrap();
-    assert!(told.contains("--control"), "{told}");
+    let text = String::from_utf8(second.stderr).unwrap();
+    assert!(text.contains("--control"), "{text}");
     assert!(ctl(dir.path(), &["show"]).status.success());
     signal(&child, "TERM");
     child.wait().unwrap();
 }
 
 #[test]
-fn exit_codes_tell_refusal_from_wrong_usage() {
+fn exit_codes_of_refusal_and_of_wrong_usage_differ() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = started(dir.path());
     assert_eq!(ctl(dir.path(), &["dump-flows"]).status.code(), Some(0));
@@ -119,7 +119,7 @@ fn exit_codes_tell_refusal_from_wrong_usage() {
     assert_eq!(ctl(dir.path(), &["fly"]).status.code(), Some(2));
     signal(&child, "TERM");
     child.wait().unwrap();
-    for (arguments, code, told) in [
+    for (arguments, code, reason) in [
         (&["switch", "--fail-mode", "alone"][..], 2, "secure or standalone"),
         (&["switch", "--port", "nul:x"], 2, "unknown port kind"),
         (&["switch", "--port", "1=null:a", "--port", "1=null:b"], 1, "given twice"),
@@ -131,12 +131,12 @@ fn exit_codes_tell_refusal_from_wrong_usage() {
         let output = weir(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
-        assert!(text.contains(told), "{arguments:?}: {text}");
+        assert!(text.contains(reason), "{arguments:?}: {text}");
     }
 }
 
 #[test]
-fn a_controller_without_a_common_version_is_told_of_in_the_log() {
+fn a_controller_without_a_common_version_stands_in_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let listen = format!("punix:{}/of", dir.path().display());
     let mut child = weir(&["switch", "--port", "null:a", "--protocols", "OpenFlow13", "--listen"])
@@ -153,10 +153,10 @@ fn a_controller_without_a_common_version_is_told_of_in_the_log() {
         // Closing with bytes unread is a reset for some; both are an end.
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    let told = lines.find(|line| line.contains("WARN")).unwrap();
-    assert!(told.contains("no common version") && told.contains("OpenFlow13"), "{told}");
+    let line = lines.find(|line| line.contains("WARN")).unwrap();
+    assert!(line.contains("no common version") && line.contains("OpenFlow13"), "{line}");
     signal(&child, "TERM");
-    assert_eq!(lines.filter(|line| line.contains("no common version")).count(), 0, "told once");
+    assert_eq!(lines.filter(|line| line.contains("no common version")).count(), 0, "logged once");
     child.wait().unwrap();
 }
 
@@ -181,8 +181,8 @@ fn ctl_reads_standard_input_and_a_monitor_ends_well_by_ctrl_c() {
     let mut child = piped(&["add-flow", "-"]);
     child.stdin.take().unwrap().write_all(b"actions=drop\nactions=fly\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("standard input:2: column 9"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("standard input:2: column 9"), "{text}");
     assert_eq!(output.status.code(), Some(1));
     let groups: [(&[u8], &str, usize); 2] = [
         (b"group_id=1,type=all\ngroup_id=2,type=round\n", "standard input:2: column 17", 0),
@@ -196,8 +196,8 @@ fn ctl_reads_standard_input_and_a_monitor_ends_well_by_ctrl_c() {
         let mut child = piped(&["mod-group", "--may-create", "-"]);
         child.stdin.take().unwrap().write_all(text).unwrap();
         let output = child.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.contains(why) && output.status.code() == Some(1), "{told}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(why) && output.status.code() == Some(1), "{text}");
         let out = ctl(dir.path(), &["--json", "dump-groups"]).stdout;
         assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), count, "{why}");
     }
@@ -210,7 +210,7 @@ fn ctl_reads_standard_input_and_a_monitor_ends_well_by_ctrl_c() {
         // What comes later needs somebody who reads, too.
         (lines, line)
     });
-    // What is told again and again is seen once the monitor has begun.
+    // What is reported again and again is seen once the monitor has begun.
     while !first.is_finished() {
         let frame = "ffffffffffff02000000001188b50001";
         assert!(ctl(dir.path(), &["packet-out", "1", "controller", frame]).status.success());

@@ -306,7 +306,7 @@ fn os_ken_serves_the_switch() {
     assert_eq!(controller.says("features of "), "161");
 }
 
-/// Starts os-ken's own application manager with an application that tells of the switch.
+/// Starts os-ken's own application manager with an application that reports the switch.
 const OS_KEN_SCRIPT: &str = r#"
 import sys
 port, key, certificate, trusted = sys.argv[1:]

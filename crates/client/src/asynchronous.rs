@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 
 use crate::core::{Core, Operation};
 use crate::error::ClientError;
-use crate::operation::{Greet, Load, Next, Parts, Refusal, Request, Room};
+use crate::operation::{Greet, Load, LoadOutcome, Next, Parts, Request, Room};
 use crate::settings::ClientSettings;
 
 /// A connection to a switch as its controller. Dropping it ends the connection.
@@ -93,20 +93,38 @@ impl AsyncClient {
         self.core.dropped()
     }
 
-    /// Queues a message under a fresh xid; it goes with the next call that waits.
+    /// Queues a message under a fresh xid, and waits for room when the queue is full
+    /// ([`channel::ConnectionSettings::output_limit_bytes`]): a peer that reads slowly holds its
+    /// sender back. What is queued goes with the next call that waits, [`AsyncClient::flush`] if
+    /// there is no other. A message whose call is dropped while it waits is queued all the same.
     ///
     /// # Errors
-    /// The version cannot say it, or the connection is over.
-    pub fn send(&mut self, message: &Message) -> Result<Xid, ClientError> {
-        self.core.send(self.link.connection(), message)
+    /// The version cannot say it, the connection is over, or there is no room within the settings'
+    /// time for an answer.
+    pub async fn send(&mut self, message: &Message) -> Result<Xid, ClientError> {
+        let xid = self.core.send(self.link.connection(), message)?;
+        self.make_room().await?;
+        Ok(xid)
     }
 
-    /// Queues bytes as they are: messages that are encoded already.
+    /// Queues bytes as they are, messages that are encoded already, and waits for room as
+    /// [`AsyncClient::send`] does. At most [`channel::ConnectionSettings::output_max_bytes`] at
+    /// once, less what a full queue holds.
     ///
     /// # Errors
-    /// The connection is over.
-    pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
-        self.core.send_bytes(self.link.connection(), bytes)
+    /// As [`AsyncClient::send`].
+    pub async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        self.core.send_bytes(self.link.connection(), bytes)?;
+        self.make_room().await
+    }
+
+    /// Waits until half of a full queue is in the stream, and keeps what has come.
+    async fn make_room(&mut self) -> Result<(), ClientError> {
+        if self.link.connection().is_full() {
+            let most = self.core.settings.connection.output_limit_bytes / 2;
+            self.drive(Some(()), Room(most)).await?;
+        }
+        Ok(())
     }
 
     /// Waits until everything that was sent is in the stream, and keeps what has come.
@@ -146,10 +164,11 @@ impl AsyncClient {
         body: MultipartRequestBody,
     ) -> Result<MultipartReplyBody, ClientError> {
         let request = Message::MultipartRequest(MultipartRequest { more: false, body });
-        match self.request(&request).await? {
-            Message::MultipartReply(MultipartReply { body, .. }) => Ok(body),
-            other => Err(ClientError::Unexpected(other.kind().row().name)),
-        }
+        let answer = self.request(&request).await?;
+        let Message::MultipartReply(MultipartReply { body, .. }) = answer else {
+            return Err(ClientError::Unexpected(answer.kind().row().name));
+        };
+        Ok(body)
     }
 
     /// Asks for a list and hands each part on as it comes, as [`crate::Client::each_part`].
@@ -179,7 +198,7 @@ impl AsyncClient {
     pub async fn load(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
-    ) -> Result<(u64, Vec<Refusal>), ClientError> {
+    ) -> Result<LoadOutcome, ClientError> {
         self.drive(Some(()), Load::new(messages.into_iter())).await
     }
 
@@ -196,10 +215,10 @@ impl AsyncClient {
         self.core.kept_error()
     }
 
-    /// Sends what waits, for at most a second, and ends the connection.
+    /// Sends what waits and ends the connection, as [`crate::Client::close`].
     pub async fn close(mut self) {
         self.link.connection().close();
-        self.link.finish().await;
+        self.link.finish_both_ways(self.core.settings.close_deadline).await;
     }
 
     /// Until the operation is done; with `answer`, within the settings' time for one.

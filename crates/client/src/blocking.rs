@@ -21,15 +21,15 @@ use wire::MultipartReplyFrame;
 use crate::core::{Core, Operation};
 use crate::error::ClientError;
 use crate::operation::{
-    Drain, Frames, Greet, Load, Next, NextFrame, Parts, Refusal, Request, Room,
+    Drain, Frames, Greet, Load, LoadOutcome, Next, NextFrame, Parts, Request, Room,
 };
 use crate::settings::ClientSettings;
 
 /// How long a wait goes on before the settings' hook is asked.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long [`Client::close`] tries to send what waits.
-const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
+/// The longest wait without a deadline.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 1 << 16;
@@ -242,10 +242,11 @@ impl Client {
         body: MultipartRequestBody,
     ) -> Result<MultipartReplyBody, ClientError> {
         let request = Message::MultipartRequest(MultipartRequest { more: false, body });
-        match self.request(&request)? {
-            Message::MultipartReply(MultipartReply { body, .. }) => Ok(body),
-            other => Err(ClientError::Unexpected(other.kind().row().name)),
-        }
+        let answer = self.request(&request)?;
+        let Message::MultipartReply(MultipartReply { body, .. }) = answer else {
+            return Err(ClientError::Unexpected(answer.kind().row().name));
+        };
+        Ok(body)
     }
 
     /// Asks for a list and hands each part on as it comes, for lists that need not be held whole.
@@ -303,7 +304,7 @@ impl Client {
     }
 
     /// Has the switch carry out messages in their order, with a barrier behind them: how many
-    /// there were, and those that were refused (the first thousand, in their order). One that is
+    /// there were, how many of them were refused, and the first thousand refusals. One that is
     /// refused does not keep the others from being carried out.
     ///
     /// # Errors
@@ -311,7 +312,7 @@ impl Client {
     pub fn load(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
-    ) -> Result<(u64, Vec<Refusal>), ClientError> {
+    ) -> Result<LoadOutcome, ClientError> {
         self.drive(Patience::Answer, Load::new(messages.into_iter()))
     }
 
@@ -360,19 +361,15 @@ impl Client {
         self.core.kept_error()
     }
 
-    /// Sends what waits, for at most a second, and ends the connection.
+    /// Sends what waits, ends the connection and waits until the peer has ended it too, all within
+    /// [`ClientSettings::close_deadline`]. What the peer sends meanwhile is dropped.
     pub fn close(mut self) {
-        let end = Instant::now() + CLOSE_DEADLINE;
+        let end = Instant::now() + self.core.settings.close_deadline;
         self.connection.close();
-        loop {
-            self.write();
-            let left = end.saturating_duration_since(Instant::now());
-            let is_done = self.connection.transmit().is_empty() || self.write_failed.is_some();
-            if is_done || left.is_zero() || self.stream.wait(true, left).is_err() {
-                break;
-            }
+        if self.write_failed.is_some() {
+            return;
         }
-        if let Err(error) = self.stream.shutdown() {
+        if let Err(error) = self.stream.finish(self.connection.transmit(), end) {
             tracing::debug!(%error, "stream was closed before its end");
         }
     }
@@ -428,7 +425,7 @@ impl Client {
         let answer = (patience == Patience::Answer).then(|| self.core.deadline());
         let ask = self.core.settings.goes_on().map(|_| now + STEP);
         let next = answer.into_iter().chain(ask).chain(self.connection.next_timeout()).min();
-        let timeout = next.map_or(CLOSE_DEADLINE, |next| next.saturating_duration_since(now));
+        let timeout = next.map_or(WAIT_MAX, |next| next.saturating_duration_since(now));
         // A system call that rounds down would spin in the last millisecond.
         let timeout = timeout.max(Duration::from_micros(100));
         let wants_room = !self.connection.transmit().is_empty() && self.write_failed.is_none();
@@ -476,7 +473,7 @@ impl Client {
             {
                 return false;
             }
-            // TLS that ends without a farewell: every message says its own length.
+            // TLS that ends without close_notify: every message says its own length.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.connection.stream_ended(DownReason::PeerClosed);
             }

@@ -1,5 +1,5 @@
-//! What the blocking and the async client share: xids, deadlines, messages that nobody waits for.
-//! Without input and output.
+//! The common part of the blocking and the async client: xids, deadlines, messages that nobody
+//! waits for. Without input and output.
 //!
 //! An [`Operation`] is one thing that is asked of a connection. Its driver calls
 //! [`Operation::step`] until that has a result, and lets the connection send and receive in

@@ -4,7 +4,7 @@ use openflow::{Message, Version, Xid};
 use wire::EncodeError;
 
 /// Messages of one version as bytes, in their order, for [`crate::Client::send_bytes`]. All have
-/// the same xid, so that an answer does not tell which it answers.
+/// the same xid, so that an answer does not say which it answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncodedMessages {
     bytes: Vec<u8>,
@@ -66,11 +66,11 @@ mod tests {
     fn messages_go_round() {
         let three = std::iter::repeat_n(Message::BarrierRequest, 3);
         let encoded = EncodedMessages::new(Version::V1_3, Xid(1), three).unwrap();
-        let told = |first, wanted| {
+        let round = |first, wanted| {
             let (bytes, count) = encoded.round(first, wanted);
             (bytes.len() / 8, count)
         };
-        assert_eq!((told(0, 2), told(2, 2), told(3, 9)), ((2, 2), (1, 1), (3, 3)));
+        assert_eq!((round(0, 2), round(2, 2), round(3, 9)), ((2, 2), (1, 1), (3, 3)));
         assert_eq!(EncodedMessages::default().round(5, 7), (&[][..], 7));
     }
 }

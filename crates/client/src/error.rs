@@ -1,4 +1,4 @@
-//! Why a client did not get what it asked for.
+//! The errors of a client.
 
 use std::io;
 use std::time::Duration;

@@ -58,11 +58,11 @@
 //! }
 //!
 //! let entry = parse_flow_mod("priority=5,in_port=1,actions=output:2", FlowModCommand::Add)?;
-//! let (count, refused) = client.load([Message::FlowMod(entry)])?;
-//! for refusal in &refused {
+//! let loaded = client.load([Message::FlowMod(entry)])?;
+//! for refusal in &loaded.refusals {
 //!     eprintln!("message {}: {}", refusal.index, refusal.why);
 //! }
-//! assert_eq!((ports.len(), count, refused.len()), (1, 1, 0));
+//! assert_eq!((ports.len(), loaded.messages, loaded.refused), (1, 1, 0));
 //! client.close();
 //! # switch.join().expect("the switch of the example");
 //! # Ok(())
@@ -82,5 +82,5 @@ pub use asynchronous::AsyncClient;
 pub use blocking::{Client, Counted};
 pub use encoded::EncodedMessages;
 pub use error::{ClientError, error_name};
-pub use operation::{Refusal, RefusalReason};
+pub use operation::{LoadOutcome, Refusal, RefusalReason};
 pub use settings::ClientSettings;

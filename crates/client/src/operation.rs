@@ -5,6 +5,6 @@ mod request;
 mod take;
 
 pub(crate) use load::Load;
-pub use load::{Refusal, RefusalReason};
+pub use load::{LoadOutcome, Refusal, RefusalReason};
 pub(crate) use request::{Frames, Greet, Parts, Request};
 pub(crate) use take::{Drain, Next, NextFrame, Room};

@@ -1,4 +1,4 @@
-//! What a client may be told: versions, deadlines, limits, certificates.
+//! The settings of a client: versions, deadlines, limits, certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub struct ClientSettings {
     pub connection: ConnectionSettings,
     /// How long an answer, or its next part, may take.
     pub answer_deadline: Duration,
+    /// How long closing may take: until what waits is sent and the peer has ended the stream.
+    pub close_deadline: Duration,
     /// Entries that an answer may have.
     pub entries_max: usize,
     /// Messages that are kept for [`crate::Client::next_message`] while others are waited for; the
@@ -38,6 +40,7 @@ impl fmt::Debug for ClientSettings {
         f.debug_struct("ClientSettings")
             .field("connection", &self.connection)
             .field("answer_deadline", &self.answer_deadline)
+            .field("close_deadline", &self.close_deadline)
             .field("entries_max", &self.entries_max)
             .field("unclaimed_max", &self.unclaimed_max)
             .finish_non_exhaustive()
@@ -45,7 +48,8 @@ impl fmt::Debug for ClientSettings {
 }
 
 impl Default for ClientSettings {
-    /// Every version; 5 s for the hello, 60 s for an answer, 4,000,000 entries in one.
+    /// Every version; 5 s for the hello, 60 s for an answer, 1 s to close, 4,000,000 entries in an
+    /// answer.
     fn default() -> Self {
         let mut connection = ConnectionSettings::new(Side::Controller);
         connection.hello_deadline = Duration::from_secs(5);
@@ -53,6 +57,7 @@ impl Default for ClientSettings {
         Self {
             connection,
             answer_deadline: Duration::from_secs(60),
+            close_deadline: Duration::from_secs(1),
             entries_max: 4_000_000,
             unclaimed_max: 10_000,
             first_xid: 1,

@@ -1,5 +1,9 @@
 //! Both clients against a switch in a thread that answers by script.
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use channel::{Connection, ConnectionSettings, Event, Side, Stream};
-use client::{AsyncClient, Client, ClientError, ClientSettings, RefusalReason};
+use client::{AsyncClient, Client, ClientError, ClientSettings, LoadOutcome, RefusalReason};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{
     ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -155,13 +159,13 @@ fn an_error_belongs_to_the_message_with_its_xid() {
 }
 
 #[test]
-fn a_load_tells_which_messages_are_refused() {
+fn a_load_names_the_messages_that_are_refused() {
     let (mut client, switch) = connected(&[Version::V1_3], usual);
     let messages = (0..40_000).map(|n| flow_mod(if n == 17 || n == 39_000 { 9 } else { 1 }));
-    let (count, refused) = client.load(messages).unwrap();
-    assert_eq!(count, 40_000);
-    assert_eq!(refused.iter().map(|refusal| refusal.index).collect::<Vec<_>>(), [17, 39_000]);
-    let RefusalReason::Error(_, error) = &refused[0].why else { panic!("{refused:?}") };
+    let LoadOutcome { messages, refused, refusals } = client.load(messages).unwrap();
+    assert_eq!((messages, refused), (40_000, 2));
+    assert_eq!(refusals.iter().map(|refusal| refusal.index).collect::<Vec<_>>(), [17, 39_000]);
+    let RefusalReason::Error(_, error) = &refusals[0].why else { panic!("{refusals:?}") };
     assert_eq!(error.error(Version::V1_3), Some(Error::FlowModBadTableId));
     client.close();
     let seen = switch.join().unwrap();
@@ -173,10 +177,10 @@ fn a_message_that_the_version_cannot_say_is_a_refusal() {
     let (mut client, switch) = connected(&[Version::V1_0], usual);
     let group = openflow::text::parse_flow_mod("actions=group:1", FlowModCommand::Add).unwrap();
     let messages = [flow_mod(1), Message::FlowMod(group), flow_mod(9)];
-    let (count, refused) = client.load(messages).unwrap();
-    assert_eq!((count, refused.len()), (3, 2));
-    assert!(matches!(&refused[0].why, RefusalReason::Unsayable(_)), "{refused:?}");
-    assert_eq!((refused[0].index, refused[1].index), (1, 2));
+    let LoadOutcome { messages, refused, refusals } = client.load(messages).unwrap();
+    assert_eq!((messages, refused), (3, 2));
+    assert!(matches!(&refusals[0].why, RefusalReason::Unsayable(_)), "{refusals:?}");
+    assert_eq!((refusals[0].index, refusals[1].index), (1, 2));
     client.close();
     switch.join().unwrap();
 }
@@ -190,8 +194,9 @@ fn a_load_that_is_refused_whole_does_not_lock_up() {
         _ => vec![(xid, error(version, Error::FlowModTableFull))],
     };
     let (mut client, switch) = connected(&[Version::V1_3], refuses);
-    let (count, refused) = client.load((0..100_000).map(|_| flow_mod(1))).unwrap();
-    assert_eq!((count, refused.len()), (100_000, 1_000));
+    let outcome = client.load((0..100_000).map(|_| flow_mod(1))).unwrap();
+    assert_eq!((outcome.messages, outcome.refused), (100_000, 100_000));
+    assert_eq!(outcome.refusals.len(), 1_000, "the others are counted");
     client.close();
     switch.join().unwrap();
 }
@@ -225,8 +230,8 @@ fn a_switch_that_does_not_answer_is_named() {
     let (stream, switch) = switch(|_, _, _| Vec::new());
     let settings = ClientSettings::default().with_answer_deadline(Duration::from_millis(500));
     let mut client = Client::over_unix(stream, "br0", settings).unwrap();
-    let told = client.barrier().unwrap_err().to_string();
-    assert_eq!(told, "no answer from br0 after 0.5 s");
+    let error = client.barrier().unwrap_err().to_string();
+    assert_eq!(error, "no answer from br0 after 0.5 s");
     let body = MultipartRequestBody::PortDesc;
     let parts = client.each_part(body, |_, _| Ok::<_, ()>(()));
     assert!(matches!(parts, Err(ClientError::Silent { .. })));
@@ -248,7 +253,7 @@ fn a_hook_ends_a_wait() {
 }
 
 #[test]
-fn another_answer_than_asked_waits_for_the_right_one_and_garbage_is_told() {
+fn another_answer_than_asked_waits_for_the_right_one_and_garbage_is_answered() {
     let (mut client, switch) = connected(&[Version::V1_3], usual);
     client.send_bytes(&[4, 200, 0, 8, 0, 0, 0, 5]).unwrap();
     let frame = client.next_frame().unwrap().unwrap();
@@ -278,8 +283,8 @@ fn the_async_client_does_the_same() {
         assert_eq!(client.request(&request).await.unwrap(), part(false, 1..6));
         assert_eq!(client.next_message().await.unwrap().0, Xid(77));
         let messages = (0..40_000).map(|n| flow_mod(if n == 30_000 { 9 } else { 1 }));
-        let (count, refused) = client.load(messages).await.unwrap();
-        assert_eq!((count, refused.len(), refused[0].index), (40_000, 1, 30_000));
+        let LoadOutcome { messages, refused, refusals } = client.load(messages).await.unwrap();
+        assert_eq!((messages, refused, refusals[0].index), (40_000, 1, 30_000));
         let stats = client.multipart(MultipartRequestBody::PortStats(PortNo::ANY)).await;
         let refused = stats.unwrap_err().refusal();
         assert_eq!(refused, Some(Error::BadRequestBadPort));
@@ -289,17 +294,42 @@ fn the_async_client_does_the_same() {
     });
 }
 
+/// The queue may hold 1 MiB and gets twice that: a client that only queued would end the connection
+/// as one whose peer does not read.
+#[test]
+fn the_async_client_waits_for_room_before_it_queues_more() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (stream, switch) = switch(usual);
+        stream.set_nonblocking(true).unwrap();
+        let stream = Stream::Unix(tokio::net::UnixStream::from_std(stream).unwrap());
+        let mut settings = ClientSettings::of(&[Version::V1_3]);
+        settings.connection.output_max_bytes = 1 << 20;
+        let mut client = AsyncClient::over(stream, "switch", settings).await.unwrap();
+        let message = Message::EchoReply(vec![7; 60_000]);
+        let bytes = wire::encode(Version::V1_3, Xid(9), &message).unwrap();
+        for _ in 0..18 {
+            client.send(&message).await.unwrap();
+            client.send_bytes(&bytes).await.unwrap();
+        }
+        client.barrier().await.unwrap();
+        client.close().await;
+        let seen = tokio::task::spawn_blocking(|| switch.join().unwrap()).await.unwrap();
+        assert_eq!(seen.iter().filter(|seen| **seen == message).count(), 36);
+    });
+}
+
 #[test]
 fn port_statistics_have_their_own_type() {
-    // Part of the script above: a body of another type than asked is told as such.
+    // Part of the script above: a body of another type than asked is an error.
     let script: Script = |_, xid, _| {
         let body = MultipartReplyBody::PortStats(vec![PortStats::default()]);
         let first = Message::MultipartReply(MultipartReply { more: true, body });
         vec![(xid, first), (xid, part(false, 1..2))]
     };
     let (mut client, switch) = connected(&[Version::V1_3], script);
-    let told = client.multipart(MultipartRequestBody::PortDesc).unwrap_err();
-    assert!(matches!(told, ClientError::Unanswered(_)), "{told}");
+    let error = client.multipart(MultipartRequestBody::PortDesc).unwrap_err();
+    assert!(matches!(error, ClientError::Unanswered(_)), "{error}");
     client.close();
     switch.join().unwrap();
 }

@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
+
 use crate::{ControlCommand, ControlLine, ControlRequest};
 
 /// How long the switch may be silent.
@@ -24,7 +26,7 @@ pub enum AskError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// It listens and says nothing: stopped, or too busy.
+    /// It listens and does not accept, or accepts and says nothing: stopped, or too busy.
     #[error("no answer from {path} after {seconds} s", seconds = after.as_secs())]
     Silent {
         /// The socket.
@@ -60,9 +62,10 @@ pub enum AskError {
 
 /// What to do where the control socket cannot be reached.
 fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => "run as the user whose switch it is, or as root",
-        _ => "start weir switch, or name the socket of another by --control",
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        "run as the user whose switch it is, or as root"
+    } else {
+        "start weir switch, or name the socket of another by --control"
     }
 }
 
@@ -108,9 +111,12 @@ pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskEr
     while text.last() != Some(&b'\n') {
         let mut byte = [0];
         let read = stream.read_exact(&mut byte);
-        read.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => AskError::Closed,
-            _ => broken("reading from", socket, error, SILENCE_MAX),
+        read.map_err(|error| {
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                AskError::Closed
+            } else {
+                broken("reading from", socket, error, SILENCE_MAX)
+            }
         })?;
         text.extend(byte);
     }
@@ -133,8 +139,14 @@ fn open(
     request: &ControlRequest,
 ) -> Result<UnixStream, AskError> {
     let failed = |what| move |error| broken(what, socket, error, silence_max);
-    let mut stream = UnixStream::connect(socket)
-        .map_err(|source| AskError::Unreached { path: socket.to_owned(), source })?;
+    let path = || socket.to_owned();
+    let mut stream = connect(silence_max, socket).map_err(|source| {
+        if source.kind() == io::ErrorKind::TimedOut {
+            AskError::Silent { path: path(), after: silence_max }
+        } else {
+            AskError::Unreached { path: path(), source }
+        }
+    })?;
     set_timeouts(&stream, Some(silence_max)).map_err(failed("setting up"))?;
     let line = serde_json::to_vec(request);
     let mut line = line.map_err(io::Error::other).map_err(failed("asking"))?;
@@ -143,6 +155,20 @@ fn open(
     // says is read even where writing fails.
     let _ = stream.write_all(&line);
     Ok(stream)
+}
+
+/// Connects within the time: where the listener's queue is full, as that of a process that is
+/// stopped may be, the kernel waits for room without end.
+fn connect(silence_max: Duration, socket: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let stream = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&stream, sockopt::Timeout::Send, Some(silence_max))?;
+    match rustix::io::retry_on_intr(|| rustix::net::connect(&stream, &address)) {
+        Ok(()) => Ok(stream.into()),
+        Err(rustix::io::Errno::AGAIN) => Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn set_timeouts(stream: &UnixStream, timeout: Option<Duration>) -> io::Result<()> {
@@ -159,18 +185,21 @@ fn line(text: &[u8], socket: &Path) -> Result<ControlLine, AskError> {
 
 fn broken(what: &'static str, socket: &Path, source: io::Error, after: Duration) -> AskError {
     let path = socket.to_owned();
-    match source.kind() {
-        // A read that has a timeout ends with either.
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => AskError::Silent { path, after },
-        _ => AskError::Broken { what, path, source },
+    // A read that has a timeout ends with either.
+    if matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+        AskError::Silent { path, after }
+    } else {
+        AskError::Broken { what, path, source }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::time::Duration;
+
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 
     use super::{AskError, ask, ask_within};
     use crate::{ControlCommand, ControlLine, ControlRequest};
@@ -212,7 +241,20 @@ mod tests {
         // The kernel accepts for a process that is stopped.
         let _listener = UnixListener::bind(&path).unwrap();
         let request = ControlRequest { json: false, bridge: None, command: ControlCommand::Show };
-        let told = ask_within(Duration::from_secs(1), &path, &request).unwrap_err().to_string();
-        assert_eq!(told, format!("no answer from {} after 1 s", path.display()));
+        let error = ask_within(Duration::from_secs(1), &path, &request).unwrap_err().to_string();
+        assert_eq!(error, format!("no answer from {} after 1 s", path.display()));
+    }
+
+    #[test]
+    fn who_listens_and_does_not_accept_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&listener, 0).unwrap();
+        let _fills_the_queue = UnixStream::connect(&path).unwrap();
+        let request = ControlRequest { json: false, bridge: None, command: ControlCommand::Show };
+        let outcome = ask_within(Duration::from_secs(1), &path, &request);
+        assert!(matches!(outcome, Err(AskError::Silent { .. })), "{outcome:?}");
     }
 }

@@ -22,9 +22,11 @@
 mod ask;
 mod hex;
 mod place;
+mod socket;
 mod words;
 
 pub use ask::{AskError, SILENCE_MAX, ask, openflow};
 pub use hex::{hex, unhex};
 pub use place::default_path;
+pub use socket::{ControlSocket, SocketError};
 pub use words::{ControlCommand, ControlLine, ControlRequest, LINE_MAX};

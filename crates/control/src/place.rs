@@ -1,4 +1,4 @@
-//! Where the control socket is, unless somebody says otherwise.
+//! The place of the control socket where none is named.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

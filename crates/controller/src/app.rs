@@ -47,6 +47,6 @@ pub trait App {
     fn error(&mut self, _sw: &mut Switch, _xid: Xid, _error: &ErrorMessage) {}
     /// Any other message: the answers to requests, with all parts of a multipart answer in one.
     fn message(&mut self, _sw: &mut Switch, _xid: Xid, _message: &Message) {}
-    /// About once a second for every switch that is ready; [`Switch::now`] tells the time.
+    /// About once a second for every switch that is ready; [`Switch::now`] is the time.
     fn tick(&mut self, _sw: &mut Switch) {}
 }

@@ -188,7 +188,7 @@ mod tests {
         let line = "hub --connect tcp:192.0.2.1 --protocols 1.3 --probe-interval 0 \
                     --stats-interval 0.5";
         let options = parsed(line).unwrap().options();
-        assert!(options.listen.is_empty(), "who connects does not listen unless told to");
+        assert!(options.listen.is_empty(), "who connects does not listen unless asked to");
         assert_eq!(options.connect, ["tcp:192.0.2.1:6653".parse().unwrap()]);
         assert_eq!(options.versions, [Version::V1_3]);
         assert_eq!(options.probe_after, None);

@@ -132,7 +132,7 @@ async fn accept(shared: Shared, listener: Listener) {
             Err(error) => {
                 // Out of descriptors, say: those who wait are served when others have gone.
                 let text = format!("{}: cannot accept: {error}", listener.endpoint());
-                tell(&shared, &failures, &text);
+                report_some(&shared, &failures, &text);
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
         }
@@ -140,7 +140,7 @@ async fn accept(shared: Shared, listener: Listener) {
 }
 
 /// Reports, unless something like it has been reported a moment ago.
-fn tell(shared: &Shared, failures: &RefCell<LogThrottle>, text: &str) {
+fn report_some(shared: &Shared, failures: &RefCell<LogThrottle>, text: &str) {
     match failures.borrow_mut().pass(driver::now()) {
         Some(0) => (shared.report)(text),
         Some(suppressed) => (shared.report)(&format!("{text} ({suppressed} others suppressed)")),
@@ -166,7 +166,7 @@ async fn admit(
         };
         match opened {
             Ok(stream) => serve_accepted(&shared, &failures, stream, &peer, &accepted).await,
-            Err(error) => tell(&shared, &failures, &error.to_string()),
+            Err(error) => report_some(&shared, &failures, &error.to_string()),
         }
     });
 }
@@ -178,14 +178,20 @@ async fn serve_accepted(
     peer: &str,
     accepted: &AcceptedConnection,
 ) {
-    let on_outcome = |outcome: &Outcome| match outcome {
-        // A peer that was silent and went is not worth a line.
-        Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
-            if !accepted.was_up() => {}
-        outcome if accepted.was_up() => (shared.report)(&format!("{peer}: {outcome}")),
-        outcome => tell(shared, failures, &format!("{peer}: {outcome}")),
+    let on_outcome = |outcome: &Outcome| {
+        let is_silent = matches!(
+            outcome,
+            Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
+        );
+        if accepted.was_up() {
+            (shared.report)(&format!("{peer}: {outcome}"));
+        } else if !is_silent {
+            // A peer that was silent and went is not worth a line.
+            report_some(shared, failures, &format!("{peer}: {outcome}"));
+        }
     };
-    let on_refused = |refused| tell(shared, failures, &format!("{peer}: turned away: {refused}"));
+    let on_refused =
+        |refused| report_some(shared, failures, &format!("{peer}: turned away: {refused}"));
     serve_stream(shared, stream, Some(accepted), on_outcome, on_refused).await;
 }
 

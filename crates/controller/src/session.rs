@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A switch must have told who it is and which ports it has within this time.
+/// A switch must have said who it is and which ports it has within this time.
 const READY_DEADLINE: Duration = Duration::from_secs(15);
 /// How often [`App::tick`] is called for each switch.
 const TICK: Duration = Duration::from_secs(1);
@@ -179,7 +179,7 @@ impl Controller {
             }
             (Question::Features, answer) => {
                 let why = answer.err().map_or_else(String::new, |why| format!(": {why}"));
-                session.refuse(connection, format!("it does not tell its features{why}"));
+                session.refuse(connection, format!("it does not send its features{why}"));
             }
         }
     }
@@ -207,7 +207,7 @@ impl Controller {
         }
     }
 
-    /// An auxiliary connection has told whose it is: the app gets what comes by it as it gets what
+    /// An auxiliary connection has said whose it is: the app gets what comes by it as it gets what
     /// comes by the main one, and its answers go back by the same way.
     fn take_auxiliary(
         &mut self,
@@ -243,7 +243,7 @@ impl Controller {
                 body: MultipartReplyBody::PortDesc(ports),
                 ..
             })) => switch.set_ports(ports),
-            other => tracing::warn!(dpid = %switch.dpid(), ?other, "switch tells no ports"),
+            other => tracing::warn!(dpid = %switch.dpid(), ?other, "switch names no ports"),
         }
         if session.beside.is_some() {
             session.phase = Phase::Ready(switch);
@@ -274,6 +274,10 @@ impl Controller {
     }
 
     /// Hands a message to the app's handler.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a message without a handler of its own goes to `App::message`"
+    )]
     fn hand_over(
         &mut self,
         session: &mut Session,
@@ -365,7 +369,7 @@ impl Controller {
                 self.handle(session, connection, now, |app, sw| app.tick(sw));
             }
             (Phase::Unknown | Phase::Ports(_), _) if session.opened + READY_DEADLINE <= now => {
-                session.refuse(connection, "it does not tell who it is in time".into());
+                session.refuse(connection, "it does not say who it is in time".into());
             }
             (Phase::Unknown | Phase::Ports(_) | Phase::Ready(_), _) => {}
         }

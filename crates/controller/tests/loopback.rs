@@ -168,7 +168,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
     });
 }
 
-/// A connection of a 1.3 switch, after it has told who it is and which ports it has: a main one or
+/// A connection of a 1.3 switch, after it has said who it is and which ports it has: a main one or
 /// an auxiliary one.
 async fn connected(endpoint: &Endpoint, dpid: u64, auxiliary_id: u8) -> Link {
     let stream = Stream::connect(endpoint, None).await.unwrap();
@@ -228,9 +228,9 @@ fn what_comes_by_an_auxiliary_connection_is_answered_there() {
         }
         main.connection().send_as(Xid(0), &packet_in(b"three")).unwrap();
         assert_eq!(packet_out(&mut main).await.as_deref(), Some(b"three".as_slice()));
-        let told = lines.borrow().join("\n");
-        assert!(told.contains("auxiliary connection 1"), "{told}");
-        assert_eq!(told.matches("is ready").count(), 1, "{told}");
+        let log = lines.borrow().join("\n");
+        assert!(log.contains("auxiliary connection 1"), "{log}");
+        assert_eq!(log.matches("is ready").count(), 1, "{log}");
         main.finish().await;
     });
     assert_eq!(stats.packet_ins, 3);

@@ -1,5 +1,9 @@
 //! The controller's sessions against scripted switches, in virtual time and over faulty links.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use channel::memory::{Cut, Direction, Faults, Pair, Peer};
 use channel::{Connection, ConnectionSettings, Event, Side};
@@ -203,7 +207,7 @@ fn whatever_the_link_does_the_controller_goes_on() {
 }
 
 #[test]
-fn a_switch_that_does_not_tell_its_features_is_dropped() {
+fn a_switch_that_does_not_send_its_features_is_dropped() {
     let now = Instant::now();
     let controller = hub(now);
     let mut switch = ScriptedSwitch::new(Version::ALL, 0, now);
@@ -217,7 +221,7 @@ fn a_switch_that_does_not_tell_its_features_is_dropped() {
     assert!(pair.b.connection.is_over());
 }
 
-/// Notes what it is told.
+/// Notes what happens to it.
 #[derive(Default)]
 struct Log(Rc<RefCell<Vec<String>>>);
 
@@ -256,7 +260,7 @@ fn a_switch_that_comes_again_replaces_its_old_connection() {
     assert_eq!(*log.borrow(), expected);
     first.run(s(5));
     assert!(first.a.connection.is_over(), "the old one is given up");
-    assert_eq!(*log.borrow(), expected, "and the app is not told of it twice");
+    assert_eq!(*log.borrow(), expected, "and the app does not hear of it twice");
     assert_eq!(controller.borrow().stats().switches, 1);
     second.run(s(3));
     assert!(log.borrow().iter().skip(3).all(|line| line.starts_with("tick")));

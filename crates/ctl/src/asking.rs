@@ -1,6 +1,6 @@
 //! One run of a command: where its output goes, and the switch that it asks.
 //!
-//! A connection is made when the first message is sent, so that what is wrong with a text is told
+//! A connection is made when the first message is sent, so that an error in a text is reported
 //! even where no switch is.
 
 use std::io::Write;
@@ -19,11 +19,17 @@ use super::{switch, value};
 pub(super) struct Out<'a> {
     write: &'a mut dyn Write,
     json: bool,
+    is_terminal: bool,
 }
 
 impl<'a> Out<'a> {
-    pub(super) fn new(write: &'a mut dyn Write, json: bool) -> Self {
-        Self { write, json }
+    pub(super) fn new(write: &'a mut dyn Write, json: bool, is_terminal: bool) -> Self {
+        Self { write, json, is_terminal }
+    }
+
+    /// Whether texts are printed, and a person reads them.
+    pub(super) fn is_for_people(&self) -> bool {
+        self.is_terminal && !self.json
     }
 
     pub(super) fn is_json(&self) -> bool {

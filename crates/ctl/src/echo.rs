@@ -1,4 +1,4 @@
-//! Echo requests: whether the switch is there, and how long and how many it takes.
+//! Echo requests: whether the switch answers, round-trip times, and the rate of requests.
 
 use std::time::{Duration, Instant};
 
@@ -30,14 +30,14 @@ async fn echo(session: &mut Session, bytes: usize) -> Result<(u32, Duration), Fa
     let body: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     let sent = Instant::now();
     let (xid, reply) = session.ask(&Message::EchoRequest(body.clone())).await?;
-    match reply {
-        Message::EchoReply(came) if came == body => Ok((xid.0, sent.elapsed())),
-        Message::EchoReply(came) => Err(Failure::Refused(format!(
+    let Message::EchoReply(came) = reply else { return Err(odd(&reply)) };
+    if came != body {
+        return Err(Failure::Refused(format!(
             "the echo has other bytes than were sent: {} in place of {bytes}",
             came.len()
-        ))),
-        other => Err(odd(&other)),
+        )));
     }
+    Ok((xid.0, sent.elapsed()))
 }
 
 /// How long echo requests take, in microseconds

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked to, and the exit code that says so.
+//! The failures of a command, and their exit codes.
 
 use std::io;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ pub(super) enum Failure {
     Unreached(String),
     /// The time that `--timeout` gives is over.
     TimedOut,
-    /// The reader of our output has gone: there is nobody to tell.
+    /// The reader of our output has gone: there is nobody to report to.
     Pipe,
 }
 
@@ -54,9 +54,10 @@ impl Failure {
 /// Failures of input and output are those of our own output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Pipe,
-            _ => Self::Refused(format!("writing the answer: {error}")),
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::Pipe
+        } else {
+            Self::Refused(format!("writing the answer: {error}"))
         }
     }
 }

@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(read("delete in_port=1").unwrap().command, FlowModCommand::Delete);
         let strict = read(" modify_strict, in_port=1,actions=drop").unwrap();
         assert_eq!(strict.command, FlowModCommand::ModifyStrict);
-        let Err(Failure::Refused(told)) = read("delete colour=1") else { panic!("read") };
-        assert!(told.contains("column 8") && told.contains("\n  delete colour=1\n"), "{told}");
+        let Err(Failure::Refused(why)) = read("delete colour=1") else { panic!("read") };
+        assert!(why.contains("column 8") && why.contains("\n  delete colour=1\n"), "{why}");
     }
 }

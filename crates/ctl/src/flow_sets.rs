@@ -1,4 +1,4 @@
-//! Whole sets of flow entries: a switch made to hold those of a file, and what differs between two.
+//! Whole sets of flow entries: replacing those of a switch by those of a file, and comparing two.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,14 +3,15 @@
 use clap::Args;
 use openflow::flow::{FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{PortNames, format_flow_stats};
-use openflow::{Message, Xid};
+use openflow::text::PortNames;
+use openflow::{Message, Version, Xid};
 
-use super::asking::Asking;
+use super::asking::{Asking, Out};
 use super::commands::Run;
 use super::failure::Failure;
 use super::flow_file::{self, Order};
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all, read_one};
+use super::ports::Naming;
 use super::value;
 
 /// Flow entries, all or those that FLOW covers
@@ -18,50 +19,64 @@ use super::value;
 #[command(after_help = "Examples:
   weir ctl dump-flows
   weir ctl dump-flows table=0,ip,nw_dst=10.0.0.0/8
-  weir ctl dump-flows --rsort=n_packets out_port=2")]
+  weir ctl dump-flows --rsort=n_packets out_port=2
+  weir ctl dump-flows --names")]
 pub(super) struct DumpFlows {
     /// A match with table, cookie/mask, out_port, out_group: table=0,ip,nw_dst=10.0.0.0/8
     flow: Option<String>,
     #[command(flatten)]
     order: Order,
+    #[command(flatten)]
+    naming: Naming,
 }
 
 impl Run for DumpFlows {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
         let body = MultipartRequestBody::Flow(filter(asking, self.flow.as_deref()).await?);
-        let Some(order) = self.order.parsed()? else { return list(asking, body).await };
+        let order = self.order.parsed()?;
+        let names = self.naming.port_names(asking).await?;
+        let Some(order) = order else { return list(asking, body, &names).await };
         let MultipartReplyBody::Flow(mut flows) = asking.statistics(body).await? else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         order.sort(&mut flows);
         let (session, out) = asking.connected().await?;
         for flow in &flows {
-            let text = format!(" {}", format_flow_stats(session.version, flow));
-            out.record(text, || value::flow(flow))?;
+            print(out, session.version, &names, flow)?;
         }
         Ok(())
     }
 }
 
+fn print(
+    out: &mut Out<'_>,
+    version: Version,
+    names: &PortNames,
+    flow: &FlowStats,
+) -> Result<(), Failure> {
+    out.record(format!(" {}", names.format_flow_stats(version, flow)), || value::flow(flow))
+}
+
 /// Prints each part as it comes, so that no list is too long.
-async fn list(asking: &mut Asking<'_>, body: MultipartRequestBody) -> Result<(), Failure> {
+async fn list(
+    asking: &mut Asking<'_>,
+    body: MultipartRequestBody,
+    names: &PortNames,
+) -> Result<(), Failure> {
     let (session, out) = asking.connected().await?;
     let version = session.version;
     let mut is_first = true;
     let each = |xid: Xid, body: MultipartReplyBody| -> Result<(), Failure> {
-        let flows: &[FlowStats] = match &body {
-            MultipartReplyBody::Flow(flows) if !is_first => flows,
-            _ => {
-                is_first = false;
-                let reply = Message::MultipartReply(MultipartReply { more: false, body });
-                return out.reply(version, xid, &reply);
-            }
+        let MultipartReplyBody::Flow(flows) = body else {
+            return Err(Failure::refused("the switch gave another answer than asked"));
         };
-        for flow in flows {
-            let text = format!(" {}", format_flow_stats(version, flow));
-            out.record(text, || value::flow(flow))?;
+        if std::mem::take(&mut is_first) {
+            // The title.
+            let body = MultipartReplyBody::Flow(Vec::new());
+            let reply = Message::MultipartReply(MultipartReply { more: false, body });
+            out.reply(version, xid, &reply)?;
         }
-        Ok(())
+        flows.iter().try_for_each(|flow| print(out, version, names, flow))
     };
     session.each_part(body, each).await
 }
@@ -109,7 +124,7 @@ impl Run for AddFlow {
 #[command(after_help = "A line is a flow entry as add-flow takes it, with one of add, modify, \
 modify_strict, delete and
 delete_strict in front or without. Behind # stands a comment. Nothing is sent when a line is not
-understood; what the switch refuses is told by line, and does not keep the others away.
+understood; a refusal of the switch is reported with its line, and does not keep the others away.
 
 Examples:
   weir ctl add-flows flows.txt

@@ -10,6 +10,8 @@ use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
+use super::ports::Naming;
+use super::value;
 
 /// What a command that shows groups takes: `7`, `group_id=7`, `all` or nothing.
 fn which(group: Option<&str>) -> Result<GroupId, Failure> {
@@ -21,25 +23,30 @@ fn which(group: Option<&str>) -> Result<GroupId, Failure> {
 
 /// Groups with their buckets, all or one
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Examples:\n  weir ctl dump-groups\n  weir ctl dump-groups 4")]
+#[command(after_help = "Examples:\n  weir ctl dump-groups\n  weir ctl dump-groups 4 --names")]
 pub(super) struct DumpGroups {
     /// Which one, as 4 or group_id=4
     group: Option<String>,
+    #[command(flatten)]
+    naming: Naming,
 }
 
 impl Run for DumpGroups {
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
         let which = which(self.group.as_deref())?;
+        let names = self.naming.port_names(asking).await?;
         let body = asking.statistics(MultipartRequestBody::GroupDesc).await?;
         let MultipartReplyBody::GroupDesc(mut groups) = body else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         // OpenFlow 1.3 can be asked for all only.
         groups.retain(|group| which == GroupId::ALL || which == group.group_id);
-        let body = MultipartReplyBody::GroupDesc(groups);
-        let reply = Message::MultipartReply(MultipartReply { more: false, body });
+        let body = MultipartReplyBody::GroupDesc(Vec::new());
+        let title = Message::MultipartReply(MultipartReply { more: false, body });
         let (session, out) = asking.connected().await?;
-        out.reply(session.version, Xid(2), &reply)
+        out.reply(session.version, Xid(2), &title)?;
+        let text = |group| format!(" {}", names.format_group(group));
+        groups.iter().try_for_each(|group| out.record(text(group), || value::group(group)))
     }
 }
 

@@ -10,7 +10,7 @@ use openflow::text::{PortNames, TextError};
 use super::asking::Asking;
 use super::failure::Failure;
 use super::ports;
-use super::session::Refusal;
+use super::session::{Refusal, Refusals};
 
 /// A line of a file that says something.
 pub(super) struct Line {
@@ -42,8 +42,8 @@ impl Line {
     /// What is wrong with the text, and where.
     pub(super) fn error(&self, error: &TextError) -> LineError {
         let caret = " ".repeat(self.text.get(..error.at).map_or(0, |left| left.chars().count()));
-        let told = format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text);
-        LineError { failure: Failure::Refused(told), may_be_port: error.may_be_port }
+        let why = format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text);
+        LineError { failure: Failure::Refused(why), may_be_port: error.may_be_port }
     }
 
     /// The text as what `parse` makes of it.
@@ -56,30 +56,48 @@ impl Line {
 }
 
 /// Reads all of `lines`. Where a word may be the name of a port, the switch is asked for its ports
-/// once; a switch that cannot be asked leaves the text's own error.
+/// once. Where it cannot be asked, the word stays unknown: the failure has the text's own error and
+/// why the switch was of no help.
 pub(super) async fn read_all<T>(
     asking: &mut Asking<'_>,
     lines: &[Line],
     read: impl Fn(&Line, &PortNames) -> Result<T, LineError>,
 ) -> Result<Vec<T>, Failure> {
     let mut names = PortNames::default();
-    let mut has_asked = false;
+    let (mut has_asked, mut unasked) = (false, None);
     let mut all = Vec::with_capacity(lines.len());
     for line in lines {
         let outcome = match read(line, &names) {
             Err(LineError { may_be_port: true, .. }) if !has_asked => {
                 has_asked = true;
-                if let Ok(ports) = ports::descriptions(asking).await {
-                    names =
-                        PortNames::new(ports.iter().map(|port| (port.name.as_str(), port.port_no)));
+                match ports::names(asking).await {
+                    Ok(known) => names = known,
+                    Err(failure) => unasked = Some(failure),
                 }
                 read(line, &names)
             }
             outcome => outcome,
         };
-        all.push(outcome.map_err(|error| error.failure)?);
+        all.push(outcome.map_err(|error| match unasked.take() {
+            Some(unasked) if error.may_be_port => without_names(&error.failure, unasked),
+            Some(_) | None => error.failure,
+        })?);
     }
     Ok(all)
+}
+
+/// The failure of a text whose word may be the name of a port, where the switch could not be asked
+/// for its ports: of the kind that the switch's failure is.
+fn without_names(text: &Failure, unasked: Failure) -> Failure {
+    let both = |why: &str| {
+        let text = text.message().unwrap_or_default();
+        format!("{text}\nthe switch could not be asked for its ports: {why}")
+    };
+    match unasked {
+        Failure::Refused(why) => Failure::Refused(both(&why)),
+        Failure::Unreached(why) => Failure::Unreached(both(&why)),
+        Failure::Differs | Failure::TimedOut | Failure::Pipe => unasked,
+    }
 }
 
 /// Reads one line, as [`read_all`] does.
@@ -113,39 +131,59 @@ pub(super) fn lines_or_stdin(what: &str, text: &str) -> Result<Vec<Line>, Failur
     if text == "-" { lines_of("-") } else { Ok(vec![Line::argument(what, text)]) }
 }
 
-/// Has the switch carry out the messages of these lines. All refusals are reported, each with
-/// its line.
+/// Has the switch carry out the messages of these lines. The refusals that are known one by one
+/// are reported each with its line, and of several messages how many were refused.
 pub(super) async fn carry_out(
     asking: &mut Asking<'_>,
     lines: &[Line],
     messages: Vec<Message>,
 ) -> Result<(), Failure> {
-    let refused = asking.session().await?.carry_out(messages).await?;
-    if refused.is_empty() {
+    let Refusals { messages, refused, listed } =
+        asking.session().await?.carry_out(messages).await?;
+    if refused == 0 {
         return Ok(());
     }
-    let told = |Refusal { index, why }: &Refusal| match lines.get(*index) {
+    let text = |Refusal { index, why }: &Refusal| match lines.get(*index) {
         Some(line) if lines.len() > 1 => format!("{}: {why}", line.place),
         Some(_) | None => why.clone(),
     };
-    Err(Failure::Refused(refused.iter().map(told).collect::<Vec<_>>().join("\n")))
+    let mut texts: Vec<String> = listed.iter().map(text).collect();
+    if messages > 1 {
+        let left_out = match refused.saturating_sub(listed.len() as u64) {
+            0 => String::new(),
+            _ => format!("; the first {} are listed", listed.len()),
+        };
+        texts.push(format!("{refused} of {messages} refused{left_out}"));
+    }
+    Err(Failure::Refused(texts.join("\n")))
 }
 
 #[cfg(test)]
 mod tests {
     use openflow::text::parse_match;
 
-    use super::Line;
+    use super::{Line, without_names};
     use crate::failure::Failure;
 
     #[test]
     fn a_caret_stands_below_what_is_wrong() {
         let line = Line { place: "f:3".into(), text: "ip,colour=red".into() };
-        let Err(Failure::Refused(told)) = line.read(parse_match).map_err(Failure::from) else {
+        let Err(Failure::Refused(why)) = line.read(parse_match).map_err(Failure::from) else {
             panic!("read")
         };
-        let told: Vec<&str> = told.lines().collect();
-        assert!(told[0].starts_with("f:3: column 4: unknown word `colour`"), "{told:?}");
-        assert_eq!(&told[1..], ["  ip,colour=red", "     ^"]);
+        let why: Vec<&str> = why.lines().collect();
+        assert!(why[0].starts_with("f:3: column 4: unknown word `colour`"), "{why:?}");
+        assert_eq!(&why[1..], ["  ip,colour=red", "     ^"]);
+    }
+
+    #[test]
+    fn a_switch_that_could_not_be_asked_is_named_below_the_text() {
+        let text = Failure::refused("f:3: `p1` is not a port");
+        let silent = Failure::Unreached("no answer from br0 after 60 s".into());
+        let both = without_names(&text, silent);
+        let why = "f:3: `p1` is not a port\n\
+                   the switch could not be asked for its ports: no answer from br0 after 60 s";
+        assert_eq!(both, Failure::Unreached(why.into()));
+        assert_eq!(without_names(&text, Failure::TimedOut), Failure::TimedOut);
     }
 }

@@ -85,7 +85,8 @@ impl Run for AddMeter {
 #[command(
     after_help = "A line is a meter as add-meter takes it. Behind # stands a comment. Nothing \
 is sent when a line
-is not understood; what the switch refuses is told by line, and does not keep the others away.
+is not understood; a refusal of the switch is reported with its line, and does not keep the others
+away.
 
 Examples:
   weir ctl add-meters meters.txt

@@ -1,4 +1,4 @@
-//! What a switch tells without being asked, as it comes: packet-ins, removed flow entries, ports.
+//! The asynchronous messages of a switch as they come: packet-ins, removed flow entries, ports.
 
 use clap::Args;
 use openflow::message::{AsyncConfig, SwitchConfig};
@@ -52,7 +52,7 @@ impl Wanted {
             } else if word.starts_with("watch:") {
                 return Err(Failure::refused(
                     "watch: flow monitors are of OpenFlow 1.4 (and Nicira's before); 1.0 and 1.3 \
-                     tell removed entries with send_flow_rem",
+                     report removed entries with send_flow_rem",
                 ));
             } else {
                 return Err(Failure::Refused(format!(
@@ -88,7 +88,7 @@ impl Run for Monitor {
     }
 }
 
-/// Asks for everything that the switch tells.
+/// Asks for all asynchronous messages.
 async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
     let mut messages = Vec::new();
     if let Some(miss_send_len) = wanted.miss_send_len {
@@ -107,7 +107,7 @@ async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
         }));
     } else if wanted.invalid_ttl {
         return Err(Failure::refused(
-            "invalid_ttl: OpenFlow 1.0 tells nobody of packets with an invalid TTL",
+            "invalid_ttl: OpenFlow 1.0 has no packet-ins for an invalid TTL",
         ));
     }
     session.change(messages).await
@@ -118,7 +118,11 @@ fn one(message: &Message) -> serde_json::Value {
     value::of_message(message).pop().unwrap_or_default()
 }
 
-/// Prints what the switch tells; whether it was something to print.
+/// Prints an asynchronous message or an error; whether the message was one.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "all others are answers to nothing that was asked"
+)]
 fn print(
     version: Version,
     out: &mut Out<'_>,
@@ -135,7 +139,6 @@ fn print(
         Message::Error(error) => {
             out.record(refusal(version, error), || one(message))?;
         }
-        // Answers to nothing that was asked.
         _ => return Ok(false),
     }
     Ok(true)

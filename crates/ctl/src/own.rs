@@ -1,4 +1,4 @@
-//! What only our switch has, beside what OpenFlow says about it: over the control socket.
+//! Commands for what only our switch has, over the control socket, and `show`, which has both.
 
 use clap::Args;
 use openflow::Message;

@@ -1,4 +1,4 @@
-//! Packets to be sent by the switch.
+//! Packet-outs: packets that the switch is to send.
 
 use clap::Args;
 use openflow::message::PacketOut as Message13;

@@ -3,7 +3,7 @@
 use clap::Args;
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod};
-use openflow::text::parse_port;
+use openflow::text::{PortNames, parse_port};
 use openflow::{Message, PortNo, QueueId, Xid};
 
 use super::asking::Asking;
@@ -25,6 +25,38 @@ pub(super) async fn descriptions(asking: &mut Asking<'_>) -> Result<Vec<PortDesc
         Ok(features.ports)
     } else {
         Err(super::session::odd(&answer))
+    }
+}
+
+/// The names of all ports.
+pub(super) async fn names(asking: &mut Asking<'_>) -> Result<PortNames, Failure> {
+    let ports = descriptions(asking).await?;
+    Ok(PortNames::new(ports.iter().map(|port| (port.name.as_str(), port.port_no))))
+}
+
+/// How ports are printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Naming {
+    /// Print ports by their names, as a terminal gets them; not with --json
+    #[arg(long, overrides_with = "no_names")]
+    names: bool,
+    /// Print ports by their numbers, as files and pipes get them
+    #[arg(long, overrides_with = "names")]
+    no_names: bool,
+}
+
+impl Naming {
+    /// The names by which ports are printed; none where numbers are. A switch that refuses to
+    /// describe its ports leaves them their numbers.
+    pub(super) async fn port_names(self, asking: &mut Asking<'_>) -> Result<PortNames, Failure> {
+        let by_name = self.names || (asking.out.is_for_people() && !self.no_names);
+        if !by_name || asking.out.is_json() {
+            return Ok(PortNames::default());
+        }
+        match names(asking).await {
+            Err(Failure::Refused(_)) => Ok(PortNames::default()),
+            outcome => outcome,
+        }
     }
 }
 
@@ -131,8 +163,8 @@ fn setting_of(setting: &str) -> Result<(PortConfig, PortConfig), Failure> {
         }
     }
     let names = SETTINGS.map(|(name, _)| name).join(", ");
-    let told = "use up, or with or without no-";
-    Err(Failure::Refused(format!("setting: unknown {setting:?}; {told}: {names}")))
+    let remedy = "use up, or with or without no-";
+    Err(Failure::Refused(format!("setting: unknown {setting:?}; {remedy}: {names}")))
 }
 
 /// Counters of queues, all, of one port or one

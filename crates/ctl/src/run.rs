@@ -78,8 +78,14 @@ fn version(text: &str) -> Result<Version, String> {
         .ok_or_else(|| format!("{text:?} is not a version; use OpenFlow10 or OpenFlow13"))
 }
 
-/// Asks the switch and prints its answer on `out`, errors on `err`.
-pub fn run(args: &CtlArgs, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+/// Asks the switch and prints its answer on `out`, which may be a terminal, errors on `err`.
+pub fn run(
+    args: &CtlArgs,
+    out: &mut dyn Write,
+    is_terminal: bool,
+    err: &mut dyn Write,
+) -> ExitCode {
+    let out = Out::new(out, args.json, is_terminal);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
@@ -99,8 +105,8 @@ pub fn run(args: &CtlArgs, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode
 }
 
 /// Within the time that is given; what was printed until then is printed.
-async fn limited(args: &CtlArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut asking = Asking::new(&args.place, Out::new(out, args.json));
+async fn limited<'a>(args: &'a CtlArgs, out: Out<'a>) -> Result<(), Failure> {
+    let mut asking = Asking::new(&args.place, out);
     let command = args.command.clone().run(&mut asking);
     let outcome = match args.timeout {
         None => command.await,

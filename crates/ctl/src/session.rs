@@ -1,7 +1,7 @@
-//! A connection to a switch, as its controller: what [`client::AsyncClient`] does, with failures in
-//! the words of `weir ctl`.
+//! A connection to a switch, as its controller: [`client::AsyncClient`] with failures in the words
+//! of `weir ctl`.
 
-use client::{AsyncClient, ClientError, ClientSettings, RefusalReason};
+use client::{AsyncClient, ClientError, ClientSettings, LoadOutcome, RefusalReason};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
 use openflow::{Error, Message, Version, Xid};
 
@@ -18,7 +18,18 @@ pub(super) struct Session {
     pub(super) name: String,
 }
 
-/// What the switch refuses.
+/// The refusals of many messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusals {
+    /// Messages, with those that were refused.
+    pub(super) messages: u64,
+    /// Refusals, with those that are not listed.
+    pub(super) refused: u64,
+    /// The first refusals, in the order of their messages.
+    pub(super) listed: Vec<Refusal>,
+}
+
+/// A message that the switch refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// Which of the messages, from 0.
@@ -41,7 +52,7 @@ impl Session {
         Self { client, version, name }
     }
 
-    /// The next message, without a deadline: for what the switch tells by itself.
+    /// The next message, without a deadline: for what the switch sends by itself.
     pub(super) async fn next(&mut self) -> Result<(Xid, Message), Failure> {
         Ok(self.client.next_message().await?)
     }
@@ -82,21 +93,21 @@ impl Session {
     pub(super) async fn carry_out(
         &mut self,
         messages: impl IntoIterator<Item = Message>,
-    ) -> Result<Vec<Refusal>, Failure> {
-        let (_, refused) = self.client.load(messages).await?;
-        let told = refused.into_iter().map(|refused| Refusal {
+    ) -> Result<Refusals, Failure> {
+        let LoadOutcome { messages, refused, refusals } = self.client.load(messages).await?;
+        let listed = refusals.into_iter().map(|refused| Refusal {
             index: usize::try_from(refused.index).unwrap_or(usize::MAX),
             why: match refused.why {
                 RefusalReason::Error(version, error) => refusal(version, &error),
                 RefusalReason::Unsayable(why) => why,
             },
         });
-        Ok(told.collect())
+        Ok(Refusals { messages, refused, listed: listed.collect() })
     }
 
     /// Has the switch carry out messages; the first that it refuses is the failure.
     pub(super) async fn change(&mut self, messages: Vec<Message>) -> Result<(), Failure> {
-        match self.carry_out(messages).await?.into_iter().next() {
+        match self.carry_out(messages).await?.listed.into_iter().next() {
             Some(Refusal { why, .. }) => Err(Failure::Refused(why)),
             None => Ok(()),
         }
@@ -210,7 +221,7 @@ mod tests {
     #[test]
     fn silence_is_a_failure_whatever_else_comes() {
         let silent = failures(&[], Duration::from_millis(10));
-        let told = Failure::Unreached("no answer from switch after 0.01 s".into());
-        assert_eq!(silent, vec![told; 3]);
+        let why = Failure::Unreached("no answer from switch after 0.01 s".into());
+        assert_eq!(silent, vec![why; 3]);
     }
 }

@@ -40,10 +40,10 @@ async fn print(asking: &mut Asking<'_>, body: MultipartReplyBody) -> Result<(), 
 /// The features of all tables.
 async fn features(asking: &mut Asking<'_>) -> Result<Vec<TableFeatures>, Failure> {
     let body = MultipartRequestBody::TableFeatures(Vec::new());
-    match asking.statistics(body).await? {
-        MultipartReplyBody::TableFeatures(tables) => Ok(tables),
-        _ => Err(Failure::refused("the switch gave another answer than asked")),
-    }
+    let MultipartReplyBody::TableFeatures(tables) = asking.statistics(body).await? else {
+        return Err(Failure::refused("the switch gave another answer than asked"));
+    };
+    Ok(tables)
 }
 
 /// What tables match, do and lead to, all or one

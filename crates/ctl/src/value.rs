@@ -66,7 +66,7 @@ fn table_stats(table: &TableStats) -> Value {
     })
 }
 
-fn group(desc: &GroupDesc) -> Value {
+pub(super) fn group(desc: &GroupDesc) -> Value {
     json!({ "group_id": desc.group_id.0, "group": format_group(desc) })
 }
 
@@ -75,6 +75,7 @@ fn meter(config: &MeterConfig) -> Value {
 }
 
 /// The values of a message: one for each entry of a list, else one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are values by their names")]
 pub(super) fn of_message(message: &Message) -> Vec<Value> {
     match message {
         Message::MultipartReply(reply) => of_body(&reply.body),

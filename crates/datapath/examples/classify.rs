@@ -23,6 +23,7 @@ use openflow::flow::FlowModCommand;
 use openflow::text::parse_flow_mod;
 use openflow::{Field, Match, PortNo};
 use packet::{FlowKey, Meta, extract};
+use testkit::Random;
 
 /// Lookups of one measurement; the least of several is printed.
 const LOOKUPS: usize = 200_000;
@@ -32,23 +33,6 @@ struct Flow {
     compiled: CompiledMatch,
     matching: Match,
     priority: u16,
-}
-
-/// SplitMix64: the order of removals and the packets made of entries need no more.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -107,9 +91,9 @@ fn grow(entries: u32) -> Line {
         max = max.max(ns);
     }
     let figures = classifier.figures();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let keys: Vec<FlowKey> = (0..LOOKUPS)
-        .map(|_| key_in(&matching(random.below(entries as usize) as u32), &mut random))
+        .map(|_| key_in(&matching(random.index(entries as usize) as u32), &mut random))
         .collect();
     let (burst, single) = (bursts(&classifier, &keys), singles(&classifier, &keys));
     let start = Instant::now();
@@ -133,7 +117,7 @@ fn workload(dir: &Path, name: &str) -> Result<(), Box<dyn Error>> {
         let compiled = CompiledMatch::of(&flow.matching, &mut masks);
         tables[table].push(Flow { compiled, matching: flow.matching, priority: flow.priority });
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let frames = std::fs::read(dir.join(format!("{name}.pcap"))).unwrap_or_default();
     let mut keys = keys_of(&frames);
     shuffle(&mut keys, &mut random);
@@ -204,7 +188,7 @@ fn measure(table: usize, flows: &[Flow], keys: &[FlowKey], random: &mut Random) 
     }
     let figures = classifier.figures();
     let near: Vec<FlowKey> = (0..LOOKUPS.min(4 * flows.len().max(1000)))
-        .map(|_| key_in(&flows[random.below(flows.len())].matching, random))
+        .map(|_| key_in(&flows[random.index(flows.len())].matching, random))
         .collect();
     let of_packets = if keys.is_empty() { &near } else { keys };
     let burst = bursts(&classifier, of_packets);
@@ -284,7 +268,7 @@ fn singles(classifier: &Classifier, keys: &[FlowKey]) -> f64 {
 fn key_in(matching: &Match, random: &mut Random) -> FlowKey {
     let mut key = FlowKey::default();
     for held in matching.fields() {
-        let noise = u128::from(random.next()) << 64 | u128::from(random.next());
+        let noise = random.u128();
         key.set(held.field, held.value | noise & !held.mask);
     }
     key
@@ -292,7 +276,7 @@ fn key_in(matching: &Match, random: &mut Random) -> FlowKey {
 
 fn shuffle<T>(all: &mut [T], random: &mut Random) {
     for at in (1..all.len()).rev() {
-        all.swap(at, random.below(at + 1));
+        all.swap(at, random.index(at + 1));
     }
 }
 

@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use datapath::fast::{Control, Forwarder, Op, RemovalReport};
 use datapath::{DatapathConfig, Nanos};
+use files::proc::ProcFolder;
 use openflow::flow::{AggregateStats, FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::{Action, Field, Instruction, Match, PortNo, Version};
 
 const FORWARDER: &str = "control and a forwarder";
 
-/// Commands between two times that ops are taken and removed entries are told.
+/// Commands between two times that ops are taken and removed entries are reported.
 const TOGETHER: usize = 256;
 
 /// A datapath as a switch has it, in one thread: control, and perhaps a forwarder.
@@ -70,10 +71,7 @@ fn flow_mod(command: FlowModCommand, index: u32, port: u32) -> FlowMod {
 
 /// Memory that the process holds now, in bytes.
 fn resident() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    kib.unwrap_or(f64::NAN) * 1024.0
+    ProcFolder::own().memory("VmRSS").map_or(f64::NAN, |bytes| bytes as f64)
 }
 
 /// Numbers below `count` in an order that no cache likes.
@@ -86,8 +84,7 @@ fn shuffled(count: u32) -> impl Iterator<Item = u32> {
 
 /// Nanoseconds that this thread has had a processor, which a busy machine does not falsify.
 fn on_processor() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN)
+    ProcFolder::own_thread().sched_time().map_or(f64::NAN, |time| time.ran_ns as f64)
 }
 
 fn per_second(what: &str, count: u32, mut each: impl FnMut()) {

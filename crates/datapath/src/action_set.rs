@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use openflow::action::{InSet, SetStep};
 use openflow::{Action, Cookie, TableId};
 
-/// Which flow entry put an action where it is; a packet-in tells the controller.
+/// Which flow entry put an action where it is; a packet-in names it to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     /// The entry's table.

@@ -16,6 +16,7 @@ mod control;
 mod forwarder;
 mod ids;
 mod interpreter;
+mod mix_hasher;
 mod op;
 mod shared;
 mod single;

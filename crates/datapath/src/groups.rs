@@ -347,7 +347,7 @@ impl Groups {
         places
     }
 
-    /// Counters of a group or of all; `flow_count` tells how many entries use a group.
+    /// Counters of a group or of all; `flow_count` says how many entries use a group.
     ///
     /// References between groups are counted in one pass, since the table may be full of groups.
     pub(crate) fn stats(

@@ -45,8 +45,8 @@ impl KnownFields {
             | HeaderEffect::CopyTtl => {}
             HeaderEffect::Write => self.write(action)?,
             HeaderEffect::WriteTag => self.set_vlan(VID_PRESENT, VID_PRESENT),
-            HeaderEffect::Push(header) => self.push(header, eth_type_of(action)),
-            HeaderEffect::Pop(header) => self.pop(header, eth_type_of(action)),
+            HeaderEffect::Push(header) => self.outermost(header, eth_type_of(action), u128::MAX),
+            HeaderEffect::Pop(header) => self.outermost(header, eth_type_of(action), 0),
         }
         Ok(())
     }
@@ -62,34 +62,14 @@ impl KnownFields {
         }
     }
 
-    /// The header becomes the outermost; what stands behind an MPLS entry or a PBB header is no
-    /// longer known.
-    fn push(&mut self, header: Header, eth_type: Option<u16>) {
+    /// A header has come or gone at the outermost place. `certain` is the mask of what is then
+    /// known of the tag: all of it behind a push (a VLAN tag is there, and none before a PBB
+    /// header), nothing behind a pop. What stands behind another EtherType is no longer known.
+    fn outermost(&mut self, header: Header, eth_type: Option<u16>, certain: u128) {
         match header {
-            Header::Vlan => self.set_vlan(VID_PRESENT, VID_PRESENT),
+            Header::Vlan => self.set_vlan(VID_PRESENT & certain, VID_PRESENT & certain),
             Header::Pbb => {
-                self.set_vlan(0, u128::MAX);
-                self.set_eth_type(eth_type);
-            }
-            Header::Mpls => self.set_eth_type(eth_type),
-            Header::Ethernet
-            | Header::Arp
-            | Header::Ipv4
-            | Header::Ipv6
-            | Header::Tcp
-            | Header::Udp
-            | Header::Sctp
-            | Header::Icmpv4
-            | Header::Icmpv6 => {}
-        }
-    }
-
-    /// The header goes; what stands behind it has the EtherType, or one that nobody knows.
-    fn pop(&mut self, header: Header, eth_type: Option<u16>) {
-        match header {
-            Header::Vlan => self.set_vlan(0, 0),
-            Header::Pbb => {
-                self.set_vlan(0, 0);
+                self.set_vlan(0, certain);
                 self.set_eth_type(eth_type);
             }
             Header::Mpls => self.set_eth_type(eth_type),
@@ -128,17 +108,17 @@ impl KnownFields {
 
     /// The field has the value now, or one that nobody knows.
     fn set(&mut self, field: Field, value: Option<u128>) {
-        match field {
-            Field::VlanVid => match value {
+        if field == Field::VlanVid {
+            match value {
                 Some(vid) => self.set_vlan(vid | VID_PRESENT, u128::MAX),
                 None => self.set_vlan(VID_PRESENT, VID_PRESENT),
-            },
-            Field::EthType => self.set_eth_type(value.and_then(|value| u16::try_from(value).ok())),
-            field => {
-                let mask = if value.is_some() { u128::MAX } else { 0 };
-                self.known.set(field, value.unwrap_or(0), mask);
-                self.forget_orphans();
             }
+        } else if field == Field::EthType {
+            self.set_eth_type(value.and_then(|value| u16::try_from(value).ok()));
+        } else {
+            let mask = if value.is_some() { u128::MAX } else { 0 };
+            self.known.set(field, value.unwrap_or(0), mask);
+            self.forget_orphans();
         }
     }
 

@@ -197,7 +197,7 @@ impl Meter {
     }
 }
 
-/// Takes a packet out of the buckets and tells which band acts.
+/// Takes a packet out of the buckets and says which band acts.
 fn acting(
     flags: MeterFlags,
     bands: &[Band],
@@ -290,7 +290,7 @@ impl Meters {
         Ok(vec![(id, self.get(id).ok_or(Error::MeterModUnknownMeter)?)])
     }
 
-    /// Counters; `flow_count` tells how many entries use a meter.
+    /// Counters; `flow_count` says how many entries use a meter.
     pub(crate) fn stats(
         &self,
         id: MeterId,
@@ -359,7 +359,7 @@ mod tests {
         meters
     }
 
-    /// Meters one packet and tells which band acted.
+    /// Meters one packet and says which band acted.
     fn send(meters: &mut Meters, bytes: u64, now: Nanos) -> Option<usize> {
         let meter = meters.get_mut(ID).unwrap();
         let metered = meter.meter(&meter.buckets, bytes, now);

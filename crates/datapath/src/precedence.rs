@@ -58,6 +58,20 @@ pub(crate) struct Strict {
     precedence: Precedence,
     /// The priority by which a version that knows no exact entries names one.
     priority: Option<u16>,
+    /// 1.0 names an exact entry by fields that leave no wildcard by themselves. One with the same
+    /// fields that 1.3 has set up is exact too in the eyes of 1.0, whatever its priority.
+    all_fields: bool,
+}
+
+/// What a strict command compares of an entry, beside its match.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryRank {
+    /// Its place in the table.
+    pub(crate) precedence: Precedence,
+    /// The priority that was sent.
+    pub(crate) priority: u16,
+    /// Whether the version that has set it up ranks exact entries first.
+    pub(crate) ranks_exact_first: bool,
 }
 
 impl Strict {
@@ -65,20 +79,24 @@ impl Strict {
     /// statistics show.
     pub(crate) fn of(flow_mod: &FlowMod, version: Version) -> Self {
         let priority = (!version.ranks_exact_first()).then_some(flow_mod.priority);
-        Self { precedence: Precedence::of_flow_mod(flow_mod, version), priority }
+        let all_fields = Precedence::is_exact(&flow_mod.matching, version)
+            && flow_mod.matching.form().is_some_and(|form| form.difference.wildcards == 0);
+        Self { precedence: Precedence::of_flow_mod(flow_mod, version), priority, all_fields }
     }
 
-    /// Whether it means an entry of this precedence that was sent with this priority.
-    pub(crate) fn takes(self, precedence: Precedence, priority: u16) -> bool {
-        self.precedence == precedence || self.priority == Some(priority)
+    /// Whether it means an entry of its match.
+    pub(crate) fn takes(self, entry: EntryRank) -> bool {
+        self.precedence == entry.precedence
+            || self.priority == Some(entry.priority)
+            || self.all_fields && !entry.ranks_exact_first
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Precedence, Strict};
+    use super::{EntryRank, Precedence, Strict};
     use openflow::flow::{FlowMod, FlowModCommand};
-    use openflow::{Match, TupleForm, Version};
+    use openflow::{Match, TupleForm, TwelveTuple, Version};
 
     #[test]
     fn an_exact_entry_comes_before_every_priority() {
@@ -98,10 +116,30 @@ mod tests {
         let exact = Precedence::of_flow_mod(&flow_mod, Version::V1_0);
         assert_eq!(exact, Precedence::of(9, true));
         assert_eq!(Precedence::of_flow_mod(&flow_mod, Version::V1_3), Precedence::from(3));
+        let of_1_0 =
+            |precedence, priority| EntryRank { precedence, priority, ranks_exact_first: true };
         let strict = Strict::of(&flow_mod, Version::V1_0);
-        assert!(strict.takes(exact, 9) && !strict.takes(Precedence::from(3), 3));
+        assert!(strict.takes(of_1_0(exact, 9)) && !strict.takes(of_1_0(Precedence::from(3), 3)));
         let strict = Strict::of(&flow_mod, Version::V1_3);
-        assert!(strict.takes(exact, 3) && !strict.takes(exact, 9));
-        assert!(strict.takes(Precedence::from(3), 3));
+        assert!(strict.takes(of_1_0(exact, 3)) && !strict.takes(of_1_0(exact, 9)));
+        assert!(strict.takes(of_1_0(Precedence::from(3), 3)));
+    }
+
+    #[test]
+    fn fields_without_wildcards_name_an_entry_of_1_3_whatever_its_priority() {
+        let strict = |wildcards| {
+            let difference = TwelveTuple { wildcards, ..TwelveTuple::default() };
+            let mut flow_mod = FlowMod::new(FlowModCommand::DeleteStrict);
+            flow_mod.matching = Match::any().in_form(TupleForm { is_exact: true, difference });
+            Strict::of(&flow_mod, Version::V1_0)
+        };
+        let entry = |ranks_exact_first| EntryRank {
+            precedence: Precedence::from(7),
+            priority: 7,
+            ranks_exact_first,
+        };
+        assert!(strict(0).takes(entry(false)) && !strict(0).takes(entry(true)));
+        // The fields alone leave a wildcard: 1.0 sees an entry of 1.3 with it.
+        assert!(!strict(1).takes(entry(false)));
     }
 }

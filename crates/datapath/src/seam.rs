@@ -81,7 +81,7 @@ pub trait Datapath: Send {
     /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error>;
 
-    /// Adds a port or replaces its description and settings; tells which it was, or `None` when
+    /// Adds a port or replaces its description and settings; says which it was, or `None` when
     /// nothing changed. Flow entries stay (clause 4.6).
     fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason>;
 
@@ -145,7 +145,7 @@ pub trait Datapath: Send {
     fn table_features(&self) -> Vec<TableFeatures>;
 
     /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
-    /// tables that are gone or changed go too; none of them asks to be told.
+    /// tables that are gone or changed go too; none of them asks for a flow-removed.
     ///
     /// # Errors
     /// `OFPTFFC_*`, found before anything is changed.

@@ -74,10 +74,14 @@ pub(crate) fn choose(group: GroupId, flow: u64, buckets: &[(u64, u16)]) -> Optio
     best.map(|(index, _, _)| index)
 }
 
+/// What [`mix`] adds: 2^64 by the golden ratio, odd. Numbers so far apart are the states of
+/// SplitMix64, whose outputs `mix` makes of them.
+pub(crate) const MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A bijection that spreads every input bit over all output bits (the finalizer of Stafford's
 /// variant 13 of the 64-bit hash mixers, behind an added odd constant so that 0 does not stay 0).
 pub(crate) fn mix(value: u64) -> u64 {
-    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = value.wrapping_add(MIX_STEP);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31

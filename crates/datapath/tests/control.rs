@@ -98,6 +98,17 @@ impl Rig {
         self.forwarders[number].0.process_batch(&mut frames, PortNo(1), NOW, &mut Nowhere);
     }
 
+    /// Sends a packet of each of these flows by the first forwarder.
+    fn send_flows(&mut self, flows: std::ops::Range<u64>) {
+        let frame = |flow| {
+            let here = MacAddr::from_u64(0x0200_0000_0000 + flow);
+            let built = FrameBuilder::ethernet(here, MacAddr::from_u64(1)).fill_to(60).build();
+            PacketBuf::from_slice(&built)
+        };
+        let mut frames = flows.map(frame).collect();
+        self.forwarders[0].0.process_batch(&mut frames, PortNo(1), NOW, &mut Nowhere);
+    }
+
     fn packets(&self) -> u64 {
         self.control.aggregate_stats(&FlowStatsRequest::all()).unwrap().packet_count
     }
@@ -121,7 +132,7 @@ fn counts_of_all_forwarders_add_up_when_they_are_folded() {
 }
 
 #[test]
-fn a_removed_entry_is_told_when_the_last_forwarder_has_folded() {
+fn a_removed_entry_is_reported_when_the_last_forwarder_has_counted() {
     let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "cookie=5,send_flow_rem,actions=output:2");
     rig.flow_mod(FlowModCommand::Add, "cookie=6,in_port=9,actions=output:2");
@@ -135,14 +146,52 @@ fn a_removed_entry_is_told_when_the_last_forwarder_has_folded() {
     assert!(rig.control.reap().is_empty() && !rig.control.is_reaped());
     rig.send(1, 1);
     rig.catch_up(1);
-    let told = rig.control.reap();
+    let removed = rig.control.reap();
     assert!(rig.control.is_reaped());
-    let gone = &told[0].flow;
-    assert_eq!((told.len(), gone.cookie, gone.packet_count), (1, Cookie(5), 8), "one asked");
+    let gone = &removed[0].flow;
+    assert_eq!((removed.len(), gone.cookie, gone.packet_count), (1, Cookie(5), 8), "one asked");
     assert_eq!(gone.reason, FlowRemovedReason::Delete);
     rig.flow_mod(FlowModCommand::Add, "actions=output:2");
     rig.catch_up_all();
     assert_eq!(rig.packets(), 0, "an entry's number comes without the counts of another one");
+}
+
+#[test]
+fn a_flush_ends_while_packets_bring_more_counts_than_it_takes() {
+    const FLOWS: u64 = 1_000;
+    const PIECE: u64 = 16;
+    let mut rig = Rig::new(1, RemovalReport::Asked);
+    // Each source and each destination is a decision of its own.
+    let text = "priority=9,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:01,actions=output:2";
+    rig.flow_mod(FlowModCommand::Add, text);
+    rig.flow_mod(FlowModCommand::Add, "actions=output:2");
+    rig.catch_up_all();
+    rig.send_flows(0..FLOWS);
+    let apply = |rig: &mut Rig| {
+        rig.hand_out();
+        let (forwarder, waiting) = &mut rig.forwarders[0];
+        waiting.drain(..).for_each(|op| forwarder.apply(op));
+    };
+    let asked = rig.control.flush();
+    apply(&mut rig);
+    let mut asked_later = asked;
+    let mut sent = FLOWS;
+    for piece in 0..FLOWS.div_ceil(PIECE) {
+        assert!(flushed(&rig.control) < asked, "not before its last piece");
+        rig.forwarders[0].0.flush_some(PIECE as usize);
+        let first = piece * 2 * PIECE % FLOWS;
+        rig.send_flows(first..first + 2 * PIECE);
+        sent += 2 * PIECE;
+        if piece == 3 {
+            asked_later = rig.control.flush();
+            apply(&mut rig);
+        }
+    }
+    assert_eq!(flushed(&rig.control), asked, "the second flush was asked for after it began");
+    assert!(rig.packets() >= FLOWS);
+    rig.catch_up(0);
+    assert_eq!(flushed(&rig.control), asked_later);
+    assert_eq!(rig.packets(), sent);
 }
 
 #[test]

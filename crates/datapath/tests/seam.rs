@@ -1,6 +1,10 @@
 //! What cases cannot say: errors that the text syntax refuses first, the contents of packet-ins,
 //! announced features against what runs, select groups, limits, traces.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -510,7 +514,7 @@ fn what_is_announced_is_accepted() {
 }
 
 #[test]
-fn a_trace_tells_the_way_and_changes_nothing() {
+fn a_trace_shows_the_way_and_changes_nothing() {
     let mut dp = datapath();
     group(&mut *dp, "group_id=1,type=indirect,bucket=output:3");
     add(&mut *dp, "table=0,priority=5,ip,actions=dec_ttl,pop_vlan,goto_table:1");
@@ -578,7 +582,7 @@ fn entries_whose_timeout_has_passed_fill_no_table() {
 }
 
 #[test]
-fn another_pipeline_takes_the_entries_of_changed_tables_along_and_tells_nobody() {
+fn another_pipeline_takes_the_entries_of_changed_tables_along_without_a_flow_removed() {
     for mut dp in both() {
         let dp = dp.as_mut();
         let kept = "table=0,send_flow_rem,actions=goto_table:1";
@@ -663,5 +667,5 @@ fast_too! {
     table_mods_are_accepted_without_an_effect
     requests_for_tables_that_are_not_there_are_refused
     what_is_announced_is_accepted
-    a_trace_tells_the_way_and_changes_nothing
+    a_trace_shows_the_way_and_changes_nothing
 }

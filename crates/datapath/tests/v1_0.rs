@@ -1,6 +1,10 @@
 //! What OpenFlow 1.0 has otherwise than 1.3, on both datapaths: no table-miss entry, entries
 //! without wildcards above all others, matches given back as they were set up.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use datapath::fast::Fast;
 use datapath::{Datapath, DatapathConfig, Miss, Nanos, Out, Reference, Settings, Verdict};
@@ -30,9 +34,9 @@ fn datapaths() -> [Box<dyn Datapath>; 2] {
     both
 }
 
-/// The match that the packet meets, in the form in which it has no wildcards.
+/// The match that the packet meets, in a form without wildcards where its fields alone have some.
 fn exact(form: u8) -> Match {
-    let difference = TwelveTuple { nw_tos: form, ..TwelveTuple::default() };
+    let difference = TwelveTuple { wildcards: 1, nw_tos: form, ..TwelveTuple::default() };
     wild(1).in_form(TupleForm { is_exact: true, difference })
 }
 
@@ -148,6 +152,44 @@ fn a_controller_of_1_3_names_it_by_the_priority_that_statistics_show() {
     }
 }
 
+/// All twelve fields, as 1.3 and as 1.0 without wildcards say them.
+fn twelve_fields(wildcards: u32) -> Match {
+    let fields = [
+        (Field::InPort, 1),
+        (Field::EthDst, 2),
+        (Field::EthSrc, 1),
+        (Field::EthType, 0x0800),
+        (Field::VlanVid, 0),
+        (Field::IpDscp, 0),
+        (Field::IpProto, 17),
+        (Field::Ipv4Src, 0x0a00_0001),
+        (Field::Ipv4Dst, 0x0a00_0002),
+        (Field::UdpSrc, 1),
+        (Field::UdpDst, 53),
+    ];
+    let add = |matching: Match, (field, value)| matching.with(field, value);
+    let difference = TwelveTuple { wildcards, ..TwelveTuple::default() };
+    let form = TupleForm { is_exact: wildcards == 0, difference };
+    fields.into_iter().fold(Match::any(), add).in_form(form)
+}
+
+#[test]
+fn a_controller_of_1_0_names_an_entry_of_1_3_by_all_twelve_fields() {
+    for mut dp in datapaths() {
+        let dp = dp.as_mut();
+        run(dp, &command(Add, 10, 1, twelve_fields(0)), Version::V1_3);
+        run(dp, &command(ModifyStrict, 0, 2, twelve_fields(0)), Version::V1_0);
+        assert_eq!(shown(dp), [(10, 2)]);
+        // The priority of the tag is wildcarded here, so that the priority counts.
+        const VLAN_PCP: u32 = 1 << 20;
+        run(dp, &command(Add, 7, 3, twelve_fields(VLAN_PCP)), Version::V1_0);
+        run(dp, &command(DeleteStrict, 0, 0, twelve_fields(VLAN_PCP)), Version::V1_0);
+        assert_eq!(shown(dp), [(10, 2), (7, 3)]);
+        run(dp, &command(DeleteStrict, 0, 0, twelve_fields(0)), Version::V1_0);
+        assert_eq!(shown(dp), [(7, 3)]);
+    }
+}
+
 #[test]
 fn entries_without_wildcards_overlap_with_no_priority() {
     for mut dp in datapaths() {
@@ -163,15 +205,15 @@ fn entries_without_wildcards_overlap_with_no_priority() {
 }
 
 #[test]
-fn what_is_removed_is_told_in_its_form() {
+fn what_is_removed_is_reported_in_its_form() {
     for mut dp in datapaths() {
         let mut flow_mod = command(Add, 10, 1, exact(3));
         flow_mod.flags = FlowModFlags::SEND_FLOW_REM;
         run(dp.as_mut(), &flow_mod, Version::V1_0);
         let delete = command(Delete, 0, 0, Match::any());
         let outcome = dp.flow_mod(&delete, Version::V1_0, Nanos(0)).unwrap();
-        let told: Vec<_> = outcome.removed.iter().map(|gone| gone.flow.matching.form()).collect();
-        assert_eq!(told, [exact(3).form()]);
+        let forms: Vec<_> = outcome.removed.iter().map(|gone| gone.flow.matching.form()).collect();
+        assert_eq!(forms, [exact(3).form()]);
         assert_eq!(outcome.removed[0].flow.priority, 10);
     }
 }

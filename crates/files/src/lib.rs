@@ -1,4 +1,4 @@
-//! Reads whole files, within a bound.
+//! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]).
 //!
 //! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
 //! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
@@ -11,6 +11,8 @@
 //! assert_eq!(error.to_string(), "is a device; give a regular file or a pipe");
 //! ```
 #![forbid(unsafe_code)]
+
+pub mod proc;
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};
@@ -72,7 +74,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     if facts.len() > limit {
         return Err(ReadError::TooLong(limit));
     }
-    // One read more than the length tells the end.
+    // One read more than the length finds the end.
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len() + 1).unwrap_or(0));
     fill(file, limit, &mut bytes)?;
     Ok(bytes)
@@ -122,10 +124,42 @@ fn unsuitable(kind: FileType) -> Option<&'static str> {
     }
 }
 
+/// Writes a file whole or not at all: a new file beside it takes its place, so that a full disk
+/// leaves the old one, and a program that looks meanwhile sees one of both.
+///
+/// # Errors
+/// Of the system: no folder, no room, no permission.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let fresh = Path::new(&name);
+    let written = std::fs::write(fresh, bytes).and_then(|()| std::fs::rename(fresh, path));
+    if written.is_err() {
+        // What was written of it takes room that somebody needs.
+        std::fs::remove_file(fresh).ok();
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{CONFIG_MAX, ReadError, read, read_text, read_text_from};
+    use super::{CONFIG_MAX, ReadError, read, read_text, read_text_from, replace};
     use std::io::Write;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for text in ["old", "new"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert!(replace(&dir.path().join("missing/file"), b"x").is_err());
+        // A folder cannot be replaced by a file; nothing is left beside it.
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        assert!(replace(&dir.path().join("folder"), b"x").is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn regular_files_are_read_up_to_the_limit() {

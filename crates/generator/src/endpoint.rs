@@ -110,13 +110,16 @@ impl TrafficEndpoint for UdpEndpoint {
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.socket.recv(buffer) {
             Ok(length) => Ok(Some(length)),
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock
-                | io::ErrorKind::TimedOut
-                | io::ErrorKind::Interrupted
-                | io::ErrorKind::ConnectionRefused => Ok(None),
-                _ => Err(error),
-            },
+            Err(error) => {
+                let is_passing = matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock
+                        | io::ErrorKind::TimedOut
+                        | io::ErrorKind::Interrupted
+                        | io::ErrorKind::ConnectionRefused
+                );
+                if is_passing { Ok(None) } else { Err(error) }
+            }
         }
     }
 }

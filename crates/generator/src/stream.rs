@@ -24,7 +24,7 @@ pub struct Host {
     pub port: u16,
 }
 
-/// Payloads of one size with a probe at their start.
+/// Payloads of one size with a probe at their end.
 #[derive(Clone, Debug)]
 pub struct TestStream {
     id: StreamId,

@@ -13,6 +13,7 @@ mod ctl;
 mod dump;
 mod echo;
 mod figures;
+mod generator;
 mod growth;
 mod idle;
 mod made;
@@ -70,6 +71,8 @@ enum BenchCommand {
     Dump(Box<dump::DumpArgs>),
     /// Forward the same traffic by ever more flow entries
     Growth(Box<growth::GrowthArgs>),
+    /// Send as the generator does, into nothing and over wires in memory
+    Generator(Box<generator::GeneratorArgs>),
     /// Do nothing, and wake up
     Idle(Box<idle::IdleArgs>),
     /// Forward somebody's packets beside an attack
@@ -150,6 +153,7 @@ impl BenchArgs {
             BenchCommand::Updates(args) => args.run(),
             BenchCommand::Dump(args) => args.run(),
             BenchCommand::Growth(args) => args.run(),
+            BenchCommand::Generator(args) => args.run(),
             BenchCommand::Idle(args) => args.run(),
             BenchCommand::Victim(args) => args.run(),
             BenchCommand::Tiers(args) => args.run(),

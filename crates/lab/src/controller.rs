@@ -12,6 +12,7 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use files::proc::ProcFolder;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
@@ -112,7 +113,7 @@ fn wait_until_listening(
     plan: &ControllerPlan<'_>,
     cancel: &Cancel,
 ) -> Result<(), process::ProcessError> {
-    let read = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
+    let read = || ProcFolder::own_thread().read("net/tcp").unwrap_or_default();
     process.wait_until("listen", START_LIMIT, cancel, |_| {
         let sockets = match plan.context.namespace {
             Some(namespace) => namespace.enter(read).unwrap_or_default(),
@@ -135,7 +136,7 @@ fn has_listener(sockets: &str, port: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, find, has_listener};
+    use super::{ALL, ProcFolder, find, has_listener};
 
     #[test]
     fn a_listener_is_found_in_the_kernels_list() {
@@ -151,7 +152,7 @@ mod tests {
     fn this_process_is_found_listening() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let text = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        let text = ProcFolder::own_thread().read("net/tcp").unwrap();
         assert!(has_listener(&text, port));
     }
 

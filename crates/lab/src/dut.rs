@@ -1,7 +1,7 @@
 //! Switches under test: what one is, and the list of them.
 //!
 //! A new switch is one file under `dut/` and one line in [`ALL`]. A switch is a process that is
-//! told its ports and its controller; nothing else about it is known here.
+//! given its ports and its controller; nothing else about it is known here.
 
 mod ovs;
 mod weir;

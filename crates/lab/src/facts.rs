@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use files::proc;
 use serde::{Deserialize, Serialize};
 
 /// The machine.
@@ -27,43 +28,34 @@ impl Machine {
     /// Reads the facts; what cannot be read is "unknown".
     #[must_use]
     pub fn read() -> Self {
-        let cpuinfo = read("/proc/cpuinfo");
+        let machine = |file| proc::machine(file).unwrap_or_default();
+        let cpuinfo = machine("cpuinfo");
         let uname = rustix::system::uname();
         let kernel =
             format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
-        let flags = value(&cpuinfo, "flags", ':').unwrap_or_default();
-        let os = value(&read("/etc/os-release"), "PRETTY_NAME", '=');
-        let load = read("/proc/loadavg");
+        let flags = proc::value(&cpuinfo, "flags").unwrap_or_default();
+        let os_release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let memory = proc::bytes(&machine("meminfo"), "MemTotal");
         Self {
-            cpu: value(&cpuinfo, "model name", ':').unwrap_or_else(unknown),
+            cpu: proc::value(&cpuinfo, "model name").map_or_else(unknown, str::to_owned),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            memory_mib: memory_mib(&read("/proc/meminfo")),
+            memory_mib: memory.unwrap_or_default() >> 20,
             kernel,
-            os: os.unwrap_or_else(unknown),
+            os: os_name(&os_release).map_or_else(unknown, str::to_owned),
             virtual_machine: flags.split(' ').any(|flag| flag == "hypervisor"),
-            load_average: load.split(' ').next().map_or_else(unknown, str::to_owned),
+            load_average: machine("loadavg").split(' ').next().map_or_else(unknown, str::to_owned),
         }
     }
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_default()
 }
 
 fn unknown() -> String {
     "unknown".to_owned()
 }
 
-fn value(text: &str, key: &str, separator: char) -> Option<String> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once(separator)?;
-        (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
-    })
-}
-
-fn memory_mib(meminfo: &str) -> u64 {
-    let kib = value(meminfo, "MemTotal", ':').unwrap_or_default();
-    kib.trim_end_matches(" kB").parse::<u64>().unwrap_or_default() / 1024
+/// The distribution's name in the text of `/etc/os-release`.
+fn os_name(text: &str) -> Option<&str> {
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim().trim_matches('"'))
 }
 
 /// Now, UTC, as `2026-11-20T12:00:00Z`.
@@ -99,7 +91,7 @@ fn utc(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, memory_mib, utc, value};
+    use super::{Machine, os_name, utc};
 
     #[test]
     fn known_dates() {
@@ -111,13 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_their_whole_name() {
-        let text = "model name\t: A CPU\nPRETTY_NAME=\"An OS\"\n";
-        assert_eq!(value(text, "model name", ':').as_deref(), Some("A CPU"));
-        assert_eq!(value(text, "PRETTY_NAME", '=').as_deref(), Some("An OS"));
-        assert_eq!(value(text, "model", ':'), None);
-        assert_eq!(memory_mib("MemTotal:       2048 kB\n"), 2);
-        assert_eq!(memory_mib(""), 0);
+    fn the_distribution_has_its_whole_name() {
+        assert_eq!(os_name("NAME=OS\nPRETTY_NAME=\"An OS\"\n"), Some("An OS"));
+        assert_eq!(os_name("NAME=OS\n"), None);
     }
 
     #[test]

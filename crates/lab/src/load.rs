@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use files::proc;
 use netdev::sys::cpu;
 use serde::{Deserialize, Serialize};
 
@@ -305,10 +306,7 @@ fn tools_s(samples: &[Sample], start: &Sample, end: &Sample) -> f64 {
 }
 
 fn machine_sample() -> MachineSample {
-    std::fs::read_to_string("/proc/stat")
-        .ok()
-        .and_then(|text| parse_stat(&text))
-        .unwrap_or_default()
+    proc::machine("stat").ok().and_then(|text| parse_stat(&text)).unwrap_or_default()
 }
 
 /// First line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. Stolen time

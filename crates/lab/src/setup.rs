@@ -194,7 +194,7 @@ impl Setup {
                 Ok(outcome) => {
                     whole = 0;
                     let account = outcome.report;
-                    last = format!("{} of {} probes came back", account.received, account.expected);
+                    last = format!("{} of {} probes came back", account.received, account.sent);
                 }
                 Err(error) => {
                     whole = 0;

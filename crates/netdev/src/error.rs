@@ -63,6 +63,14 @@ pub enum PortError {
         /// What it says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A driver has panicked: a defect of it, or of a library under it.
+    #[error("port {name}: its driver has panicked: {reason}")]
+    Panicked {
+        /// The port's spec.
+        name: String,
+        /// The message of the panic.
+        reason: String,
+    },
     /// Any other failure of a system call.
     #[error("{what}: {source}")]
     Io {
@@ -77,9 +85,10 @@ impl PortError {
     /// An error of a system call, sorted: permission apart from the rest.
     pub(crate) fn from_io(what: impl Into<String>, fix: &'static str, source: io::Error) -> Self {
         let what = what.into();
-        match source.kind() {
-            io::ErrorKind::PermissionDenied => Self::Permission { what, fix },
-            _ => Self::Io { what, source },
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            Self::Permission { what, fix }
+        } else {
+            Self::Io { what, source }
         }
     }
 }

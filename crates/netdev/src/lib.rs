@@ -61,6 +61,7 @@
 mod counters;
 mod device;
 pub mod error;
+mod kernel_tx;
 pub mod kind;
 pub mod kinds;
 mod offload;

@@ -347,7 +347,9 @@ mod tests {
                 assert_eq!(usize::from(udp.length()), 8 + udp.payload().len());
                 (udp.payload().to_vec(), 0, (false, false, false))
             }
-            other => panic!("{other:?}"),
+            other @ (TransportSlice::Icmpv4(_)
+            | TransportSlice::Icmpv6(_)
+            | TransportSlice::Igmp(_)) => panic!("{other:?}"),
         }
     }
 
@@ -368,7 +370,7 @@ mod tests {
                 joined.extend(part);
             }
             assert_eq!(joined, payload(PAYLOAD));
-            // Without a hint where the checksum starts, the headers tell.
+            // Without a hint, the headers say where the checksum starts.
             assert_eq!(segments(&frame, &vnet(0, gso, 1_000, 0, 0)), all);
         }
     }

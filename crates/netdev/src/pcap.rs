@@ -1,8 +1,9 @@
-//! Capture files, Ethernet only: pcap and pcapng read whole and checked, pcap written.
+//! Capture files, Ethernet only: pcap and pcapng, read whole and checked, and written.
 //!
-//! Of the classic format microseconds and nanoseconds, both byte orders. An error tells the byte
+//! Of the classic format microseconds and nanoseconds, both byte orders. An error names the byte
 //! where it was met; a file is either read to its end or refused, never read in part.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::pcapng;
@@ -116,7 +117,7 @@ impl Capture {
         let Some(form) = Form::of(magic) else {
             return Err(wrong(0, format!("not a capture file: magic number {magic:#010x}")));
         };
-        // The upper bits tell about the FCS, which Ethernet captures of hosts do not have.
+        // The upper bits are about the FCS, which Ethernet captures of hosts do not have.
         let linktype = form.number(&bytes, 20).unwrap_or_default() & 0x0fff_ffff;
         if linktype != LINKTYPE_ETHERNET {
             return Err(wrong(20, format!("link type {linktype}, and only 1 (Ethernet) is read")));
@@ -192,6 +193,44 @@ pub fn append_record(bytes: &mut Vec<u8>, time: Duration, frame: &[u8]) -> bool 
     true
 }
 
+/// The form of a capture file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// The classic format, with nanoseconds.
+    Pcap,
+    /// pcapng, with nanoseconds and the name of the port.
+    Pcapng,
+}
+
+impl CaptureFormat {
+    /// The format that the ending of a file's name says: pcapng for `.pcapng`, else pcap.
+    #[must_use]
+    pub fn of_path(path: &Path) -> Self {
+        match path.extension() {
+            Some(ending) if ending.eq_ignore_ascii_case("pcapng") => Self::Pcapng,
+            _ => Self::Pcap,
+        }
+    }
+
+    /// What stands in front of the first record; `port` is the name of the port.
+    #[must_use]
+    pub fn header(self, port: &str) -> Vec<u8> {
+        match self {
+            Self::Pcap => file_header(),
+            Self::Pcapng => pcapng::header(port, SNAPLEN),
+        }
+    }
+
+    /// Appends a record to `bytes`; false, and nothing appended, for a frame that is too long.
+    /// `time` is since the epoch.
+    pub fn append(self, bytes: &mut Vec<u8>, time: Duration, frame: &[u8]) -> bool {
+        match self {
+            Self::Pcap => append_record(bytes, time, frame),
+            Self::Pcapng => frame.len() <= SNAPLEN as usize && pcapng::append(bytes, time, frame),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +277,29 @@ mod tests {
         assert_eq!(capture.len(), 1);
         let record = capture.record(0).unwrap();
         assert_eq!((record.time, record.frame), (Duration::new(9, 8), &b"a frame of sorts"[..]));
+    }
+
+    #[test]
+    fn both_formats_are_read_back_as_they_are_written() {
+        for format in [CaptureFormat::Pcap, CaptureFormat::Pcapng] {
+            let mut bytes = format.header("memory:wire?end=b");
+            let frames = [&b"a frame of sorts"[..], b"", b"one byte more than"];
+            let time = Duration::new(1_700_000_000, 123_456_789);
+            for frame in frames {
+                assert!(format.append(&mut bytes, time, frame));
+            }
+            assert!(!format.append(&mut bytes, time, &vec![0; SNAPLEN as usize + 1]));
+            let capture = Capture::parse(bytes).unwrap();
+            assert_eq!(capture.len(), frames.len(), "{format:?}");
+            for (number, frame) in frames.into_iter().enumerate() {
+                let record = capture.record(number).unwrap();
+                let expected = (time, frame, frame.len() as u32);
+                assert_eq!((record.time, record.frame, record.wire_len), expected, "{format:?}");
+            }
+        }
+        let of = |name: &str| CaptureFormat::of_path(Path::new(name));
+        assert_eq!(of("x.pcapng"), CaptureFormat::Pcapng);
+        assert_eq!(of("x.pcap"), CaptureFormat::Pcap);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The text that names a port: `kind:name?option=value&option=value`.
 //!
 //! Parsing checks the kind and the names of its options against the table of kinds, so that a slip
-//! is told at once and with what is allowed. It must never open anything.
+//! is refused at once and with what is allowed. It must never open anything.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told_with_what_is_allowed() {
+    fn slips_are_refused_with_what_is_allowed() {
         let error = |text: &str| text.parse::<PortSpec>().unwrap_err().to_string();
         assert!(error("veth0").contains("af_packet:eth0"));
         assert!(error("afpacket:veth0").contains("af_packet, tap"), "{}", error("afpacket:x"));

@@ -16,6 +16,7 @@ pub const MAX_LEN_NO_BUFFER: u16 = 0xffff;
 
 mod argument;
 mod row;
+mod set_field;
 mod syntax;
 
 pub use argument::{ReadArguments, WriteArguments};
@@ -133,8 +134,8 @@ const LABEL: Fields =
     Fields::These(&[Field::EthType, Field::MplsLabel, Field::MplsTc, Field::MplsBos]);
 const SERVICE: Fields =
     Fields::These(&[Field::EthType, Field::VlanVid, Field::VlanPcp, Field::PbbIsid]);
-const SRC_PORTS: Fields = Fields::These(&[Field::TcpSrc, Field::UdpSrc]);
-const DST_PORTS: Fields = Fields::These(&[Field::TcpDst, Field::UdpDst]);
+const SRC_PORTS: Fields = Fields::These(&[Field::TcpSrc, Field::UdpSrc, Field::SctpSrc]);
+const DST_PORTS: Fields = Fields::These(&[Field::TcpDst, Field::UdpDst, Field::SctpDst]);
 const SET_FIELD: Option<ActionKind> = Some(ActionKind::SetField);
 
 const fn set_at(index: u8) -> InSet {
@@ -227,10 +228,10 @@ actions! {
     SetNwTos(u8) "mod_nw_tos" [V1_0: 8; V1_0], HeaderEffect::Write, set_at(8),
         writes: Fields::These(&[Field::IpDscp]), accepts: Accepts::Bits(0xfc),
         successor: SET_FIELD;
-    /// 1.0: set the TCP or UDP source port.
+    /// 1.0: set the TCP or UDP source port; that of SCTP too, as Open vSwitch does.
     SetTpSrc(u16) "mod_tp_src" [V1_0: 9; V1_0], HeaderEffect::Write, set_at(9),
         writes: SRC_PORTS, successor: SET_FIELD;
-    /// 1.0: set the TCP or UDP destination port.
+    /// 1.0: set the TCP or UDP destination port; that of SCTP too, as Open vSwitch does.
     SetTpDst(u16) "mod_tp_dst" [V1_0: 10; V1_0], HeaderEffect::Write, set_at(10),
         writes: DST_PORTS, successor: SET_FIELD;
     /// 1.0: send the packet through a queue of a port.

@@ -94,7 +94,7 @@ impl Match {
         self
     }
 
-    /// The form in which 1.0 wrote the match, where its fields do not tell it.
+    /// The form in which 1.0 wrote the match, where its fields do not give it.
     #[must_use]
     pub fn form(&self) -> Option<&TupleForm> {
         self.form.as_deref()

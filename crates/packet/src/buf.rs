@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_copied_whole_and_the_length_is_told() {
+    fn blocks_are_copied_whole_and_the_length_is_kept() {
         let mut buf = PacketBuf::from_slice(&[9; 300]);
         buf.assign_blocks(&[[1; 64], [2; 64]], 70);
         assert_eq!(buf.bytes(), [[1; 64].as_slice(), &[2; 6]].concat());

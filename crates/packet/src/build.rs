@@ -21,14 +21,16 @@
 
 mod network;
 mod transport;
+mod tunnel;
 
-use crate::frame_checksums::fill_checksums;
+use crate::frame_checksums::{fill_checksums, fill_ip_checksums};
 use crate::header::{ethernet, icmpv4, icmpv6, ipv4, mpls, pbb, vlan};
 pub use network::{Arp, Extension, Ipv4, Ipv6};
 use openflow::MacAddr;
 use std::net::Ipv6Addr;
 pub use transport::Tcp;
 use transport::TransportHeader;
+use tunnel::TunnelHeader;
 
 /// EtherType for local experiments (IEEE 802), of payload that has no other.
 const EXPERIMENT: u16 = 0x88b5;
@@ -54,6 +56,8 @@ enum Layer {
     Ipv4(Ipv4),
     Ipv6(Ipv6),
     Transport(TransportHeader),
+    Tunnel(TunnelHeader),
+    Ethernet { dst: MacAddr, src: MacAddr },
 }
 
 impl FrameBuilder {
@@ -138,6 +142,30 @@ impl FrameBuilder {
     #[must_use]
     pub fn sctp(self, src: u16, dst: u16, verification_tag: u32) -> Self {
         self.with(Layer::Transport(TransportHeader::Sctp { src, dst, verification_tag }))
+    }
+
+    /// A GRE header, with a key if there is one (RFC 2784, RFC 2890).
+    #[must_use]
+    pub fn gre(self, key: Option<u32>) -> Self {
+        self.with(Layer::Tunnel(TunnelHeader::Gre { key }))
+    }
+
+    /// A VXLAN header behind UDP; an Ethernet frame follows (RFC 7348).
+    #[must_use]
+    pub fn vxlan(self, vni: u32) -> Self {
+        self.with(Layer::Tunnel(TunnelHeader::Vxlan { vni }))
+    }
+
+    /// A GTP-U header of a G-PDU behind UDP; an IP packet follows (3GPP TS 29.281).
+    #[must_use]
+    pub fn gtpu(self, teid: u32) -> Self {
+        self.with(Layer::Tunnel(TunnelHeader::Gtpu { teid }))
+    }
+
+    /// An Ethernet header inside of a tunnel.
+    #[must_use]
+    pub fn inner_ethernet(self, dst: MacAddr, src: MacAddr) -> Self {
+        self.with(Layer::Ethernet { dst, src })
     }
 
     /// An ICMP message; `rest` is the second word of its header.
@@ -259,9 +287,30 @@ fn emit(layers: &[Layer], typed: bool, payload: &[u8]) -> Vec<u8> {
         Layer::Ipv4(header) => bytes.extend(header.bytes(proto(rest), inner.len())),
         Layer::Ipv6(header) => bytes.extend(header.bytes(proto(rest), inner.len())),
         Layer::Transport(header) => bytes.extend(header.bytes(inner.len())),
+        Layer::Tunnel(header) => {
+            bytes.extend(header.around(with_checksums(rest.first(), inner, rest_typed)));
+            return bytes;
+        }
+        Layer::Ethernet { dst, src } => bytes.extend([dst.0, src.0].concat()),
     }
     bytes.extend(inner);
     bytes
+}
+
+/// What a tunnel carries, with its checksums: a later walk over the whole frame does not look into
+/// tunnels. `typed` says that an EtherType stands in front.
+fn with_checksums(first: Option<&Layer>, mut inner: Vec<u8>, typed: bool) -> Vec<u8> {
+    let start = if typed { 2 } else { 0 };
+    let is_frame = matches!(first, Some(Layer::Ethernet { .. }));
+    let is_packet = matches!(first, Some(Layer::Ipv4(_) | Layer::Ipv6(_)));
+    if let Some(bytes) = inner.get_mut(start..) {
+        if is_frame {
+            fill_checksums(bytes);
+        } else if is_packet {
+            fill_ip_checksums(bytes);
+        }
+    }
+    inner
 }
 
 /// The IP protocol number of the first of `layers`, if it has one.
@@ -270,7 +319,9 @@ fn proto(layers: &[Layer]) -> Option<u8> {
         Layer::Ipv4(_) => Some(ipv4::PROTO_IPV4),
         Layer::Ipv6(_) => Some(ipv4::PROTO_IPV6),
         Layer::Transport(header) => Some(header.proto()),
-        Layer::Vlan { .. }
+        Layer::Tunnel(header) => header.proto(),
+        Layer::Ethernet { .. }
+        | Layer::Vlan { .. }
         | Layer::Snap
         | Layer::EtherType(_)
         | Layer::Mpls { .. }
@@ -292,6 +343,8 @@ impl Layer {
             Self::Ipv4(_) => (Some(ethernet::IPV4), false),
             Self::Ipv6(_) => (Some(ethernet::IPV6), false),
             Self::Transport(_) => (Some(EXPERIMENT), false),
+            Self::Tunnel(header) => (Some(EXPERIMENT), header.is_typed()),
+            Self::Ethernet { .. } => (Some(ethernet::BRIDGED), true),
         }
     }
 }

@@ -52,7 +52,18 @@ pub fn verify(frame: &[u8]) -> Result<(), WrongChecksum> {
 
 /// Computes every checksum of a frame that can be computed and writes it.
 pub fn fill_checksums(frame: &mut [u8]) {
-    for found in compute(frame) {
+    let found = compute(frame);
+    write(frame, found);
+}
+
+/// As [`fill_checksums`], of an IP packet without a frame around it.
+pub(crate) fn fill_ip_checksums(packet: &mut [u8]) {
+    let found = compute_from(packet, Layout::of_ip(packet, 0));
+    write(packet, found);
+}
+
+fn write(frame: &mut [u8], found: Vec<WrongChecksum>) {
+    for found in found {
         let bytes = found.right.to_be_bytes();
         let len = if found.kind == ChecksumKind::Sctp { 4 } else { 2 };
         if let (Some(place), Some(new)) =
@@ -64,9 +75,13 @@ pub fn fill_checksums(frame: &mut [u8]) {
 }
 
 fn compute(frame: &[u8]) -> Vec<WrongChecksum> {
+    compute_from(frame, Layout::of(frame))
+}
+
+/// The checksums from the headers of `next` inwards.
+fn compute_from(frame: &[u8], mut next: Option<Layout>) -> Vec<WrongChecksum> {
     let mut found = Vec::new();
     let mut base = 0;
-    let mut next = Layout::of(frame);
     while let Some(layout) = next {
         let body = frame.get(base..).unwrap_or_default();
         next = match layout.network {

@@ -26,6 +26,7 @@ mod storm;
 pub(crate) use accept::accept_all;
 pub(crate) use bridges::Bridges;
 pub(crate) use connection::serve_tool;
+pub(crate) use connection_log::ConnectionLog;
 pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
 pub(crate) use expiry::run_expiry;

@@ -17,7 +17,7 @@ use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr};
 use tokio::sync::Notify;
 
-use crate::agent::{Agent, Bridges};
+use crate::agent::{Agent, Bridges, ConnectionLog};
 use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
 use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
 use crate::counters::Counters;
@@ -71,6 +71,8 @@ struct Assembly {
     has_devices: bool,
     /// What all bridges together may take.
     memory: Option<Arc<ProcessMemory>>,
+    /// Rate limits of log lines about connections.
+    connection_log: Rc<ConnectionLog>,
     /// Keys and certificates that have been read.
     tls: Vec<(TlsFiles, bool, Tls)>,
 }
@@ -87,6 +89,7 @@ impl Assembly {
             lines: lines(config.bridges.len()),
             has_devices: false,
             memory: ProcessMemory::of(config.max_memory).map(Arc::new),
+            connection_log: Rc::default(),
             tls: Vec::new(),
         })
     }
@@ -156,7 +159,8 @@ impl Assembly {
         let bridge =
             Bridge::new(identity, self.clock, control.ok(), queues, ports, Arc::clone(&counters));
         let bridge = bridge.with_queues(shaped);
-        Ok(Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge))
+        let log = Rc::clone(&self.connection_log);
+        Ok(Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log))
     }
 
     /// The workers of a bridge with so many ports: all of them for one that is alone, and else one
@@ -202,11 +206,11 @@ impl Assembly {
     }
 }
 
-/// What tells of devices; without it ports are asked again and again.
+/// The monitor of devices; without it ports are asked again and again.
 fn monitor() -> Option<LinkMonitor> {
     LinkMonitor::open()
         .inspect_err(|error| {
-            tracing::warn!(%error, "the kernel does not tell of devices; ports are asked instead");
+            tracing::warn!(%error, "the kernel reports no devices; ports are asked instead");
         })
         .ok()
 }

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, oneshot};
 
 pub(crate) use self::apply::Applied;
 pub(crate) use self::barriers::BarrierWaiter;
-use self::barriers::Barriers;
+use self::barriers::{BarrierProgress, Barriers};
 pub(crate) use self::command::BridgeCommand;
 pub(crate) use self::lists::{FlowDump, StatisticsReply};
 pub(crate) use self::ports::BridgePort;
@@ -57,6 +57,7 @@ pub(crate) struct Bridge {
     control: Option<RefCell<Control>>,
     links: Vec<ShardLink>,
     barriers: RefCell<Barriers>,
+    packet_outs: Cell<PacketOuts>,
     ports: RefCell<Vec<BridgePort>>,
     queues: Vec<BridgeQueues>,
     ops: RefCell<Vec<Op>>,
@@ -75,8 +76,19 @@ enum Reaping {
     No,
     /// Its op is made.
     Asked,
-    /// The workers were told to tell when it is done.
+    /// The workers answer when it is done.
     Awaited,
+}
+
+/// How far the frames of the packet-outs so far are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PacketOuts {
+    /// All have left by the workers of their ports.
+    Sent,
+    /// One was staged after the last barrier.
+    Staged,
+    /// All have left when this barrier is reached.
+    SentBy(BarrierId),
 }
 
 /// The link to one shard.
@@ -110,6 +122,7 @@ impl Bridge {
             control: control.map(RefCell::new),
             links: queues.into_iter().map(link).collect(),
             barriers: RefCell::default(),
+            packet_outs: Cell::new(PacketOuts::Sent),
             ports: RefCell::new(ports),
             queues: Vec::new(),
             ops: RefCell::default(),
@@ -142,7 +155,7 @@ impl Bridge {
         self.stage_ops();
         if self.reaping.get() == Reaping::Asked {
             self.reaping.set(Reaping::Awaited);
-            let barrier = self.add_barrier(BarrierWaiter::Reap);
+            let barrier = self.add_barrier(false, BarrierWaiter::Reap);
             self.stage_for_all(|| ShardCommand::FlushCounters(barrier));
         }
         self.links.iter().for_each(ShardLink::send);
@@ -210,8 +223,8 @@ impl Bridge {
         }
     }
 
-    fn add_barrier(&self, waiter: BarrierWaiter) -> BarrierId {
-        self.barriers.borrow_mut().add(self.links.len(), waiter)
+    fn add_barrier(&self, twice: bool, waiter: BarrierWaiter) -> BarrierId {
+        self.barriers.borrow_mut().add(self.links.len(), twice, waiter)
     }
 
     fn stage_for_all(&self, command: impl Fn() -> ShardCommand) {
@@ -224,6 +237,7 @@ impl Bridge {
     fn packet_out(&self, request: RequestContext, packet_out: PacketOut) {
         if let Some(link) = self.links.first() {
             self.stage_ops();
+            self.packet_outs.set(PacketOuts::Staged);
             link.staged.borrow_mut().push(ShardCommand::PacketOut(Box::new((request, packet_out))));
         }
     }
@@ -241,16 +255,36 @@ impl Bridge {
     }
 
     /// Stages a barrier behind all earlier commands; [`Bridge::reached`] returns the waiter when
-    /// every worker has reached it.
+    /// every worker has reached it. While packet-outs are under way the workers reach it twice: in
+    /// the first round the frames are handed to the workers of their ports, which send them before
+    /// they answer in the second.
     fn stage_barrier(&self, waiter: BarrierWaiter) {
         self.stage_ops();
-        let barrier = self.add_barrier(waiter);
+        let twice = self.links.len() > 1 && self.packet_outs.get() != PacketOuts::Sent;
+        let barrier = self.add_barrier(twice, waiter);
+        if twice {
+            self.packet_outs.set(PacketOuts::SentBy(barrier));
+        }
         self.stage_for_all(|| ShardCommand::Barrier(barrier));
     }
 
-    /// A worker has reached a barrier: the waiter, when it was the last worker.
+    /// A worker has reached a barrier: the waiter, when it was the last worker. The commands of a
+    /// second round are staged.
     pub(crate) fn reached(&self, barrier: BarrierId) -> Option<BarrierWaiter> {
-        self.barriers.borrow_mut().reached(barrier)
+        let progress = self.barriers.borrow_mut().reached(barrier);
+        match progress {
+            BarrierProgress::Pending => None,
+            BarrierProgress::SecondRound => {
+                self.stage_for_all(|| ShardCommand::Barrier(barrier));
+                None
+            }
+            BarrierProgress::Reached(waiter) => {
+                if self.packet_outs.get() == PacketOuts::SentBy(barrier) {
+                    self.packet_outs.set(PacketOuts::Sent);
+                }
+                Some(waiter)
+            }
+        }
     }
 
     /// Waits until every worker has carried out all earlier commands.
@@ -269,7 +303,7 @@ impl Bridge {
         }
         let (done, is_done) = oneshot::channel();
         self.stage_ops();
-        let barrier = self.add_barrier(BarrierWaiter::Task(done));
+        let barrier = self.add_barrier(false, BarrierWaiter::Task(done));
         self.stage_for_all(|| ShardCommand::FlushCounters(barrier));
         self.links.iter().for_each(ShardLink::send);
         // Where a worker has ended the switch ends, and nobody reads these counts.

@@ -9,9 +9,6 @@ mod caches;
 mod sample;
 mod server;
 mod show;
-mod socket;
 mod workers;
 
 pub(crate) use server::serve_control;
-pub(crate) use socket::ControlSocket;
-pub use socket::SocketError;

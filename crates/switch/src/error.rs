@@ -4,10 +4,10 @@ use std::error::Error;
 use std::io;
 
 use channel::{TlsError, TransportError};
+use control::SocketError;
 use netdev::PortError;
 
 use crate::config::ConfigError;
-use crate::control::SocketError;
 
 /// Why the switch did not start, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,9 @@ pub enum SwitchError {
         source: PortError,
     },
     /// A port has queues but no rate.
-    #[error("port {0} has queues, and its device tells no speed: give it one, as --rate {0}=100M")]
+    #[error(
+        "port {0} has queues, and its device has no known speed: give it one, as --rate {0}=100M"
+    )]
     NoRate(openflow::PortNo),
     /// A listener cannot be opened.
     #[error("listen: {0}")]

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use datapath::{MemoryBudget, MemoryNeed};
+use files::proc::{self, ProcFolder};
 
 /// Additions for which memory is measured once. What each takes beside its lists is less than a
 /// kilobyte per worker.
@@ -41,9 +42,9 @@ enum Measure {
 impl Measure {
     fn line(self) -> &'static str {
         match self {
-            Self::Resident => "VmRSS:",
-            Self::AddressSpace => "VmSize:",
-            Self::Data => "VmData:",
+            Self::Resident => "VmRSS",
+            Self::AddressSpace => "VmSize",
+            Self::Data => "VmData",
         }
     }
 }
@@ -105,9 +106,9 @@ impl ProcessMemory {
     /// there are no limits.
     pub(crate) fn of(given: Option<u64>) -> Option<Self> {
         let read = |path: &Path| fs::read_to_string(path).ok();
-        let text = |path: &str| read(Path::new(path)).unwrap_or_default();
-        let resident = given.or_else(|| cgroup_limit(&text("/proc/self/cgroup"), &read));
-        let limits = text("/proc/self/limits");
+        let own = |file: &str| ProcFolder::own().read(file).unwrap_or_default();
+        let resident = given.or_else(|| cgroup_limit(&own("cgroup"), &read));
+        let limits = own("limits");
         let limits: Vec<MemoryLimit> = [
             (Measure::Resident, resident),
             (Measure::AddressSpace, rlimit(&limits, "Max address space")),
@@ -128,7 +129,7 @@ impl ProcessMemory {
     /// when what is taken is not known.
     fn compare(&self, status: &str) -> Option<(Verdict, u64, MemoryLimit)> {
         let found = self.limits.iter().filter_map(|limit| {
-            let taken = status_bytes(status, limit.measure.line())?;
+            let taken = proc::bytes(status, limit.measure.line())?;
             let verdict = match taken {
                 taken if taken >= limit.bytes - limit.reserve() / 2 => Verdict::Nothing,
                 taken if taken >= limit.bytes - limit.reserve() => Verdict::NothingNew,
@@ -180,16 +181,9 @@ impl ProcessMemory {
 
 impl MemoryBudget for ProcessMemory {
     fn allows(&self, need: MemoryNeed, bytes: usize) -> bool {
-        let status = || fs::read_to_string("/proc/self/status").ok();
+        let status = || ProcFolder::own().read("status").ok();
         self.ask(need, bytes, Instant::now(), status)
     }
-}
-
-/// The bytes that a line of `/proc/self/status` says in kilobytes.
-fn status_bytes(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kilobytes << 10)
 }
 
 /// The soft limit of a line of `/proc/self/limits`; none where it is unlimited.

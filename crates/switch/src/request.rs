@@ -1,5 +1,5 @@
-//! What is kept of a controller's request until it is answered: connection, version, xid, and the
-//! position of the reply.
+//! The context of a controller's request, kept until it is answered: connection, version, xid, and
+//! the position of the reply.
 //!
 //! The agent, the bridge and the workers pass it on; only the agent, which owns the connections,
 //! interprets it.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use channel::{Listener, TransportError};
+use control::ControlSocket;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
 use netdev::sys::limits::raise_open_files;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +22,7 @@ use crate::agent::{
 };
 use crate::assemble::{Assembled, assemble};
 use crate::config::{BridgeConfig, Config, FailMode, SwitchArgs};
-use crate::control::{ControlSocket, serve_control};
+use crate::control::serve_control;
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 

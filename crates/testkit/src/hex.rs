@@ -33,6 +33,12 @@ pub fn parse(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
+/// Bytes as digits without anything between them.
+#[must_use]
+pub fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Bytes as lines of at most 32, two digits each, a blank between bytes; no line break at the end.
 #[must_use]
 pub fn format(bytes: &[u8]) -> String {
@@ -49,7 +55,7 @@ pub fn format(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{format, parse};
+    use super::{digits, format, parse};
 
     #[test]
     fn reads_what_people_write() {
@@ -69,5 +75,6 @@ mod tests {
         let text = format(&bytes);
         assert_eq!(text.lines().count(), 8);
         assert_eq!(parse(&text).unwrap(), bytes);
+        assert_eq!(digits(&bytes), text.replace([' ', '\n'], ""));
     }
 }

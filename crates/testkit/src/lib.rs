@@ -1,19 +1,21 @@
-//! Formats of test vectors and cases, and where they lie in the workspace.
+//! Formats of test vectors and cases, where they lie in the workspace, and a seeded generator.
 //!
 //! Bytes in tests come from other programs and from the specification; they are kept as text so
 //! that people can read and review them (`vectors/README.md` describes both formats). This crate
-//! only reads those files. It imports nothing, so every crate may use it in its tests, and it never
-//! decides what the bytes mean.
+//! reads those files and makes no bytes of its own but random ones. It imports nothing, so every
+//! crate may use it in its tests, and it never decides what the bytes mean.
 #![forbid(unsafe_code)]
 
 mod block;
 pub mod cases;
 pub mod hex;
+mod random;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};
 
 pub use block::Error;
+pub use random::Random;
 
 /// The root of the workspace: the folder that holds `vectors/` and `crates/`.
 ///

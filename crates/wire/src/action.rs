@@ -46,13 +46,10 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(argument.fault(Error::BadActionBadArgument));
     }
-    Ok(match action {
-        Action::Experimenter { experimenter, data } if !r.version.has_push() => {
-            let known = compat::action::of_vendor(experimenter, &data);
-            known.unwrap_or(Action::Experimenter { experimenter, data })
-        }
-        action => action,
-    })
+    let Action::Experimenter { experimenter, data } = action else { return Ok(action) };
+    let known =
+        if r.version.has_push() { None } else { compat::action::of_vendor(experimenter, &data) };
+    Ok(known.unwrap_or(Action::Experimenter { experimenter, data }))
 }
 
 /// Reads arguments from the bytes of an action.

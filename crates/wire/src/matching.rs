@@ -17,8 +17,8 @@ pub(crate) enum Purpose {
     Select,
     /// It describes an entry that a switch has: every field must be known.
     Report,
-    /// It tells what a packet-in's frame does not show: unknown fields are left out, since a switch
-    /// may always tell more.
+    /// It says what a packet-in's frame does not show: unknown fields are left out, since a switch
+    /// may always say more.
     Context,
 }
 

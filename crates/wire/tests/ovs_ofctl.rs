@@ -3,7 +3,11 @@
 //!
 //! `vectors/tools/from_ovs_ofctl.py` captured them. The name of a record begins with the command of
 //! ovs-ofctl that its text was given to.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand};
@@ -124,8 +128,8 @@ fn what_1_0_says_is_said_in_1_3_too() {
             let place = vector.place();
             let bytes = wire::encode(Version::V1_3, xid, &message);
             if vector.name == ONLY_1_0 {
-                let told = bytes.unwrap_err().to_string();
-                assert!(told.contains("mod_tp_src"), "{told}");
+                let error = bytes.unwrap_err().to_string();
+                assert!(error.contains("mod_tp_src"), "{error}");
                 continue;
             }
             let bytes = bytes.unwrap_or_else(|error| panic!("{place}: {error}"));

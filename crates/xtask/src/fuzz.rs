@@ -168,7 +168,7 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result
     Ok(())
 }
 
-/// The part of libFuzzer's output that tells what it found, and how to keep it.
+/// The part of libFuzzer's output that says what it found, and how to keep it.
 fn finding(target: &str, said: &str) -> String {
     let from_panic = said.lines().position(|line| line.contains("panicked at"));
     let from_error = said.lines().position(|line| line.contains("ERROR: libFuzzer"));
@@ -252,7 +252,7 @@ stat::number_of_executed_units: 1000
     }
 
     #[test]
-    fn a_finding_is_told_as_a_record_to_keep() {
+    fn a_finding_is_printed_as_a_record_to_keep() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("crash-1");
         std::fs::write(&path, [0x04, 0xff]).unwrap();

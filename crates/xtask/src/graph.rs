@@ -56,7 +56,7 @@ const NOWHERE_YET: Unsafe = Unsafe::Only(&[]);
 #[rustfmt::skip]
 pub(crate) const ROOMS: &[Room] = &[
     room("cli", 5, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller", "ctl", "channel"]),
+        &["lab", "switch", "controller", "ctl", "console", "channel"]),
     room("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
         &["openflow", "packet", "channel", "client", "control", "files"]),
     room("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
@@ -64,6 +64,8 @@ pub(crate) const ROOMS: &[Room] = &[
             "openflow", "wire", "packet", "channel", "client", "control", "netdev", "generator",
             "files",
         ]),
+    room("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
+        &["openflow", "packet", "netdev", "generator", "control", "files"]),
     room("python", 4, NOWHERE_YET, "the Python package",
         &["openflow", "packet", "controller"]),
     room("client", 3, FORBID, "an OpenFlow client, blocking and async: requests, lists, loads",
@@ -88,11 +90,11 @@ pub(crate) const ROOMS: &[Room] = &[
         &["openflow"]),
     room("control", 0, FORBID, "the words of the control socket, and a blocking client of it",
         &[]),
-    room("files", 0, FORBID, "reads whole files, within a bound",
+    room("files", 0, FORBID, "reads whole files, within a bound, and /proc",
         &[]),
     room("openflow", 0, FORBID, "the vocabulary: five tables and the text syntax",
         &[]),
-    room("testkit", 0, FORBID, "formats of vectors and cases; for tests only",
+    room("testkit", 0, FORBID, "formats of vectors and cases, a seeded generator; for tests only",
         &[]),
     room("xtask", 0, FORBID, "tidy, test, fuzz; imported by nobody",
         &[]),
@@ -113,6 +115,9 @@ const FOR_TESTS: &[(&str, &str)] = &[
     // The switch's tests ask it as people do.
     ("switch", "ctl"),
     ("switch", "client"),
+    // What the kernel says of a process is read in one place.
+    ("cli", "files"),
+    ("datapath", "files"),
 ];
 
 /// Whether an arrow holds for the crate or only for its tests.

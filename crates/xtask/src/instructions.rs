@@ -22,7 +22,8 @@ pub(crate) const RUNNER: tool::Tool = tool::Tool { name: "gungraun-runner", vers
 const FIGURES: &str = "docs/instructions.json";
 
 /// Packages that have a bench of this kind, and what their figures are called by.
-const BENCHES: &[(&str, &str)] = &[("weir-datapath", "datapath"), ("weir-wire", "wire")];
+const BENCHES: &[(&str, &str)] =
+    &[("weir-datapath", "datapath"), ("weir-generator", "generator"), ("weir-wire", "wire")];
 
 /// How far a count may be from its committed figure, in per cent.
 const TOLERANCE_PERCENT: u64 = 3;

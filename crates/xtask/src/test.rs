@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test of the project, in named steps, with one total.
 //!
 //! Each step is announced, timed and counted; a step that fails does not stop the ones after it, so
-//! one run tells everything. The last line is the total in a form that programs read. It must never
+//! one run shows everything. The last line is the total in a form that programs read. It must never
 //! leave a test out silently: what a run cannot do (without root, without a peer) is said loudly.
 
 mod cargo;
@@ -38,7 +38,7 @@ pub(crate) struct TestOptions {
     #[arg(long)]
     no_install: bool,
     /// Seconds for each fuzz target
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     fuzz_seconds: u32,
     /// Packets on which the fast datapath is compared with the reference
     #[arg(long, value_name = "PACKETS", default_value_t = 10_000_000)]
@@ -136,7 +136,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "instructions",
-        what: "how many instructions classifier, caches and codec execute",
+        what: "how many instructions classifier, caches, codec and receiver execute",
         run: run_instructions,
     },
     Step { name: "model", what: "shared counters, by a model checker", run: datapath::model },

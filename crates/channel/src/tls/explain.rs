@@ -21,6 +21,10 @@ pub(crate) fn explain(error: &io::Error, files: &TlsFiles) -> String {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an enum of rustls, which may grow: what is not explained is quoted"
+)]
 fn of_tls(error: &Error, files: &TlsFiles) -> String {
     let ours = files.certificate.display();
     match error {
@@ -55,6 +59,10 @@ fn of_tls(error: &Error, files: &TlsFiles) -> String {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an enum of rustls, which may grow: what is not explained is quoted"
+)]
 fn of_certificate(why: &CertificateError, files: &TlsFiles) -> String {
     match why {
         CertificateError::UnknownIssuer

@@ -16,8 +16,19 @@ use openflow::{Message, Version, Xid};
 use crate::core::{Came, Core, Operation};
 use crate::error::{ClientError, error_name};
 
-/// Refusals that are kept of one load.
+/// Refusals that are kept of one load; beyond them they are counted.
 const REFUSALS_MAX: usize = 1_000;
+
+/// How a load went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadOutcome {
+    /// Messages, with those that were refused.
+    pub messages: u64,
+    /// Refusals, with those that are not kept.
+    pub refused: u64,
+    /// The first thousand refusals, in the order of their messages.
+    pub refusals: Vec<Refusal>,
+}
 
 /// A message that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,20 +70,19 @@ pub(crate) struct Load<I> {
     messages: Option<I>,
     /// One, unless a message cannot be said or the xids have gone round.
     runs: VecDeque<Run>,
-    sent: u64,
     barrier: Option<Xid>,
-    refused: Vec<Refusal>,
+    outcome: LoadOutcome,
 }
 
 impl<I> Load<I> {
     /// A load of these messages.
     pub(crate) fn new(messages: I) -> Self {
-        let (runs, refused) = (VecDeque::new(), Vec::new());
-        Self { messages: Some(messages), runs, sent: 0, barrier: None, refused }
+        let (runs, outcome) = (VecDeque::new(), LoadOutcome::default());
+        Self { messages: Some(messages), runs, barrier: None, outcome }
     }
 
     fn note(&mut self, xid: Xid) {
-        let index = self.sent;
+        let index = self.outcome.messages;
         match self.runs.back_mut() {
             Some(run)
                 if run.first.0.checked_add(run.count) == Some(xid.0)
@@ -91,8 +101,9 @@ impl<I> Load<I> {
     }
 
     fn refuse(&mut self, index: u64, why: RefusalReason) {
-        if self.refused.len() < REFUSALS_MAX {
-            self.refused.push(Refusal { index, why });
+        self.outcome.refused += 1;
+        if self.outcome.refusals.len() < REFUSALS_MAX {
+            self.outcome.refusals.push(Refusal { index, why });
         }
     }
 
@@ -142,30 +153,31 @@ impl<I: Iterator<Item = Message>> Load<I> {
             match core.send(connection, &message) {
                 Ok(xid) => self.note(xid),
                 Err(ClientError::Encode(error)) => {
-                    self.refuse(self.sent, RefusalReason::Unsayable(error.to_string()));
+                    let why = RefusalReason::Unsayable(error.to_string());
+                    self.refuse(self.outcome.messages, why);
                 }
                 Err(other) => return Err(other),
             }
-            self.sent += 1;
+            self.outcome.messages += 1;
         }
         Ok(())
     }
 }
 
 impl<I: Iterator<Item = Message>> Operation for Load<I> {
-    type Output = (u64, Vec<Refusal>);
+    type Output = LoadOutcome;
 
     fn step(
         &mut self,
         core: &mut Core,
         connection: &mut Connection,
-    ) -> Result<Option<(u64, Vec<Refusal>)>, ClientError> {
+    ) -> Result<Option<LoadOutcome>, ClientError> {
         self.fill(core, connection)?;
         if !self.take(core, connection)? {
             return Ok(None);
         }
-        self.refused.sort_by_key(|refusal| refusal.index);
-        Ok(Some((self.sent, std::mem::take(&mut self.refused))))
+        self.outcome.refusals.sort_by_key(|refusal| refusal.index);
+        Ok(Some(std::mem::take(&mut self.outcome)))
     }
 }
 
@@ -178,7 +190,7 @@ mod tests {
     fn an_xid_finds_its_message_over_gaps() {
         let mut load: Load<std::iter::Empty<openflow::Message>> = Load::new(std::iter::empty());
         for (index, xid) in [(0, 5), (1, 6), (3, 8), (4, 9), (5, 1)] {
-            load.sent = index;
+            load.outcome.messages = index;
             load.note(Xid(xid));
         }
         let found = [4, 5, 6, 7, 8, 9, 10, 1].map(|xid| load.index_of(Xid(xid)));

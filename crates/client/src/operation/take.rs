@@ -1,4 +1,4 @@
-//! What comes unasked, and room for what is to be sent.
+//! Operations that ask nothing: taking what comes, and waiting for room.
 
 use channel::Connection;
 use openflow::{Message, Xid};
@@ -51,7 +51,7 @@ impl Operation for NextFrame {
             });
             match event {
                 None => return Ok(frame),
-                // What a connection tells beside its messages.
+                // What a connection reports beside its messages.
                 Some(event) => core.take_event(event)?,
             };
         }

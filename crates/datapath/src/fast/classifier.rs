@@ -16,11 +16,11 @@
 //! prefixes of every length, and lists with a thousand combinations of prefix lengths and ports,
 //! need some ten or twenty groups. A prefix table is nothing special here: its groups are asked
 //! from long to short because priorities say so, and it stays right where they do not. From ten
-//! groups on a few bits of the packet tell which of them can hold an entry for it ([`filter`]).
+//! groups on a few bits of the packet say which of them can hold an entry for it ([`filter`]).
 //!
 //! There are never more than 64 groups, and only a bounded number of entries of a group share its
 //! bits; what finds no place goes to the list, which is compared one by one. So the work of a
-//! lookup is bounded by numbers that [`Classifier::figures`] tells. Measured in bursts of 64, the
+//! lookup is bounded by numbers that [`Classifier::figures`] has. Measured in bursts of 64, the
 //! keys in the cache: 3-8 ns with a few entries, 5-7 ns in tables of a thousand entries with one
 //! mask, 10 ns with 100,000, 20-24 ns with a million, 33 ns for 100,000 prefixes, 32 and 55 ns for
 //! firewall lists of 1,000 and 10,000 entries.

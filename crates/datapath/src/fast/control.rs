@@ -23,7 +23,6 @@ mod sweep;
 mod timers;
 mod trace;
 mod tuples;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -138,7 +137,7 @@ impl Control {
         &self.shared
     }
 
-    /// The forwarder of this number, which knows what ops will tell it. The seed keeps peers from
+    /// The forwarder of this number, which knows what ops will bring. The seed keeps peers from
     /// choosing packets that collide; it changes no verdict.
     ///
     /// # Panics
@@ -182,7 +181,7 @@ impl Control {
     }
 
     /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
-    /// tables that are gone or changed go too; none of them asks to be told.
+    /// tables that are gone or changed go too; none of them asks for a flow-removed.
     ///
     /// # Errors
     /// `OFPTFFC_*`, found before anything is changed.

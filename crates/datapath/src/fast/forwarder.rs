@@ -16,7 +16,6 @@ mod fuse;
 mod header_rewrite;
 mod matched;
 mod missed;
-mod mix_hasher;
 mod packet_out;
 mod path;
 mod pipeline_mask;
@@ -136,8 +135,10 @@ const MEASURED: u64 = 16;
 #[derive(Debug)]
 pub struct Forwarder {
     replica: Replica,
-    /// The last flush that was asked for, until it is done.
+    /// The last flush that was asked for, until it begins.
     flush_asked: Option<Ticket>,
+    /// The flush under way.
+    flush_begun: Option<Ticket>,
     versions: Versions,
     pipeline_mask: PipelineMask,
     keys: Keys,
@@ -159,7 +160,7 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// The forwarder of this number, with the counters that it shares. It knows nothing until ops
-    /// tell it. The seed keeps peers from choosing packets that collide; it changes no verdict.
+    /// come. The seed keeps peers from choosing packets that collide; it changes no verdict.
     #[must_use]
     pub(crate) fn new(
         config: &DatapathConfig,
@@ -170,6 +171,7 @@ impl Forwarder {
         Self {
             replica: Replica::new(config, shared, number, seed),
             flush_asked: None,
+            flush_begun: None,
             versions: Versions::new(),
             pipeline_mask: PipelineMask::new(),
             keys: Keys::new(seed),
@@ -190,19 +192,26 @@ impl Forwarder {
 
     /// Takes a change over. Ops come in the order in which control made them, each once.
     pub fn apply(&mut self, op: Op) {
-        match op.0 {
-            Change::Flush(ticket) => self.flush_asked = Some(ticket),
-            change => self.replica.apply(change, &mut self.versions),
+        if let Change::Flush(ticket) = op.0 {
+            self.flush_asked = Some(ticket);
+        } else {
+            self.replica.apply(op.0, &mut self.versions);
         }
     }
 
     /// Moves counts that are kept in the caches to the shared counters, those of so many decisions
-    /// at most; whether there are more. A flush that was asked for is reported as done when there
-    /// are none. Called between batches.
+    /// at most; whether the flush under way has more of them. It moves the counts that were there
+    /// when it began: those of later packets, and what was asked for since, are the next one's, so
+    /// that it ends however many packets come. A flush that was asked for before it began is
+    /// reported as done when it ends. Called between batches.
     pub fn flush_some(&mut self, decisions_max: usize) -> bool {
+        if !self.cache.is_flushing() {
+            self.cache.begin_flush();
+            self.flush_begun = self.flush_asked.take();
+        }
         let (replica, paths) = (&self.replica, &self.paths);
         let more = self.cache.flush(decisions_max, |counts| flush_counts(replica, paths, counts));
-        if !more && let Some(ticket) = self.flush_asked.take() {
+        if !more && let Some(ticket) = self.flush_begun.take() {
             self.replica.counters().set_flushed(ticket);
         }
         more
@@ -240,7 +249,7 @@ impl Forwarder {
         self.replica.force(template);
     }
 
-    /// What the forwarder tells of itself.
+    /// The figures of the forwarder itself.
     #[must_use]
     pub fn figures(&self) -> ForwarderFigures {
         let (lines, used) = self.cache.size();

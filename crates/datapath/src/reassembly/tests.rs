@@ -205,7 +205,7 @@ fn what_can_be_part_of_no_packet_is_malformed() {
 }
 
 #[test]
-fn congestion_is_told_unless_the_fragments_contradict() {
+fn congestion_is_marked_unless_the_fragments_contradict() {
     let whole = packet_v4(100);
     let with_ecn = |range, ecn: u8| {
         let mut frame = fragment_v4(&whole, range, 7);

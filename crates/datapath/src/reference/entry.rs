@@ -7,7 +7,7 @@ use openflow::{Action, Cookie, GroupId, Instruction, Match, MeterId, PortNo, Tab
 
 use crate::action_set::Origin;
 use crate::groups::group_of;
-use crate::precedence::{Precedence, is_table_miss};
+use crate::precedence::{EntryRank, Precedence, is_table_miss};
 use crate::seam::Removed;
 use crate::time::Nanos;
 
@@ -17,6 +17,7 @@ pub(crate) struct Entry {
     /// As it was sent.
     pub(super) priority: u16,
     pub(super) precedence: Precedence,
+    ranks_exact_first: bool,
     is_table_miss: bool,
     pub(super) matching: Match,
     pub(super) cookie: Cookie,
@@ -36,6 +37,7 @@ impl Entry {
         Self {
             priority: flow_mod.priority,
             precedence: Precedence::of_flow_mod(flow_mod, version),
+            ranks_exact_first: version.ranks_exact_first(),
             is_table_miss: is_table_miss(flow_mod.priority, &flow_mod.matching, version),
             matching: flow_mod.matching.clone(),
             cookie: flow_mod.cookie,
@@ -47,6 +49,14 @@ impl Entry {
             last_used: now,
             packets: 0,
             bytes: 0,
+        }
+    }
+
+    pub(super) fn rank(&self) -> EntryRank {
+        EntryRank {
+            precedence: self.precedence,
+            priority: self.priority,
+            ranks_exact_first: self.ranks_exact_first,
         }
     }
 

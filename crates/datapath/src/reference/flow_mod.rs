@@ -29,9 +29,7 @@ impl<'a> EntrySelection<'a> {
     pub(super) fn takes(&self, entry: &Entry) -> bool {
         let wanted = self.request;
         let matches = match self.strict {
-            Some(strict) => {
-                strict.takes(entry.precedence, entry.priority) && entry.matching == wanted.matching
-            }
+            Some(strict) => strict.takes(entry.rank()) && entry.matching == wanted.matching,
             None => wanted.matching.covers(&entry.matching),
         };
         matches

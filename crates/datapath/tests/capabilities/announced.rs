@@ -108,7 +108,7 @@ impl List {
                 self.part("Fields that set-field sets", "set");
                 self.fields(ids);
             }
-            // The same as those above, which is asserted, or told by numbers.
+            // The same as those above, which is asserted, or given by numbers.
             TableProperty::NextTables(..)
             | TableProperty::WriteActions(..)
             | TableProperty::Wildcards(_)

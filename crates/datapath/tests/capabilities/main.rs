@@ -4,7 +4,11 @@
 //! on the reference, on the fast datapath and through the wire. Something announced that no case
 //! uses fails here, and `docs/capabilities.md` must be the table that this gives.
 //! `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test capabilities` writes it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 mod announced;
 mod evidence;
@@ -14,7 +18,7 @@ use std::fmt::Write;
 use announced::{Announced, announced};
 use evidence::Evidence;
 
-const HEAD: &str = "# What Weir announces, and the test behind it
+const HEAD: &str = "# Announced capabilities and their tests
 
 Written by `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test capabilities`; without the variable
 the test fails when this page is not what the switch announces, or when something that is announced

@@ -14,6 +14,7 @@ use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter
 use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, Version};
 use packet::PacketBuf;
 use testkit::cases::{Case, Step};
+use testkit::hex;
 
 /// What the datapath did that no step has named yet.
 #[derive(Default)]
@@ -46,11 +47,14 @@ impl Unnamed {
             return Err(format!("refused with {error}"));
         }
         if let Some((port, frame)) = self.outputs.front() {
-            return Err(format!("nobody expected on port {port}: {}", hex(frame)));
+            return Err(format!("nobody expected on port {port}: {}", hex::digits(frame)));
         }
         if let Some(message) = self.packet_ins.front() {
             let reason = message.reason.text();
-            return Err(format!("nobody expected a packet-in {reason}: {}", hex(&message.data)));
+            return Err(format!(
+                "nobody expected a packet-in {reason}: {}",
+                hex::digits(&message.data)
+            ));
         }
         match self.removed.front() {
             Some(removed) => Err(format!("nobody expected {:?}", removed.flow)),
@@ -63,11 +67,7 @@ impl Unnamed {
 fn padded(frame: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
-    hex(&frame)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::digits(&frame)
 }
 
 struct Run<'a> {
@@ -147,7 +147,7 @@ impl Run<'_> {
             Step::PacketIn { reason, frame } => {
                 let sent = self.unnamed.packet_ins.pop_front().ok_or("no packet-in was sent")?;
                 expect("the reason", sent.reason.text(), reason.as_str())?;
-                expect("the frame", hex(&sent.data), hex(frame))?;
+                expect("the frame", hex::digits(&sent.data), hex::digits(frame))?;
             }
             Step::Drop(name) => {
                 let drops = &mut self.unnamed.drops;

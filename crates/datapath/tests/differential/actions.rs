@@ -6,8 +6,7 @@ use openflow::{
     Action, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId, TableId,
 };
 use packet::FlowKey;
-
-use crate::rng::Rng;
+use testkit::Random;
 
 const RESERVED: [PortNo; 6] = [
     PortNo::IN_PORT,
@@ -18,7 +17,7 @@ const RESERVED: [PortNo; 6] = [
     PortNo::LOCAL,
 ];
 
-fn port(rng: &mut Rng) -> PortNo {
+fn port(rng: &mut Random) -> PortNo {
     match rng.weighted(&[80, 4, 16]) {
         // The ingress port is mostly 1.
         0 => PortNo(*rng.pick(&[1, 2, 2, 2, 3, 3, 4])),
@@ -27,12 +26,12 @@ fn port(rng: &mut Rng) -> PortNo {
     }
 }
 
-fn output(rng: &mut Rng) -> Action {
+fn output(rng: &mut Random) -> Action {
     let max_len = *rng.pick(&[0, 64, 128, 0xffff]);
     Action::Output { port: port(rng), max_len }
 }
 
-fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
+fn set_field(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
     let can = |row: &&openflow::field::FieldRow| row.settable && matching.matches(row.prereq);
     let mut fields: Vec<Field> = FIELDS.iter().filter(can).map(|row| row.field).collect();
     if rng.percent(3) {
@@ -42,7 +41,7 @@ fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
     let value = match rng.weighted(&[40, 40, 20]) {
         0 => key.get(field),
         1 => rng.below(4).into(),
-        _ => rng.wide(),
+        _ => rng.u128(),
     };
     let value = value & field.full_mask();
     // A VLAN id without the bit that says that there is one makes no sense.
@@ -51,7 +50,7 @@ fn set_field(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
 }
 
 /// One action; `key` gives values that some packets have.
-pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
+pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
     match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3]) {
         0 => output(rng),
         1 => set_field(matching, key, rng),
@@ -73,7 +72,7 @@ pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Action {
 }
 
 /// One action of 1.0.
-fn action_1_0(key: &FlowKey, rng: &mut Rng) -> Action {
+fn action_1_0(key: &FlowKey, rng: &mut Random) -> Action {
     let mac = MacAddr::from_u64(0x0200_0000_0000 | rng.below(4));
     let address = (key.get(Field::Ipv4Dst) as u32 ^ rng.below(4) as u32).into();
     match rng.weighted(&[40, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6]) {
@@ -92,7 +91,7 @@ fn action_1_0(key: &FlowKey, rng: &mut Rng) -> Action {
     }
 }
 
-pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Rng) -> Vec<Action> {
+pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Random) -> Vec<Action> {
     let mut list: Vec<Action> =
         (0..rng.weighted(&[40, 25, 15, 10, 10])).map(|_| action(matching, key, rng)).collect();
     if rng.percent(85) {
@@ -107,7 +106,7 @@ pub(crate) fn instructions(
     tables: u8,
     matching: &Match,
     key: &FlowKey,
-    rng: &mut Rng,
+    rng: &mut Random,
 ) -> Vec<Instruction> {
     let mut all = Vec::new();
     if rng.percent(60) {
@@ -136,17 +135,17 @@ pub(crate) fn instructions(
 }
 
 /// The instructions of an entry of 1.0.
-pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Rng) -> Vec<Instruction> {
+pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Random) -> Vec<Instruction> {
     let list: Vec<Action> = (0..rng.below(4)).map(|_| action_1_0(key, rng)).collect();
     if list.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(list)] }
 }
 
 /// What is never refused.
-pub(crate) fn simple(rng: &mut Rng) -> Vec<Instruction> {
+pub(crate) fn simple(rng: &mut Random) -> Vec<Instruction> {
     vec![Instruction::ApplyActions(vec![Action::output(PortNo(1 + rng.below(5) as u32))])]
 }
 
-pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Rng) -> Vec<Bucket> {
+pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Random) -> Vec<Bucket> {
     let count = if group_type == GroupType::Indirect { 1 } else { rng.index(5) };
     let bucket = |_| {
         let weight = if group_type == GroupType::Select { rng.below(4) as u16 } else { 0 };

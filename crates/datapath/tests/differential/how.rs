@@ -4,8 +4,7 @@ use std::fmt;
 
 use datapath::fast::testing::{Template, set_plain, set_template};
 use datapath::fast::{Caches, Fast};
-
-use crate::rng::Rng;
+use testkit::Random;
 
 /// A way to run.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ const TEMPLATES: [Option<Template>; 5] = [
 impl How {
     /// A way that follows from the scenario's seed.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut rng = Rng::new(!seed);
+        let mut rng = Random::new(!seed);
         let (frame, key) = *rng.pick(&CACHES);
         let plain = rng.percent(30);
         let lines = *rng.pick(&[(16, 16), (16, 128), (256, 1 << 16), (1 << 12, 1 << 12)]);

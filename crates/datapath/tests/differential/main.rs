@@ -11,13 +11,16 @@
 //!   given, only this one runs.
 //!
 //! A scenario in which something differs is cut down to what it needs and printed in words.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 mod actions;
 mod frames;
 mod how;
 mod matches;
-mod rng;
 mod run;
 mod scenario;
 mod shrink;
@@ -133,9 +136,9 @@ fn one(scenario: &Scenario, how: &How) -> Result<Lookups, String> {
         Err(failure) => failure,
     };
     let least = shrink::shrink(scenario, how, at);
-    let told = shrink::check(&least, how).err().map_or(difference, |(_, told)| told);
+    let found = shrink::check(&least, how).err().map_or(difference, |(_, found)| found);
     Err(format!(
-        "WEIR_DIFFERENTIAL_SEED={} ({how}), step {at} of {}: {told}\nThe least that differs:\n{}",
+        "WEIR_DIFFERENTIAL_SEED={} ({how}), step {at} of {}: {found}\nThe least that differs:\n{}",
         scenario.seed,
         scenario.steps.len(),
         shrink::describe(&least)

@@ -4,11 +4,10 @@
 use openflow::field::{FIELDS, Prereq, VID_PRESENT};
 use openflow::{Field, Match};
 use packet::FlowKey;
-
-use crate::rng::Rng;
+use testkit::Random;
 
 /// A match that takes the packet, but for one of twelve.
-pub(crate) fn of_key(key: &FlowKey, rng: &mut Rng) -> Match {
+pub(crate) fn of_key(key: &FlowKey, rng: &mut Random) -> Match {
     let present: Vec<Field> =
         FIELDS.iter().map(|row| row.field).filter(|field| key.has(*field)).collect();
     let wanted = match rng.weighted(&[4, 20, 40, 25, 11]) {
@@ -33,7 +32,7 @@ pub(crate) fn of_key(key: &FlowKey, rng: &mut Rng) -> Match {
     if matching.check_prerequisites().is_ok() { matching } else { Match::any() }
 }
 
-fn set(matching: &mut Match, key: &FlowKey, field: Field, rng: &mut Rng) {
+fn set(matching: &mut Match, key: &FlowKey, field: Field, rng: &mut Random) {
     // These stand for what ports and entries give, not for what the frame says.
     match field {
         Field::InPort => matching.set(field, 1 + u128::from(rng.below(4)), u128::MAX),
@@ -46,7 +45,7 @@ fn set(matching: &mut Match, key: &FlowKey, field: Field, rng: &mut Rng) {
     }
 }
 
-fn mask(field: Field, rng: &mut Rng) -> u128 {
+fn mask(field: Field, rng: &mut Random) -> u128 {
     let row = field.row();
     if !row.maskable {
         return field.full_mask();
@@ -54,12 +53,12 @@ fn mask(field: Field, rng: &mut Rng) -> u128 {
     match rng.weighted(&[45, 40, 15]) {
         0 => field.full_mask(),
         1 => field.full_mask() << rng.below(u64::from(row.bits)),
-        _ => rng.wide() & rng.wide(),
+        _ => rng.u128() & rng.u128(),
     }
 }
 
 /// Adds what the fields require, from the packet; takes away what it does not fulfil.
-fn close(matching: &mut Match, key: &FlowKey, rng: &mut Rng) {
+fn close(matching: &mut Match, key: &FlowKey, rng: &mut Random) {
     // Prerequisites have lower numbers, so they come later here.
     for row in FIELDS.iter().rev() {
         if matching.get(row.field).is_none() || matching.matches(row.prereq) {
@@ -86,7 +85,7 @@ fn close(matching: &mut Match, key: &FlowKey, rng: &mut Rng) {
 }
 
 /// Changes a bit of one field.
-fn perturb(matching: &mut Match, rng: &mut Rng) {
+fn perturb(matching: &mut Match, rng: &mut Random) {
     let fields = matching.fields().to_vec();
     if fields.is_empty() {
         return;
@@ -115,7 +114,7 @@ pub(crate) fn reshaped(shape: &Match, key: &FlowKey) -> Option<Match> {
 
 /// A prefix of one of the packet's fields with what it requires, or of no bits where the packet
 /// does not have the field.
-pub(crate) fn prefix(field: Field, key: &FlowKey, rng: &mut Rng) -> Match {
+pub(crate) fn prefix(field: Field, key: &FlowKey, rng: &mut Random) -> Match {
     let mut matching = Match::any();
     if key.has(field) {
         let mask = field.full_mask() << rng.below(1 + u64::from(field.row().bits));

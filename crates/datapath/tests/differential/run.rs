@@ -93,7 +93,7 @@ fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), D
     Err(format!("{what}\n  reference: {expected:?}\n  fast:      {found:?}"))
 }
 
-/// Lists row by row, so that the first row that differs is told and not all.
+/// Lists row by row, so that the first row that differs is shown and not all.
 fn same_rows<T: PartialEq + Debug>(what: &str, rows: (Vec<T>, Vec<T>)) -> Result<(), Difference> {
     for (expected, found) in rows.0.iter().zip(&rows.1) {
         same(what, expected, found)?;

@@ -15,9 +15,9 @@ use openflow::{
     TupleForm, TwelveTuple, Version,
 };
 use packet::{FlowKey, Meta, extract};
+use testkit::Random;
 
 use crate::frames::Universe;
-use crate::rng::Rng;
 use crate::{actions, matches};
 
 /// One thing that is done.
@@ -67,7 +67,7 @@ struct Size {
 
 /// Many packets over a few entries, or few packets over many entries: the reference searches one
 /// by one.
-fn size(rng: &mut Rng) -> Size {
+fn size(rng: &mut Random) -> Size {
     let batch = *rng.pick(&[1, 2, 7, 32, 32, 64, 256]);
     let (entries, frames, rounds, packets) = match rng.weighted(&[45, 40, 15]) {
         0 => (3 + rng.index(12), 8 + rng.index(40), 12, 12_000),
@@ -88,7 +88,7 @@ enum Style {
     Prefixes(Field),
 }
 
-fn style(rng: &mut Rng) -> Style {
+fn style(rng: &mut Random) -> Style {
     match rng.weighted(&[60, 20, 20]) {
         0 => Style::Mixed,
         1 => Style::OneShape,
@@ -124,7 +124,7 @@ impl Scenario {
 }
 
 struct Maker {
-    rng: Rng,
+    rng: Random,
     size: Size,
     style: Style,
     /// Commands before so many of a hundred batches.
@@ -139,7 +139,7 @@ struct Maker {
 
 impl Maker {
     fn new(seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
+        let mut rng = Random::new(seed);
         let size = size(&mut rng);
         let style = style(&mut rng);
         let churn = *rng.pick(&[0, 3, 20, 80]);
@@ -520,12 +520,13 @@ fn address(port: u32) -> MacAddr {
 }
 
 /// A form of 1.0's match: few of them, so that entries are equal in one thing and not in another.
-fn form(rng: &mut Rng) -> TupleForm {
-    let difference = TwelveTuple { nw_tos: rng.below(3) as u8, ..TwelveTuple::default() };
+fn form(rng: &mut Random) -> TupleForm {
+    let (nw_tos, wildcards) = (rng.below(3) as u8, rng.below(2) as u32);
+    let difference = TwelveTuple { nw_tos, wildcards, ..TwelveTuple::default() };
     TupleForm { is_exact: rng.percent(60), difference }
 }
 
-fn flags(rng: &mut Rng) -> FlowModFlags {
+fn flags(rng: &mut Random) -> FlowModFlags {
     let mut flags = FlowModFlags::empty();
     flags.set(FlowModFlags::SEND_FLOW_REM, rng.percent(40));
     flags.set(FlowModFlags::CHECK_OVERLAP, rng.percent(6));
@@ -535,7 +536,7 @@ fn flags(rng: &mut Rng) -> FlowModFlags {
     flags
 }
 
-fn settings(rng: &mut Rng) -> Settings {
+fn settings(rng: &mut Random) -> Settings {
     Settings {
         miss: if rng.percent(40) { Miss::Controller } else { Miss::Drop },
         fragments: match rng.below(10) {

@@ -4,7 +4,7 @@
 //! what left is read every tenth of a second, echo requests are asked, and at its ends the ports
 //! say what was lost. A packet that found the ring of its port full was lost for want of time; the
 //! report says beside it how long the forwarding thread did not have its core, and whether that was
-//! the machine's doing cannot be told more closely.
+//! the machine's doing cannot be found more closely.
 
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn end(weir: &mut Weir) -> Result<End> {
     let stats = weir.client(Version::V1_3)?.port_stats()?;
     let port = |number: u32| {
         let found = stats.iter().find(|port| port.port_no == PortNo(number));
-        found.with_context(|| format!("the switch tells no counters of port {number}"))
+        found.with_context(|| format!("the switch reports no counters of port {number}"))
     };
     let (from, to) = (port(1)?, port(2)?);
     let (received, missed) = (from.rx_packets, from.rx_dropped);

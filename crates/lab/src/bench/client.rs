@@ -86,10 +86,11 @@ fn settings(version: Version, cancel: &Cancel) -> ClientSettings {
 }
 
 /// An interrupted wait ends as every other of the lab.
-fn told(error: ClientError) -> anyhow::Error {
-    match error {
-        ClientError::Cancelled => crate::cancel::Stopped.into(),
-        other => other.into(),
+fn lab_error(error: ClientError) -> anyhow::Error {
+    if matches!(error, ClientError::Cancelled) {
+        crate::cancel::Stopped.into()
+    } else {
+        error.into()
     }
 }
 
@@ -101,7 +102,7 @@ impl Client {
     pub(super) fn connect(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let endpoint = Endpoint::Unix(path.to_owned());
         let client = client::Client::connect(&endpoint, settings(version, cancel));
-        Ok(Self { client: client.map_err(told)? })
+        Ok(Self { client: client.map_err(lab_error)? })
     }
 
     /// The same over the control socket, which speaks OpenFlow from the end of a line on.
@@ -110,7 +111,7 @@ impl Client {
     /// Nobody listens, or it does not speak the version.
     pub(super) fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_control(path, None, settings(version, cancel));
-        Ok(Self { client: client.map_err(told)? })
+        Ok(Self { client: client.map_err(lab_error)? })
     }
 
     /// Adds the flow entries and waits until they are in force.
@@ -130,14 +131,14 @@ impl Client {
                 None
             }
         });
-        let (entries, refused) = self.client.load(messages).map_err(told)?;
+        let loaded = self.client.load(messages).map_err(lab_error)?;
         if let Some(error) = wrong {
             return Err(error);
         }
-        if let Some(refusal) = refused.first() {
+        if let Some(refusal) = loaded.refusals.first() {
             bail!("the switch refuses flow entry {}: {}", refusal.index + 1, refusal.why);
         }
-        Ok(Loaded { entries, seconds: start.elapsed().as_secs_f64() })
+        Ok(Loaded { entries: loaded.messages, seconds: start.elapsed().as_secs_f64() })
     }
 
     /// Waits until everything before is done.
@@ -145,7 +146,7 @@ impl Client {
     /// # Errors
     /// No answer.
     pub(super) fn barrier(&mut self) -> Result<()> {
-        self.client.barrier().map_err(told)
+        self.client.barrier().map_err(lab_error)
     }
 
     /// The counters of all ports.
@@ -153,10 +154,12 @@ impl Client {
     /// # Errors
     /// An error message that has come, or no answer.
     pub(super) fn port_stats(&mut self) -> Result<Vec<PortStats>> {
-        match self.client.multipart(MultipartRequestBody::PortStats(PortNo::ANY)).map_err(told)? {
-            MultipartReplyBody::PortStats(stats) => Ok(stats),
-            other => bail!("the switch answers with other statistics than asked: {other:?}"),
-        }
+        let body = MultipartRequestBody::PortStats(PortNo::ANY);
+        let answer = self.client.multipart(body).map_err(lab_error)?;
+        let MultipartReplyBody::PortStats(stats) = answer else {
+            bail!("the switch answers with other statistics than asked: {answer:?}");
+        };
+        Ok(stats)
     }
 
     /// Asks for an echo and waits for it.
@@ -164,7 +167,7 @@ impl Client {
     /// # Errors
     /// An error message that has come, or no answer.
     pub(super) fn echo(&mut self) -> Result<()> {
-        self.client.echo(Vec::new()).map_err(told)
+        self.client.echo(Vec::new()).map_err(lab_error)
     }
 
     /// Sets a port down or up, and waits until that is in force.
@@ -172,9 +175,9 @@ impl Client {
     /// # Errors
     /// There is no such port, or no answer.
     pub(super) fn set_port_down(&mut self, number: PortNo, is_down: bool) -> Result<()> {
-        let ports = match self.client.multipart(MultipartRequestBody::PortDesc).map_err(told)? {
-            MultipartReplyBody::PortDesc(ports) => ports,
-            other => bail!("the switch answers with other statistics than asked: {other:?}"),
+        let answer = self.client.multipart(MultipartRequestBody::PortDesc).map_err(lab_error)?;
+        let MultipartReplyBody::PortDesc(ports) = answer else {
+            bail!("the switch answers with other statistics than asked: {answer:?}");
         };
         let port = ports.iter().find(|port| port.port_no == number);
         let hw_addr = port.with_context(|| format!("the switch has no port {number}"))?.hw_addr;
@@ -185,7 +188,7 @@ impl Client {
         };
         let advertise = PortFeatures::empty();
         let change = PortMod { port_no: number, hw_addr, config, mask, advertise };
-        self.client.load([Message::PortMod(change)]).map_err(told)?;
+        self.client.load([Message::PortMod(change)]).map_err(lab_error)?;
         Ok(())
     }
 
@@ -196,7 +199,7 @@ impl Client {
     /// An error message that has come, or no answer.
     pub(super) fn list_flows(&mut self) -> Result<Listed> {
         let begun = Instant::now();
-        let counted = self.client.count_flows(FlowStatsRequest::all()).map_err(told)?;
+        let counted = self.client.count_flows(FlowStatsRequest::all()).map_err(lab_error)?;
         let seconds = begun.elapsed().as_secs_f64();
         Ok(Listed { entries: counted.entries, bytes: counted.bytes, seconds })
     }
@@ -213,14 +216,14 @@ impl Client {
             let due = (begun.elapsed().as_secs_f64() * f64::from(storm.per_second)) as u64;
             while sent < due {
                 let (bytes, count) = storm.messages.round(sent, due - sent);
-                self.client.send_bytes(bytes).map_err(told)?;
+                self.client.send_bytes(bytes).map_err(lab_error)?;
                 sent += count;
             }
-            self.client.poll().map_err(told)?;
+            self.client.poll().map_err(lab_error)?;
             self.refused()?;
             std::thread::sleep(STORM_STEP);
         }
-        self.client.barrier().map_err(told)?;
+        self.client.barrier().map_err(lab_error)?;
         self.refused()?;
         Ok(sent)
     }
@@ -268,15 +271,13 @@ mod tests {
             }
             while let Some(event) = switch.poll_event() {
                 let Event::Message { xid, message } = event else { continue };
-                let answer = match message {
-                    Message::BarrierRequest => Message::BarrierReply,
-                    Message::FlowMod(entry) if entry.table_id == TableId(9) => {
-                        let error = Error::FlowModBadTableId;
-                        Message::Error(ErrorMessage::new(VERSION, error, Vec::new()))
-                    }
-                    _ => continue,
-                };
-                switch.send_as(xid, &answer).unwrap();
+                if message == Message::BarrierRequest {
+                    switch.send_as(xid, &Message::BarrierReply).unwrap();
+                } else if matches!(message, Message::FlowMod(entry) if entry.table_id == TableId(9))
+                {
+                    let error = ErrorMessage::new(VERSION, Error::FlowModBadTableId, Vec::new());
+                    switch.send_as(xid, &Message::Error(error)).unwrap();
+                }
             }
         }
     }
@@ -295,19 +296,19 @@ mod tests {
         let entry = parse_flow_mod("in_port=1,actions=output:2", FlowModCommand::Add).unwrap();
         let loaded = client.load((0..3_000).map(|_| Ok(entry.clone()))).unwrap();
         assert_eq!(loaded.entries, 3_000);
-        let told = client.load([Ok(entry), Err(anyhow::anyhow!("line 2"))].into_iter());
-        assert_eq!(told.unwrap_err().to_string(), "line 2");
+        let refused = client.load([Ok(entry), Err(anyhow::anyhow!("line 2"))].into_iter());
+        assert_eq!(refused.unwrap_err().to_string(), "line 2");
         drop(client);
         server.join().unwrap();
     }
 
     #[test]
-    fn a_refused_entry_is_told() {
+    fn a_refused_entry_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let (mut client, server) = connected(folder.path());
         let entry = parse_flow_mod("table=9,actions=drop", FlowModCommand::Add).unwrap();
-        let told = client.load([Ok(entry)].into_iter()).unwrap_err().to_string();
-        assert!(told.contains("the switch refuses") && told.contains("TABLE"), "{told}");
+        let refused = client.load([Ok(entry)].into_iter()).unwrap_err().to_string();
+        assert!(refused.contains("the switch refuses") && refused.contains("TABLE"), "{refused}");
         drop(client);
         server.join().unwrap();
     }

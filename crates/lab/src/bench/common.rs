@@ -98,7 +98,7 @@ impl Run {
 }
 
 impl Common {
-    /// Does `work`, which has `steps` steps, and tells how it ended.
+    /// Does `work`, which has `steps` steps, and reports how it ended.
     ///
     /// # Errors
     /// Of `work`; cores that are missing.
@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_is_not_there_is_told() {
-        let told = cores(4_000).unwrap_err().to_string();
-        assert!(told.contains("no core 4000") && told.contains("--core"), "{told}");
+    fn a_core_that_is_not_there_is_reported() {
+        let error = cores(4_000).unwrap_err().to_string();
+        assert!(error.contains("no core 4000") && error.contains("--core"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! `weir bench dump`: a list of all flow entries while the switch forwards, and who waits for it.
 //!
 //! The list is asked for again and again while packets come by the clock; beside it stand the same
-//! packets in peace. Echo requests by another connection tell how long a controller would wait.
+//! packets in peace. Echo requests by another connection show how long a controller would wait.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Echo requests beside a measurement: how long the switch takes to answer somebody else.
 //!
 //! They go by a connection of their own, one after the other with a millisecond between, so that
-//! each tells how long a controller would have waited just then. The thread that asks shares its
+//! each shows how long a controller would have waited just then. The thread that asks shares its
 //! core with the rest of the bench and the switch's agent; what that costs is in the times, and in
 //! those that were taken while nothing else happened too.
 
@@ -107,7 +107,7 @@ impl Drop for Echoes {
     fn drop(&mut self) {
         self.stop.stop();
         if let Some(thread) = self.thread.take() {
-            // What it has to tell has been asked for before.
+            // What it has to report has been asked for before.
             let _ = thread.join();
         }
     }

@@ -2,7 +2,7 @@
 //! often each cache knew the answer.
 //!
 //! The switch counts from its start; a bench asks before and after it measures, so that starting
-//! and warming up are no part of the figures. A figure that the switch does not tell is left out.
+//! and warming up are no part of the figures. A figure that the switch does not report is left out.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(super) struct Figures {
     pub(super) frame_hit_rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key_hit_rate: Option<f64>,
-    /// The part of the packets for which the port alone told the answer.
+    /// The part of the packets for which the port alone decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) port_hit_rate: Option<f64>,
     /// The part of the packets that went through the flow tables.
@@ -37,10 +37,7 @@ pub(super) struct Figures {
 
 /// The figures between two answers of `weir ctl workers`.
 pub(super) fn between(before: &Value, after: &Value) -> Vec<Figures> {
-    let list = |value: &Value| match value {
-        Value::Array(workers) => workers.clone(),
-        other => vec![other.clone()],
-    };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     let before = list(before);
     let of_worker = |worker: &Value| {
         let earlier = before.iter().find(|old| old["worker"] == worker["worker"]);
@@ -115,10 +112,7 @@ impl Level {
 pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
     let sum = |value: &Value, key: &str| -> u64 {
         let of = |worker: &Value| worker["caches"][key].as_u64().unwrap_or(0);
-        match value {
-            Value::Array(workers) => workers.iter().map(of).sum(),
-            worker => of(worker),
-        }
+        value.as_array().map_or_else(|| of(value), |workers| workers.iter().map(of).sum())
     };
     let change = |key: &str| sum(after, key).saturating_sub(sum(before, key));
     let level = |level, hits, misses: Option<&str>, evictions: Option<&str>| Level {
@@ -135,7 +129,7 @@ pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
     ]
 }
 
-/// Six digits tell a miss in a million.
+/// Six digits show a miss in a million.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

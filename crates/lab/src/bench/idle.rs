@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use files::proc::ProcFolder;
 use generator::one_way::OneWayTimer;
-use netdev::sys::{affinity, cpu, event};
+use netdev::sys::{affinity, event};
 use netdev::{Port, open_text};
 use openflow::Version;
 use serde::Serialize;
@@ -237,12 +238,8 @@ fn idle_cpu(run: &Run) -> Result<IdleCpu> {
 
 /// Seconds that all threads of a process have run, by the nanosecond and not by the clock tick.
 fn used_s(pid: u32) -> Result<f64> {
-    let threads = cpu::threads(pid).context("listing the switch's threads")?;
-    let used = threads.iter().filter_map(|thread| {
-        let path = format!("/proc/{pid}/task/{}/schedstat", thread.tid);
-        let text = std::fs::read_to_string(path).ok()?;
-        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    });
+    let threads = ProcFolder::of(pid).threads().context("listing the switch's threads")?;
+    let used = threads.iter().filter_map(|(_, thread)| Some(thread.sched_time()?.ran_ns));
     Ok(used.sum::<u64>() as f64 / 1e9)
 }
 
@@ -295,7 +292,7 @@ mod tests {
     use crate::cancel::Cancel;
 
     #[test]
-    fn times_are_told_by_their_quantiles() {
+    fn times_are_reported_by_their_quantiles() {
         let times = Times::of(&[1, 2, 3].map(Duration::from_micros));
         assert_eq!((times.count, times.p50_us, times.max_us), (3, 2.0, 3.0));
         assert!(times.text("asleep").contains("p50 2.0"));

@@ -3,13 +3,13 @@
 //! Other programs keep this machine busy at times, so two forwarders are compared only by pairs of
 //! measurements that follow each other on the same core, in the order A B B A; the interval is that
 //! of the logarithms of the pairs' ratios. A pair in which a forwarder did not have its core is
-//! measured again, and the report says how often. Where that does not help, rates can be told by
+//! measured again, and the report says how often. Where that does not help, rates can be found by
 //! the time in which a forwarder had its core.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use files::proc::ProcFolder;
 
 use super::outcome::rounded;
 use super::subject::{Held, Subject, rate};
@@ -200,29 +200,20 @@ pub(super) fn once(
 
 /// Seconds that every thread of a process has run, by its number: what `/proc` says.
 fn busiest_thread_s(pid: u32) -> Vec<(u32, f64)> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let threads = tasks.flatten().filter_map(|task| {
-        let thread = task.file_name().to_str()?.parse().ok()?;
-        Some((thread, ran_s(&task.path())?))
-    });
-    threads.collect()
-}
-
-fn ran_s(task: &Path) -> Option<f64> {
-    let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
-    let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds as f64 / 1e9)
+    let threads = ProcFolder::of(pid).threads().unwrap_or_default().into_iter();
+    let ran =
+        |(tid, thread): (u32, ProcFolder)| Some((tid, thread.sched_time()?.ran_ns as f64 / 1e9));
+    threads.filter_map(ran).collect()
 }
 
 /// Seconds that the threads of a process that forward have waited for a core, since they began:
 /// what `/proc` says of those whose name begins with `worker`.
 pub(super) fn waited_s(pid: u32) -> f64 {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0.0 };
-    let waited = tasks.flatten().filter_map(|task| {
-        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        let nanoseconds: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        name.starts_with("worker").then_some(nanoseconds as f64 / 1e9)
+    let threads = ProcFolder::of(pid).threads().unwrap_or_default().into_iter();
+    let waited = threads.filter_map(|(_, thread)| {
+        let is_worker = thread.read("comm").ok()?.starts_with("worker");
+        let waited_ns = thread.sched_time()?.waited_ns;
+        is_worker.then_some(waited_ns as f64 / 1e9)
     });
     waited.sum()
 }

@@ -199,7 +199,7 @@ mod tests {
     use super::{NewFlows, Row, Spread};
 
     #[test]
-    fn what_is_not_new_is_told_and_is_no_success() {
+    fn what_is_not_new_is_reported_and_is_no_success() {
         let mut row = NewFlows {
             switch: "weir",
             bench: "new-flows",

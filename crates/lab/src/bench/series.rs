@@ -31,7 +31,7 @@ impl Point {
     /// It is not what it should be.
     pub(super) fn of_workers(workers: &[Value]) -> Result<Self> {
         let of = |worker: &Value, key: &str| -> Result<u64> {
-            worker[key].as_u64().with_context(|| format!("weir ctl workers tells no {key}"))
+            worker[key].as_u64().with_context(|| format!("weir ctl workers reports no {key}"))
         };
         let mut point = Self { at_s: 0.0, received: 0, sent: 0 };
         for worker in workers {
@@ -142,8 +142,8 @@ mod tests {
             serde_json::json!({"lived_ns": 2_000_000_000_u64,
             "packets": packets, "sent": packets - 1})
         };
-        let told = Point::of_workers(&[worker(5), worker(7)]).unwrap();
-        assert_eq!(told, Point { at_s: 2.0, received: 12, sent: 10 });
+        let point = Point::of_workers(&[worker(5), worker(7)]).unwrap();
+        assert_eq!(point, Point { at_s: 2.0, received: 12, sent: 10 });
         let missing = Point::of_workers(&[serde_json::json!({})]).unwrap_err().to_string();
         assert!(missing.contains("lived_ns"), "{missing}");
     }

@@ -1,12 +1,13 @@
 //! The settings of a bench run, and the check that this machine can do it.
 //!
-//! Whatever is missing (cores, rights, huge pages) is told before anything is started, with what
-//! helps. Nothing here may change the machine.
+//! Whatever is missing (cores, rights, huge pages) is reported before anything is started, with
+//! what helps. Nothing here may change the machine.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
+use files::proc;
 
 use super::measure::Window;
 use super::workload::Workload;
@@ -194,17 +195,15 @@ impl Settings {
 
 /// Whether there are huge pages for that many forwarders.
 fn check_huge_pages(forwarders: u64) -> Result<()> {
-    let text = std::fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
-    let number = |key: &str| -> Option<u64> {
-        let line = text.lines().find(|line| line.starts_with(key))?;
-        line.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    let (Some(free), Some(size_kb)) = (number("HugePages_Free:"), number("Hugepagesize:")) else {
+    let text = proc::machine("meminfo").context("reading /proc/meminfo")?;
+    let number = |name: &str| proc::value(&text, name)?.parse::<u64>().ok();
+    let size_kb = proc::bytes(&text, "Hugepagesize").map(|bytes| bytes / 1024);
+    let (Some(free), Some(size_kb)) = (number("HugePages_Free"), size_kb) else {
         bail!("this kernel has no huge pages; --ports memory needs none");
     };
     let (has_mb, needs_mb) = (free * size_kb / 1024, forwarders * HUGE_MB);
     if has_mb < needs_mb {
-        let total = number("HugePages_Total:").unwrap_or(0);
+        let total = number("HugePages_Total").unwrap_or(0);
         let wish = total + (needs_mb - has_mb).div_ceil(size_kb / 1024);
         bail!(
             "{has_mb} MB of huge pages are free and {needs_mb} MB are needed: \
@@ -237,17 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_helps() {
+    fn what_is_missing_is_reported_with_what_helps() {
         settings().check().unwrap();
         let far = Settings { core: 4_000, ..settings() };
-        let told = far.check().unwrap_err().to_string();
-        assert!(told.contains("no core 4000") && told.contains("--core"), "{told}");
-        let told = Settings { rival: Some(Rival::OvsDpdk), ..settings() }.check().unwrap_err();
-        assert!(told.to_string().contains("--ports dpdk"), "{told}");
+        let error = far.check().unwrap_err().to_string();
+        assert!(error.contains("no core 4000") && error.contains("--core"), "{error}");
+        let error = Settings { rival: Some(Rival::OvsDpdk), ..settings() }.check().unwrap_err();
+        assert!(error.to_string().contains("--ports dpdk"), "{error}");
         let other = Rival::Weir("/other/weir".into());
         Settings { rival: Some(other), ..settings() }.check().unwrap();
-        let told = check_huge_pages(1 << 40).unwrap_err().to_string();
-        assert!(told.contains("--ports memory"), "{told}");
+        let error = check_huge_pages(1 << 40).unwrap_err().to_string();
+        assert!(error.contains("--ports memory"), "{error}");
     }
 
     #[test]
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(specs[3], "dpdk:net_null1,no-rx=1");
         PortsKind::Memory.check(&workload, 2).unwrap();
         PortsKind::Dpdk.check(&workload, 1).unwrap();
-        let told = PortsKind::Dpdk.check(&workload, 2).unwrap_err().to_string();
-        assert!(told.contains("--ports memory"), "{told}");
+        let error = PortsKind::Dpdk.check(&workload, 2).unwrap_err().to_string();
+        assert!(error.contains("--ports memory"), "{error}");
     }
 }

@@ -56,7 +56,7 @@ impl Testpmd {
         command.arg(format!("--forward-mode={}", settings.wire.name()));
         command.args(["--stats-period", "3600"]);
         let mut process = Process::start("testpmd", command, None, folder)
-            .context("apt-get install dpdk installs testpmd")?;
+            .context("apt-get install dpdk-dev installs testpmd")?;
         let path = folder.join("dpdk/rte/dpdk_telemetry.v2");
         process.wait_until("open its socket", START_LIMIT, cancel, |_| path.exists())?;
         process.wait_for_text("Port statistics", START_LIMIT, cancel)?;
@@ -71,7 +71,7 @@ impl Testpmd {
         let (count, _) = recv(&self.telemetry, &mut buffer[..], RecvFlags::empty())?;
         let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
         let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
-            bail!("testpmd tells no {counter} of port {port}: {answer}")
+            bail!("testpmd shows no {counter} of port {port}: {answer}")
         };
         Ok(value)
     }

@@ -137,7 +137,7 @@ mod tests {
     use super::{Level, Row, Spread, Tier};
 
     #[test]
-    fn each_level_is_told() {
+    fn each_level_is_reported() {
         let row = Tier {
             switch: "weir",
             bench: "tiers",

@@ -124,7 +124,7 @@ fn came(client: &mut Client) -> Result<Came> {
     let at = before + before.elapsed() / 2;
     let port = |number: u32| {
         let found = stats.iter().find(|port| port.port_no == PortNo(number));
-        found.with_context(|| format!("the switch tells no counters of port {number}"))
+        found.with_context(|| format!("the switch reports no counters of port {number}"))
     };
     let (victim, beside) = (port(1)?.rx_packets, port(3)?.rx_packets);
     Ok(Came { at, victim, beside, left: port(2)?.tx_packets })

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use control::ControlCommand;
+use files::proc::ProcFolder;
 use netdev::sys::affinity;
 use openflow::flow::FlowMod;
 use openflow::port::PortStats;
@@ -76,7 +77,7 @@ impl Weir {
         Ok(weir)
     }
 
-    /// Starts the switch as told in the empty folder.
+    /// Starts the switch as asked in the empty folder.
     ///
     /// # Errors
     /// It does not start.
@@ -140,11 +141,7 @@ impl Weir {
 
     /// Bytes of memory that the switch holds.
     pub(super) fn resident_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let kib = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
-        1_024 * kib.unwrap_or(0)
+        ProcFolder::of(self.pid()).memory("VmRSS").unwrap_or(0)
     }
 
     /// What `weir ctl workers` says.
@@ -273,7 +270,7 @@ impl Subject for Weir {
 fn counts_of(stats: &[PortStats], pairs: usize, at: Instant) -> Result<Counts> {
     let port = |number: usize| {
         let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
-        found.with_context(|| format!("the switch tells no counters of port {number}"))
+        found.with_context(|| format!("the switch reports no counters of port {number}"))
     };
     let mut counts = Counts { at, received: 0, sent: 0 };
     for pair in 0..pairs {

@@ -68,14 +68,14 @@ impl Workload {
     /// # Errors
     /// An entry that is not understood, or one that neither version can say beside the others.
     pub(super) fn version(&self) -> Result<Version> {
-        let mut told = None;
+        let mut first_error = None;
         for version in [Version::V1_3, Version::V1_0] {
             match self.first_unsaid(version)? {
                 None => return Ok(version),
-                Some(why) => told = told.or(Some(why)),
+                Some(why) => first_error = first_error.or(Some(why)),
             }
         }
-        bail!("{}: {}", self.flows.display(), told.unwrap_or_default())
+        bail!("{}: {}", self.flows.display(), first_error.unwrap_or_default())
     }
 
     /// Why a version cannot say one of the entries; none when it can say all.
@@ -172,30 +172,30 @@ mod tests {
         assert_eq!(version(new).unwrap(), Version::V1_3);
         assert_eq!(version(old).unwrap(), Version::V1_0);
         let goto = "ip,actions=mod_tp_src:77,goto_table:4";
-        let told = version(goto).unwrap_err().to_string();
-        assert!(told.contains("w.flows: flow entry 1") && told.contains("mod_tp_src"), "{told}");
+        let text = version(goto).unwrap_err().to_string();
+        assert!(text.contains("w.flows: flow entry 1") && text.contains("mod_tp_src"), "{text}");
     }
 
     #[test]
     fn every_pair_of_ports_has_its_entries() {
         let text = "priority=7,ip,nw_dst=10.0.0.1,actions=dec_ttl,output:2";
         let entry = parse_flow_mod(text, FlowModCommand::Add).unwrap();
-        let told = format_flow_mod(&for_pair(entry, 1));
-        assert!(told.contains("in_port=3") && told.contains("output:4"), "{told}");
-        assert!(told.contains("nw_dst=10.0.0.1") && told.contains("priority=7"), "{told}");
+        let text = format_flow_mod(&for_pair(entry, 1));
+        assert!(text.contains("in_port=3") && text.contains("output:4"), "{text}");
+        assert!(text.contains("nw_dst=10.0.0.1") && text.contains("priority=7"), "{text}");
     }
 
     #[test]
     fn a_workload_is_found_and_its_entries_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        let told = Workload::find(folder.path(), "w").unwrap_err().to_string();
-        assert!(told.contains("w.pcap") && told.contains("workloads.py make"), "{told}");
+        let text = Workload::find(folder.path(), "w").unwrap_err().to_string();
+        assert!(text.contains("w.pcap") && text.contains("workloads.py make"), "{text}");
         let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
         let workload = workload_of(folder.path(), entries);
         assert_eq!(workload.frames, 1);
         let read: Vec<_> = workload.flow_mods(1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
-        let told = format!("{:#}", read[1].as_ref().unwrap_err());
-        assert!(told.contains("w.flows, line 4: column 9"), "{told}");
+        let text = format!("{:#}", read[1].as_ref().unwrap_err());
+        assert!(text.contains("w.flows, line 4: column 9"), "{text}");
     }
 }

@@ -92,7 +92,7 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
         let there = context.bed.one_way(&traffic, context.cancel).unwrap();
         assert_eq!((there.sent.sent, there.report.received), (30, 30));
         let back = context.bed.round_trip(&traffic, context.cancel).unwrap();
-        assert_eq!((back.report.received, back.report.duplicates), (30, 0));
+        assert_eq!((back.report.received, back.report.duplicated), (30, 0));
     });
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use generator::receiver::ReceiveReport;
+use generator::receiver::StreamReport;
 
 use super::search::{Attempt, Path, Range, search};
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
@@ -115,15 +115,15 @@ fn json(attempt: &Attempt) -> serde_json::Value {
 
 /// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
 /// longer: what a queue delivers after the end of the schedule is no faster for it.
-pub(super) fn received_pps(report: &ReceiveReport, start_ns: u64, duration_s: f64) -> f64 {
-    let until_last_s = report.last_ns.saturating_sub(start_ns) as f64 / 1e9;
-    report.in_time as f64 / duration_s.max(until_last_s)
+pub(super) fn received_pps(report: &StreamReport, start_ns: u64, duration_s: f64) -> f64 {
+    let until_last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
+    report.in_time() as f64 / duration_s.max(until_last_s)
 }
 
 struct RealPath<'a, 'b> {
     context: &'a MethodContext<'b>,
     duration_s: f64,
-    last: Option<ReceiveReport>,
+    last: Option<StreamReport>,
 }
 
 impl Path for RealPath<'_, '_> {

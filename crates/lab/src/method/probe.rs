@@ -75,7 +75,7 @@ impl Method for Probe {
         let (Some(p50), Some(p99), Some(max), Some(mean)) =
             (at(0.5), at(0.99), at(1.0), account.delay_us_mean())
         else {
-            let what = format!("none of {} probes came back", account.expected);
+            let what = format!("none of {} probes came back", account.sent);
             return Err(TrialError::Output { program: "probe", what });
         };
         let quantiles: Vec<(f64, f64)> =

@@ -130,19 +130,19 @@ fn narrow<P: Path>(
 #[cfg(test)]
 mod tests {
     use super::{Range, search};
-    use crate::method::mock::MockPath;
+    use crate::method::mock::{path, perfect};
+    use generator::testing::DeviceModel;
 
     const RANGE: Range = Range { start_pps: 500.0, max_pps: 200_000.0 };
 
-    fn found(path: MockPath) -> super::Found {
-        let mut path = path;
-        search(&mut path, RANGE).unwrap()
+    fn found(model: DeviceModel) -> super::Found {
+        search(&mut path(model), RANGE).unwrap()
     }
 
     #[test]
     fn a_known_capacity_is_found() {
         for capacity_pps in [700.0, 2_345.0, 48_000.0, 150_000.0] {
-            let found = found(MockPath { capacity_pps, ..MockPath::perfect() });
+            let found = found(DeviceModel { capacity_pps, ..perfect() });
             let error = (found.carried_pps - capacity_pps).abs() / capacity_pps;
             assert!(error < 0.08, "{capacity_pps}: {}", found.carried_pps);
             let most = (found.most_received_pps - capacity_pps).abs() / capacity_pps;
@@ -152,27 +152,27 @@ mod tests {
 
     #[test]
     fn a_deep_queue_is_no_throughput() {
-        let found =
-            found(MockPath { queue: 1_000_000, capacity_pps: 5_000.0, ..MockPath::perfect() });
+        let found = found(DeviceModel::perfect(5_000.0, 1_000_000));
         assert!(found.carried_pps < 5_600.0, "{}", found.carried_pps);
     }
 
     #[test]
     fn what_exceeds_the_range_is_reported_as_its_end() {
-        let found = found(MockPath { capacity_pps: 1e9, ..MockPath::perfect() });
+        let found = found(DeviceModel { capacity_pps: 1e9, ..perfect() });
         assert_eq!(found.carried_pps, RANGE.max_pps);
     }
 
     #[test]
     fn a_lossy_path_carries_nothing_without_loss() {
-        let found = found(MockPath { lose_every: 20, ..MockPath::perfect() });
-        assert_eq!(found.carried_pps.round(), 0.0);
+        // A few frames in a row may all be among the half that arrives.
+        let found = found(DeviceModel { loss: 0.5, ..perfect() });
+        assert!(found.carried_pps < 10.0, "{}", found.carried_pps);
         assert!(found.most_received_pps > 0.0);
     }
 
     #[test]
     fn delay_does_not_count_as_loss() {
-        let found = found(MockPath { delay_s: 0.01, ..MockPath::perfect() });
+        let found = found(DeviceModel { delay_ns: 10_000_000, ..perfect() });
         assert!(found.carried_pps > 90_000.0, "{}", found.carried_pps);
     }
 }

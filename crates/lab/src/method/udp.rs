@@ -198,16 +198,17 @@ fn own(
 fn figures(outcome: &TrialResult, duration_s: f64) -> [f64; 3] {
     let report = &outcome.report;
     let rate = super::pps::received_pps(report, outcome.start_ns, duration_s);
-    let lost = 1.0 - report.in_time as f64 / outcome.sent.sent.max(1) as f64;
+    let lost = 1.0 - report.in_time() as f64 / outcome.sent.sent.max(1) as f64;
     [rate * (UDP_PAYLOAD * 8) as f64 / 1e6, 100.0 * lost.max(0.0), report.jitter_ns / 1e6]
 }
 
 #[cfg(test)]
 mod tests {
     use super::{FRAME, figures};
-    use crate::method::mock::MockPath;
+    use crate::method::mock::{carry, path, perfect};
     use generator::run::{SendReport, TrialResult};
     use generator::stream::TestStream;
+    use generator::testing::DeviceModel;
 
     #[test]
     fn a_frame_holds_a_datagram_of_1470_bytes() {
@@ -217,12 +218,13 @@ mod tests {
 
     #[test]
     fn known_loss_is_found() {
-        let path = MockPath { lose_every: 14, ..MockPath::perfect() };
-        let report = path.carry(8_000.0, 1.0, 0.05);
-        let sent = SendReport { sent: report.expected, ..SendReport::default() };
+        let report = carry(&mut path(DeviceModel { loss: 0.05, ..perfect() }), 8_000.0);
+        let truth = report.loss_ratio();
+        assert!((truth - 0.05).abs() < 0.01, "{truth}");
+        let sent = SendReport { sent: report.sent, ..SendReport::default() };
         let [mbps, loss_pct, jitter_ms] = figures(&TrialResult { start_ns: 0, sent, report }, 1.0);
-        assert!((loss_pct - 100.0 / 14.0).abs() < 0.1, "{loss_pct}");
-        assert!((mbps - 8_000.0 * 1470.0 * 8.0 / 1e6 * 13.0 / 14.0).abs() < 0.5, "{mbps}");
+        assert!((loss_pct - 100.0 * truth).abs() < 1e-6, "{loss_pct}");
+        assert!((mbps - 8_000.0 * 1470.0 * 8.0 / 1e6 * (1.0 - truth)).abs() < 0.5, "{mbps}");
         assert!(jitter_ms < 0.01);
     }
 }

@@ -14,9 +14,10 @@ use packet::{Batch, PacketBuf};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
+use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
 use crate::kind::{KindRow, by_name, option};
 use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
+use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::{SoftOffload, complete_into};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
@@ -64,7 +65,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         counters: Arc::clone(&counters),
         empty_calls: 0,
     };
-    Ok(Port::new(handle, rx, AfPacketTx { device, socket, counters }))
+    Ok(Port::new(handle, rx, KernelTx::new(device, socket, counters)))
 }
 
 /// LRO merges frames so that they cannot be taken apart again; no switch can work with it.
@@ -135,7 +136,7 @@ impl AfPacketRx {
         }
     }
 
-    /// After enough empty calls: has the socket an error to tell, and is the device still there?
+    /// After enough empty calls: has the socket an error, and is the device still there?
     fn check_device(&mut self) -> Result<(), PortError> {
         self.empty_calls += 1;
         if self.empty_calls < EMPTY_CALLS {
@@ -176,61 +177,51 @@ impl RxQueue for AfPacketRx {
     }
 }
 
-/// The transmit queue.
-#[derive(Debug)]
-struct AfPacketTx {
-    device: Arc<KernelDevice>,
-    socket: TxSocket,
-    counters: Arc<PortQueueCounters>,
+/// What to do about a frame that could not be sent.
+enum SendFailure {
+    /// The device can never carry it: longer than the MTU, or shorter than a header.
+    Unfit,
+    /// It was not taken: a full queue, or a device that is down.
+    NotTaken,
 }
 
-impl AfPacketTx {
-    /// What to do about a frame that could not be sent: `true` to go on after it.
-    fn send_failed(&self, error: &io::Error, counted: &mut Counted) -> Result<bool, PortError> {
+impl SendFailure {
+    /// Sorts an error of the socket; one that is no matter of the frame is returned.
+    fn of(error: &io::Error, device: &KernelDevice) -> Result<Self, PortError> {
         match error.raw_os_error() {
-            // Longer than the MTU, or shorter than a header.
-            Some(libc::EMSGSIZE | libc::EINVAL) => {
-                counted.errors += 1;
-                Ok(true)
-            }
-            // A full queue, or a device that is down: not taken.
+            Some(libc::EMSGSIZE | libc::EINVAL) => Ok(Self::Unfit),
             Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EINTR) => {
-                Ok(false)
+                Ok(Self::NotTaken)
             }
-            _ if is_gone(error) => self.device.ask().map(|()| false),
+            _ if is_gone(error) => device.ask().map(|()| Self::NotTaken),
             code => {
                 let source = code
                     .map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error);
-                let what = format!("sending on {}", self.device.name());
+                let what = format!("sending on {}", device.name());
                 Err(PortError::from_io(what, FIX, source))
             }
         }
     }
-
-    fn send(&self, frames: &[PacketBuf], counted: &mut Counted) -> Result<usize, PortError> {
-        let mut taken = 0;
-        while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
-            match self.socket.send(rest) {
-                Ok(0) => break,
-                Ok(sent) => {
-                    rest.iter().take(sent).for_each(|frame| counted.frame(frame.len()));
-                    taken += sent;
-                }
-                Err(error) if self.send_failed(&error, counted)? => taken += 1,
-                Err(_) => break,
-            }
-        }
-        Ok(taken)
-    }
 }
 
-impl TxQueue for AfPacketTx {
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.device.check()?;
-        let mut counted = Counted::default();
-        let taken = self.send(frames, &mut counted);
-        self.counters.tx.add(&counted);
-        taken
+impl FrameSender for TxSocket {
+    fn send(
+        &self,
+        device: &KernelDevice,
+        frames: &[PacketBuf],
+        taken: &mut TakenFrames,
+    ) -> Result<(), PortError> {
+        while let Some(rest) = frames.get(taken.count()..).filter(|rest| !rest.is_empty()) {
+            match self.send_some(rest) {
+                Ok(0) => break,
+                Ok(sent) => rest.iter().take(sent).for_each(|frame| taken.sent(frame.len())),
+                Err(error) => match SendFailure::of(&error, device)? {
+                    SendFailure::Unfit => taken.unfit(),
+                    SendFailure::NotTaken => break,
+                },
+            }
+        }
+        Ok(())
     }
 }
 

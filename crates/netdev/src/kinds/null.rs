@@ -21,7 +21,7 @@ pub const ROW: KindRow = KindRow {
     open,
 };
 
-/// The name serves only to tell the port from others.
+/// The name only distinguishes the port from others.
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let failed = |source| PortError::Io { what: "creating an eventfd".into(), source };
     let rx = SilentRx::new().map_err(failed)?;

@@ -4,6 +4,7 @@
 //! nothing. Times in the file are not waited for: frames come as fast as they are polled, or in a
 //! loop at a rate.
 
+mod output;
 mod paced;
 mod reader;
 mod replay;

@@ -10,8 +10,9 @@ use packet::{Batch, PacketBuf};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
+use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
 use crate::kind::{KindRow, by_name, option};
-use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
+use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
 use crate::sys::ifreq::IoctlSocket;
@@ -89,7 +90,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         soft_offload: SoftOffload::new(),
         counters: Arc::clone(&counters),
     };
-    Ok(Port::new(handle, rx, TapTx { device, tun, counters }))
+    Ok(Port::new(handle, rx, KernelTx::new(device, tun, counters)))
 }
 
 /// What the kernel dropped because nobody read the device fast enough.
@@ -134,46 +135,27 @@ impl RxQueue for TapRx {
     }
 }
 
-/// The transmit queue.
-#[derive(Debug)]
-struct TapTx {
-    device: Arc<KernelDevice>,
-    tun: Arc<Tun>,
-    counters: Arc<PortQueueCounters>,
-}
-
-impl TapTx {
-    fn send(&self, frames: &[PacketBuf], counted: &mut Counted) -> Result<usize, PortError> {
-        let longest = self.device.mtu() as usize + FRAME_OVERHEAD;
-        let mut taken = 0;
+impl FrameSender for Arc<Tun> {
+    fn send(
+        &self,
+        device: &KernelDevice,
+        frames: &[PacketBuf],
+        taken: &mut TakenFrames,
+    ) -> Result<(), PortError> {
+        let longest = device.mtu() as usize + FRAME_OVERHEAD;
         for frame in frames {
             if frame.len() > longest || frame.len() < HEADER_LEN {
-                counted.errors += 1;
-                taken += 1;
+                taken.unfit();
                 continue;
             }
-            match self.tun.write(frame.bytes()) {
-                Ok(()) => counted.frame(frame.len()),
-                Err(error) if is_gone(&error) => {
-                    self.device.ask()?;
-                    break;
-                }
+            match self.write(frame.bytes()) {
+                Ok(()) => taken.sent(frame.len()),
+                Err(error) if is_gone(&error) => return device.ask(),
                 // The device is down, or the kernel has no memory for it: not taken.
                 Err(_) => break,
             }
-            taken += 1;
         }
-        Ok(taken)
-    }
-}
-
-impl TxQueue for TapTx {
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        self.device.check()?;
-        let mut counted = Counted::default();
-        let taken = self.send(frames, &mut counted);
-        self.counters.tx.add(&counted);
-        taken
+        Ok(())
     }
 }
 
@@ -214,11 +196,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_no_device_can_have_is_told_with_the_rule() {
+    fn a_name_that_no_device_can_have_is_refused_with_the_rule() {
         for spec in ["tap:a/b", "tap:sixteen-bytes-xx", "tap:a b"] {
             let spec: PortSpec = spec.parse().unwrap();
-            let told = open(&spec).err().unwrap().to_string();
-            assert!(told.contains("use 1 to 15 bytes"), "{told}");
+            let error = open(&spec).err().unwrap().to_string();
+            assert!(error.contains("use 1 to 15 bytes"), "{error}");
         }
         let spec: PortSpec = "tap:fifteen-bytes-x".parse().unwrap();
         assert!(check_name(&spec).is_ok());

@@ -1,9 +1,10 @@
-//! CPU time that a process or a thread has used, as `/proc` tells it.
+//! CPU time that a process or a thread has used, by `/proc`.
 //!
 //! The resolution is the kernel's clock tick, mostly 10 ms; the lab takes differences over seconds.
 
 use std::io;
-use std::path::Path;
+
+use files::proc::ProcFolder;
 
 /// CPU time used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -38,7 +39,7 @@ pub struct ThreadTime {
 /// # Errors
 /// When there is no such process.
 pub fn process(pid: u32) -> io::Result<CpuTime> {
-    Ok(read_stat(Path::new(&format!("/proc/{pid}/stat")))?.1)
+    Ok(read_stat(&ProcFolder::of(pid))?.1)
 }
 
 /// CPU time of one thread of a process.
@@ -46,7 +47,7 @@ pub fn process(pid: u32) -> io::Result<CpuTime> {
 /// # Errors
 /// When there is no such thread.
 pub fn thread(pid: u32, tid: u32) -> io::Result<CpuTime> {
-    Ok(read_stat(Path::new(&format!("/proc/{pid}/task/{tid}/stat")))?.1)
+    Ok(read_stat(&ProcFolder::of(pid).thread(tid))?.1)
 }
 
 /// CPU time of every thread of `pid`; threads that end meanwhile are left out.
@@ -54,15 +55,12 @@ pub fn thread(pid: u32, tid: u32) -> io::Result<CpuTime> {
 /// # Errors
 /// When there is no such process.
 pub fn threads(pid: u32) -> io::Result<Vec<ThreadTime>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let entry = entry?;
-        let Some(tid) = entry.file_name().to_str().and_then(|t| t.parse().ok()) else { continue };
-        if let Ok((name, time)) = read_stat(&entry.path().join("stat")) {
-            found.push(ThreadTime { tid, name, time });
-        }
-    }
-    Ok(found)
+    let threads = ProcFolder::of(pid).threads()?.into_iter();
+    let time = |(tid, folder): (u32, ProcFolder)| {
+        let (name, time) = read_stat(&folder).ok()?;
+        Some(ThreadTime { tid, name, time })
+    };
+    Ok(threads.filter_map(time).collect())
 }
 
 /// CPU time of the calling thread, in nanoseconds' resolution.
@@ -72,11 +70,10 @@ pub fn this_thread_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-fn read_stat(path: &Path) -> io::Result<(String, CpuTime)> {
-    let text = std::fs::read_to_string(path)?;
-    parse_stat(&text).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{}: {text:?}", path.display()))
-    })
+fn read_stat(folder: &ProcFolder) -> io::Result<(String, CpuTime)> {
+    let text = folder.read("stat")?;
+    parse_stat(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("stat: {text:?}")))
 }
 
 /// Name and times of a `stat` line. The name stands in parentheses and may hold any character.

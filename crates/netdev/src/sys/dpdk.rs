@@ -206,19 +206,18 @@ fn environment(_held: &MutexGuard<'static, ()>) -> Result<Buffers, DpdkError> {
     if !options.contains("--no-huge") && !has_huge_pages() {
         return Err(DpdkError::HugePages);
     }
-    let (tell, told) = mpsc::sync_channel(1);
+    let (outcome, started) = mpsc::sync_channel(1);
     // DPDK takes the thread that starts it for its main one and pins it: not one of ours.
     let start = move || {
-        let started = start(&options);
         // Nobody waits any more only when the process ends.
-        let _ = tell.send(started);
+        let _ = outcome.send(start(&options));
         loop {
             std::thread::park();
         }
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned());
     thread.spawn(start).map_err(|source| DpdkError::Device { what: "start a thread", source })?;
-    told.recv().map_err(|_| DpdkError::Memory)??;
+    started.recv().map_err(|_| DpdkError::Memory)??;
     let buffers = make_buffers(wish)?;
     Ok(*ENVIRONMENT.get_or_init(|| buffers))
 }
@@ -315,8 +314,8 @@ impl EthDevice {
             // others hold too are replaced before anyone sees them.
             unsafe {
                 PacketBuf::extend_external(frames, wish, |room| {
-                    let told = &raw mut burst;
-                    weir_dpdk_rx(self.port, 0, room, wish as u16, &MBUFS, told).into()
+                    let sizes = &raw mut burst;
+                    weir_dpdk_rx(self.port, 0, room, wish as u16, &MBUFS, sizes).into()
                 });
             }
             let count = frames.len() - first;

@@ -178,7 +178,7 @@ impl Ethtool {
     }
 }
 
-/// `struct ethtool_link_settings` is 12 words, then three masks of a length that the kernel tells
+/// `struct ethtool_link_settings` is 12 words, then three masks of a length that the kernel gives
 /// when asked with length 0.
 pub(crate) fn link_settings(socket: &IoctlSocket, device: &str) -> io::Result<LinkSettings> {
     const WORDS: usize = 12;

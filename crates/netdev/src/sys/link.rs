@@ -432,7 +432,7 @@ fn put_end(request: &mut NetlinkRequest, end: &VethEnd<'_>) {
     }
 }
 
-/// Reads a link message; `None` for another message, or one without a name. A bridge tells of its
+/// Reads a link message; `None` for another message, or one without a name. A bridge reports its
 /// ports in link messages of its own family, also that one has left it: that is no device's end.
 pub(super) fn link_of(reply: &NetlinkMessage) -> Option<LinkInfo> {
     let of_link = reply.kind == libc::RTM_NEWLINK || reply.kind == libc::RTM_DELLINK;

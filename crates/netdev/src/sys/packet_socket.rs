@@ -202,7 +202,7 @@ impl TxSocket {
 
     /// Sends a prefix of at most 64 `frames` without waiting; returns how many went out. An error
     /// is that of the first frame.
-    pub(crate) fn send(&self, frames: &[PacketBuf]) -> io::Result<usize> {
+    pub(crate) fn send_some(&self, frames: &[PacketBuf]) -> io::Result<usize> {
         // SAFETY: all-zero bytes are a valid value: null pointers and numbers.
         let (mut messages, mut parts): ([libc::mmsghdr; MESSAGES], [libc::iovec; MESSAGES]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };

@@ -1,5 +1,5 @@
 //! The queueing discipline of a device: a token bucket that makes a veth as slow as a real link,
-//! and the counters that tell what it dropped.
+//! and the counters of what it dropped.
 //!
 //! It must never leave the rate to be guessed: what is counted per frame is a parameter.
 

@@ -32,8 +32,8 @@ mod with_dpdk {
         command.env("WEIR_DPDK_EAL", EAL).env("WEIR_DPDK_BUFFERS", "8191");
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}\n{told}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}\n{errors}");
         assert!(text.contains("1 passed"), "no such test: {test}");
         false
     }
@@ -65,7 +65,7 @@ mod with_dpdk {
         frames_go_from_device_to_device();
         a_capture_is_received_also_in_pieces();
         a_device_can_be_made_again();
-        slips_are_told();
+        slips_are_refused_with_their_place();
         assert_eq!(listing("/var/run/dpdk"), before, "DPDK left files behind");
     }
 
@@ -178,9 +178,9 @@ mod with_dpdk {
         }
     }
 
-    fn slips_are_told() {
+    fn slips_are_refused_with_their_place() {
         let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
-        let told = error("dpdk:net_nosuch0");
-        assert!(told.contains("dpdk:net_nosuch0: DPDK cannot make the device"), "{told}");
+        let text = error("dpdk:net_nosuch0");
+        assert!(text.contains("dpdk:net_nosuch0: DPDK cannot make the device"), "{text}");
     }
 }

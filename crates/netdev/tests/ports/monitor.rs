@@ -18,7 +18,7 @@ fn add_pair(host: &Host) {
 
 #[test]
 #[ignore = "needs root"]
-fn every_state_of_a_device_is_told() {
+fn every_state_of_a_device_is_reported() {
     let host = Host::new();
     let mut monitor = LinkMonitor::open_in(&host.ns).unwrap();
     assert!(monitor.known().any(|link| link.name == "lo"));

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use files::proc::ProcFolder;
 use netdev::sys::spawn::{Spawn, spawn};
 
 use crate::testbed::until;
@@ -26,8 +27,8 @@ fn a_process_that_starts_a_program_and_stays() {
 }
 
 /// Whether a process is there and is no zombie, which waits only for whoever has inherited it.
-fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+fn runs(pid: u32) -> bool {
+    let stat = ProcFolder::of(pid).read("stat").unwrap_or_default();
     let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     !state.is_empty() && !state.starts_with('Z') && !state.starts_with('X')
 }
@@ -40,11 +41,11 @@ fn programs_die_with_the_process_that_started_them() {
     let mut child = spawn(command, None).unwrap();
     let said = BufReader::new(child.stderr.take().unwrap());
     let pid = said.lines().find_map(|line| {
-        line.unwrap().split_once("program ").map(|(_, pid)| pid.trim().to_owned())
+        line.unwrap().split_once("program ").and_then(|(_, pid)| pid.trim().parse().ok())
     });
-    let pid = pid.expect("the process tells which program it has started");
-    assert!(runs(&pid));
+    let pid = pid.expect("the process prints the number of the program that it has started");
+    assert!(runs(pid));
     child.kill().unwrap();
     child.wait().unwrap();
-    until("the program's end", || !runs(&pid));
+    until("the program's end", || !runs(pid));
 }

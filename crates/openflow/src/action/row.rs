@@ -93,6 +93,13 @@ pub enum Fields {
     Named(usize),
 }
 
+impl Fields {
+    /// Whether the field is one of them whatever the arguments.
+    pub(super) fn always(self, field: Field) -> bool {
+        matches!(self, Self::These(fields) if fields.contains(&field))
+    }
+}
+
 /// The steps in which an action set is executed (clause 5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SetStep {
@@ -134,7 +141,7 @@ pub enum InSet {
 /// The arguments with which an action may be installed (`OFPBAC_BAD_ARGUMENT` for others).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// All that its type and its width allow, as far as the row can tell.
+    /// All that its type and its width allow, as far as the row knows.
     Any,
     /// One of these numbers.
     OneOf(&'static [u64]),

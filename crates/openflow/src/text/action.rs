@@ -1,9 +1,9 @@
 //! Actions and instructions in text, as `ovs-ofctl` prints and takes them.
 
-use super::TextError;
 use super::lex::{Pair, Piece, pairs};
 use super::matching::unknown;
 use super::value::{format_value, number, port, unsigned, value};
+use super::{PortNames, TextError};
 use crate::action::{
     ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
 };
@@ -254,11 +254,11 @@ pub(crate) fn output(piece: Piece<'_>) -> Result<Action, TextError> {
     Ok(Action::Output { port: port(piece)?, max_len: MAX_LEN_NO_BUFFER })
 }
 
-/// A port's number, or a reserved port's name alone; the controller with the length.
+/// A port's number or name, or a reserved port's name alone; the controller with the length.
 pub(crate) fn format_output(words: &[String]) -> String {
     match words {
         [port, max_len] if port == "CONTROLLER" => format!("{port}:{max_len}"),
-        [port, ..] if port.starts_with(|c: char| c.is_ascii_digit()) => format!("output:{port}"),
+        [port, ..] if PortNo::from_reserved_name(port).is_none() => format!("output:{port}"),
         words => words.first().cloned().unwrap_or_default(),
     }
 }
@@ -304,34 +304,41 @@ pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
 /// An action list as `ovs-ofctl` prints it; `drop` when it is empty.
 #[must_use]
 pub fn format_actions(actions: &[Action]) -> String {
-    if actions.is_empty() {
-        return "drop".to_owned();
-    }
-    join(actions)
+    actions_text(actions, &PortNames::default())
 }
 
-fn join(actions: &[Action]) -> String {
-    actions.iter().map(format_action).collect::<Vec<_>>().join(",")
+/// The same with these names for ports.
+pub(super) fn actions_text(actions: &[Action], names: &PortNames) -> String {
+    if actions.is_empty() { "drop".to_owned() } else { join(actions, names) }
+}
+
+fn join(actions: &[Action], names: &PortNames) -> String {
+    actions.iter().map(|action| action_text(action, names)).collect::<Vec<_>>().join(",")
 }
 
 /// Instructions as `ovs-ofctl` prints them, in the order of their execution.
 #[must_use]
 pub fn format_instructions(instructions: &[Instruction]) -> String {
+    instructions_text(instructions, &PortNames::default())
+}
+
+/// The same with these names for ports.
+pub(super) fn instructions_text(instructions: &[Instruction], names: &PortNames) -> String {
     let mut sorted: Vec<&Instruction> = instructions.iter().collect();
     sorted.sort_by_key(|instruction| instruction.kind());
-    let words: Vec<String> =
-        sorted.into_iter().map(format_instruction).filter(|word| !word.is_empty()).collect();
+    let words = sorted.into_iter().map(|instruction| instruction_text(instruction, names));
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }
 
-fn format_instruction(instruction: &Instruction) -> String {
+fn instruction_text(instruction: &Instruction, names: &PortNames) -> String {
     let text = instruction.kind().row().text;
     match instruction {
         Instruction::GotoTable(table) => format!("{text}:{}", table.0),
         Instruction::WriteMetadata { metadata, mask: u64::MAX } => format!("{text}:{metadata:#x}"),
         Instruction::WriteMetadata { metadata, mask } => format!("{text}:{metadata:#x}/{mask:#x}"),
-        Instruction::WriteActions(actions) => format!("{text}({})", format_actions(actions)),
-        Instruction::ApplyActions(actions) => join(actions),
+        Instruction::WriteActions(actions) => format!("{text}({})", actions_text(actions, names)),
+        Instruction::ApplyActions(actions) => join(actions, names),
         Instruction::ClearActions => text.to_owned(),
         Instruction::Meter(meter) => format!("{text}:{}", meter.0),
         Instruction::Experimenter { experimenter, data } => {
@@ -341,9 +348,9 @@ fn format_instruction(instruction: &Instruction) -> String {
 }
 
 /// An action in the form that its row says.
-fn format_action(action: &Action) -> String {
+fn action_text(action: &Action, names: &PortNames) -> String {
     let row = action.kind().row();
-    let mut words = Words::default();
+    let mut words = Words { words: Vec::new(), field: None, names };
     match action.write(&mut words) {
         Ok(()) => {}
         Err(never) => match never {},
@@ -360,20 +367,20 @@ fn format_action(action: &Action) -> String {
 }
 
 /// The arguments of an action in words.
-#[derive(Default)]
-struct Words {
+struct Words<'a> {
     words: Vec<String>,
     field: Option<Field>,
+    names: &'a PortNames,
 }
 
-impl Words {
+impl Words<'_> {
     fn push(&mut self, word: String) -> Result<(), Infallible> {
         self.words.push(word);
         Ok(())
     }
 }
 
-impl WriteArguments for Words {
+impl WriteArguments for Words<'_> {
     type Error = Infallible;
 
     fn u8(&mut self, number: u8) -> Result<(), Infallible> {
@@ -389,7 +396,7 @@ impl WriteArguments for Words {
     }
 
     fn port(&mut self, port: PortNo) -> Result<(), Infallible> {
-        self.push(port.to_string())
+        self.push(self.names.text_of(port))
     }
 
     fn mac(&mut self, mac: MacAddr) -> Result<(), Infallible> {

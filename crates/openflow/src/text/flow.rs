@@ -1,10 +1,10 @@
 //! Flow entries in text: what `add-flow` takes and `dump-flows` prints.
 
-use super::TextError;
-use super::action::{format_instructions, instructions};
+use super::action::{format_instructions, instructions, instructions_text};
 use super::lex::{Pair, Piece, pairs};
-use super::matching::{MatchBuilder, format_match, unknown};
+use super::matching::{MatchBuilder, match_text, unknown};
 use super::value::{port, unsigned};
+use super::{PortNames, TextError};
 use crate::flow::{
     FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
 };
@@ -129,8 +129,8 @@ pub(super) fn flow_filter(whole: Piece<'_>) -> Result<FlowStatsRequest, TextErro
 }
 
 /// Priority and match as they stand before ` actions=`.
-fn format_rule(priority: u16, matching: &Match) -> String {
-    let text = format_match(matching);
+fn format_rule(priority: u16, matching: &Match, names: &PortNames) -> String {
+    let text = match_text(matching, names);
     match (priority, text.is_empty()) {
         (DEFAULT_PRIORITY, _) => text,
         (_, true) => format!("priority={priority}"),
@@ -151,6 +151,11 @@ fn format_flags(flags: FlowModFlags) -> String {
 /// A flow entry as `dump-flows` prints it, without the leading blank.
 #[must_use]
 pub fn format_flow_stats(version: Version, flow: &FlowStats) -> String {
+    flow_stats_text(version, flow, &PortNames::default())
+}
+
+/// The same with these names for ports.
+pub(super) fn flow_stats_text(version: Version, flow: &FlowStats, names: &PortNames) -> String {
     let mut out = format!(
         "cookie={:#x}, duration={}s, table={}, n_packets={}, n_bytes={}, ",
         flow.cookie.0,
@@ -161,12 +166,12 @@ pub fn format_flow_stats(version: Version, flow: &FlowStats) -> String {
     );
     format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
     out += &format_flags(flow.flags);
-    let rule = in_words_of(version, format_rule(flow.priority, &flow.matching));
+    let rule = in_words_of(version, format_rule(flow.priority, &flow.matching, names));
     if !rule.is_empty() {
         out += &rule;
         out.push(' ');
     }
-    out + "actions=" + &format_instructions(&flow.instructions)
+    out + "actions=" + &instructions_text(&flow.instructions, names)
 }
 
 fn format_timeouts(out: &mut String, idle_s: u16, hard_s: u16) {
@@ -228,7 +233,7 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
     for (name, _) in FLAGS.iter().filter(|(_, flag)| flow.flags.contains(*flag)) {
         word((*name).to_owned());
     }
-    let rule = format_rule(flow.priority, &flow.matching);
+    let rule = format_rule(flow.priority, &flow.matching, &PortNames::default());
     if !rule.is_empty() {
         word(rule);
     }
@@ -241,7 +246,8 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
 /// A flow-removed message as `ovs-ofctl monitor` prints it.
 #[must_use]
 pub fn format_flow_removed(version: Version, gone: &FlowRemoved) -> String {
-    let rule = in_words_of(version, format_rule(gone.priority, &gone.matching));
+    let rule = format_rule(gone.priority, &gone.matching, &PortNames::default());
+    let rule = in_words_of(version, rule);
     let mut out = format!("{rule} reason={}", gone.reason.text());
     if version.has_pipeline() && gone.table_id != TableId::ALL {
         out += &format!(" table_id={}", gone.table_id.0);

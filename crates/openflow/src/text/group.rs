@@ -1,9 +1,9 @@
 //! Groups in text: what `add-group` takes and `dump-groups` prints.
 
-use super::TextError;
-use super::action::{actions, format_actions};
+use super::action::{actions, actions_text};
 use super::lex::{Pair, Piece, pairs};
 use super::value::{port, unsigned};
+use super::{PortNames, TextError};
 use crate::group::{Bucket, GroupDesc, GroupMod, GroupModCommand, GroupType};
 use crate::id::{GroupId, PortNo};
 
@@ -126,10 +126,13 @@ fn bucket_word(bucket: &mut Bucket, pair: Pair<'_>) -> Result<bool, TextError> {
 /// A group as `dump-groups` prints it, without the leading blank.
 #[must_use]
 pub fn format_group(group: &GroupDesc) -> String {
-    let group_type = match group.group_type {
-        GroupType::FastFailover => "ff",
-        other => other.text(),
-    };
+    group_text(group, &PortNames::default())
+}
+
+/// The same with these names for ports.
+pub(super) fn group_text(group: &GroupDesc, names: &PortNames) -> String {
+    let is_short = group.group_type == GroupType::FastFailover;
+    let group_type = if is_short { "ff" } else { group.group_type.text() };
     let mut out = format!("group_id={},type={group_type}", group.group_id.0);
     for bucket in &group.buckets {
         out += ",bucket=";
@@ -137,13 +140,13 @@ pub fn format_group(group: &GroupDesc) -> String {
             out += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {
-            out += &format!("watch_port:{},", bucket.watch_port);
+            out += &format!("watch_port:{},", names.text_of(bucket.watch_port));
         }
         if bucket.watch_group != GroupId::ANY {
             out += &format!("watch_group:{},", bucket.watch_group.0);
         }
         out += "actions=";
-        out += &format_actions(&bucket.actions);
+        out += &actions_text(&bucket.actions, names);
     }
     out
 }

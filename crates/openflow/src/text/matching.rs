@@ -1,8 +1,8 @@
 //! A match in text: protocol words, fields with values, and the VLAN words of `ovs-ofctl`.
 
-use super::TextError;
 use super::lex::{Pair, Piece, pairs};
-use super::value::{format_field, number, value};
+use super::value::{field_text, number, value};
+use super::{PortNames, TextError};
 use crate::field::{FIELDS, Field, Prereq, VID_PRESENT};
 use crate::matching::Match;
 use std::fmt::Write;
@@ -285,6 +285,11 @@ fn missing(name: &str, prereq: Prereq) -> String {
 /// A match as `ovs-ofctl` prints it; empty when every packet meets it.
 #[must_use]
 pub fn format_match(matching: &Match) -> String {
+    match_text(matching, &PortNames::default())
+}
+
+/// The same with these names for ports.
+pub(super) fn match_text(matching: &Match, names: &PortNames) -> String {
     let mut out = String::new();
     let eth_type = matching.exact(Field::EthType);
     let ip_proto = matching.exact(Field::IpProto);
@@ -298,17 +303,19 @@ pub fn format_match(matching: &Match) -> String {
     let listed = ORDER.iter().copied();
     let others = FIELDS.iter().map(|row| row.field).filter(|field| !ORDER.contains(field));
     for field in listed.chain(others) {
-        let said = match field {
-            Field::EthType => word.is_some(),
-            Field::IpProto => word.is_some_and(|found| found.ip_proto.is_some()),
-            _ => false,
+        let by_word = match word {
+            Some(_) if field == Field::EthType => true,
+            Some(found) => field == Field::IpProto && found.ip_proto.is_some(),
+            None => false,
         };
-        if let (Some(held), false) = (matching.get(field), said) {
-            match field {
-                Field::VlanVid => push_vlan(&mut out, matching),
-                Field::IpDscp => push(&mut out, &format!("nw_tos={}", held.value << 2)),
-                _ => push(&mut out, &format!("{}={}", field.row().text, format_field(held))),
-            }
+        let Some(held) = matching.get(field).filter(|_| !by_word) else { continue };
+        if field == Field::VlanVid {
+            push_vlan(&mut out, matching);
+        } else if field == Field::IpDscp {
+            push(&mut out, &format!("nw_tos={}", held.value << 2));
+        } else {
+            let value = field_text(held, names);
+            push(&mut out, &format!("{}={value}", field.row().text));
         }
     }
     out

@@ -1,41 +1,70 @@
-//! Names of ports in text: `in_port=p1`, `output:p2`, `actions=p2`, as `ovs-ofctl` takes them.
+//! Names of ports in text: `in_port=p1`, `output:p2`, `actions=p2`, as `ovs-ofctl` takes and prints
+//! them.
 //!
-//! Only a switch knows the names of its ports, so whoever reads a text gives them. A name that is
-//! also a word of the syntax, or that has blanks or commas, stands in double quotes.
+//! Only a switch knows the names of its ports, so whoever reads or writes a text gives them. A name
+//! that is also a word of the syntax, or that has blanks or commas, stands in double quotes.
 
 use super::TextError;
 use super::action::actions;
-use super::flow::{flow_filter, flow_mod};
-use super::group::group_mod;
+use super::flow::{flow_filter, flow_mod, flow_stats_text};
+use super::group::{group_mod, group_text};
 use super::lex::Piece;
 use super::value::port;
 use crate::action::Action;
-use crate::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
-use crate::group::{GroupMod, GroupModCommand};
+use crate::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
+use crate::group::{GroupDesc, GroupMod, GroupModCommand};
 use crate::id::PortNo;
+use crate::version::Version;
 use std::collections::BTreeMap;
 
 /// The ports of a switch by their names. Its methods are the functions of this module's parent that
-/// read a text in which ports may occur, for texts with names.
+/// read or write a text in which ports may occur, for texts with names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortNames(BTreeMap<String, Option<PortNo>>);
+pub struct PortNames {
+    /// `None` for a name that two ports have.
+    numbers: BTreeMap<String, Option<PortNo>>,
+    /// The names as they are printed.
+    texts: BTreeMap<PortNo, String>,
+}
 
 impl PortNames {
     /// These ports. A name that two ports have means none of them.
     #[must_use]
     pub fn new<'a>(ports: impl IntoIterator<Item = (&'a str, PortNo)>) -> Self {
-        let mut names = BTreeMap::new();
+        let mut numbers = BTreeMap::new();
         for (name, number) in ports {
-            let held = names.entry(name.to_owned()).or_insert(Some(number));
+            let held = numbers.entry(name.to_owned()).or_insert(Some(number));
             if *held != Some(number) {
                 *held = None;
             }
         }
-        Self(names)
+        let printed = |(name, number): (&String, &Option<PortNo>)| {
+            let number = number.filter(|number| number.reserved_name().is_none())?;
+            Some((number, printed(name)?))
+        };
+        let texts = numbers.iter().filter_map(printed).collect();
+        Self { numbers, texts }
+    }
+
+    /// A port as it is printed: its reserved name, its name, or its number.
+    pub(super) fn text_of(&self, port: PortNo) -> String {
+        self.texts.get(&port).cloned().unwrap_or_else(|| port.to_string())
+    }
+
+    /// As [`super::format_flow_stats`].
+    #[must_use]
+    pub fn format_flow_stats(&self, version: Version, flow: &FlowStats) -> String {
+        flow_stats_text(version, flow, self)
+    }
+
+    /// As [`super::format_group`].
+    #[must_use]
+    pub fn format_group(&self, group: &GroupDesc) -> String {
+        group_text(group, self)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<PortNo> {
-        self.0.get(name).copied().flatten()
+        self.numbers.get(name).copied().flatten()
     }
 
     /// As [`super::parse_flow_mod`].
@@ -87,13 +116,28 @@ impl PortNames {
     }
 }
 
+/// A name as it is printed, so that it is read back: in double quotes unless it has nothing but
+/// letters and digits, of which a letter stands first, as `ovs-ofctl` has it, and is no reserved
+/// name. `None` for a name that the quotes cannot hold.
+fn printed(name: &str) -> Option<String> {
+    let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric())
+        && PortNo::from_reserved_name(name).is_none();
+    if is_word {
+        return Some(name.to_owned());
+    }
+    let is_quotable =
+        !name.is_empty() && !name.contains(|c: char| c.is_control() || c == '"' || c == '\\');
+    is_quotable.then(|| format!("\"{name}\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::PortNames;
     use crate::flow::FlowModCommand;
-    use crate::group::GroupModCommand;
+    use crate::group::{GroupDesc, GroupMod, GroupModCommand};
     use crate::id::PortNo;
-    use crate::text::{format_flow_mod, parse_flow_mod, parse_port};
+    use crate::text::{format_flow_mod, parse_flow_mod, parse_group_mod, parse_port};
 
     fn names() -> PortNames {
         let ports = [("p1", 1), ("p2", 2), ("drop", 3), ("a b", 4), ("x:1", 5), ("two", 6)];
@@ -131,7 +175,52 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_names_is_told_that_a_name_may_stand_there() {
+    fn names_are_printed_as_ovs_ofctl_prints_them_and_read_back() {
+        let named = [("p1", 1), ("veth0-1", 2), ("local", 3), ("a b", 4), ("7", 5), ("two", 6)];
+        let odd = [("two", 7), ("", 8), ("c\"d", 9), ("e\n", 10), ("LO", 0xffff_fffe)];
+        let ports = named.into_iter().chain(odd).map(|(name, n)| (name, PortNo(n)));
+        let names = PortNames::new(ports);
+        let texts = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0xffff_fffe].map(|n| names.text_of(PortNo(n)));
+        let wanted = [
+            "p1",
+            "\"veth0-1\"",
+            "\"local\"",
+            "\"a b\"",
+            "\"7\"",
+            "6",
+            "7",
+            "8",
+            "9",
+            "10",
+            "LOCAL",
+        ];
+        assert_eq!(texts, wanted);
+        for (number, text) in (1..=5).zip(&texts) {
+            assert_eq!(names.parse_port(text), Ok(PortNo(number)), "{text}");
+        }
+        let text = "in_port=1,actions=output:2,enqueue:3:7,CONTROLLER:9,write_actions(output:4)";
+        let flow = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+        let matched = super::super::matching::match_text(&flow.matching, &names);
+        let done = super::super::action::instructions_text(&flow.instructions, &names);
+        assert_eq!(
+            format!("{matched} {done}"),
+            "in_port=p1 output:\"veth0-1\",enqueue:\"local\":7,CONTROLLER:9,\
+             write_actions(output:\"a b\")"
+        );
+        let again = format!("{matched},actions={done}");
+        assert_eq!(names.parse_flow_mod(&again, FlowModCommand::Add), Ok(flow));
+        let group = "group_id=1,type=ff,bucket=watch_port:1,actions=output:2";
+        let group = parse_group_mod(group, GroupModCommand::Add).unwrap();
+        let GroupMod { group_type, group_id, buckets, .. } = group;
+        let desc = GroupDesc { group_type, group_id, buckets };
+        assert_eq!(
+            names.format_group(&desc),
+            "group_id=1,type=ff,bucket=watch_port:p1,actions=output:\"veth0-1\""
+        );
+    }
+
+    #[test]
+    fn without_names_an_error_says_that_a_name_may_stand_there() {
         for text in ["in_port=p1,actions=drop", "actions=output:p1", "actions=p1"] {
             let error = parse_flow_mod(text, FlowModCommand::Add).unwrap_err();
             assert!(error.may_be_port, "{text}: {error}");

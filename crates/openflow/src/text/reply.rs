@@ -19,6 +19,10 @@ use crate::version::Version;
 /// A reply of a switch as `ovs-ofctl` prints it, without a line end. `None` for messages that are
 /// no replies to a question about the switch.
 #[must_use]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "all others are no replies that `ovs-ofctl` prints"
+)]
 pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<String> {
     let title = |name: &str| title(version, xid, name);
     Some(match message {
@@ -185,11 +189,15 @@ fn format_port_descs(version: Version, ports: &[PortDesc]) -> String {
 /// The names of the actions whose type numbers are set in a bitmap; numbers without an action are
 /// left out.
 fn action_words(version: Version, bits: u32) -> String {
-    let known = |number: u16| match ActionKind::from_number(version, number)? {
-        ActionKind::SetVlanVid => Some("set_vlan_vid"),
-        ActionKind::SetVlanPcp => Some("set_vlan_pcp"),
-        ActionKind::PopVlan => Some("strip_vlan"),
-        kind => Some(kind.row().text),
+    let others = [
+        (ActionKind::SetVlanVid, "set_vlan_vid"),
+        (ActionKind::SetVlanPcp, "set_vlan_pcp"),
+        (ActionKind::PopVlan, "strip_vlan"),
+    ];
+    let known = |number: u16| {
+        let kind = ActionKind::from_number(version, number)?;
+        let other = others.iter().find(|(known, _)| *known == kind);
+        Some(other.map_or(kind.row().text, |(_, word)| *word))
     };
     // In the order of Open vSwitch, then what it does not have.
     let order: &[u16] = if version.has_set_field() {

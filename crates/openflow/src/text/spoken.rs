@@ -4,13 +4,11 @@
 //! on the match: which transport it is, and whether there is a tag already. The translations are
 //! those of `ovs-ofctl`. What cannot be said is an error, never something near it.
 
-use crate::action::Action;
-use crate::field::{Field, VID_PRESENT};
-use crate::id::MacAddr;
+use crate::action::{Action, ActionKind, HeaderEffect};
+use crate::field::{Field, Header, Prereq};
 use crate::instruction::Instruction;
 use crate::matching::Match;
 use crate::version::Version;
-use std::net::Ipv4Addr;
 
 /// The EtherType of a customer's tag, which 1.0's actions push.
 const CUSTOMER_TAG: u16 = 0x8100;
@@ -49,10 +47,9 @@ pub fn actions_in(
     matching: &Match,
     actions: &[Action],
 ) -> Result<Vec<Action>, String> {
-    let vid = matching.get(Field::VlanVid);
     let mut context = Context {
         matching,
-        is_tagged: vid.is_some_and(|held| held.value & held.mask & VID_PRESENT != 0),
+        is_tagged: matching.matches(Prereq::VlanTag),
         queue_set: false,
         out: Vec::with_capacity(actions.len()),
     };
@@ -76,121 +73,52 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn set(&mut self, field: Field, value: u128) {
-        self.out.push(Action::SetField { field, value });
-    }
-
-    /// A tag to write into, as 1.0's actions have one.
-    fn tag(&mut self) {
-        if !self.is_tagged {
-            self.out.push(Action::PushVlan(CUSTOMER_TAG));
-            self.is_tagged = true;
-        }
-    }
-
+    /// In 1.3 by the successor in an action's row; one that no version has replaced stays.
     fn say_in_1_3(&mut self, action: &Action) -> Result<(), String> {
-        match action {
-            Action::SetVlanVid(vid) => {
-                self.tag();
-                self.set(Field::VlanVid, u128::from(*vid) | VID_PRESENT);
-            }
-            Action::SetVlanPcp(pcp) => {
-                self.tag();
-                self.set(Field::VlanPcp, u128::from(*pcp));
-            }
-            Action::StripVlan => {
-                self.is_tagged = false;
-                self.out.push(Action::PopVlan);
-            }
-            Action::SetDlSrc(mac) => self.set(Field::EthSrc, mac.to_u64().into()),
-            Action::SetDlDst(mac) => self.set(Field::EthDst, mac.to_u64().into()),
-            Action::SetNwSrc(address) => self.set(Field::Ipv4Src, u32::from(*address).into()),
-            Action::SetNwDst(address) => self.set(Field::Ipv4Dst, u32::from(*address).into()),
-            Action::SetNwTos(tos) => self.set(Field::IpDscp, u128::from(tos >> 2)),
-            Action::SetTpSrc(port) => {
-                let fields = [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc];
-                self.set(self.transport("mod_tp_src", fields)?, (*port).into());
-            }
-            Action::SetTpDst(port) => {
-                let fields = [Field::TcpDst, Field::UdpDst, Field::SctpDst];
-                self.set(self.transport("mod_tp_dst", fields)?, (*port).into());
-            }
-            Action::Enqueue { port, queue } => {
-                self.out.push(Action::SetQueue(*queue));
-                self.out.push(Action::output(*port));
-                self.queue_set = true;
-            }
-            Action::Output { .. } if self.queue_set => {
-                let why = "in OpenFlow 1.3 its queue would hold for the outputs behind it too";
-                return Err(format!("enqueue must stand last: {why}"));
-            }
-            Action::PushVlan(_) => {
-                self.is_tagged = true;
-                self.out.push(action.clone());
-            }
-            Action::PopVlan => {
-                self.is_tagged = false;
-                self.out.push(action.clone());
-            }
-            other => self.out.push(other.clone()),
+        let row = action.kind().row();
+        if row.effect == HeaderEffect::WriteTag && !self.is_tagged {
+            self.out.push(Action::PushVlan(CUSTOMER_TAG));
         }
-        Ok(())
-    }
-
-    fn transport(&self, word: &str, fields: [Field; 3]) -> Result<Field, String> {
-        let [tcp, udp, sctp] = fields;
-        match self.matching.exact(Field::IpProto) {
-            Some(6) => Ok(tcp),
-            Some(17) => Ok(udp),
-            Some(132) => Ok(sctp),
-            Some(_) | None => {
-                Err(format!("{word} says nothing without its protocol: match tcp, udp or sctp"))
-            }
+        if row.effect == HeaderEffect::WriteTag || row.effect == HeaderEffect::Push(Header::Vlan) {
+            self.is_tagged = true;
+        } else if row.effect == HeaderEffect::Pop(Header::Vlan) {
+            self.is_tagged = false;
         }
-    }
-
-    fn say_in_1_0(&mut self, action: &Action) -> Result<(), String> {
-        let said = match action {
-            Action::SetField { field, value } => of_field(*field, *value),
-            Action::PopVlan => Some(Action::StripVlan),
-            other => Some(other.clone()),
+        let said = if row.successor == Some(ActionKind::SetField) {
+            let have = |field: Field| self.matching.matches(field.row().prereq);
+            let word = row.text;
+            action.as_set_field(have).ok_or_else(|| {
+                format!("{word} says nothing without its protocol: match tcp, udp or sctp")
+            })?
+        } else if let Action::Enqueue { port, queue } = action {
+            self.out.push(Action::SetQueue(*queue));
+            self.queue_set = true;
+            Action::output(*port)
+        } else if self.queue_set && matches!(action, Action::Output { .. }) {
+            let why = "in OpenFlow 1.3 its queue would hold for the outputs behind it too";
+            return Err(format!("enqueue must stand last: {why}"));
+        } else if *action == Action::StripVlan {
+            Action::PopVlan
+        } else {
+            action.clone()
         };
-        let Action::SetField { field, .. } = action else {
-            self.out.extend(said);
-            return Ok(());
-        };
-        let said = said
-            .ok_or_else(|| format!("OpenFlow 1.0 has no action that sets {}", field.row().name))?;
         self.out.push(said);
         Ok(())
     }
-}
 
-/// An action of 1.0 that sets a value.
-type Setter = fn(u128) -> Option<Action>;
-
-/// The fields that 1.0 has actions for.
-const SETTERS: &[(Field, Setter)] = &[
-    (Field::VlanVid, |value| {
-        let vid = u16::try_from(value & 0xfff).ok().filter(|_| value & VID_PRESENT != 0);
-        vid.map(Action::SetVlanVid)
-    }),
-    (Field::VlanPcp, |value| u8::try_from(value).ok().map(Action::SetVlanPcp)),
-    (Field::EthSrc, |value| u64::try_from(value).ok().map(MacAddr::from_u64).map(Action::SetDlSrc)),
-    (Field::EthDst, |value| u64::try_from(value).ok().map(MacAddr::from_u64).map(Action::SetDlDst)),
-    (Field::Ipv4Src, |value| u32::try_from(value).ok().map(Ipv4Addr::from).map(Action::SetNwSrc)),
-    (Field::Ipv4Dst, |value| u32::try_from(value).ok().map(Ipv4Addr::from).map(Action::SetNwDst)),
-    (Field::IpDscp, |value| u8::try_from(value << 2).ok().map(Action::SetNwTos)),
-    (Field::TcpSrc, |value| u16::try_from(value).ok().map(Action::SetTpSrc)),
-    (Field::UdpSrc, |value| u16::try_from(value).ok().map(Action::SetTpSrc)),
-    (Field::TcpDst, |value| u16::try_from(value).ok().map(Action::SetTpDst)),
-    (Field::UdpDst, |value| u16::try_from(value).ok().map(Action::SetTpDst)),
-];
-
-/// The action of 1.0 that sets a field.
-fn of_field(field: Field, value: u128) -> Option<Action> {
-    let (_, setter) = SETTERS.iter().find(|(known, _)| *known == field)?;
-    setter(value)
+    fn say_in_1_0(&mut self, action: &Action) -> Result<(), String> {
+        let said = if let Action::SetField { field, value } = action {
+            let name = field.row().name;
+            Action::before_set_field(*field, *value)
+                .ok_or_else(|| format!("OpenFlow 1.0 has no action that sets {name}"))?
+        } else if *action == Action::PopVlan {
+            Action::StripVlan
+        } else {
+            action.clone()
+        };
+        self.out.push(said);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +139,7 @@ mod tests {
         for (flow, expected) in [
             ("tcp,actions=mod_tp_dst:8080,output:2", "set_field:8080->tcp_dst,output:2"),
             ("udp,actions=mod_tp_src:53", "set_field:53->udp_src"),
+            ("sctp,actions=mod_tp_src:53", "set_field:53->sctp_src"),
             ("ip,actions=mod_nw_tos:64", "set_field:16->ip_dscp"),
             ("ip,actions=mod_nw_dst:10.0.0.1", "set_field:10.0.0.1->ip_dst"),
             ("actions=mod_dl_src:02:00:00:00:00:01", "set_field:02:00:00:00:00:01->eth_src"),
@@ -235,6 +164,7 @@ mod tests {
             ("tcp,actions=set_field:80->tcp_dst", "mod_tp_dst:80"),
             ("dl_vlan=1,actions=set_field:4101->vlan_vid", "mod_vlan_vid:5"),
             ("dl_vlan=1,actions=pop_vlan", "strip_vlan"),
+            ("sctp,actions=set_field:80->sctp_dst", "mod_tp_dst:80"),
             ("ip,actions=set_field:16->ip_dscp", "mod_nw_tos:64"),
         ] {
             assert_eq!(said(Version::V1_0, flow).as_deref(), Ok(expected), "{flow}");

@@ -1,7 +1,7 @@
 //! Values of fields in text: numbers, ports and addresses, with their masks.
 
-use super::TextError;
 use super::lex::Piece;
+use super::{PortNames, TextError};
 use crate::field::{Field, Format};
 use crate::id::{MacAddr, PortNo};
 use crate::matching::MatchField;
@@ -158,7 +158,16 @@ fn format_mask(held: &MatchField) -> String {
 /// A match field's value with its mask as `ovs-ofctl` prints it.
 #[must_use]
 pub fn format_field(held: &MatchField) -> String {
-    let value = format_value(held.field, held.value);
+    field_text(held, &PortNames::default())
+}
+
+/// The same with these names for ports.
+pub(super) fn field_text(held: &MatchField, names: &PortNames) -> String {
+    let value = if held.field.row().format == Format::Port {
+        names.text_of(PortNo(low(held.value)))
+    } else {
+        format_value(held.field, held.value)
+    };
     if held.is_exact() {
         return value;
     }

@@ -34,6 +34,8 @@ pub const MPLS: u16 = 0x8847;
 pub const MPLS_UPSTREAM: u16 = 0x8848;
 /// EtherType of a PBB I-TAG.
 pub const PBB: u16 = 0x88e7;
+/// EtherType of transparent Ethernet bridging: an Ethernet frame in GRE (RFC 1701).
+pub const BRIDGED: u16 = 0x6558;
 /// EtherType of a customer VLAN tag.
 pub const VLAN: u16 = 0x8100;
 /// EtherType of a service VLAN tag.

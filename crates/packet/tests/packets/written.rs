@@ -41,7 +41,7 @@ fn written_frames_have_the_fields_that_are_expected() {
     for vector in &vectors {
         let (key, wanted) = (extract(&vector.bytes, &Meta::default()), expected(vector));
         for row in FIELDS {
-            // A record tells all of a frame's fields of 1.3; of later versions those it names.
+            // A record names all of a frame's fields of 1.3, and some of later versions.
             if row.oxm > Field::Ipv6Exthdr.row().oxm && !wanted.has(row.field) {
                 continue;
             }

@@ -31,7 +31,7 @@ impl Controllers {
         let files = tls.as_ref().map(|(_, options)| options.clone()).unwrap_or_default();
         let tls = tls.map(|(tls, _)| tls);
         let up = Arc::new(AtomicUsize::new(0));
-        let (told, port) = std::sync::mpsc::channel();
+        let (chosen, port) = std::sync::mpsc::channel();
         let count = Arc::clone(&up);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -40,8 +40,8 @@ impl Controllers {
                 let place = if tls.is_some() { "pssl:0:127.0.0.1" } else { "ptcp:0:127.0.0.1" };
                 let place = place.parse().expect("an endpoint");
                 let listener = Listener::bind(&place, tls.as_ref()).await.expect("a free port");
-                // Who started this has gone where telling fails.
-                let _ = told.send(listener.endpoint().clone().into_active());
+                // Who started this has gone where sending fails.
+                let _ = chosen.send(listener.endpoint().clone().into_active());
                 serve_all(&listener, &count).await;
             });
         });

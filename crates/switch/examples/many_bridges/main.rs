@@ -1,4 +1,4 @@
-//! What a thousand bridges in one process cost: `weir switch` with 1, 10, 100 and 1,000 of them,
+//! The cost of a thousand bridges in one process: `weir switch` with 1, 10, 100 and 1,000 of them,
 //! each with two ports and a controller of its own, plain and with TLS.
 //!
 //!     cargo build --release -p weir-cli
@@ -6,7 +6,7 @@
 //!
 //! The first bridge has memory ports, whose other ends this process holds; the others have null
 //! ports, or TAP devices (root). This process also is all controllers: it accepts a connection from
-//! each bridge, installs two flow entries in each, and is silent then. Told are the seconds until
+//! each bridge, installs two flow entries in each, and is silent then. It prints the seconds until
 //! the switch says `ready` and until all bridges are connected, what the switch takes of a core
 //! over ten silent seconds, its memory, and the delay of single frames through the first bridge,
 //! 1 ms apart, so that each wakes the worker. It must not be taken for a comparison of switches.

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use files::proc::ProcFolder;
+
 use crate::Result;
 use crate::controllers::Controllers;
 use crate::wire;
@@ -68,7 +70,7 @@ impl Switch {
             }
             eprintln!("{line}");
         }
-        // Whatever else it says is told.
+        // Whatever else it says is passed on.
         std::thread::spawn(move || {
             for line in lines.map_while(std::result::Result::ok) {
                 eprintln!("{line}");
@@ -79,21 +81,15 @@ impl Switch {
 
     /// Seconds of CPU that all its threads have used.
     pub(crate) fn cpu_s(&self) -> Result<f64> {
-        let mut ns = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            let ran = text.split(' ').next().ok_or("schedstat is empty")?;
-            ns += ran.parse::<u64>()?;
-        }
-        Ok(ns as f64 / 1e9)
+        let threads = ProcFolder::of(self.child.id()).threads()?.into_iter();
+        let ran = threads.map(|(_, thread)| thread.sched_time().map(|time| time.ran_ns));
+        Ok(ran.sum::<Option<u64>>().ok_or("there is no schedstat")? as f64 / 1e9)
     }
 
     /// Its resident memory.
     pub(crate) fn memory_mib(&self) -> Result<f64> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        Ok(kib.ok_or("there is no VmRSS")?.parse::<f64>()? / 1_024.0)
+        let bytes = ProcFolder::of(self.child.id()).memory("VmRSS").ok_or("there is no VmRSS")?;
+        Ok(bytes as f64 / 1_048_576.0)
     }
 }
 

@@ -40,10 +40,11 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
             }
             Err(error) => {
                 // No descriptor is left: those that are open go on, and others can come later.
-                if let Some(Pass { suppressed }) = agent.log.pass(LogLine::NotAccepted) {
+                if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::NotAccepted) {
                     let listener = listener.endpoint();
                     let bridge = agent.log_name();
-                    tracing::warn!(bridge, %listener, %error, suppressed, "accepting failed");
+                    let text = "accepting failed";
+                    tracing::warn!(bridge, %listener, %error, suppressed, bridges, "{text}");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -61,10 +62,10 @@ async fn serve_unless_evicted(
         biased;
         () = accepted.evicted() => {
             agent.counters.bump(Counter::ChannelEvicted);
-            if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Evicted) {
+            if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Evicted) {
                 let bridge = agent.log_name();
                 let text = "the listener is full: a silent, slow or idle connection is closed";
-                tracing::warn!(bridge, peer = name, suppressed, "{text}");
+                tracing::warn!(bridge, peer = name, suppressed, bridges, "{text}");
             }
             if !accepted.was_up() {
                 agent.counters.bump(Counter::ChannelFailed);
@@ -84,8 +85,9 @@ async fn serve_accepted(
         Ok(stream) => stream,
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);
-            if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Failed) {
-                tracing::warn!(bridge = agent.log_name(), %error, suppressed, "connection failed");
+            if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Failed) {
+                let bridge = agent.log_name();
+                tracing::warn!(bridge, %error, suppressed, bridges, "connection failed");
             }
             return;
         }
@@ -94,13 +96,13 @@ async fn serve_accepted(
     let served = serve(Rc::clone(agent), stream, name, kind).await;
     let (bridge, reason) = (agent.log_name(), served.reason);
     if served.up_since.is_some() {
-        if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Disconnected) {
-            tracing::info!(bridge, controller = name, %reason, suppressed, "disconnected");
+        if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Disconnected) {
+            tracing::info!(bridge, controller = name, %reason, suppressed, bridges, "disconnected");
         }
     } else if !is_mistake(&reason) {
         tracing::debug!(bridge, peer = name, %reason, "connection failed");
-    } else if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Failed) {
-        tracing::warn!(bridge, peer = name, %reason, suppressed, "connection failed");
+    } else if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Failed) {
+        tracing::warn!(bridge, peer = name, %reason, suppressed, bridges, "connection failed");
     }
 }
 

@@ -199,7 +199,11 @@ impl ConnectionTask {
             }
             self.is_congested = self.agent.bridge.pending() > PENDING_MAX;
             let hold = self.is_congested || self.waiting.len() > WAITING_MAX;
-            self.link.connection().hold_input(hold);
+            self.link.connection().hold_input(hold, now());
+            // Behind that, since a peer that is held back keeps its place at a full listener.
+            if let ConnectionKind::Accepted(accepted) = &self.kind {
+                accepted.report(self.link.connection(), self.was_used);
+            }
         }
     }
 
@@ -224,9 +228,6 @@ impl ConnectionTask {
             }
         }
         self.agent.send_ops();
-        if let ConnectionKind::Accepted(accepted) = &self.kind {
-            accepted.report(self.link.connection(), self.was_used);
-        }
         self.is_greedy = count > MESSAGES_MAX;
         over
     }
@@ -241,9 +242,9 @@ impl ConnectionTask {
         };
         let Err(reason) = accepted else { return self.join(version) };
         self.agent.counters.bump(Counter::ChannelTurnedAway);
-        if let Some(Pass { suppressed }) = self.agent.log.pass(LogLine::TurnedAway) {
+        if let Some(Pass { suppressed, bridges }) = self.agent.log_pass(LogLine::TurnedAway) {
             let bridge = self.agent.log_name();
-            tracing::warn!(bridge, peer = self.name, %reason, suppressed, "turned away");
+            tracing::warn!(bridge, peer = self.name, %reason, suppressed, bridges, "turned away");
         }
         self.link.connection().close();
     }
@@ -254,9 +255,9 @@ impl ConnectionTask {
             ConnectionKind::Main(_)
             | ConnectionKind::Auxiliary(..)
             | ConnectionKind::Accepted(_) => {
-                if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Connected) {
+                if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Connected) {
                     let (bridge, controller) = (agent.log_name(), &self.name);
-                    tracing::info!(bridge, controller, %version, suppressed, "connected");
+                    tracing::info!(bridge, controller, %version, suppressed, bridges, "connected");
                 }
             }
             ConnectionKind::ControlSocket => {}
@@ -433,14 +434,11 @@ impl ConnectionTask {
     }
 
     /// Sets the auxiliary id in a features reply.
-    fn of_this_connection(&self, message: Message) -> Message {
-        match message {
-            Message::FeaturesReply(mut features) => {
-                features.auxiliary_id = self.kind.auxiliary_id();
-                Message::FeaturesReply(features)
-            }
-            other => other,
+    fn of_this_connection(&self, mut message: Message) -> Message {
+        if let Message::FeaturesReply(features) = &mut message {
+            features.auxiliary_id = self.kind.auxiliary_id();
         }
+        message
     }
 
     fn send_one(&mut self, reply: Reply) {

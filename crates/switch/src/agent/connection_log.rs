@@ -1,28 +1,32 @@
 //! Rate limits of the log lines that a peer can cause by connecting, failing or complaining.
 //!
-//! However many peers come and go, each kind of line of a bridge is written at most once in ten
-//! seconds after a first few, with the number of those left out. Connections that succeed have a
-//! burst, so that the log of a switch with some controllers is complete.
+//! However many peers come and go at however many bridges, each kind of line is written by the
+//! switch at most once in ten seconds after a first few, with the number of those left out and of
+//! the bridges that they were about. Connections that succeed have a burst, so that the log of a
+//! switch with some controllers is complete.
 
 use std::cell::RefCell;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use channel::LogThrottle;
-use channel::driver::now;
 
 /// Interval of the lines of one kind.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Connects, and disconnects, that are written at once.
+/// Connects, disconnects and failed connects that are written at once.
 const BURST: u32 = 10;
 
 /// A kind of line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LogLine {
     /// The hello exchange of a connection is done.
     Connected,
     /// A connection that was up has ended.
     Disconnected,
+    /// A controller cannot be connected to.
+    NotConnected,
     /// A connection has ended before its hello exchange was done.
     Failed,
     /// The listener is full.
@@ -35,53 +39,98 @@ pub(super) enum LogLine {
     Complaint,
 }
 
-/// The rate limits of a bridge.
-#[derive(Debug)]
-pub(super) struct ConnectionLog {
-    connected: RefCell<LogThrottle>,
-    disconnected: RefCell<LogThrottle>,
-    failed: RefCell<LogThrottle>,
-    turned_away: RefCell<LogThrottle>,
-    evicted: RefCell<LogThrottle>,
-    not_accepted: RefCell<LogThrottle>,
-    complaint: RefCell<LogThrottle>,
-}
-
-impl Default for ConnectionLog {
-    fn default() -> Self {
-        let burst = || RefCell::new(LogThrottle::with_burst(INTERVAL, BURST));
-        let single = || RefCell::new(LogThrottle::new(INTERVAL));
-        Self {
-            connected: burst(),
-            disconnected: burst(),
-            failed: single(),
-            turned_away: single(),
-            evicted: single(),
-            not_accepted: single(),
-            complaint: single(),
+impl LogLine {
+    fn throttle(self) -> LogThrottle {
+        match self {
+            Self::Connected | Self::Disconnected | Self::NotConnected => {
+                LogThrottle::with_burst(INTERVAL, BURST)
+            }
+            Self::Failed
+            | Self::TurnedAway
+            | Self::Evicted
+            | Self::NotAccepted
+            | Self::Complaint => LogThrottle::new(INTERVAL),
         }
     }
 }
 
+/// The rate limit of a kind of line.
+#[derive(Debug)]
+struct LineLimit {
+    throttle: LogThrottle,
+    /// The bridges of the lines left out since the last one, where there are several.
+    bridges: BTreeSet<Arc<str>>,
+}
+
+/// The rate limits of a switch, for all its bridges.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionLog {
+    limits: RefCell<BTreeMap<LogLine, LineLimit>>,
+}
+
 /// A line may be written.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pass {
     /// How many of its kind were left out before it, if any.
     pub(super) suppressed: Option<u64>,
+    /// How many bridges these were about, where there are several.
+    pub(super) bridges: Option<usize>,
 }
 
 impl ConnectionLog {
-    /// Whether a line may be written now.
-    pub(super) fn pass(&self, line: LogLine) -> Option<Pass> {
-        let throttle = match line {
-            LogLine::Connected => &self.connected,
-            LogLine::Disconnected => &self.disconnected,
-            LogLine::Failed => &self.failed,
-            LogLine::TurnedAway => &self.turned_away,
-            LogLine::Evicted => &self.evicted,
-            LogLine::NotAccepted => &self.not_accepted,
-            LogLine::Complaint => &self.complaint,
+    /// Whether a line about a bridge may be written at `now`; the bridge has a name where there
+    /// are several.
+    pub(super) fn pass(
+        &self,
+        line: LogLine,
+        bridge: Option<&Arc<str>>,
+        now: Instant,
+    ) -> Option<Pass> {
+        let mut limits = self.limits.borrow_mut();
+        let limit = limits
+            .entry(line)
+            .or_insert_with(|| LineLimit { throttle: line.throttle(), bridges: BTreeSet::new() });
+        let Some(suppressed) = limit.throttle.pass(now) else {
+            limit.bridges.extend(bridge.cloned());
+            return None;
         };
-        let suppressed = throttle.borrow_mut().pass(now())?;
-        Some(Pass { suppressed: (suppressed > 0).then_some(suppressed) })
+        let bridges = std::mem::take(&mut limit.bridges).len();
+        Some(Pass {
+            suppressed: (suppressed > 0).then_some(suppressed),
+            bridges: (bridges > 0).then_some(bridges),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storm_over_a_thousand_bridges_is_one_line_in_ten_seconds() {
+        let (log, begin) = (ConnectionLog::default(), Instant::now());
+        let bridges: Vec<Arc<str>> = (0..1_000).map(|n| format!("br{n}").into()).collect();
+        let mut passed = Vec::new();
+        for second in 0..20 {
+            for bridge in &bridges {
+                let now = begin + Duration::from_secs(second);
+                passed.extend(log.pass(LogLine::Failed, Some(bridge), now));
+            }
+        }
+        let pass = |suppressed, bridges| Pass { suppressed, bridges };
+        assert_eq!(passed, [pass(None, None), pass(Some(9_999), Some(1_000))]);
+        // Other kinds of line have limits of their own; a single bridge has no name.
+        let now = begin;
+        assert_eq!(log.pass(LogLine::Complaint, None, now), Some(pass(None, None)));
+        assert_eq!(log.pass(LogLine::Complaint, None, now), None);
+        let later = now + INTERVAL;
+        assert_eq!(log.pass(LogLine::Complaint, None, later), Some(pass(Some(1), None)));
+    }
+
+    #[test]
+    fn the_first_connections_are_all_in_the_log() {
+        let (log, now) = (ConnectionLog::default(), Instant::now());
+        let passes = (0..100).filter(|_| log.pass(LogLine::Connected, None, now).is_some());
+        assert_eq!(passes.count(), 10);
     }
 }

@@ -58,21 +58,24 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                     backoff.used();
                 }
                 let reason = served.reason;
-                if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Disconnected) {
-                    let bridge = agent.log_name();
-                    tracing::warn!(bridge, controller = name, %reason, suppressed, "disconnected");
+                if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Disconnected) {
+                    let (bridge, controller) = (agent.log_name(), &name);
+                    let text = "disconnected";
+                    tracing::warn!(bridge, controller, %reason, suppressed, bridges, "{text}");
                 }
             }
             Err(error) => {
                 agent.counters.bump(Counter::ChannelFailed);
                 let (bridge, controller) = (agent.log_name(), &name);
                 // Once a row of failures, not once a second.
-                if is_reported {
-                    tracing::debug!(bridge, controller, %error, "still not connected");
+                let pass = if is_reported { None } else { agent.log_pass(LogLine::NotConnected) };
+                if let Some(Pass { suppressed, bridges }) = pass {
+                    let text = "not connected; trying again";
+                    tracing::warn!(bridge, controller, %error, suppressed, bridges, "{text}");
+                    is_reported = true;
                 } else {
-                    tracing::warn!(bridge, controller, %error, "not connected; trying again");
+                    tracing::debug!(bridge, controller, %error, "still not connected");
                 }
-                is_reported = true;
             }
         }
         tokio::time::sleep(backoff.down(now(), chance())).await;

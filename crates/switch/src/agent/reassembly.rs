@@ -29,13 +29,17 @@ impl Reassembly {
     /// `OFPBRC_MULTIPART_BUFFER_OVERFLOW` where too much waits; the request is forgotten.
     pub(super) fn take(&mut self, xid: Xid, message: Message) -> Result<Option<Message>, Error> {
         let known = self.waiting.iter().position(|(waiting, _)| *waiting == xid);
-        let (more, tables) = match message {
-            Message::MultipartRequest(MultipartRequest {
-                more,
-                body: MultipartRequestBody::TableFeatures(tables),
-            }) if more || known.is_some() => (more, tables),
-            message => return Ok(Some(message)),
+        let Message::MultipartRequest(MultipartRequest {
+            more,
+            body: MultipartRequestBody::TableFeatures(tables),
+        }) = message
+        else {
+            return Ok(Some(message));
         };
+        if !more && known.is_none() {
+            let body = MultipartRequestBody::TableFeatures(tables);
+            return Ok(Some(Message::MultipartRequest(MultipartRequest { more, body })));
+        }
         let mut all = known.map_or_else(Vec::new, |at| self.waiting.swap_remove(at).1);
         if all.len() + tables.len() > TABLES_MAX || self.waiting.len() >= REQUESTS_MAX {
             return Err(Error::BadRequestMultipartBufferOverflow);

@@ -1,5 +1,5 @@
-//! The dispatch of a controller's messages, the only place that tells all of them apart: the agent
-//! answers roles, masks and experimenters itself; the others are commands of the bridge.
+//! The dispatch of a controller's messages, the only place that distinguishes all of them: the
+//! agent answers roles, masks and experimenters itself; the others are commands of the bridge.
 
 use openflow::message::ControllerRole;
 use openflow::{Error, Message};
@@ -44,12 +44,13 @@ pub(super) fn dispatch(agent: &Agent, peer: &Peer, message: Message) -> Handling
         Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
         Message::Error(error) => {
             let name = error.error(peer.version).map_or("unknown", Error::name);
-            if let Some(Pass { suppressed }) = agent.log.pass(LogLine::Complaint) {
+            if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Complaint) {
                 tracing::warn!(
                     bridge = agent.log_name(),
                     controller = peer.name,
                     error = name,
                     suppressed,
+                    bridges,
                     "the controller complains"
                 );
             }

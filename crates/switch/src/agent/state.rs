@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use channel::driver::now;
 use channel::{ConnectionSettings, Endpoint, Side, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
@@ -14,7 +15,7 @@ use openflow::{Error, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
-use super::connection_log::ConnectionLog;
+use super::connection_log::{ConnectionLog, LogLine, Pass};
 use super::peer::{Peer, PeerInfo};
 use super::role::{Election, RoleChange};
 use crate::bridge::Bridge;
@@ -36,8 +37,8 @@ pub(crate) struct Agent {
     pub(crate) bridge: Bridge,
     /// Who we are on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
-    /// Rate limits of its log lines about connections.
-    pub(super) log: ConnectionLog,
+    /// Rate limits of log lines about connections, those of all bridges.
+    log: Rc<ConnectionLog>,
     connections_changed: Notify,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
@@ -53,6 +54,7 @@ impl Agent {
         counters: Arc<Counters>,
         upcalls: Arc<ShardUpcalls>,
         bridge: Bridge,
+        log: Rc<ConnectionLog>,
     ) -> Self {
         Self {
             config,
@@ -62,7 +64,7 @@ impl Agent {
             upcalls,
             bridge,
             tls,
-            log: ConnectionLog::default(),
+            log,
             connections_changed: Notify::new(),
             peers: RefCell::default(),
             election: RefCell::default(),
@@ -74,6 +76,11 @@ impl Agent {
     /// The bridge's name for the log, where there are several.
     pub(crate) fn log_name(&self) -> Option<&str> {
         self.log_name.as_deref()
+    }
+
+    /// Whether a log line about a connection may be written now.
+    pub(super) fn log_pass(&self, line: LogLine) -> Option<Pass> {
+        self.log.pass(line, self.log_name.as_ref(), now())
     }
 
     /// The error as one of this bridge, where there are several.

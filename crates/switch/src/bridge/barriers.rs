@@ -19,45 +19,90 @@ pub(crate) enum BarrierWaiter {
     Task(oneshot::Sender<()>),
 }
 
+/// What the answer of a worker means for its barrier.
+#[derive(Debug)]
+pub(super) enum BarrierProgress {
+    /// Other workers have not reached it, or there is no such barrier.
+    Pending,
+    /// All have reached it for the first of two times: it is sent to them once more.
+    SecondRound,
+    /// All have reached it: its waiter.
+    Reached(BarrierWaiter),
+}
+
+/// A barrier that not every worker has reached.
+#[derive(Debug)]
+struct PendingBarrier {
+    /// Workers that have not reached it in this round.
+    left: usize,
+    /// The workers that are to reach it once more, if any are.
+    second_round: Option<usize>,
+    waiter: BarrierWaiter,
+}
+
 /// The pending barriers.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
     next: u64,
-    waiting: BTreeMap<BarrierId, (usize, BarrierWaiter)>,
+    pending: BTreeMap<BarrierId, PendingBarrier>,
 }
 
 impl Barriers {
-    /// A barrier that `workers` workers are to reach.
-    pub(super) fn add(&mut self, workers: usize, waiter: BarrierWaiter) -> BarrierId {
+    /// A barrier that `workers` workers are to reach once, or twice.
+    pub(super) fn add(&mut self, workers: usize, twice: bool, waiter: BarrierWaiter) -> BarrierId {
         let barrier = BarrierId(self.next);
         self.next += 1;
-        self.waiting.insert(barrier, (workers, waiter));
+        let second_round = twice.then_some(workers);
+        self.pending.insert(barrier, PendingBarrier { left: workers, second_round, waiter });
         barrier
     }
 
-    /// A worker has reached a barrier: the waiter, when it was the last worker.
-    pub(super) fn reached(&mut self, barrier: BarrierId) -> Option<BarrierWaiter> {
-        let (left, _) = self.waiting.get_mut(&barrier)?;
-        *left = left.saturating_sub(1);
-        if *left > 0 {
-            return None;
+    /// A worker has reached a barrier.
+    pub(super) fn reached(&mut self, barrier: BarrierId) -> BarrierProgress {
+        let Some(pending) = self.pending.get_mut(&barrier) else { return BarrierProgress::Pending };
+        pending.left = pending.left.saturating_sub(1);
+        if pending.left > 0 {
+            return BarrierProgress::Pending;
         }
-        self.waiting.remove(&barrier).map(|(_, waiter)| waiter)
+        if let Some(workers) = pending.second_round.take() {
+            pending.left = workers;
+            return BarrierProgress::SecondRound;
+        }
+        let pending = self.pending.remove(&barrier);
+        pending.map_or(BarrierProgress::Pending, |it| BarrierProgress::Reached(it.waiter))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BarrierWaiter, Barriers};
+    use super::{BarrierProgress, BarrierWaiter, Barriers};
+
+    fn is_pending(progress: &BarrierProgress) -> bool {
+        matches!(progress, BarrierProgress::Pending)
+    }
+
+    fn is_reached(progress: &BarrierProgress) -> bool {
+        matches!(progress, BarrierProgress::Reached(BarrierWaiter::Reap))
+    }
 
     #[test]
     fn the_last_worker_counts() {
         let mut barriers = Barriers::default();
-        let a = barriers.add(2, BarrierWaiter::Reap);
-        let b = barriers.add(1, BarrierWaiter::Reap);
-        assert!(a != b && barriers.reached(a).is_none());
-        assert!(matches!(barriers.reached(b), Some(BarrierWaiter::Reap)));
-        assert!(matches!(barriers.reached(a), Some(BarrierWaiter::Reap)));
-        assert!(barriers.reached(a).is_none(), "only once");
+        let a = barriers.add(2, false, BarrierWaiter::Reap);
+        let b = barriers.add(1, false, BarrierWaiter::Reap);
+        assert!(a != b && is_pending(&barriers.reached(a)));
+        assert!(is_reached(&barriers.reached(b)));
+        assert!(is_reached(&barriers.reached(a)));
+        assert!(is_pending(&barriers.reached(a)), "only once");
+    }
+
+    #[test]
+    fn a_barrier_of_two_rounds_is_reached_after_the_second() {
+        let mut barriers = Barriers::default();
+        let barrier = barriers.add(2, true, BarrierWaiter::Reap);
+        assert!(is_pending(&barriers.reached(barrier)));
+        assert!(matches!(barriers.reached(barrier), BarrierProgress::SecondRound));
+        assert!(is_pending(&barriers.reached(barrier)));
+        assert!(is_reached(&barriers.reached(barrier)));
     }
 }

@@ -1,4 +1,4 @@
-//! Reading the TOML file, and telling what is wrong in it: line, column, key, what is allowed.
+//! The reader of the TOML file, and its errors: line, column, key, what is allowed.
 //!
 //! The keys and what they take are those of the flags; nothing is listed here a second time.
 
@@ -119,11 +119,11 @@ fn tables<'a>(text: &str, bridges: DeTable<'a>) -> Result<Vec<Spanned<DeTable<'a
     for (key, value) in bridges {
         let start = key.span().start;
         let begin = value.span().start;
-        let entries = match value.into_inner() {
-            DeValue::Array(entries) => entries,
-            DeValue::Table(_) => return Err(no_table(start.saturating_sub(1))),
-            _ => return Err(no_table(begin)),
-        };
+        let value = value.into_inner();
+        if value.is_table() {
+            return Err(no_table(start.saturating_sub(1)));
+        }
+        let DeValue::Array(entries) = value else { return Err(no_table(begin)) };
         for entry in entries {
             let span = entry.span();
             let DeValue::Table(table) = entry.into_inner() else {

@@ -111,7 +111,7 @@ mod tests {
     use super::{text, value};
 
     #[test]
-    fn levels_are_told_apart() {
+    fn levels_are_counted_apart() {
         let figures = ForwarderFigures {
             packets: 100,
             frame_hits: 60,

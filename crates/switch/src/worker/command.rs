@@ -15,9 +15,12 @@ use crate::upcall::{UpcallBatch, UpcallQueue};
 ///
 /// This is the rule of the OpenFlow barrier (clause 6.2), and the only mechanism by which the
 /// switch knows that something has been applied: the bridge puts [`ShardCommand::Barrier`] behind
-/// the ops and packet-outs of every shard, each shard answers by [`WorkerEvent::BarrierReached`]
-/// when it has carried out all commands before it and has sent what these queued, and the last
-/// answer completes the barrier (`bridge::barriers`).
+/// the ops and packet-outs of every shard, and each shard answers by
+/// [`WorkerEvent::BarrierReached`] when it has carried out all commands before it, has sent what
+/// these queued for its own ports and has handed the rest to the workers of the other ports. The
+/// last answer completes the barrier (`bridge::barriers`). A barrier behind packet-outs is put
+/// to several shards twice, so that frames that were handed over are sent too. A frame is sent when
+/// its port's device, or a queue with a rate at the port, has taken or refused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BarrierId(pub(crate) u64);
 

@@ -3,10 +3,13 @@
 //! Opening a kernel port maps its ring (9 ms), and closing one waits for the kernel (25 and 16 ms);
 //! on the worker's thread all its other ports would stand still meanwhile. The worker posts jobs to
 //! a bounded queue and never waits; an open device comes back with a ring of the doorbell. Jobs are
-//! done in order, so a device is closed before one of the same name is opened.
+//! done in order, so a device is closed before one of the same name is opened. A driver's panic
+//! must never end the thread: the jobs behind it would wait for ever.
 
+use std::any::Any;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 
@@ -80,9 +83,12 @@ impl DeviceThread {
 
     /// Closes a device; when the queue is full, at once.
     pub(super) fn close(&self, device: Port) {
-        if let Some(jobs) = &self.jobs {
-            // What does not fit comes back, and is dropped here.
-            let _ = jobs.try_send(Job::Close(device));
+        let Some(jobs) = &self.jobs else { return };
+        if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
+            jobs.try_send(Job::Close(device))
+            && let Job::Close(device) = job
+        {
+            close_device(device);
         }
     }
 
@@ -108,15 +114,39 @@ fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, 
     for job in queue {
         match job {
             Job::Open(port, spec) => {
-                let result = open(&spec).map(OpenDevice::new);
+                let result = open_device(&spec, open);
                 let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
                 opened.push(Opened { port, result });
                 drop(opened);
                 doorbell.ring(DEVICES);
             }
-            Job::Close(device) => drop(device),
+            Job::Close(device) => close_device(device),
         }
     }
+}
+
+/// Opens a device and reads its state; a driver's panic is an error like others.
+fn open_device(spec: &PortSpec, open: Open) -> Result<OpenDevice, PortError> {
+    // What the driver had begun to make is dropped; nothing else is shared with it.
+    let opened = catch_unwind(AssertUnwindSafe(|| open(spec).map(OpenDevice::new)));
+    opened.unwrap_or_else(|panic| {
+        let (name, reason) = (spec.to_string(), panic_message(panic.as_ref()).to_owned());
+        tracing::error!(port = name, reason, "opening a device has panicked");
+        Err(PortError::Panicked { name, reason })
+    })
+}
+
+fn close_device(device: Port) {
+    // The device is gone afterwards, whatever its driver did.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(device))) {
+        let reason = panic_message(panic.as_ref());
+        tracing::error!(reason, "closing a device has panicked");
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// Closes all devices, side by side: in turn, a hundred kernel ports would take four seconds.
@@ -130,7 +160,8 @@ pub(super) fn close_all(devices: Vec<Port>) {
                 break;
             }
             // Where the system has no thread left, they are closed here.
-            let _ = Builder::new().spawn_scoped(scope, move || drop(share));
+            let close = move || share.into_iter().for_each(close_device);
+            let _ = Builder::new().spawn_scoped(scope, close);
         }
     });
 }
@@ -141,9 +172,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortInfo};
+    use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortError, PortInfo, PortSpec};
 
-    use super::{close_all, thread};
+    use super::{DeviceThread, Doorbell, Opened, close_all, thread};
 
     const DEVICES: usize = 8;
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -186,5 +217,59 @@ mod tests {
         close_all((0..DEVICES).map(device).collect());
         assert_eq!(closing.load(Ordering::SeqCst), DEVICES);
         close_all(Vec::new());
+    }
+
+    /// A device whose driver panics when it is closed.
+    struct Brittle(Box<dyn PortDevice>);
+
+    impl PortDevice for Brittle {
+        fn info(&mut self) -> PortInfo {
+            self.0.info()
+        }
+
+        fn counters(&mut self) -> PortCounters {
+            self.0.counters()
+        }
+    }
+
+    impl Drop for Brittle {
+        fn drop(&mut self) {
+            panic!("cannot be closed");
+        }
+    }
+
+    fn open_or_panic(spec: &PortSpec) -> Result<Port, PortError> {
+        assert!(spec.name() != "broken", "no room in the ring");
+        let Port { device, rx, tx } = netdev::open(spec)?;
+        Ok(Port { device: Box::new(Brittle(device)), rx, tx })
+    }
+
+    fn opened_next(devices: &DeviceThread) -> Opened {
+        let begun = Instant::now();
+        loop {
+            if let Some(opened) = devices.take_opened().pop() {
+                return opened;
+            }
+            assert!(begun.elapsed() < DEADLINE, "the thread has ended");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_driver_that_panics_is_an_error_and_the_next_device_is_opened() {
+        let doorbell = Arc::new(Doorbell::new().unwrap());
+        let devices = DeviceThread::new(doorbell, 2, open_or_panic).unwrap();
+        for _ in 0..2 {
+            assert!(devices.open((0, 1), "null:broken".parse().unwrap()));
+            let Opened { port, result } = opened_next(&devices);
+            let error = result.err().unwrap().to_string();
+            assert_eq!(port, (0, 1));
+            assert_eq!(error, "port null:broken: its driver has panicked: no room in the ring");
+            assert!(devices.open((0, 0), "null:x".parse().unwrap()));
+            let opened = opened_next(&devices);
+            devices.close(opened.result.unwrap().device);
+        }
+        let device = || open_or_panic(&"null:x".parse().unwrap()).unwrap();
+        close_all(vec![device(), device()]);
     }
 }

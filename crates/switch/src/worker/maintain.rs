@@ -296,9 +296,9 @@ impl Worker {
     /// Reports a changed port to the agent.
     fn report(&mut self, (index, port): PortIndex) {
         let Some(shard) = self.shards.get_mut(index) else { return };
-        let Some(found) = shard.ports.all().get(port) else { return };
+        let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
         let (number, info) = (found.number, Box::new(found.info.clone()));
-        if found.device.is_none() {
+        if std::mem::take(&mut found.is_newly_lost) {
             shard.counters.bump(Counter::PortGone);
             let (bridge, port, name) = log_fields(shard, port);
             tracing::warn!(bridge, port, name, "the port is gone");

@@ -49,6 +49,8 @@ pub(crate) struct WorkerPort {
     pub(super) is_in_poll_set: bool,
     /// Whether the port is on its shard's list of faulted ports.
     pub(super) is_listed_faulted: bool,
+    /// The device is lost, and the log does not say so yet.
+    pub(super) is_newly_lost: bool,
     /// A lost device that may still be watched.
     lost: Option<Port>,
     /// The counters of earlier devices of the port.
@@ -77,6 +79,7 @@ impl WorkerPort {
             is_watched: false,
             is_in_poll_set: false,
             is_listed_faulted: false,
+            is_newly_lost: false,
             lost: None,
             device: Some(device),
             earlier: PortCounters::default(),
@@ -97,6 +100,7 @@ impl WorkerPort {
         if let Some(mut device) = self.device.take() {
             self.earlier = sum(self.earlier, device.counters());
             self.lost = Some(device);
+            self.is_newly_lost = true;
         }
         self.info.link_up = false;
         self.info.exists = false;
@@ -196,6 +200,9 @@ impl WorkerPort {
             }
             Err(error) => {
                 tracing::debug!(port = %self.number, spec = %self.spec, %error, "still lost");
+                let notes = vec![format!("cannot be opened: {error}")];
+                self.changed |= self.info.notes != notes;
+                self.info.notes = notes;
                 self.retry_later(now);
                 false
             }
@@ -329,14 +336,19 @@ mod tests {
         assert_eq!(port.service_at(), Some(later));
         assert!(port.start_opening(later) && port.service_at().is_none());
         let missing = || Err(PortError::Gone("x".into()));
+        port.changed = false;
         assert!(!port.opened(missing(), later) && port.service_at() > Some(later));
+        assert!(port.changed, "the reason is reported");
+        assert_eq!(port.info.notes, ["cannot be opened: port x: the device has disappeared"]);
         // A device that appears while it is being opened is tried at once.
         let again = later + REOPEN_LAST;
         assert!(port.start_opening(again) && port.device_appeared("x", again));
+        port.changed = false;
         assert!(!port.opened(missing(), again) && port.service_at() == Some(again));
+        assert!(!port.changed, "once");
         assert!(port.start_opening(again));
         let device = netdev::open(&port.spec).map(OpenDevice::new);
-        assert!(port.opened(device, again));
+        assert!(port.opened(device, again) && port.info.notes.is_empty());
         frames.push(PacketBuf::from_slice(&[0; 60]));
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         assert_eq!(port.counters().tx_packets, 2);

@@ -82,6 +82,8 @@ pub(crate) struct Shard {
     commands: VecDeque<ShardCommand>,
     /// Barriers that wait for the flush of counters under way.
     flushing: Vec<BarrierId>,
+    /// Barriers that wait for the next one, having come after it began.
+    flush_asked: Vec<BarrierId>,
     /// Membership in the lists of [`super::Worker`].
     pub(super) is_listed_busy: bool,
     pub(super) is_listed_holding: bool,
@@ -106,6 +108,7 @@ impl Shard {
             has_new_commands: false,
             commands: VecDeque::new(),
             flushing: Vec::new(),
+            flush_asked: Vec::new(),
             is_listed_busy: false,
             is_listed_holding: false,
             is_listed_faulted: false,
@@ -192,7 +195,10 @@ impl Shard {
 
     /// Whether [`Shard::run_commands`] has more to do.
     pub(super) fn has_commands(&self) -> bool {
-        self.has_new_commands || !self.commands.is_empty() || !self.flushing.is_empty()
+        self.has_new_commands
+            || !self.commands.is_empty()
+            || !self.flushing.is_empty()
+            || !self.flush_asked.is_empty()
     }
 
     fn carry_out(&mut self, time: Nanos, pool: &mut Pool) -> usize {
@@ -228,8 +234,9 @@ impl Shard {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
             }
-            (ShardCommand::FlushCounters(barrier), _) => self.flushing.push(barrier),
+            (ShardCommand::FlushCounters(barrier), _) => self.flush_asked.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
+                self.egress.accept(pool);
                 self.flush(pool);
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));
             }
@@ -248,8 +255,7 @@ impl Shard {
         buffers: &mut Batch,
         (now, time): (Instant, Nanos),
     ) -> usize {
-        // A pending flush or command waits for no more than a batch: a flush of counters ends only
-        // where it takes more counts than packets bring.
+        // A pending flush or command waits for no more than a batch.
         let is_alone = !self.has_commands() && self.ports.has_no_fd(index);
         let batches = if is_alone { FULL_BATCHES } else { 1 };
         let mut frames = 0;
@@ -304,8 +310,12 @@ impl Shard {
         count
     }
 
-    /// Goes on with a flush of counters; whether there is one.
+    /// Goes on with the flush of counters under way, or begins the next; whether there is one. The
+    /// forwarder's flush begins and ends with the one here.
     fn flush_counters(&mut self) -> bool {
+        if self.flushing.is_empty() {
+            std::mem::swap(&mut self.flushing, &mut self.flush_asked);
+        }
         if self.flushing.is_empty() {
             return false;
         }

@@ -87,19 +87,11 @@ fn garbage_ends_its_connection_only() {
 #[test]
 fn random_bytes_behind_a_good_hello_end_nothing_else() {
     let switch = Switch::start(1, "");
-    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = testkit::Random::new(1);
     for _ in 0..50 {
         let mut controller = switch.controller(Version::V1_3);
-        let noise: Vec<u8> = std::iter::repeat_with(|| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            seed as u8
-        })
-        .take(600)
-        .collect();
         // The switch may have closed already, in the middle of it.
-        let _ = controller.try_raw(&noise);
+        let _ = controller.try_raw(&random.bytes(600));
     }
     switch.assert_serves();
 }

@@ -58,7 +58,7 @@ fn tls_controller(folder: &std::path::Path) -> String {
         certificate: folder.join("controller-cert.pem"),
         ca_cert: folder.join("cacert.pem"),
     };
-    let (told, endpoint) = std::sync::mpsc::channel();
+    let (chosen, endpoint) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let local = Rc::new(tokio::task::LocalSet::new());
@@ -66,7 +66,7 @@ fn tls_controller(folder: &std::path::Path) -> String {
             let tls = Tls::load(files, false).unwrap();
             let place = "pssl:0:127.0.0.1".parse().unwrap();
             let listener = Listener::bind(&place, Some(&tls)).await.unwrap();
-            told.send(listener.endpoint().clone().into_active().to_string()).unwrap();
+            chosen.send(listener.endpoint().clone().into_active().to_string()).unwrap();
             loop {
                 let incoming = listener.accept().await.unwrap();
                 tokio::task::spawn_local(async move {
@@ -221,8 +221,8 @@ fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
         port = ["null:a", "pcap:/none.pcap"]
     "#;
     let config = switch::parse_config(text).unwrap().resolve().unwrap();
-    let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
-    assert!(told.starts_with("bridge bad: port 2: "), "{told}");
+    let error = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
+    assert!(error.starts_with("bridge bad: port 2: "), "{error}");
     let text = r#"
         control = "none"
         [[bridge]]
@@ -231,7 +231,7 @@ fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
         port = ["null:a"]
     "#;
     let config = switch::parse_config(text).unwrap().resolve().unwrap();
-    let told = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
-    assert!(told.starts_with("bridge br1: the datapath id 0000"), "{told}");
-    assert!(told.ends_with("is bridge br0's too: give a dpid"), "{told}");
+    let error = switch::run_until(config, || Ok(std::future::pending())).unwrap_err().to_string();
+    assert!(error.starts_with("bridge br1: the datapath id 0000"), "{error}");
+    assert!(error.ends_with("is bridge br0's too: give a dpid"), "{error}");
 }

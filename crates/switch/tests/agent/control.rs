@@ -45,7 +45,7 @@ fn ports_and_fragments_are_set_and_packets_sent() {
         assert!(success, "{arguments:?}: {err}");
         out
     };
-    let hex: String = frame(7).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = testkit::hex::digits(&frame(7));
     done(&["packet-out", "CONTROLLER", "output:2", &hex]);
     assert_eq!(host.receive(), frame(7));
     done(&["mod-port", "2", "down"]);
@@ -121,7 +121,7 @@ fn values_are_json_one_a_line() {
 fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
     let switch = Switch::start(2, "");
     switch.ctl(&["add-flow", "in_port=1,actions=output:2"]);
-    let hex: String = frame(0).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = testkit::hex::digits(&frame(0));
     let (success, out, err) = switch.ctl(&["trace", "1", &hex]);
     assert!(success && out.contains(&format!("output 2: {hex}")), "{out} {err}");
     let (success, out, err) = switch.ctl(&["trace", "1", "tcp,nw_dst=10.0.0.1,tp_dst=80"]);
@@ -131,7 +131,7 @@ fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
 }
 
 #[test]
-fn nobody_there_is_told_with_exit_code_1() {
+fn nobody_there_is_reported_with_exit_code_1() {
     let switch = Switch::start(1, "");
     std::fs::remove_file(switch.socket("ctl")).unwrap();
     let (success, _, err) = switch.ctl(&["show"]);
@@ -140,7 +140,7 @@ fn nobody_there_is_told_with_exit_code_1() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_why() {
+fn one_connection_too_many_is_refused_with_the_reason() {
     let switch = Switch::start(1, "");
     let path = switch.socket("ctl");
     let held: Vec<_> = (0..32).map(|_| UnixStream::connect(&path).unwrap()).collect();

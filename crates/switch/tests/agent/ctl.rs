@@ -19,7 +19,7 @@ fn values(text: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_file_of_flows_is_added_and_its_faults_are_told_by_line() {
+fn a_file_of_flows_is_added_and_its_faults_are_reported_by_line() {
     let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
     let good = file(
         folder.path(),
@@ -37,11 +37,11 @@ fn a_file_of_flows_is_added_and_its_faults_are_told_by_line() {
     // What is not understood: nothing is sent.
     let bad = file(folder.path(), "bad", "actions=drop\npriority=1,colour=red,actions=drop\n");
     let (_, err) = switch.ctl_ends(1, &["add-flows", &bad]);
-    let told = format!(
+    let why = format!(
         "weir ctl: {bad}:2: column 12: unknown word `colour`\n  \
          priority=1,colour=red,actions=drop\n             ^\n"
     );
-    assert_eq!(err, told);
+    assert_eq!(err, why);
     assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 2);
 
     // What the switch refuses: the others are carried out.
@@ -60,6 +60,7 @@ fn a_file_of_flows_is_added_and_its_faults_are_told_by_line() {
         err.contains(&format!("{odd}:4: the switch refuses it: OFPFMFC_BAD_TABLE_ID")),
         "{err}"
     );
+    assert!(err.ends_with("\n2 of 4 refused\n"), "{err}");
     assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 4);
     let (_, err) = switch.ctl_ends(1, &["add-flows", "/nonexistent"]);
     assert!(err.contains("/nonexistent: cannot be read"), "{err}");
@@ -67,7 +68,7 @@ fn a_file_of_flows_is_added_and_its_faults_are_told_by_line() {
 }
 
 #[test]
-fn files_of_meters_and_groups_are_added_and_their_faults_are_told_by_line() {
+fn files_of_meters_and_groups_are_added_and_their_faults_are_reported_by_line() {
     let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
     let band = "kbps,band=type=drop,rate=1000";
     let good = file(
@@ -118,14 +119,56 @@ fn ports_have_their_names_in_matches_and_actions() {
     let (out, _) = switch.ctl_ends(0, &["dump-flows", "--rsort"]);
     assert!(out.contains("priority=8,in_port=2 actions=output:1"), "{out}");
     assert!(out.contains("priority=7,in_port=1 actions=output:2"), "{out}");
-    let (out, _) = switch.ctl_ends(0, &["--json", "dump-flows", &format!("out_port={two}")]);
+    let named = [
+        format!("priority=8,in_port={two} actions=output:{one}"),
+        format!("priority=7,in_port={one} actions=output:{two}"),
+    ];
+    for arguments in [&["dump-flows", "--names"][..], &["dump-flows", "--names", "--sort"]] {
+        let (out, _) = switch.ctl_ends(0, arguments);
+        assert!(named.iter().all(|flow| out.contains(flow)), "{out}");
+    }
+    let (out, _) = switch.ctl_ends(0, &["dump-flows", "--names", "--no-names"]);
+    assert!(out.contains("in_port=1 actions=output:2"), "{out}");
+    let (out, _) =
+        switch.ctl_ends(0, &["--json", "dump-flows", "--names", &format!("out_port={two}")]);
     assert_eq!(out.lines().count(), 1, "{out}");
+    assert_eq!(values(&out)[0]["match"], "in_port=1", "values have numbers");
     let group = format!("group_id=1,type=all,bucket=output:{one},bucket={two}");
     switch.ctl_ends(0, &["add-group", &group]);
+    let (out, _) = switch.ctl_ends(0, &["dump-groups", "--names"]);
+    assert!(out.starts_with("OFPST_GROUP_DESC reply (OF1.3) (xid=0x"), "{out}");
+    assert!(out.contains(&format!("type=all,bucket=actions=output:{one},bucket=")), "{out}");
     let (_, err) = switch.ctl_ends(1, &["add-flow", "actions=output:nobody"]);
     assert!(err.contains("`nobody` is not a port"), "{err}");
     switch.ctl_ends(0, &["del-flows", &format!("in_port={one}")]);
     assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 2);
+    switch.stop();
+}
+
+#[test]
+fn a_switch_that_cannot_be_asked_for_its_ports_is_named_beside_the_text() {
+    let flow = "in_port=p1,actions=drop";
+    let (code, _, err) = ctl(&["--control", "/nonexistent", "add-flow", flow]);
+    assert_eq!(code, ended_with(3), "{err}");
+    assert!(err.contains("`p1` is not a port"), "{err}");
+    let why =
+        "the switch could not be asked for its ports: no switch answers on the control socket";
+    assert!(err.contains(why), "{err}");
+    // What is no port is wrong whatever the switch says.
+    let (code, _, err) = ctl(&["--control", "/nonexistent", "add-flow", "colour=1,actions=drop"]);
+    assert!(code == ended_with(1) && !err.contains("asked for its ports"), "{err}");
+}
+
+#[test]
+fn refusals_are_counted_beyond_those_that_are_listed() {
+    let (switch, folder) = (Switch::start(1, ""), tempfile::tempdir().unwrap());
+    let lines: String = (0..1_500).map(|n| format!("priority={n},actions=group:9\n")).collect();
+    let flows = file(folder.path(), "flows", &(lines + "actions=drop\n"));
+    let (_, err) = switch.ctl_ends(1, &["add-flows", &flows]);
+    assert_eq!(err.matches("OFPBAC_BAD_OUT_GROUP").count(), 1_000);
+    let total = "\n1500 of 1501 refused; the first 1000 are listed\n";
+    assert!(err.ends_with(total), "{:?}", err.lines().last());
+    assert_eq!(switch.ctl_ends(0, &["--json", "dump-flows"]).0.lines().count(), 1);
     switch.stop();
 }
 
@@ -257,7 +300,7 @@ fn what_comes_by_itself_is_printed() {
     // The number of bytes is the switch's from now on.
     assert!(switch.ctl_ends(0, &["get-config"]).0.contains("miss_send_len=1000"));
 
-    // A port's change and a removed entry, told to this connection alone.
+    // A port's change and a removed entry, sent to this connection alone.
     let news = monitor(&["monitor", "--count", "2"]);
     until("news are seen", || {
         switch.ctl_ends(0, &["mod-port", "2", "no-flood"]);

@@ -116,7 +116,7 @@ fn what_only_a_switch_may_send_is_of_a_bad_type() {
 }
 
 #[test]
-fn a_port_mod_takes_effect_and_is_told() {
+fn a_port_mod_takes_effect_and_is_reported() {
     let switch = Switch::start(2, "");
     let mut host = switch.host(1);
     let mut controller = switch.controller(Version::V1_3);

@@ -108,10 +108,10 @@ fn answer(switch: &Switch, row: &Row) -> (Xid, String, Vec<u8>) {
     controller.raw(&row.frame);
     loop {
         match controller.next() {
-            (xid, Message::Error(told)) => {
-                let name = told.error(Version::V1_3).map_or("unknown", Error::name);
+            (xid, Message::Error(error)) => {
+                let name = error.error(Version::V1_3).map_or("unknown", Error::name);
                 controller.barrier();
-                return (xid, name.to_owned(), told.data);
+                return (xid, name.to_owned(), error.data);
             }
             (_, Message::RoleReply(_) | Message::MultipartReply(_)) => {}
             other => panic!("{}: {other:?}", row.error),
@@ -173,6 +173,6 @@ fn a_hello_of_other_versions_is_incompatible() {
     let _ = std::io::Read::read_to_end(&mut stream, &mut said);
     let own = wire::frame_len(&said).unwrap().unwrap();
     let (_, xid, message) = wire::decode(&said[own..]).unwrap();
-    let Message::Error(told) = message else { panic!("{message:?}") };
-    assert_eq!((xid, told.error(Version::V1_3)), (Xid(9), Some(Error::HelloIncompatible)));
+    let Message::Error(error) = message else { panic!("{message:?}") };
+    assert_eq!((xid, error.error(Version::V1_3)), (Xid(9), Some(Error::HelloIncompatible)));
 }

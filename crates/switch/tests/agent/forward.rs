@@ -140,7 +140,7 @@ fn ingress_port_0_of_a_packet_out_is_none_in_1_0_and_wrong_in_1_3() {
 }
 
 #[test]
-fn entries_expire_and_tell_when_they_were_asked_to() {
+fn entries_expire_with_a_message_where_they_were_asked_to() {
     let switch = Switch::start(1, "");
     let mut controller = switch.controller(Version::V1_3);
     let Message::FlowMod(mut flow) = add_flow(1, Match::any(), Vec::new()) else {

@@ -68,13 +68,13 @@ fn the_highest_common_version_is_taken() {
 }
 
 #[test]
-fn a_version_that_is_not_spoken_is_refused_and_told() {
+fn a_version_that_is_not_spoken_is_refused_with_an_error() {
     let switch = Switch::start(1, "protocols = [\"OpenFlow13\"]");
     let mut stream = switch.stream();
     stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1]).unwrap();
     frame_of(&mut stream);
     let last = frame_of(&mut stream);
-    // Whatever version it is told in: type 1 is an error, its type 0 is "hello failed".
+    // In whatever version: type 1 is an error, its type 0 is "hello failed".
     assert_eq!((last[1], &last[8..12]), (1, &[0, 0, 0, 0][..]));
     switch.assert_serves();
 }

@@ -102,7 +102,7 @@ impl Switch {
         let thread = std::thread::spawn(move || {
             run_until(config, || {
                 Ok(async {
-                    // Whether it is told or the test has ended: both mean stop.
+                    // A message or the end of the test: both mean stop.
                     let _ = stopped.await;
                 })
             })
@@ -203,7 +203,7 @@ pub(crate) fn ctl(arguments: &[&str]) -> (String, String, String) {
     let words = std::iter::once("ctl").chain(arguments.iter().copied());
     let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = ctl::run(&parsed.ctl, &mut out, &mut err);
+    let code = ctl::run(&parsed.ctl, &mut out, false, &mut err);
     (format!("{code:?}"), String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
@@ -346,11 +346,11 @@ impl Controller {
         let (got, answer) = self.next();
         assert_eq!(got, xid, "{answer:?}");
         match answer {
-            Message::Error(told) => {
-                let numbers = (told.error_type, told.code);
-                let name = told.error(self.version).map(Error::name);
+            Message::Error(found) => {
+                let numbers = (found.error_type, found.code);
+                let name = found.error(self.version).map(Error::name);
                 assert_eq!(numbers, error.numbers(self.version), "{name:?} for {error:?}");
-                assert_eq!(told.data, bytes[..bytes.len().min(64)]);
+                assert_eq!(found.data, bytes[..bytes.len().min(64)]);
             }
             other => panic!("{other:?} in place of {error:?}"),
         }

@@ -1,6 +1,10 @@
 //! The switch end to end: a real agent and worker in this process, memory ports, and a scripted
 //! controller over a Unix socket that writes and reads frames itself.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
 
 mod auxiliary;
 mod bad_input;

@@ -1,5 +1,5 @@
 //! Queues of ports: their configuration and counters as controllers see them, and what they do to
-//! frames. How exactly rates are kept is told in virtual time, by `datapath`.
+//! frames. `datapath` tests in virtual time how exactly rates are kept.
 
 use openflow::message::{MultipartReplyBody, MultipartRequestBody, QueueConfig};
 use openflow::port::{PacketQueue, QueueProperty, QueueStats};
@@ -20,7 +20,7 @@ fn stats(controller: &mut Controller, port: PortNo, queue: QueueId) -> Vec<Queue
 }
 
 #[test]
-fn queues_are_told_with_their_rates() {
+fn queues_are_listed_with_their_rates() {
     let switch = Switch::start(3, QUEUES);
     let mut controller = switch.controller(Version::V1_3);
     let mut ask = |port| match controller.request(&Message::QueueGetConfigRequest(port)) {
@@ -57,11 +57,11 @@ fn a_full_queue_drops_and_everything_is_counted() {
     // At 80 bits per second the first frame goes, two wait for seconds, and three are too many.
     assert_eq!(receiver.receive(), frame(0));
     until("three are dropped", || (switch.counter("tx_drop_queue_overrun") == 3).then_some(()));
-    let told = until("the queue's counters are told", || {
-        let told = stats(&mut controller, PortNo(2), QueueId(7));
-        (told[0].tx_errors == 3).then(|| told[0])
+    let counters = until("the queue's counters", || {
+        let counters = stats(&mut controller, PortNo(2), QueueId(7));
+        (counters[0].tx_errors == 3).then(|| counters[0])
     });
-    assert_eq!((told.tx_packets, told.tx_bytes), (1, 60));
+    assert_eq!((counters.tx_packets, counters.tx_bytes), (1, 60));
     let ids = |stats: Vec<QueueStats>| stats.iter().map(|s| s.queue_id.0).collect::<Vec<_>>();
     assert_eq!(ids(stats(&mut controller, PortNo(2), QueueId::ALL)), [0, 1, 7]);
     assert_eq!(ids(stats(&mut controller, PortNo::ANY, QueueId::ALL)), [0, 0, 1, 7]);

@@ -117,29 +117,29 @@ fn check(reply: MultipartReplyBody) {
             assert_eq!(flow.instructions.len(), 2);
         }
         MultipartReplyBody::Aggregate(sums) => {
-            let told = (sums.flow_count, sums.packet_count, sums.byte_count);
-            assert_eq!(told, (1, FRAMES, FRAMES * 60));
+            let found = (sums.flow_count, sums.packet_count, sums.byte_count);
+            assert_eq!(found, (1, FRAMES, FRAMES * 60));
         }
         MultipartReplyBody::Table(tables) => {
-            let told = tables.iter().map(|table| {
+            let found = tables.iter().map(|table| {
                 let counts = (table.lookup_count, table.matched_count);
                 (table.table_id.0, table.active_count, counts)
             });
             let empty = |id| (id, 0, (0, 0));
-            let told: Vec<_> = told.collect();
-            assert_eq!(told, [(0, 1, (FRAMES, FRAMES)), empty(1), empty(2)]);
+            let found: Vec<_> = found.collect();
+            assert_eq!(found, [(0, 1, (FRAMES, FRAMES)), empty(1), empty(2)]);
         }
         MultipartReplyBody::PortStats(ports) => {
-            let told = ports.iter().map(|p| (p.port_no.0, p.rx_packets, p.tx_packets));
-            let told: Vec<_> = told.collect();
-            assert_eq!(told, [(1, FRAMES, 0), (2, 0, FRAMES), (3, 0, FRAMES)]);
+            let found = ports.iter().map(|p| (p.port_no.0, p.rx_packets, p.tx_packets));
+            let found: Vec<_> = found.collect();
+            assert_eq!(found, [(1, FRAMES, 0), (2, 0, FRAMES), (3, 0, FRAMES)]);
         }
         MultipartReplyBody::Queue(queues) => {
-            let told = queues
+            let found = queues
                 .iter()
                 .map(|q| (q.port_no.0, q.queue_id.0, q.tx_packets, q.tx_bytes, q.tx_errors));
-            let told: Vec<_> = told.collect();
-            assert_eq!(told, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
+            let found: Vec<_> = found.collect();
+            assert_eq!(found, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
         }
         MultipartReplyBody::TableFeatures(tables) => {
             assert_eq!(tables.iter().map(|t| t.table_id.0).collect::<Vec<_>>(), [0, 1, 2]);
@@ -149,9 +149,9 @@ fn check(reply: MultipartReplyBody) {
             assert!(tables[2].properties.contains(&none), "{:?}", tables[2].properties);
         }
         MultipartReplyBody::PortDesc(ports) => {
-            let told = ports.iter().map(|port| (port.port_no.0, port.state));
-            let told: Vec<_> = told.collect();
-            assert_eq!(told, [1, 2, 3].map(|number| (number, PortState::LIVE)));
+            let found = ports.iter().map(|port| (port.port_no.0, port.state));
+            let found: Vec<_> = found.collect();
+            assert_eq!(found, [1, 2, 3].map(|number| (number, PortState::LIVE)));
         }
         MultipartReplyBody::Group(_)
         | MultipartReplyBody::GroupDesc(_)
@@ -192,8 +192,8 @@ fn check_meters(reply: MultipartReplyBody) {
         MultipartReplyBody::Meter(meters) => {
             let [meter] = &meters[..] else { panic!("{meters:?}") };
             assert_eq!((meter.meter_id, meter.flow_count), (METER, 1));
-            let told = (meter.packet_in_count, meter.byte_in_count);
-            assert_eq!(told, (FRAMES, FRAMES * 60));
+            let found = (meter.packet_in_count, meter.byte_in_count);
+            assert_eq!(found, (FRAMES, FRAMES * 60));
             assert_eq!(meter.bands, [BandCounter::default()]);
         }
         MultipartReplyBody::MeterConfig(meters) => {

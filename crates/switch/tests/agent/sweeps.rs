@@ -5,18 +5,21 @@
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::{Action, Error, Field, GroupId, Match, Message, PortNo, TableId, Version};
+use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
+use openflow::{
+    Action, Error, Field, GroupId, Instruction, Match, Message, MeterId, PortNo, TableId, Version,
+};
 
 use crate::harness::{Switch, add_flow};
 
 const ENTRIES: u32 = 20_000;
-/// One entry in so many asks to be told.
-const TOLD: u32 = 100;
+/// One entry in so many asks for a flow-removed message.
+const NOTIFIED: u32 = 100;
 
 fn entry(number: u32) -> Message {
     let matching = Match::any().with(Field::EthDst, number.into());
     let Message::FlowMod(mut flow_mod) = add_flow(3, matching, Vec::new()) else { unreachable!() };
-    if number.is_multiple_of(TOLD) {
+    if number.is_multiple_of(NOTIFIED) {
         flow_mod.flags = FlowModFlags::SEND_FLOW_REM;
     }
     Message::FlowMod(flow_mod)
@@ -43,11 +46,11 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
     let echo = controller.send(&Message::EchoRequest(b"x".to_vec()));
     let echoed = other.request(&Message::EchoRequest(b"y".to_vec()));
     assert!(matches!(echoed, Message::EchoReply(_)), "{echoed:?}");
-    let (mut told, mut answers) = (0, Vec::new());
-    while told < ENTRIES / TOLD || answers.len() < 2 {
+    let (mut removed, mut answers) = (0, Vec::new());
+    while removed < ENTRIES / NOTIFIED || answers.len() < 2 {
         let (xid, message) = controller.next();
         match message {
-            Message::FlowRemoved(_) => told += 1,
+            Message::FlowRemoved(_) => removed += 1,
             Message::BarrierReply | Message::EchoReply(_) => answers.push(xid),
             message => panic!("{message:?}"),
         }
@@ -58,7 +61,7 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
     let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
     let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
     assert_eq!(flows.len(), 1, "{flows:?}");
-    assert_eq!(told, ENTRIES / TOLD);
+    assert_eq!(removed, ENTRIES / NOTIFIED);
 }
 
 fn group_mod(command: GroupModCommand, group_id: GroupId) -> Message {
@@ -91,8 +94,8 @@ fn a_delete_of_many_groups_is_over_before_what_comes_behind_it() {
     while answers.len() < 3 {
         let (xid, message) = controller.next();
         match message {
-            Message::Error(told) => {
-                assert_eq!(told.error(Version::V1_3), Some(Error::BadActionBadOutGroup));
+            Message::Error(refused) => {
+                assert_eq!(refused.error(Version::V1_3), Some(Error::BadActionBadOutGroup));
             }
             Message::BarrierReply | Message::EchoReply(_) => {}
             message => panic!("{message:?}"),
@@ -108,4 +111,54 @@ fn a_delete_of_many_groups_is_over_before_what_comes_behind_it() {
     let groups = controller.multipart(MultipartRequestBody::GroupDesc);
     let MultipartReplyBody::GroupDesc(groups) = groups else { panic!("{groups:?}") };
     assert_eq!(groups.iter().map(|group| group.group_id).collect::<Vec<_>>(), [GroupId(7)]);
+}
+
+fn meter_mod(command: MeterModCommand, meter_id: MeterId) -> Message {
+    let bands = match command {
+        MeterModCommand::Add => vec![Band { kind: BandKind::Drop, rate: 1, burst_size: 0 }],
+        MeterModCommand::Modify | MeterModCommand::Delete | MeterModCommand::Unknown(_) => {
+            Vec::new()
+        }
+    };
+    Message::MeterMod(MeterMod { command, flags: MeterFlags::KBPS, meter_id, bands })
+}
+
+fn metered(priority: u16, matching: Match, meter: MeterId) -> Message {
+    let Message::FlowMod(mut flow_mod) = add_flow(priority, matching, Vec::new()) else {
+        unreachable!()
+    };
+    flow_mod.instructions.insert(0, Instruction::Meter(meter));
+    Message::FlowMod(flow_mod)
+}
+
+#[test]
+fn a_delete_of_many_meters_is_over_before_what_comes_behind_it() {
+    let switch = Switch::start(2, "");
+    let mut controller = switch.controller(Version::V1_3);
+    for number in 1..=5_000 {
+        let meter = MeterId(number);
+        controller.send(&meter_mod(MeterModCommand::Add, meter));
+        controller.send(&metered(3, Match::any().with(Field::EthDst, number.into()), meter));
+    }
+    controller.barrier();
+    let mut other = switch.controller(Version::V1_3);
+    controller.send(&meter_mod(MeterModCommand::Delete, MeterId::ALL));
+    let gone = controller.send(&metered(3, Match::any(), MeterId(7)));
+    // Its number is free again.
+    controller.send(&meter_mod(MeterModCommand::Add, MeterId(7)));
+    controller.send(&metered(3, Match::any(), MeterId(7)));
+    let barrier = controller.send(&Message::BarrierRequest);
+    let echoed = other.request(&Message::EchoRequest(b"y".to_vec()));
+    assert!(matches!(echoed, Message::EchoReply(_)), "{echoed:?}");
+    let (xid, message) = controller.next();
+    let Message::Error(refused) = message else { panic!("{message:?}") };
+    let error = refused.error(Version::V1_3);
+    assert_eq!((xid, error), (gone, Some(Error::MeterModUnknownMeter)));
+    assert_eq!(controller.next(), (barrier, Message::BarrierReply));
+    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
+    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    let meters = controller.multipart(MultipartRequestBody::MeterConfig(MeterId::ALL));
+    let MultipartReplyBody::MeterConfig(meters) = meters else { panic!("{meters:?}") };
+    assert_eq!(meters.iter().map(|meter| meter.meter_id).collect::<Vec<_>>(), [MeterId(7)]);
 }

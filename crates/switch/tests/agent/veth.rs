@@ -24,8 +24,8 @@ fn add_veth(rtnl: &Rtnl, one: &str, other: &str) {
     }
 }
 
-/// The state of port 1 that the next port-status message tells.
-fn told_state(controller: &mut Controller) -> PortState {
+/// The state of port 1 in the next port-status message.
+fn reported_state(controller: &mut Controller) -> PortState {
     loop {
         match controller.next() {
             (_, Message::PortStatus(status)) if status.desc.port_no == PortNo(1) => {
@@ -51,13 +51,13 @@ fn a_port_that_disappears_stays_configured_and_comes_back() {
         controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
         controller.barrier();
         rtnl.delete("sw1").unwrap();
-        assert!(told_state(&mut controller).contains(PortState::LINK_DOWN));
+        assert!(reported_state(&mut controller).contains(PortState::LINK_DOWN));
         let body = controller.multipart(MultipartRequestBody::PortDesc);
         let MultipartReplyBody::PortDesc(descs) = body else { panic!("{body:?}") };
         assert_eq!(descs.len(), 2);
         assert!(!descs[1].state.contains(PortState::LINK_DOWN));
         add_veth(rtnl, "sw1", "host1");
-        while told_state(&mut controller).contains(PortState::LINK_DOWN) {}
+        while reported_state(&mut controller).contains(PortState::LINK_DOWN) {}
         let mut far = Host::open("af_packet:host1");
         let mut near = Host::open("af_packet:host2");
         near.send(&frame(7));
@@ -105,16 +105,16 @@ fn a_port_whose_link_is_just_coming_up_forwards_soon() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_link_that_goes_down_is_told() {
+fn a_link_that_goes_down_is_reported() {
     in_namespace(|rtnl| {
         add_veth(rtnl, "sw1", "host1");
         let switch = Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), "");
         let mut controller = switch.controller(Version::V1_0);
         controller.barrier();
         rtnl.set_up("host1", false).unwrap();
-        assert!(told_state(&mut controller).contains(PortState::LINK_DOWN));
+        assert!(reported_state(&mut controller).contains(PortState::LINK_DOWN));
         rtnl.set_up("host1", true).unwrap();
-        while told_state(&mut controller).contains(PortState::LINK_DOWN) {}
+        while reported_state(&mut controller).contains(PortState::LINK_DOWN) {}
     });
 }
 
@@ -126,9 +126,9 @@ fn an_unknown_device_is_refused_with_those_that_exist() {
         let config = switch::parse_config("control = \"none\"\nport = [\"af_packet:sw2\"]");
         let config = config.unwrap().resolve().unwrap();
         let error = switch::run_until(config, || Ok(std::future::pending::<()>())).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains("port 1") && told.contains("sw2"), "{told}");
-        assert!(told.contains("sw1") && told.contains("host1"), "{told}");
+        let text = error.to_string();
+        assert!(text.contains("port 1") && text.contains("sw2"), "{text}");
+        assert!(text.contains("sw1") && text.contains("host1"), "{text}");
     });
 }
 

@@ -100,8 +100,8 @@ fn caches_are_switched_and_change_nothing() {
         assert!(success, "{err}");
         assert_eq!(out.lines().count(), 2);
         for line in out.lines() {
-            let told: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(told["in_use"], set);
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(answer["in_use"], set);
         }
         for number in 0..50 {
             a.send(&frame(number));

@@ -107,6 +107,18 @@ fn packet_outs_reach_the_ports_of_all_workers() {
 }
 
 #[test]
+fn after_a_barrier_packet_outs_have_left_by_the_ports_of_all_workers() {
+    let (switch, mut hosts, mut controller) = four_ports(2);
+    for round in 0..200_u8 {
+        let host = usize::from(round % 4);
+        controller.send(&packet_out(PortNo(u32::from(round % 4) + 1), frame(round)));
+        controller.barrier();
+        assert_eq!(hosts[host].received(), 1, "round {round}: the frame is there");
+    }
+    switch.stop();
+}
+
+#[test]
 fn counts_are_sums_over_workers_to_the_last() {
     let (switch, mut hosts, mut controller) = four_ports(2);
     let mut entry = add_flow(5, Match::any(), vec![Action::output(PortNo(2))]);

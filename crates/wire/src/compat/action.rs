@@ -14,11 +14,10 @@
 //! What has no counterpart is an error: it must never be left out of a list.
 
 use std::borrow::Cow;
-use std::net::Ipv4Addr;
 
 use openflow::action::HeaderEffect;
-use openflow::field::{Header, Prereq, VID_PRESENT};
-use openflow::{Action, ActionKind, Field, MacAddr, Match, PortNo, QueueId, Version};
+use openflow::field::{Header, Prereq};
+use openflow::{Action, ActionKind, Field, Match, PortNo, QueueId, Version};
 
 /// EtherType of a customer VLAN tag, the one that 1.0's actions push.
 const ETH_TYPE_VLAN: u16 = 0x8100;
@@ -66,15 +65,9 @@ impl Context {
         }
     }
 
-    /// The field that an action of 1.0 writes; of the ports, that of the packets' protocol.
-    fn field_of(self, action: &Action) -> Option<Field> {
-        let fields = action.writes();
-        match self.ports {
-            Some((src, _)) if fields.contains(&Field::TcpSrc) => Some(src),
-            Some((_, dst)) if fields.contains(&Field::TcpDst) => Some(dst),
-            Some(_) | None if fields.len() == 1 => fields.first().copied(),
-            Some(_) | None => None,
-        }
+    /// Whether the field is a transport port of the packets.
+    fn has_port(self, field: Field) -> bool {
+        self.ports.is_some_and(|(src, dst)| field == src || field == dst)
     }
 }
 
@@ -109,8 +102,7 @@ fn to_v1_3(action: &Action, context: Context, out: &mut Vec<Action>) -> Option<(
         out.push(Action::PushVlan(ETH_TYPE_VLAN));
     }
     let said = if row.successor == Some(ActionKind::SetField) {
-        let field = context.field_of(action)?;
-        Action::set_field(field, value_of(action, field)?)
+        action.as_set_field(|field| context.has_port(field))?
     } else if let Action::Enqueue { port, queue } = action {
         out.push(Action::SetQueue(*queue));
         Action::output(*port)
@@ -121,19 +113,6 @@ fn to_v1_3(action: &Action, context: Context, out: &mut Vec<Action>) -> Option<(
     };
     out.push(said);
     Some(())
-}
-
-/// The value that an action of 1.0 gives a field: the DSCP stands in the upper bits of its byte,
-/// and a VLAN id says in 1.3 that there is a tag.
-fn value_of(action: &Action, field: Field) -> Option<u128> {
-    let number = action.number().map(u128::from)?;
-    Some(if field == Field::VlanVid {
-        number & 0xfff | VID_PRESENT
-    } else if field == Field::IpDscp {
-        number >> 2
-    } else {
-        number & field.full_mask()
-    })
 }
 
 /// Says an action in 1.0's words, if it has some.
@@ -155,7 +134,7 @@ fn to_v1_0(
     } else if *action == Action::PopVlan {
         Action::StripVlan
     } else if let Action::SetField { field, value } = action {
-        set_in_v1_0(*field, *value)?
+        Action::before_set_field(*field, *value)?
     } else if *action == Action::DecNwTtl {
         Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
     } else {
@@ -177,43 +156,6 @@ fn sets_vlan(action: &Action) -> bool {
             | Action::SetVlanVid(_)
             | Action::SetVlanPcp(_)
     )
-}
-
-/// Makes 1.0's action of a set-field's value; `None` when the value is too wide.
-type Setter = fn(u128) -> Option<Action>;
-
-/// 1.0's actions for set-field.
-const SETTERS: &[(Field, Setter)] = &[
-    (Field::EthSrc, |value| mac(value).map(Action::SetDlSrc)),
-    (Field::EthDst, |value| mac(value).map(Action::SetDlDst)),
-    (Field::VlanVid, |value| number(value & !VID_PRESENT).map(Action::SetVlanVid)),
-    (Field::VlanPcp, |value| u8::try_from(value).ok().map(Action::SetVlanPcp)),
-    (Field::IpDscp, |value| u8::try_from(value << 2).ok().map(Action::SetNwTos)),
-    (Field::Ipv4Src, |value| ipv4(value).map(Action::SetNwSrc)),
-    (Field::Ipv4Dst, |value| ipv4(value).map(Action::SetNwDst)),
-    (Field::TcpSrc, |value| number(value).map(Action::SetTpSrc)),
-    (Field::UdpSrc, |value| number(value).map(Action::SetTpSrc)),
-    (Field::SctpSrc, |value| number(value).map(Action::SetTpSrc)),
-    (Field::TcpDst, |value| number(value).map(Action::SetTpDst)),
-    (Field::UdpDst, |value| number(value).map(Action::SetTpDst)),
-    (Field::SctpDst, |value| number(value).map(Action::SetTpDst)),
-];
-
-fn mac(value: u128) -> Option<MacAddr> {
-    u64::try_from(value).ok().map(MacAddr::from_u64)
-}
-
-fn ipv4(value: u128) -> Option<Ipv4Addr> {
-    u32::try_from(value).ok().map(Ipv4Addr::from)
-}
-
-fn number(value: u128) -> Option<u16> {
-    u16::try_from(value).ok()
-}
-
-fn set_in_v1_0(field: Field, value: u128) -> Option<Action> {
-    let (_, setter) = SETTERS.iter().find(|(settable, _)| *settable == field)?;
-    setter(value)
 }
 
 #[cfg(test)]

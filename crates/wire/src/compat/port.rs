@@ -11,7 +11,7 @@ const RESERVED_FROM: u16 = 0xff00;
 /// Distance of the two reserved ranges.
 const OFFSET: u32 = 0xffff_0000;
 
-/// The state bits of 1.0 that tell how far the spanning tree is (`OFPPS_STP_MASK`).
+/// The state bits of 1.0 that say how far the spanning tree is (`OFPPS_STP_MASK`).
 const STP_MASK: u32 = 3 << 8;
 /// Not part of the spanning tree (`OFPPS_STP_BLOCK`): the only one of them that blocks.
 const STP_BLOCK: u32 = 3 << 8;

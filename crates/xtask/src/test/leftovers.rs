@@ -82,6 +82,7 @@ fn names_in(dir: &Path) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::{RUN_MARK, Snapshot, left_behind, marked_processes};
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -90,9 +91,13 @@ mod tests {
         let mut child = Command::new("cat")
             .env(RUN_MARK, &mark)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // A process has no environment until the kernel has set up its stack. What answers has one.
+        let mut byte = [0];
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
         assert_eq!(marked_processes(&mark), [child.id()]);
         child.kill().unwrap();
         child.wait().unwrap();

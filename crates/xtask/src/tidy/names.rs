@@ -14,8 +14,10 @@ use super::syntax::is_for_tests;
 use super::{Problem, SourceFile};
 
 /// Public names that may stand in several crates, with the reason.
-const SHARED: &[(&str, &str)] =
-    &[("Error", "a library's own error, always written with its crate: `openflow::Error`")];
+const SHARED: &[(&str, &str)] = &[
+    ("Error", "a library's own error, always written with its crate: `openflow::Error`"),
+    ("Session", "of a controller with a switch; of a generator with its ports, as in TRex"),
+];
 
 /// Names that may stand in several files of a crate: crate, name, reason.
 const SHARED_INSIDE: &[(&str, &str, &str)] = &[];

@@ -1,5 +1,5 @@
-//! Rules about Rust source: opening paragraph, length of functions, wildcard imports, `mod.rs`,
-//! features inside functions, stubs, switched-off lints.
+//! Rules about Rust source: opening paragraph, length of functions, wildcard imports, silent arms,
+//! `mod.rs`, features inside functions, stubs, switched-off lints.
 //!
 //! It reads the syntax tree, so that strings and comments cannot deceive it. It must never try to
 //! know types: what needs types is the compiler's and clippy's to say.
@@ -43,10 +43,9 @@ pub(super) fn check(file: &SourceFile) -> Vec<Problem> {
 }
 
 fn logic_in_mod_rs(path: &str, tree: &syn::File) -> Option<Problem> {
-    let is_list = |item: &syn::Item| match item {
-        syn::Item::Mod(item) => item.content.is_none(),
-        syn::Item::Use(_) => true,
-        _ => false,
+    let is_list = |item: &syn::Item| {
+        matches!(item, syn::Item::Use(_))
+            || matches!(item, syn::Item::Mod(module) if module.content.is_none())
     };
     let item = tree.items.iter().find(|item| !is_list(item))?;
     let what = "a mod.rs only lists modules; move this to a file named after it";
@@ -108,6 +107,18 @@ impl<'ast> Visit<'ast> for Rules<'_> {
         }
     }
 
+    /// The lint against silent arms does not see `_other =>` behind an `Option` or in a tuple.
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        let mut bindings = Bindings { unused: Vec::new() };
+        bindings.visit_pat(&arm.pat);
+        for name in bindings.unused {
+            let what =
+                format!("`{name}` in an arm: name the variants, or write `_` where none are");
+            self.report(name.span(), what);
+        }
+        visit::visit_arm(self, arm);
+    }
+
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if let Some(star) = wildcard(&item.tree, self.in_tests > 0) {
             self.report(star, "wildcard import; name what is imported (`super::*` in tests only)");
@@ -142,6 +153,20 @@ impl<'ast> Visit<'ast> for Rules<'_> {
     }
 }
 
+/// The bindings of a pattern whose names say that they are not used.
+struct Bindings<'ast> {
+    unused: Vec<&'ast syn::Ident>,
+}
+
+impl<'ast> Visit<'ast> for Bindings<'ast> {
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        if pattern.ident.to_string().starts_with('_') {
+            self.unused.push(&pattern.ident);
+        }
+        visit::visit_pat_ident(self, pattern);
+    }
+}
+
 /// Whether these attributes hold an item back from everything but tests.
 pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     let is = |a: &syn::Attribute| {
@@ -158,8 +183,8 @@ fn wildcard(tree: &syn::UseTree, in_tests: bool) -> Option<Span> {
             syn::UseTree::Group(group) => {
                 group.items.iter().find_map(|item| star(item, after_super, in_tests))
             }
-            syn::UseTree::Glob(glob) if !(after_super && in_tests) => Some(glob.span()),
-            _ => None,
+            syn::UseTree::Glob(glob) => (!(after_super && in_tests)).then(|| glob.span()),
+            syn::UseTree::Name(_) | syn::UseTree::Rename(_) => None,
         }
     }
     star(tree, false, in_tests)
@@ -167,10 +192,8 @@ fn wildcard(tree: &syn::UseTree, in_tests: bool) -> Option<Span> {
 
 /// The identifiers inside an attribute's brackets.
 fn words(meta: &syn::Meta) -> Vec<String> {
-    match meta {
-        syn::Meta::List(list) => idents(list.tokens.clone()),
-        _ => Vec::new(),
-    }
+    let syn::Meta::List(list) = meta else { return Vec::new() };
+    idents(list.tokens.clone())
 }
 
 /// Every word of a token stream, those inside brackets too.
@@ -180,7 +203,7 @@ pub(super) fn idents(tokens: TokenStream) -> Vec<String> {
         .flat_map(|token| match token {
             TokenTree::Ident(ident) => vec![ident.to_string()],
             TokenTree::Group(group) => idents(group.stream()),
-            _ => Vec::new(),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
         })
         .collect()
 }
@@ -226,6 +249,14 @@ mod tests {
         one("use super::*;\n", "wildcard import");
         none("#[cfg(test)]\nmod tests {\n use super::*;\n}\n");
         one("#[cfg(test)]\nmod tests {\n use other::*;\n}\n", "wildcard import");
+    }
+
+    #[test]
+    fn arms_name_nothing_that_is_not_used() {
+        one("fn f() {\n match a {\n A::B => 1,\n _other => 2,\n };\n}\n", "a.rs:5: `_other`");
+        one("fn f() {\n match a {\n (Some(_kind), A::B) => 1,\n _ => 2,\n };\n}\n", "`_kind`");
+        none("fn f() {\n match a {\n A::B | A::C(_) => 1,\n other => g(other),\n };\n}\n");
+        none("fn f(_other: u8) {\n let _guard = lock();\n}\n");
     }
 
     #[test]

@@ -40,11 +40,10 @@ fn names_version(path: &syn::Path) -> bool {
 }
 
 fn is_version(expression: &syn::Expr) -> bool {
-    match expression {
-        syn::Expr::Path(path) => names_version(&path.path),
-        syn::Expr::Reference(reference) => is_version(&reference.expr),
-        _ => false,
+    if let syn::Expr::Reference(reference) = expression {
+        return is_version(&reference.expr);
     }
+    matches!(expression, syn::Expr::Path(path) if names_version(&path.path))
 }
 
 impl<'ast> Visit<'ast> for Found {

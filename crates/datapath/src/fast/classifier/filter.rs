@@ -1,7 +1,7 @@
 //! The filter: the groups that can hold an entry for a key, one bit each, from a few loads.
 //!
 //! An *atom* is some bits of one word that several groups contain: `/16` and `/24` of an address,
-//! say. For each atom a table tells, by a hash of these bits, which groups hold an entry with them;
+//! say. For each atom a table says, by a hash of these bits, which groups hold an entry with them;
 //! groups without the atom are always possible. The AND over the atoms leaves four groups of
 //! eighteen for a packet and a firewall list of 10,000 entries: 55 ns a lookup instead of 90.
 //!

@@ -8,6 +8,7 @@
 use packet::FlowKey;
 
 use crate::fast::compiled_match::MaskWord;
+use crate::select::{MIX_STEP, mix};
 
 const SECRETS: usize = packet::WORDS + 2;
 
@@ -18,14 +19,8 @@ pub(super) struct Secrets([u64; SECRETS]);
 impl Secrets {
     pub(super) fn of(seed: u64) -> Self {
         // SplitMix64: any seed, also zero, gives secrets with about half of the bits set.
-        let mut state = seed;
-        Self(std::array::from_fn(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = state;
-            mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ mixed >> 31
-        }))
+        let state = |step: usize| seed.wrapping_add(MIX_STEP.wrapping_mul(step as u64));
+        Self(std::array::from_fn(|step| mix(state(step))))
     }
 
     /// A secret of its own for hashes of another kind.

@@ -217,7 +217,7 @@ impl RecordIndex {
         })
     }
 
-    /// Adds a record. `hash_of` tells the hashes of those that are here, `ask` asks for the line of
+    /// Adds a record. `hash_of` gives the hashes of those that are here, `ask` asks for the line of
     /// one of them. The bucket that is split next is known long before, so its lines are asked for
     /// some inserts earlier, and a split waits for no memory.
     pub(super) fn insert(

@@ -75,12 +75,12 @@ pub(super) fn relax(mask: &Mask, level: Relaxation) -> Option<Bits> {
         (false, Relaxation::Coarse) if many(field) => bits,
         (false, Relaxation::Coarse | Relaxation::Fine | Relaxation::Narrow) => 0,
     };
-    let tells = |(field, bits): &(Field, u128)| match has_address {
+    let separates = |(field, bits): &(Field, u128)| match has_address {
         true => addresses(*field, *bits) != 0,
         false => kept(*field, *bits) != 0,
     };
     let parts = mask.fields().iter().map(|(field, bits)| (*field, kept(*field, *bits)));
-    mask.fields().iter().any(tells).then(|| bits_of(parts))
+    mask.fields().iter().any(separates).then(|| bits_of(parts))
 }
 
 fn bits_of(parts: impl Iterator<Item = (Field, u128)>) -> Bits {

@@ -18,7 +18,7 @@ pub enum Template {
     Exact,
     /// A hash for each group of masks, and perhaps entries beside them.
     General,
-    /// The same, where a filter tells which groups can have an entry.
+    /// The same, where a filter says which groups can have an entry.
     Pruned,
 }
 

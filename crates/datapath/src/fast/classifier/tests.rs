@@ -5,31 +5,11 @@ use std::collections::BTreeSet;
 use openflow::field::FIELDS;
 use openflow::{Field, Match};
 use packet::FlowKey;
+use testkit::Random;
 
 use super::{Classifier, Template, rank_of};
 use crate::fast::compiled_match::{CompiledMatch, Masks};
 use crate::fast::ids::EntryId;
-
-/// A generator of numbers that needs no crate: SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
 
 /// A kind of table: what its matches look like.
 type Kind = fn(&mut Random) -> Match;
@@ -64,9 +44,9 @@ fn prefixes(random: &mut Random) -> Match {
 }
 
 fn wide_prefixes(random: &mut Random) -> Match {
-    let length = random.one_of(&[16, 19, 32, 44, 48, 56, 64, 65, 96, 127, 128]);
+    let length = *random.pick(&[16, 19, 32, 44, 48, 56, 64, 65, 96, 127, 128]);
     let value = 0x2001_0db8 << 96 | u128::from(random.below(8)) << 64 | u128::from(random.below(9));
-    let src = prefix(Field::Ipv6Src, value ^ 1 << 80, random.one_of(&[32, 48, 128]));
+    let src = prefix(Field::Ipv6Src, value ^ 1 << 80, *random.pick(&[32, 48, 128]));
     let both = [(Field::EthType, 0x86dd, 0xffff), prefix(Field::Ipv6Dst, value, length), src];
     of(&both[..2 + random.below(2) as usize])
 }
@@ -74,7 +54,7 @@ fn wide_prefixes(random: &mut Random) -> Match {
 fn lists(random: &mut Random) -> Match {
     let lengths = [0, 8, 16, 20, 22, 24, 26, 28, 29, 30, 31, 32];
     let address = |random: &mut Random| u128::from(0x0a00_0000 | random.below(1 << 9) << 5);
-    let proto = random.one_of(&[6, 17]);
+    let proto = *random.pick(&[6, 17]);
     let (src, dst) = match proto {
         6 => (Field::TcpSrc, Field::TcpDst),
         _ => (Field::UdpSrc, Field::UdpDst),
@@ -82,8 +62,8 @@ fn lists(random: &mut Random) -> Match {
     let mut fields = vec![
         (Field::EthType, 0x0800, 0xffff),
         (Field::IpProto, proto, 0xff),
-        prefix(Field::Ipv4Src, address(random), random.one_of(&lengths)),
-        prefix(Field::Ipv4Dst, address(random), random.one_of(&lengths)),
+        prefix(Field::Ipv4Src, address(random), *random.pick(&lengths)),
+        prefix(Field::Ipv4Dst, address(random), *random.pick(&lengths)),
     ];
     if random.below(4) == 0 {
         fields.push((src, random.below(4).into(), 0xffff));
@@ -96,7 +76,7 @@ fn lists(random: &mut Random) -> Match {
 
 /// Hardly two entries with the same mask, and no prefixes.
 fn odd_masks(random: &mut Random) -> Match {
-    let (value, mask) = (random.next(), random.next() | random.next());
+    let (value, mask) = (random.u64(), random.u64() | random.u64());
     Match::any()
         .with_masked(Field::Ipv4Dst, (value & 0xffff).into(), (mask & 0xffff_ffff).into())
         .with_masked(Field::Metadata, (value >> 60).into(), (mask >> 56).into())
@@ -107,7 +87,7 @@ fn odd_masks(random: &mut Random) -> Match {
 fn anything(random: &mut Random) -> Match {
     let mut matching = Match::any();
     for _ in 0..random.below(5) {
-        let field = random.one_of(&[
+        let field = *random.pick(&[
             Field::VlanVid,
             Field::VlanPcp,
             Field::EthType,
@@ -118,7 +98,7 @@ fn anything(random: &mut Random) -> Match {
             Field::Ipv6Exthdr,
             Field::ArpSpa,
         ]);
-        let mask = random.one_of(&[u128::MAX, 0, 1, 3, 0xff00, 0x1000]);
+        let mask = *random.pick(&[u128::MAX, 0, 1, 3, 0xff00, 0x1000]);
         matching.set(field, u128::from(random.below(4)) * 0x1001, mask);
     }
     matching
@@ -131,7 +111,7 @@ fn everything(random: &mut Random) -> Match {
 }
 
 fn mixed(random: &mut Random) -> Match {
-    let kind = random.one_of(&KINDS[..KINDS.len() - 1]);
+    let kind = *random.pick(&KINDS[..KINDS.len() - 1]);
     kind(random)
 }
 
@@ -152,7 +132,7 @@ const KINDS: &[Kind] = &[
 fn key_near(matching: &Match, random: &mut Random) -> FlowKey {
     let mut key = FlowKey::default();
     for held in matching.fields() {
-        let noise = u128::from(random.next()) << 64 | u128::from(random.next());
+        let noise = random.u128();
         key.set(held.field, held.value | noise & !held.mask);
     }
     for _ in 0..random.below(3) {
@@ -187,7 +167,7 @@ struct Run {
 impl Run {
     fn insert(&mut self, kind: Kind) {
         let matching = kind(&mut self.random);
-        let most = self.random.one_of(&[1, 4, 60_000]);
+        let most = *self.random.pick(&[1, 4, 60_000]);
         let priority = self.random.below(most) as u16;
         if self.linear.0.iter().any(|entry| entry.1 == matching && entry.2 == priority) {
             return;
@@ -237,7 +217,7 @@ impl Run {
             let odd = |id: EntryId| id.0 % 2 == 1;
             assert_eq!(self.fast.lookup_if(key, odd), self.linear.lookup(key, odd), "{key:?}");
         }
-        let among = self.random.next();
+        let among = self.random.u64();
         let part = &keys[..keys.len().min(50)];
         let mut some = vec![Some(EntryId(u32::MAX)); part.len()];
         self.fast.lookup_among(part, among, &mut some);
@@ -260,7 +240,7 @@ impl Run {
 
 fn run(kind: Kind, seed: u64, entries: usize, forced: Option<Template>) -> BTreeSet<&'static str> {
     let mut run = Run {
-        random: Random(seed),
+        random: Random::new(seed),
         masks: Masks::default(),
         linear: Linear::default(),
         fast: Classifier::new(seed),
@@ -320,7 +300,7 @@ fn a_template_that_is_forced_answers_alike_and_is_the_only_one() {
 
 #[test]
 fn a_hundred_masks_of_prefixes_stay_few_groups() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut masks = Masks::default();
     let mut classifier = Classifier::new(3);
     for number in 0..3000 {

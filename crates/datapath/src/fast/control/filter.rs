@@ -57,7 +57,7 @@ impl EntryFilter {
         let tuple = store.tuple(entry);
         let matches = match self.strict {
             Some(strict) => {
-                strict.takes(entry.precedence(), entry.priority)
+                strict.takes(entry.rank())
                     && *tuple.mask == **self.compiled.mask()
                     && tuple.value(entry.at) == self.compiled.value()
             }
@@ -90,11 +90,7 @@ impl EntryFilter {
         let tuple = store.tuples.find(table, self.compiled.mask());
         let same =
             tuple.into_iter().flat_map(|tuple| store.with_value(tuple, self.compiled.value()));
-        same.filter(|number| {
-            let entry = store.slab.get(*number);
-            strict.takes(entry.precedence(), entry.priority)
-        })
-        .collect()
+        same.filter(|number| strict.takes(store.slab.get(*number).rank())).collect()
     }
 
     fn covered(&self, store: &Store, table: TableId) -> Vec<u32> {

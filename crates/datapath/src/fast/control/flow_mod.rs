@@ -178,7 +178,7 @@ impl Control {
     }
 
     /// The size of a list of instructions, when no entry has it. Without a budget no one asks.
-    fn new_list_size(&self, instructions: &[Instruction]) -> Option<usize> {
+    pub(super) fn new_list_size(&self, instructions: &[Instruction]) -> Option<usize> {
         self.memory.as_ref()?;
         let is_known = self.store.instruction_lists.find(instructions).is_some();
         (!is_known).then(|| instructions_size(instructions))
@@ -221,7 +221,7 @@ impl Control {
         let instructions = &flow_mod.instructions;
         let id = self.store.insert(gone.table, &gone.compiled, head, instructions, last_used);
         self.shared.clear_entry(id, last_used);
-        self.sweeps.tell_moved(id.0);
+        self.sweeps.note_moved(id.0);
         let new = self.insert_op(id, gone.compiled);
         self.emit_op(Change::Exchange { old: gone.id, new });
         self.retire(gone.id);
@@ -238,7 +238,7 @@ impl Control {
         entry.hard_timeout_s = head.hard_timeout_s;
         entry.flags = head.flags;
         self.store.arm(number, head.created);
-        self.tell_replaced(number);
+        self.emit_replaced(number);
     }
 
     fn insert_op(&self, id: EntryId, compiled: CompiledMatch) -> Insert {
@@ -256,7 +256,7 @@ impl Control {
         }
     }
 
-    fn tell_replaced(&mut self, number: u32) {
+    fn emit_replaced(&mut self, number: u32) {
         let entry = self.store.slab.get(number);
         let tuple = self.store.tuple(entry);
         let replace = Change::Replace {
@@ -336,7 +336,7 @@ impl Control {
         self.store.slab.get_mut(number).cookie = cookie;
         let changed = self.store.set_instructions(number, &flow_mod.instructions);
         if changed || recooked {
-            self.tell_replaced(number);
+            self.emit_replaced(number);
         }
     }
 

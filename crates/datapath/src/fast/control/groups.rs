@@ -37,7 +37,7 @@ impl Control {
             self.emit_op(Change::Group { id: *id, group: None });
         }
         if gone.is_empty() {
-            self.tell_group(group_mod.group_id);
+            self.emit_group(group_mod.group_id);
         }
         Ok(done)
     }
@@ -106,7 +106,7 @@ impl Control {
 
     /// Emits the op of a group that was added or modified: the group's own counters stay, those of
     /// its buckets start at zero.
-    fn tell_group(&mut self, id: GroupId) {
+    fn emit_group(&mut self, id: GroupId) {
         let Some(group) = self.groups.get(id) else { return };
         let buckets = group.buckets().len();
         let counters = match self.group_counters.get(&id) {

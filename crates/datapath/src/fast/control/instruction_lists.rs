@@ -11,7 +11,7 @@ use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
 
 use super::index::{NONE, NumberIndex};
 use super::slab::Slab;
-use super::words::Words;
+use crate::fast::mix_hasher::MixHasher;
 use crate::fast::op::InstructionList;
 use crate::groups::group_of;
 
@@ -272,7 +272,7 @@ fn meter_of(instructions: &[Instruction]) -> Option<MeterId> {
 }
 
 fn hash(instructions: &[Instruction]) -> u64 {
-    let mut words = Words::default();
+    let mut words = MixHasher::default();
     instructions.hash(&mut words);
     words.finish()
 }

@@ -14,7 +14,7 @@ use crate::time::Nanos;
 use crate::vlans::PortVlans;
 
 impl Control {
-    /// Adds a port or replaces its description and settings; tells which it was, or `None` when
+    /// Adds a port or replaces its description and settings; says which it was, or `None` when
     /// nothing changed. Flow entries stay (clause 4.6).
     pub fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
         let number = desc.port_no;
@@ -22,7 +22,7 @@ impl Control {
         let forwarders = self.shared.forwarders();
         let fresh = || Arc::new(PortCounters::new(forwarders));
         self.port_counters.entry(number).or_insert_with(fresh);
-        self.tell_port(number);
+        self.emit_port(number);
         Some(reason)
     }
 
@@ -41,7 +41,7 @@ impl Control {
     /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG`, `OFPPMFC_BAD_ADVERTISE`.
     pub fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
         let desc = self.ports.port_mod(port_mod)?;
-        self.tell_port(desc.port_no);
+        self.emit_port(desc.port_no);
         Ok(desc)
     }
 
@@ -50,11 +50,11 @@ impl Control {
     pub fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
         if self.ports.set_vlans(port, vlans) {
             self.shared.with_macs(|macs| macs.forget_port(port));
-            self.tell_port(port);
+            self.emit_port(port);
         }
     }
 
-    fn tell_port(&mut self, number: PortNo) {
+    fn emit_port(&mut self, number: PortNo) {
         let Some(port) = self.ports.get(number) else { return };
         let Some(counters) = self.port_counters.get(&number) else { return };
         let state = PortReplica { port: port.clone(), counters: Arc::clone(counters) };

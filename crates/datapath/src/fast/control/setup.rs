@@ -1,5 +1,5 @@
-//! How entries were set up, in four bytes each: whether by a version that has a table-miss entry,
-//! whether without wildcards, and in which form of 1.0's match.
+//! How entries were set up, in four bytes each: whether by a version that has a table-miss entry or
+//! ranks exact entries first, whether without wildcards, and in which form of 1.0's match.
 //!
 //! Entries of one controller mostly have the same form, so each form stands once and is counted.
 
@@ -16,8 +16,10 @@ pub(super) struct Setup(u32);
 /// Set up by a version that has no table-miss entry.
 const NO_TABLE_MISS: u32 = 1;
 const EXACT: u32 = 1 << 1;
+/// Set up by a version that ranks exact entries first.
+const RANKS_EXACT_FIRST: u32 = 1 << 2;
 /// Above the bits: zero for no form of its own, or the number of the form and one.
-const FORM_SHIFT: u32 = 2;
+const FORM_SHIFT: u32 = 3;
 
 impl Setup {
     /// That of an entry of 1.3.
@@ -31,6 +33,11 @@ impl Setup {
     /// Whether it comes before all priorities.
     pub(super) fn is_exact(self) -> bool {
         self.0 & EXACT != 0
+    }
+
+    /// Whether the version that has set it up ranks exact entries first.
+    pub(super) fn ranks_exact_first(self) -> bool {
+        self.0 & RANKS_EXACT_FIRST != 0
     }
 
     fn form(self) -> Option<u32> {
@@ -52,6 +59,9 @@ impl Setups {
     /// given back.
     pub(super) fn take(&mut self, matching: &Match, version: Version) -> Setup {
         let mut bits = if version.has_table_miss_entry() { 0 } else { NO_TABLE_MISS };
+        if version.ranks_exact_first() {
+            bits |= RANKS_EXACT_FIRST;
+        }
         if Precedence::is_exact(matching, version) {
             bits |= EXACT;
         }
@@ -133,7 +143,7 @@ mod tests {
         assert_eq!(setups.take(&in_form(1, false), Version::V1_0), one);
         assert!(!one.may_be_table_miss() && !one.is_exact());
         let exact = setups.take(&in_form(2, true), Version::V1_0);
-        assert!(exact.is_exact());
+        assert!(exact.is_exact() && exact.ranks_exact_first());
         assert!(!setups.take(&in_form(2, true), Version::V1_3).is_exact());
         setups.share(exact);
         let shown = setups.dressed(Match::any(), exact);

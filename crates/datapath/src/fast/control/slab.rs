@@ -11,7 +11,7 @@ use super::setup::Setup;
 use crate::action_set::Origin;
 use crate::fast::ids::EntryId;
 use crate::fast::op::Life;
-use crate::precedence::Precedence;
+use crate::precedence::{EntryRank, Precedence};
 use crate::time::Nanos;
 
 const CHUNK: usize = 4_096;
@@ -78,6 +78,14 @@ impl StoredEntry {
 
     pub(super) fn precedence(&self) -> Precedence {
         Precedence::of(self.priority, self.setup.is_exact())
+    }
+
+    pub(super) fn rank(&self) -> EntryRank {
+        EntryRank {
+            precedence: self.precedence(),
+            priority: self.priority,
+            ranks_exact_first: self.setup.ranks_exact_first(),
+        }
     }
 
     /// When the entry expires if it was last used then, and why. When both timeouts pass at the

@@ -233,7 +233,7 @@ impl Store {
         self.timers.set(&mut self.slab, number, None);
     }
 
-    /// The entry that expires first, with the moment and why; `last_used` tells when a packet last
+    /// The entry that expires first, with the moment and why; `last_used` says when a packet last
     /// matched an entry.
     pub(super) fn first_expiry(
         &mut self,

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, MeterId, TableId, Version};
 
 use super::filter::EntryFilter;
@@ -70,7 +70,7 @@ impl Sweeps {
     }
 
     /// Updates all sweeps for an entry whose number has changed.
-    pub(super) fn tell_moved(&mut self, number: u32) {
+    pub(super) fn note_moved(&mut self, number: u32) {
         self.0.retain(|moved| {
             let moved = moved.upgrade();
             if let Some(moved) = &moved {
@@ -203,7 +203,7 @@ impl Control {
     /// many at most; what it did altogether when it is done.
     ///
     /// A modify is checked anew for each piece, as a command of others may have taken away a group
-    /// or a meter that it names; what it has changed until then stays.
+    /// or a meter that it names, or the memory that it needs; what it has changed until then stays.
     ///
     /// # Errors
     /// Those of [`Self::flow_mod`] that a modify has come to have, and those of an add, which a
@@ -226,6 +226,13 @@ impl Control {
             self.look_through(sweep, entries_max);
             return None;
         }
+        if let SweptCommand::FlowMod(swept) = &sweep.command
+            && swept.is_modify()
+            && let Err(error) = self.check_modify_memory(&swept.flow_mod)
+        {
+            self.counters.add(Counter::FlowModErrors, 1);
+            return Some(Err(error));
+        }
         let mut left = entries_max - self.look_at_moved(sweep, entries_max);
         while left > 0 {
             let Some(place) = sweep.next_place() else {
@@ -241,6 +248,18 @@ impl Control {
             }
         }
         None
+    }
+
+    /// Refuses to go on with a modify that there is no memory for. One that resets counts gives
+    /// each entry another number, while the old one waits for its last counts: the modify of a
+    /// million entries takes the memory of as many new ones.
+    fn check_modify_memory(&mut self, flow_mod: &FlowMod) -> Result<(), Error> {
+        if !flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
+            return self.check_list_memory(&flow_mod.instructions);
+        }
+        let need = self.entries_peak.need(self.store.slab.taken());
+        let bytes = self.new_list_size(&flow_mod.instructions).unwrap_or(0);
+        if self.memory_allows(need, bytes) { Ok(()) } else { Err(Error::FlowModTableFull) }
     }
 
     fn change(&mut self, sweep: &mut Sweep, (.., number): SweepKey, now: Nanos) {
@@ -371,14 +390,20 @@ mod delete_tests;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::{CommandCounts, CommandProgress, Control, Sweep};
     use crate::config::DatapathConfig;
     use crate::counter::Counter;
     use crate::fast::control::RemovalReport;
+    use crate::memory::{MemoryBudget, MemoryNeed};
     use crate::time::Nanos;
     use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
     use openflow::group::{GroupMod, GroupModCommand, GroupType};
-    use openflow::{Action, Cookie, Field, GroupId, Instruction, Match, PortNo, TableId, Version};
+    use openflow::{
+        Action, Cookie, Error, Field, GroupId, Instruction, Match, PortNo, TableId, Version,
+    };
 
     /// 5,000 entries in four tables and of two masks, with priorities in disorder.
     fn control() -> Control {
@@ -512,6 +537,43 @@ mod tests {
             ended.extend(control.sweep(sweep, 200, Nanos(5)).map(Result::unwrap));
         }
         assert!(ended.iter().all(|done| done.modified == 1_250), "{ended:?}");
+    }
+
+    /// Allows so many additions that need new room.
+    #[derive(Debug)]
+    struct Additions(AtomicUsize);
+
+    impl MemoryBudget for Additions {
+        fn allows(&self, need: MemoryNeed, _bytes: usize) -> bool {
+            let take = |left: usize| left.checked_sub(1);
+            need == MemoryNeed::Reused
+                || self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        }
+    }
+
+    #[test]
+    fn a_modify_that_resets_counts_asks_for_memory_with_each_piece() {
+        let mut control = control();
+        let reset =
+            FlowMod { flags: FlowModFlags::RESET_COUNTS, ..command(FlowModCommand::Modify, None) };
+        let mut sweep = begin(&mut control, &reset);
+        control.set_memory_budget(Arc::new(Additions(AtomicUsize::new(3))));
+        let outcome = loop {
+            if let Some(outcome) = control.sweep(&mut sweep, 200, Nanos(5)) {
+                break outcome;
+            }
+        };
+        assert_eq!(outcome, Err(Error::FlowModTableFull));
+        assert_eq!(sweep.done.modified, 300, "three pieces of a hundred changes");
+        // One that keeps the counts needs only its list of instructions.
+        let keep = command(FlowModCommand::Modify, None);
+        let mut sweep = begin(&mut control, &keep);
+        let outcome = loop {
+            if let Some(outcome) = control.sweep(&mut sweep, 200, Nanos(6)) {
+                break outcome;
+            }
+        };
+        assert_eq!(outcome.map(|done| done.modified), Ok(1_250));
     }
 
     #[test]

@@ -6,14 +6,13 @@
 //! The mask stands once, however many entries have it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use openflow::TableId;
 
 use super::index::NONE;
-use super::words::Words;
 use crate::fast::compiled_match::{CompiledMatch, Mask};
+use crate::fast::mix_hasher::BuildMixHasher;
 use crate::precedence::Precedence;
 use crate::select::mix;
 
@@ -77,7 +76,7 @@ pub(super) struct Tuples {
     tuples: Vec<Option<Tuple>>,
     free: Vec<u32>,
     /// By table and address of the mask, which the tuple keeps alive.
-    known: HashMap<(u8, usize), u32, BuildHasherDefault<Words>>,
+    known: HashMap<(u8, usize), u32, BuildMixHasher>,
     of_table: Vec<Vec<u32>>,
 }
 

@@ -148,8 +148,10 @@ struct Table {
     /// Number of lines less one; a power of two less one.
     mask: usize,
     used: usize,
-    /// Lines with counts.
+    /// Lines with counts, without those that wait for the flush under way.
     dirty: Vec<u32>,
+    /// Lines that the flush under way takes the counts of.
+    flushing: Vec<u32>,
 }
 
 impl Table {
@@ -162,7 +164,20 @@ impl Table {
         let mut words = vec![0_u64; lines * WORDS + spare];
         let skew = words.as_ptr().align_offset(align).min(spare);
         advise_huge(&mut words[skew..]);
-        Self { words, skew, mask: lines - 1, used: 0, dirty: Vec::new() }
+        let (dirty, flushing) = (Vec::new(), Vec::new());
+        Self { words, skew, mask: lines - 1, used: 0, dirty, flushing }
+    }
+
+    /// Begins a flush of all counts that there are.
+    fn begin_flush(&mut self) {
+        debug_assert!(self.flushing.is_empty(), "the last flush is done");
+        std::mem::swap(&mut self.dirty, &mut self.flushing);
+    }
+
+    /// Marks a line whose counts were in another one; during a flush it may have waited there.
+    fn mark_moved(&mut self, index: usize, is_flushing: bool) {
+        let marked = if is_flushing { &mut self.flushing } else { &mut self.dirty };
+        marked.push(index as u32);
     }
 
     #[inline]
@@ -205,7 +220,7 @@ impl Table {
     }
 
     /// An empty line for a digest, if need be by moving another decision to its other slot.
-    fn make_room(&mut self, digest: u128) -> Option<usize> {
+    fn make_room(&mut self, digest: u128, is_flushing: bool) -> Option<usize> {
         let slots = self.slots(digest);
         if let Some(empty) = slots.into_iter().find(|index| self.lines()[*index][3] == 0) {
             return Some(empty);
@@ -218,7 +233,7 @@ impl Table {
             };
             let words = std::mem::replace(self.line(index).0, [0; WORDS]);
             if words[4] != 0 {
-                self.dirty.push(empty as u32);
+                self.mark_moved(empty, is_flushing);
             }
             *self.line(empty).0 = words;
             return Some(index);
@@ -286,6 +301,8 @@ pub(super) struct Cache {
     old: Option<Table>,
     moved: usize,
     lines_max: usize,
+    /// A flush is under way.
+    is_flushing: bool,
     draw: u32,
     pub(super) evictions: u64,
 }
@@ -293,7 +310,9 @@ pub(super) struct Cache {
 impl Cache {
     /// A cache that begins with so many lines and grows up to so many; both powers of two.
     pub(super) fn new(lines: usize, lines_max: usize) -> Self {
-        Self { table: Table::new(lines), old: None, moved: 0, lines_max, draw: 1, evictions: 0 }
+        let table = Table::new(lines);
+        let is_flushing = false;
+        Self { table, old: None, moved: 0, lines_max, is_flushing, draw: 1, evictions: 0 }
     }
 
     /// Asks for the line where a digest with this low word should lie.
@@ -347,7 +366,7 @@ impl Cache {
         }
         let words = std::mem::replace(line.0, [0; WORDS]);
         if words[4] != 0 {
-            self.table.dirty.push(u32::try_from(to).unwrap_or(u32::MAX));
+            self.table.mark_moved(to, self.is_flushing);
         }
         *self.table.line(to).0 = words;
         self.table.used += 1;
@@ -380,7 +399,11 @@ impl Cache {
         self.draw ^= self.draw << 13;
         self.draw ^= self.draw >> 17;
         self.draw ^= self.draw << 5;
-        let room = if self.table.is_crowded() { None } else { self.table.make_room(digest) };
+        let room = if self.table.is_crowded() {
+            None
+        } else {
+            self.table.make_room(digest, self.is_flushing)
+        };
         let index = match room {
             Some(index) => index,
             None => self.table.choose_slot(digest, tick, self.draw)?,
@@ -428,28 +451,43 @@ impl Cache {
         }
     }
 
-    /// Takes counts of lines out, so many lines at most, and hands them to `flush`; whether there
-    /// are more.
+    /// Whether a flush has begun and is not done.
+    pub(super) fn is_flushing(&self) -> bool {
+        self.is_flushing
+    }
+
+    /// Begins a flush of the counts that there are now; no other is under way. Counts that come
+    /// later wait for the next one: with busy ports there may be as many of them as a call of
+    /// [`Cache::flush`] takes, and the flush would have no end.
+    pub(super) fn begin_flush(&mut self) {
+        if self.is_flushing {
+            return;
+        }
+        self.is_flushing = true;
+        self.table.begin_flush();
+        if let Some(old) = &mut self.old {
+            old.begin_flush();
+        }
+    }
+
+    /// Goes on with the flush under way: takes counts of lines out, so many lines at most, and
+    /// hands them to `flush`; whether there are more.
     pub(super) fn flush(&mut self, lines_max: usize, mut flush: impl FnMut(Evicted)) -> bool {
         for _ in 0..lines_max {
-            let (table, index) = match &mut self.old {
-                Some(old) if !old.dirty.is_empty() => {
-                    let index = old.dirty.pop();
-                    (old, index)
-                }
-                _ => {
-                    let index = self.table.dirty.pop();
-                    (&mut self.table, index)
-                }
+            let table = match &mut self.old {
+                Some(old) if !old.flushing.is_empty() => old,
+                _ => &mut self.table,
             };
-            let Some(index) = index else { return false };
+            let Some(index) = table.flushing.pop() else { break };
             let mut line = table.line(index as usize);
             let (packets, bytes) = line.take_counts();
             if packets != 0 {
                 flush(Evicted { path: line.path(), packets, bytes });
             }
         }
-        true
+        let is_done = |table: &Table| table.flushing.is_empty();
+        self.is_flushing = !(is_done(&self.table) && self.old.as_ref().is_none_or(is_done));
+        self.is_flushing
     }
 
     /// Lines, and how many of them are in use.

@@ -448,6 +448,7 @@ mod tests {
     use openflow::field::FIELDS;
     use openflow::{Action, Field, MacAddr, PortNo};
     use packet::{Meta, PacketBuf, Shape};
+    use testkit::Random;
 
     use super::run_micro_ops;
     use crate::config::DatapathConfig;
@@ -455,14 +456,12 @@ mod tests {
     use crate::fast::forwarder::replica::Replica;
     use crate::fast::interpreter::{Executed, execute};
     use crate::fast::shared::Shared;
-    use crate::select::mix;
 
-    struct Draw(u64);
+    struct Draw(Random);
 
     impl Draw {
         fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_add(1);
-            mix(self.0) % limit
+            self.0.below(limit)
         }
 
         /// Bytes among which the limits of ones' complement come often.
@@ -504,7 +503,7 @@ mod tests {
         }
 
         fn action(&mut self) -> Action {
-            let value = u128::from(mix(self.below(1 << 40))) << 64 | u128::from(mix(self.0));
+            let value = self.0.u128();
             let value = [0, u128::MAX, value][self.below(3) as usize];
             let short = value as u16;
             let settable: Vec<Field> =
@@ -540,7 +539,7 @@ mod tests {
         let config = DatapathConfig::default();
         let shared = Arc::new(Shared::new(1, &config));
         let replica = Replica::new(&config, shared, 0, 1);
-        let mut draw = Draw(1);
+        let mut draw = Draw(Random::new(1));
         let mut joined = 0;
         for round in 0..40_000 {
             let bytes = draw.frame();

@@ -244,6 +244,9 @@ impl Pass<'_> {
             *id = alive.map_or(NONE, |(id, _)| id.0);
             alive.map(|(_, entry)| {
                 packet.note_lifetime(entry, self.now);
+                if entry.origin.is_miss && !entry.summary.is_plain {
+                    packet.program_key.table_miss();
+                }
                 &*entry.summary
             })
         };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use openflow::TableId;
 
 use super::super::ids::EntryId;
-use super::mix_hasher::BuildMixHasher;
+use crate::fast::mix_hasher::BuildMixHasher;
 
 /// One table of a path: the entry that was matched, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl PathId {
     /// No path: one without steps.
     pub(super) const NONE: Self = Self(u32::MAX);
 
-    /// Whether some entry of the path has an idle timeout, so that every packet must be told.
+    /// Whether some entry of the path has an idle timeout, so that every packet must be reported.
     #[inline]
     pub(super) fn is_timed(self) -> bool {
         self.0 & TIMED != 0

@@ -94,7 +94,7 @@ impl PipelineMask {
         bits(&self.unwildcarded, field) & wanted == wanted
     }
 
-    /// The words of a key that make a difference; the first tells which fields there are.
+    /// The words of a key that make a difference; the first says which fields there are.
     pub(super) fn of_key<'a>(&self, key: &FlowKey, out: &'a mut [u64; WORDS + 1]) -> &'a [u64] {
         out[0] = key.present() & self.present;
         for (place, (index, bits)) in out[1..].iter_mut().zip(&self.words) {

@@ -13,10 +13,10 @@ use packet::{Network, Shape};
 
 use super::fuse::{fuse, take_terminal};
 use super::header_rewrite::HeaderRewrite;
-use super::mix_hasher::BuildMixHasher;
 use super::path::PathId;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
+use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 
 /// One thing that a program does.

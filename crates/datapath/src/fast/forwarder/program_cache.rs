@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use openflow::{PortNo, TableId};
 use packet::Shape;
 
-use super::mix_hasher::BuildMixHasher;
 use super::program::ProgramId;
+use crate::fast::mix_hasher::BuildMixHasher;
 
-/// What decides about a program: the summaries of matched entries that do anything, the port, the
-/// shape, and the table where nothing was matched.
+/// What decides about a program: the summaries of matched entries that do anything, which of them
+/// is a table-miss entry, the port, the shape, and the table where nothing was matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramKey {
     words: Vec<u32>,
@@ -27,6 +27,12 @@ impl ProgramKey {
 
     pub(super) fn push(&mut self, summary: u32) {
         self.words.push(summary);
+    }
+
+    /// The next summary is that of a table-miss entry: what it sends to the controller has another
+    /// reason, which `NO_PACKET_IN` of the port concerns.
+    pub(super) fn table_miss(&mut self) {
+        self.words.push(u32::MAX);
     }
 
     pub(super) fn missed(&mut self, table: TableId) {

@@ -17,12 +17,12 @@ use super::super::op::{Change, Insert, InstructionList, Life};
 use super::super::shared::{
     ForwarderCounters, GroupCounters, PortCell, PortCounters, QueueCounters, Shared,
 };
-use super::mix_hasher::BuildMixHasher;
 use super::versions::{VersionIndex, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{Surroundings, header_effect};
+use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
 use crate::meters::Meter;
@@ -61,7 +61,7 @@ impl ReplicaEntry {
 pub(super) enum Brief<'a> {
     /// Nothing but this happens to the packet; the entry lives for ever.
     Goto(TableId),
-    /// The entry lives for ever.
+    /// The entry lives for ever, and is no table-miss entry.
     Summary(&'a InstructionSummary),
     /// The entry must be asked.
     Look,
@@ -556,6 +556,7 @@ fn brief_of(entry: &ReplicaEntry) -> u32 {
     }
     match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {
         Some(next) => GOTO | u32::from(next.0),
+        None if entry.origin.is_miss => LOOK,
         None => summary.instruction_list.number,
     }
 }

@@ -68,8 +68,8 @@ struct EntryCell {
     bytes: Cell,
 }
 
-/// Counters by entry. When an entry was last used stands apart, as most entries never tell: so four
-/// entries' counts lie on one line, and none on two.
+/// Counters by entry. When an entry was last used stands apart, as most entries never say it: so
+/// four entries' counts lie on one line, and none on two.
 #[derive(Debug)]
 pub(crate) struct Entries {
     chunks: Chunks<EntryCell>,

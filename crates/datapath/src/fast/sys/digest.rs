@@ -321,9 +321,9 @@ mod tests {
             let (mut shapes, mut out) = (vec![Shape::RARE; 300], vec![0; 300]);
             let results = (shapes.as_mut_slice(), out.as_mut_slice());
             let with = (&masks, &keys.lines[0]);
-            let mut told = Vec::new();
-            digest_frames(level, &frames, with, 5, results, |low| told.push(low));
-            assert!(told.iter().copied().eq(out.iter().map(|digest| *digest as u64)));
+            let mut low_halves = Vec::new();
+            digest_frames(level, &frames, with, 5, results, |low| low_halves.push(low));
+            assert!(low_halves.iter().copied().eq(out.iter().map(|digest| *digest as u64)));
             (shapes, out)
         };
         let words: Vec<u64> = (0..29).map(mix).collect();

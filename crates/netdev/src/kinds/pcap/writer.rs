@@ -1,25 +1,23 @@
-//! A capture file that is written, whole records at a time.
+//! A capture that is written, whole records at a time.
 //!
-//! Where the disk is full the frames are counted as errors, the log has a line, and the port's link
-//! is down until there is room again. It must never leave half a record, which would spoil the
-//! file.
+//! Where the disk is full, or a FIFO has no reader, the frames are counted as errors, the log has a
+//! line, and the port's link is down until they can be written again. Frames that a slow reader
+//! leaves no room for are not taken. It must never leave half a record, which would spoil the file.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use packet::PacketBuf;
 
+use super::output::{CaptureBurst, CaptureOutput};
 use super::{FIX, info_of};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::pcap::{append_record, file_header};
+use crate::pcap::append_record;
 use crate::port::{Port, PortDevice, PortInfo, SilentRx, TxQueue};
 
-/// Bytes that must find room before a full disk is taken for one with room: several bursts.
-const PROBE_LEN: usize = 256 * 1_024;
-/// How often a full disk is tried.
+/// How often a full disk or a FIFO without a reader is tried.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// How often the log has a line about it.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -28,17 +26,17 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 pub(super) fn open(name: &str) -> Result<Port, PortError> {
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
     let rx = SilentRx::new().map_err(failed)?;
-    let mut file = File::create(name).map_err(failed)?;
-    file.write_all(&file_header()).map_err(failed)?;
+    let output = CaptureOutput::open(name).map_err(failed)?;
     let counters = Arc::new(PortQueueCounters::default());
-    let file = Arc::new(Mutex::new(PcapFile {
+    let mut file = PcapFile {
         name: name.to_owned(),
-        file,
-        whole_len: file_header().len() as u64,
-        buffer: Vec::new(),
+        output,
+        records: CaptureBurst::default(),
         fault: None,
         logged_at: None,
-    }));
+    };
+    file.begin();
+    let file = Arc::new(Mutex::new(file));
     let tx = PcapWriter { file: Arc::clone(&file), counters: Arc::clone(&counters) };
     Ok(Port::new(WriterDevice { file, counters }, rx, tx))
 }
@@ -47,10 +45,8 @@ pub(super) fn open(name: &str) -> Result<Port, PortError> {
 #[derive(Debug)]
 struct PcapFile {
     name: String,
-    file: File,
-    /// Bytes up to the end of the last whole record.
-    whole_len: u64,
-    buffer: Vec<u8>,
+    output: CaptureOutput,
+    records: CaptureBurst,
     fault: Option<Fault>,
     logged_at: Option<Instant>,
 }
@@ -63,58 +59,75 @@ struct Fault {
 }
 
 impl PcapFile {
-    fn send(&mut self, frames: &[PacketBuf], now: Duration) -> Counted {
-        self.buffer.clear();
-        let mut counted = Counted::default();
+    /// Begins the stream of a FIFO that has a reader.
+    fn begin(&mut self) {
+        if self.output.needs_reader()
+            && let Err(error) = self.output.probe()
+        {
+            self.fail(&error, 0);
+        }
+    }
+
+    /// Writes frames; what was counted, and how many were taken.
+    fn send(&mut self, frames: &[PacketBuf], now: Duration) -> (Counted, usize) {
+        let CaptureBurst { bytes, ends } = &mut self.records;
+        bytes.clear();
+        ends.clear();
         for frame in frames {
-            if append_record(&mut self.buffer, now, frame.bytes()) {
+            append_record(bytes, now, frame.bytes());
+            ends.push(bytes.len());
+        }
+        match self.output.write(&self.records) {
+            Ok(taken) => {
+                self.recover();
+                (self.count(frames, taken), taken)
+            }
+            Err(error) => {
+                self.fail(&error, frames.len());
+                let errors = frames.len() as u64;
+                (Counted { errors, ..Counted::default() }, frames.len())
+            }
+        }
+    }
+
+    /// Counts the first frames; those that made no record are errors.
+    fn count(&self, frames: &[PacketBuf], taken: usize) -> Counted {
+        let mut counted = Counted::default();
+        let mut begin = 0;
+        for (frame, end) in frames.iter().zip(&self.records.ends).take(taken) {
+            if *end > begin {
                 counted.frame(frame.len());
             } else {
                 counted.errors += 1;
             }
+            begin = *end;
         }
-        match self.write() {
-            Ok(()) => {
-                self.whole_len += self.buffer.len() as u64;
-                self.recover();
-                counted
-            }
-            Err(error) => {
-                self.fail(&error, frames.len());
-                Counted { errors: frames.len() as u64, ..Counted::default() }
-            }
-        }
+        counted
     }
 
-    /// Writes the buffer behind the last whole record, or nothing.
-    fn write(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer).or_else(|error| {
-            self.rewind()?;
-            Err(error)
-        })
-    }
-
-    fn rewind(&mut self) -> io::Result<()> {
-        self.file.set_len(self.whole_len)?;
-        self.file.seek(SeekFrom::Start(self.whole_len)).map(drop)
-    }
-
-    /// Whether there is room again, at most once a second.
+    /// Finishes a torn record; after an error, tries at most once a second whether records can be
+    /// written again.
     fn probe(&mut self) {
-        let Some(fault) = &mut self.fault else { return };
+        let Some(fault) = &mut self.fault else {
+            if let Err(error) = self.output.finish_record() {
+                self.fail(&error, 0);
+            }
+            return;
+        };
         if fault.tried_at.elapsed() < PROBE_EVERY {
             return;
         }
         fault.tried_at = Instant::now();
-        self.buffer.clear();
-        self.buffer.resize(PROBE_LEN, 0);
-        if self.write().and_then(|()| self.rewind()).is_ok() {
-            self.recover();
+        match self.output.probe() {
+            Ok(()) => self.recover(),
+            Err(error) => fault.reason = error.to_string(),
         }
     }
 
     fn fail(&mut self, error: &io::Error, frames: usize) {
-        self.fault = Some(Fault { reason: error.to_string(), tried_at: Instant::now() });
+        // Frames that fail meanwhile do not put the next attempt off.
+        let tried_at = self.fault.as_ref().map_or_else(Instant::now, |fault| fault.tried_at);
+        self.fault = Some(Fault { reason: error.to_string(), tried_at });
         if self.logged_at.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
             self.logged_at = Some(Instant::now());
             let port = format!("pcap:{}", self.name);
@@ -144,8 +157,9 @@ impl TxQueue for PcapWriter {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
         // A clock before 1970 gives 0.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        self.counters.tx.add(&lock(&self.file).send(frames, now));
-        Ok(frames.len())
+        let (counted, taken) = lock(&self.file).send(frames, now);
+        self.counters.tx.add(&counted);
+        Ok(taken)
     }
 }
 

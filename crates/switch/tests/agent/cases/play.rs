@@ -14,6 +14,7 @@ use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState, Por
 use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port};
 use openflow::{Error, GroupId, Message, MeterId, PortNo, Version};
 use testkit::cases::{Case, Step};
+use testkit::hex;
 
 use super::wire::{Host, PATIENCE, ask, multipart, within};
 use crate::harness::{Controller, Switch};
@@ -123,12 +124,15 @@ impl Player {
         }
         for (port, host) in (1..).zip(&mut self.hosts) {
             if let Some(frame) = host.poll() {
-                return Err(format!("nobody expected on port {port}: {}", hex(&frame)));
+                return Err(format!("nobody expected on port {port}: {}", hex::digits(&frame)));
             }
         }
         if let Some(message) = self.packet_ins.front() {
             let reason = message.reason.text();
-            return Err(format!("nobody expected a packet-in {reason}: {}", hex(&message.data)));
+            return Err(format!(
+                "nobody expected a packet-in {reason}: {}",
+                hex::digits(&message.data)
+            ));
         }
         match self.removed.front() {
             Some(removed) => Err(format!("nobody expected {removed:?}")),
@@ -181,7 +185,7 @@ impl Player {
             Step::PacketIn { reason, frame } => {
                 let sent = self.packet_in()?;
                 expect("the reason", sent.reason.text(), reason.as_str())?;
-                expect("the frame", hex(&sent.data), hex(frame))
+                expect("the frame", hex::digits(&sent.data), hex::digits(frame))
             }
             Step::Drop(name) => {
                 let wanted = self.drops.entry(name.clone()).or_default();
@@ -229,7 +233,7 @@ impl Player {
     /// What came on the switch's own account, or as the answer to a command.
     fn keep(&mut self, version: Version, message: Message) {
         match message {
-            Message::Error(told) => self.error = told.error(version),
+            Message::Error(error) => self.error = error.error(version),
             Message::PacketIn(packet) if version == self.listener => {
                 self.packet_ins.push_back(packet);
             }
@@ -508,11 +512,7 @@ impl Player {
 fn padded(frame: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame.resize(frame.len().max(60), 0);
-    hex(&frame)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::digits(&frame)
 }
 
 fn said(error: impl std::fmt::Display) -> String {

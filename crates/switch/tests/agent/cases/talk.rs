@@ -1,4 +1,4 @@
-//! Plays a case of controllers: each sends and is told what the case says, in that order.
+//! Plays a case of controllers: each sends and receives what the case says, in that order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

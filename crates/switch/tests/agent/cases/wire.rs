@@ -1,6 +1,6 @@
 //! The far ends of a case's switch: hosts at its ports and controllers of both versions.
 //!
-//! What a controller is told on its own account is kept until a step asks for it. Nothing here
+//! A message to a controller that it did not ask for is kept until a step asks for it. Nothing here
 //! panics on what the switch does: a case fails with its place.
 
 use std::time::{Duration, Instant};

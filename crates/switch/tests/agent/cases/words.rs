@@ -1,4 +1,4 @@
-//! Messages in the words of cases: what a controller sends, and what it is told.
+//! Messages in the words of cases: what a controller sends and receives.
 
 use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
@@ -13,6 +13,7 @@ use openflow::text::{
     parse_actions, parse_flow_filter, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port,
 };
 use openflow::{GroupId, MacAddr, Message, MeterId, PortNo, QueueId, TableId, Version};
+use testkit::hex;
 
 const ROLES: &[(&str, ControllerRole)] = &[
     ("nochange", ControllerRole::NoChange),
@@ -27,7 +28,7 @@ pub(super) fn message(text: &str) -> Result<Message, String> {
     let words: Vec<&str> = rest.split_whitespace().collect();
     Ok(match (what, words.as_slice()) {
         ("barrier", []) => Message::BarrierRequest,
-        ("echo", [digits]) => Message::EchoRequest(testkit::hex::parse(digits)?),
+        ("echo", [digits]) => Message::EchoRequest(hex::parse(digits)?),
         ("features", []) => Message::FeaturesRequest,
         ("get_config", []) => Message::GetConfigRequest,
         ("set_config", [flags, miss]) => Message::SetConfig(SwitchConfig {
@@ -117,7 +118,7 @@ fn packet_out(text: &str) -> Result<Message, String> {
         buffer_id: None,
         in_port: parse_port(in_port).map_err(said)?,
         actions: parse_actions(actions).map_err(said)?,
-        data: testkit::hex::parse(digits)?,
+        data: hex::parse(digits)?,
     }))
 }
 
@@ -146,7 +147,7 @@ pub(super) fn describe(version: Version, message: &Message) -> String {
             let name = error.error(version).map_or("unknown", openflow::Error::name);
             format!("error {name}")
         }
-        Message::EchoReply(data) => format!("echo {}", hex(data)),
+        Message::EchoReply(data) => format!("echo {}", hex::digits(data)),
         Message::FeaturesReply(features) => format!("features auxiliary={}", features.auxiliary_id),
         Message::GetConfigReply(config) => {
             format!("config {} {:#x}", config.flags, config.miss_send_len)
@@ -160,7 +161,7 @@ pub(super) fn describe(version: Version, message: &Message) -> String {
                 }
             };
             let matching = openflow::text::format_match(&packet.matching);
-            format!("packet_in {reason}{place} {matching} {}", hex(&packet.data))
+            format!("packet_in {reason}{place} {matching} {}", hex::digits(&packet.data))
         }
         Message::FlowRemoved(gone) => format!(
             "flow_removed {} table={} priority={} cookie={:#x} packets={} bytes={}",
@@ -221,8 +222,4 @@ fn elements(body: &MultipartReplyBody) -> String {
 /// Whether it answers a request, and so bears its transaction number.
 pub(super) fn is_reply(message: &Message) -> bool {
     !matches!(message, Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

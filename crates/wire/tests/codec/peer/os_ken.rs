@@ -12,6 +12,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use openflow::message::{MESSAGES, MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::{Message, MessageKind, Version, Xid};
 use serde_json::{Value, json};
+use testkit::hex;
 
 use super::{Sample, samples};
 use crate::{compare, describe};
@@ -74,10 +75,6 @@ fn python() -> PathBuf {
     found
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Kinds of messages whose values were compared, and whose bytes were.
 #[derive(Debug, Default)]
 struct Compared {
@@ -91,7 +88,7 @@ fn check(peer: &mut Peer, sample: &Sample, compared: &mut Compared) -> Result<()
     let bytes = wire::encode(*version, xid, message).map_err(|error| error.to_string())?;
     let ours = describe::message(*version, message);
     let said = peer.ask(&json!({
-        "version": version.number(), "xid": xid.0, "hex": hex(&bytes), "json": ours,
+        "version": version.number(), "xid": xid.0, "hex": hex::digits(&bytes), "json": ours,
     }));
     if !said["parsed"].is_null() {
         compare::same("", &ours, &said["parsed"])
@@ -100,8 +97,8 @@ fn check(peer: &mut Peer, sample: &Sample, compared: &mut Compared) -> Result<()
     }
     for key in ["again", "built"] {
         let Some(theirs) = said[key].as_str() else { continue };
-        if theirs != hex(&bytes) && !writes_otherwise(message, theirs) {
-            return Err(format!("{key}:\nours   {}\ntheirs {theirs}\n{ours}", hex(&bytes)));
+        if theirs != hex::digits(&bytes) && !writes_otherwise(message, theirs) {
+            return Err(format!("{key}:\nours   {}\ntheirs {theirs}\n{ours}", hex::digits(&bytes)));
         }
         compared.bytes.insert((*version, *kind));
     }
@@ -122,7 +119,7 @@ fn writes_otherwise(message: &Message, theirs: &str) -> bool {
         Message::MultipartRequest(request)
             if matches!(request.body, MultipartRequestBody::TableFeatures(_)) =>
         {
-            let theirs = testkit::hex::parse(theirs).unwrap();
+            let theirs = hex::parse(theirs).unwrap();
             let (version, _, theirs) = wire::decode(&theirs).unwrap();
             describe::message(version, &theirs) == describe::message(version, message)
         }

@@ -1,0 +1,68 @@
+//! `weir gen rfc2544` over a wire in memory: every method answers for each size, and what makes no
+//! sense is refused. What the methods find is tested with simulated devices in `generator`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::{Command, Output};
+
+fn rfc2544(name: &str, arguments: &[&str]) -> Output {
+    let port = |end: &str| format!("memory:rfc2544-{name}?end={end}");
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["gen", "rfc2544", "--port", &port("a"), "--port", &port("b")])
+        .args(["--line-rate", "1M"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn every_method_answers_for_each_size() {
+    let methods = ["throughput", "loss", "back-to-back", "latency", "recovery", "ndr", "pdr"];
+    for method in methods {
+        // A machine that stands still makes frames late: the load is light and nothing is asserted
+        // about the figures.
+        let load: &[&str] = if method == "latency" { &["--load", "50"] } else { &[] };
+        let common = ["--method", method, "--sizes", "128,512", "--repeats", "2", "--json"];
+        let common =
+            [common.as_slice(), &["--trial", "0.05", "--precision", "20", "--grace", "5"]].concat();
+        let output = rfc2544(method, &[common.as_slice(), load].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        if method == "recovery" && !output.status.success() {
+            assert!(errors.contains("no load passes"), "{errors}");
+            continue;
+        }
+        assert!(output.status.success(), "{method}: {errors}");
+        let answers: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let sizes: Vec<_> = answers.iter().map(|answer| answer["frame_size"].as_u64()).collect();
+        assert_eq!(sizes, [Some(128), Some(512)], "{method}: {text}");
+        assert!(answers.iter().all(
+            |answer| answer["method"] == method && answer["result"] != serde_json::Value::Null
+        ));
+        assert!(errors.contains("packets/s for"), "each trial is told: {errors}");
+    }
+}
+
+#[test]
+fn people_get_a_line_for_each_size() {
+    let output = rfc2544(
+        "text",
+        &["--sizes", "64,1518", "--trial", "0.05", "--precision", "20", "--grace", "5"],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains("throughput")).count(), 2, "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (name, arguments, says) in [
+        ("size", ["--sizes", "20"], "frames of 20 bytes"),
+        ("port", ["--to", "7"], "port 7"),
+        ("trial", ["--trial", "0"], "above zero"),
+        ("precision", ["--precision", "0"], "precision"),
+    ] {
+        let output = rfc2544(name, &arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && errors.contains(says), "{name}: {errors}");
+    }
+}

@@ -1,0 +1,243 @@
+//! `weir gen run`, `flood`, `ping` and `capture` as processes: what they print, what they leave in
+//! files, their exit codes, and Ctrl-C.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The two ends of a cable in memory.
+const CABLE: [&str; 4] = ["--port", "memory:cable?end=a", "--port", "memory:cable?end=b"];
+
+fn weir_gen(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.arg("gen").args(arguments).stdin(Stdio::null());
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    weir_gen(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The JSON line on standard output of a run that ended with `code`.
+fn report(output: &Output, code: i32) -> Value {
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stdout)))
+}
+
+fn profile(folder: &Path, text: &str) -> String {
+    let file = folder.join("profile.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_profile_is_sent_whole_and_every_frame_accounted_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = profile(
+        folder.path(),
+        "[[streams]]\nname = 'there'\nrate = '20kpps'\nmode = { burst = 1000 }\nsize = 128\n\
+         [[streams]]\nname = 'back'\nport = 1\nrate = '10kpps'\nmode = { burst = 500 }\n",
+    );
+    let arguments = ["run", &file, "--json", "--quiet", "--max-loss", "0"];
+    let report = report(&output(&[&arguments[..], &CABLE[..]].concat()), 0);
+    assert_eq!((&report["interrupted"], &report["loss_percent"]), (&false.into(), &0.0.into()));
+    let counts = |port: usize, side: &str| {
+        let counts = &report["statistics"]["ports"][port][side];
+        (counts["packets"].as_u64().unwrap(), counts["bytes"].as_u64().unwrap())
+    };
+    assert_eq!((counts(0, "tx"), counts(0, "rx")), ((1000, 128_000), (500, 32_000)));
+    assert_eq!((counts(1, "tx"), counts(1, "rx")), ((500, 32_000), (1000, 128_000)));
+    let streams = report["statistics"]["streams"].as_array().unwrap();
+    let told: Vec<(&str, u64, u64)> = streams
+        .iter()
+        .map(|stream| {
+            let number = |value: &Value| value.as_u64().unwrap();
+            let arrived = number(&stream["arrivals"][0]["report"]["received"]);
+            let name = stream["name"].as_str().unwrap();
+            (name, number(&stream["sent"]), arrived + number(&stream["lost"]))
+        })
+        .collect();
+    assert_eq!(told, [("there", 1000, 1000), ("back", 500, 500)]);
+}
+
+#[test]
+fn more_loss_than_allowed_is_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[streams]]\nrate = '10kpps'\nmode = { burst = 100 }\n";
+    let file = profile(folder.path(), text);
+    let arguments = ["run", &file, "--json", "--quiet", "--drain", "0", "--port", "null:"];
+    assert_eq!(report(&output(&arguments), 0)["loss_percent"], 100.0);
+    let strict = output(&[&arguments[..], &["--max-loss", "0.1"]].concat());
+    assert_eq!(report(&strict, 1)["loss_percent"], 100.0);
+}
+
+#[test]
+fn what_is_wrong_is_told_and_nothing_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |words: &str, expected: &str| {
+        let file = profile(folder.path(), words);
+        let output = output(&["run", &file, "--port", "null:", "--duration", "1"]);
+        let said = self::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains(expected) && output.stdout.is_empty(), "{words}: {said}");
+    };
+    refused("[[streams]]\nname = 'x'\nsize = 63", "64");
+    refused("[[streams]]\nrat = '1pps'", "`rate`");
+    refused("[[streams]]\nname = 'x'\nport = 1", "stream \"x\", port: 1");
+    refused("[[streams]]\nname = 'x'\npacket = 'eth/ipx'", "ipv4");
+    refused("", "no streams");
+    let output = output(&["run", "no-such-file.toml", "--port", "null:"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no-such-file.toml"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_signal_ends_the_load_and_not_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = profile(folder.path(), "[[streams]]\nrate = '1kpps'\n");
+    let arguments = ["run", &file, "--json"];
+    let mut command = weir_gen(&[&arguments[..], &CABLE[..]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The first line of progress: it sends.
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("sent"), "{line}");
+    interrupt(&child);
+    let report = report(&child.wait_with_output().unwrap(), 130);
+    assert_eq!(report["interrupted"], true);
+    assert!(report["statistics"]["ports"][0]["tx"]["packets"].as_u64().unwrap() > 0);
+}
+
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_flood_is_limited_by_its_rate_and_its_time() {
+    let common = ["flood", "--port", "null:", "--duration", "0.2", "--json", "--quiet"];
+    let most = report(&output(&common), 0);
+    let sent = |report: &Value| report["statistics"]["ports"][0]["tx"]["packets"].as_u64().unwrap();
+    assert!(sent(&most) > 0, "{most}");
+    let slow = report(&output(&[&common[..], &["--rate", "1kpps"]].concat()), 0);
+    assert_eq!(sent(&slow), 200, "{slow}");
+}
+
+#[test]
+fn requests_that_the_port_does_not_take_are_no_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody takes frames at the other end.
+    let port = format!("memory:{}?end=a&slots=4", folder.path().join("wire").display());
+    let numbers = ["--count", "6", "--interval", "0", "--timeout", "0"];
+    let hosts = ["--src", "10.0.0.1", "--dst-mac", "02:00:00:00:00:02", "10.0.0.2"];
+    let command = [&["ping", "--port", &port][..], &numbers, &hosts].concat();
+    let said = report(&output(&[&command[..], &["--json"]].concat()), 1);
+    assert_eq!((&said["transmitted"], &said["unsent"]), (&4.into(), &2.into()), "{said}");
+    let people = text(&output(&command).stdout);
+    let summary = "4 packets transmitted, 2 unsent, 0 received, 100% packet loss";
+    assert!(people.contains(summary), "{people}");
+}
+
+#[test]
+fn a_capture_has_the_frames_that_the_filter_describes() {
+    let folder = tempfile::tempdir().unwrap();
+    let wire = folder.path().join("wire");
+    let file = folder.path().join("echo.pcapng");
+    let end = |end: &str| format!("memory:{}?end={end}", wire.display());
+    let (a, b) = (end("a"), end("b"));
+    let mut command = weir_gen(&[
+        "capture",
+        "--port",
+        &b,
+        "--filter",
+        "icmp,nw_dst=10.0.0.2",
+        "--bytes",
+        "0=020000000002",
+        "--count",
+        "3",
+        "--duration",
+        "60",
+        "--json",
+    ]);
+    command.arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("capturing on memory:"), "{line}");
+    let ping = output(&[
+        "ping",
+        "--port",
+        &a,
+        "--src",
+        "10.0.0.1",
+        "--dst-mac",
+        "02:00:00:00:00:02",
+        "--count",
+        "3",
+        "--interval",
+        "0",
+        "--timeout",
+        "0",
+        "--json",
+        "10.0.0.2",
+    ]);
+    let said = report(&ping, 1);
+    assert_eq!((&said["transmitted"], &said["received"]), (&3.into(), &0.into()));
+    let said = report(&child.wait_with_output().unwrap(), 0);
+    assert_eq!((&said["captured"], &said["dropped"]), (&3.into(), &0.into()));
+    let read = std::fs::read(&file).unwrap();
+    // Each echo request is 98 bytes: 14, 20, 8 and 56.
+    let is_echo = |window: &[u8]| window == [10, 0, 0, 1, 10, 0, 0, 2, 8, 0];
+    assert_eq!(read.windows(10).filter(|window| is_echo(window)).count(), 3);
+    let refused = output(&["capture", "--port", "null:", "--filter", "tcp,tp_dts=80", "x.pcap"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("column 5"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn a_capture_ends_with_its_time_and_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.pcap");
+    let name = file.to_str().unwrap();
+    let done = output(&["capture", "--port", "null:", "--duration", "0.05", name]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(text(&done.stdout).starts_with("0 frames captured"), "{}", text(&done.stdout));
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 24);
+    let replay = format!("pcap:{}", "contrib/generator/dns.pcap");
+    let full = output(&["capture", "--port", &replay, "--duration", "0.2", "/dev/full"]);
+    assert_eq!(full.status.code(), Some(1));
+    assert!(text(&full.stderr).contains("/dev/full is not whole"), "{}", text(&full.stderr));
+    assert!(text(&full.stdout).contains("10 received"), "{}", text(&full.stdout));
+}
+
+#[test]
+fn a_port_answers_for_the_addresses_that_it_claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let wire = folder.path().join("wire");
+    let end = |end: &str| format!("memory:{}?end={end}", wire.display());
+    let (a, b) = (end("a"), end("b"));
+    let control = folder.path().join("gen.sock");
+    let mut command = weir_gen(&["serve", "--port", &b, "--address", "0=10.0.0.2"]);
+    command.args(["--address", "0=fd00::2", "--control"]).arg(&control);
+    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("ready"), "{line}");
+    for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+        let numbers = ["--count", "3", "--interval", "0.001", "--timeout", "30"];
+        let command = ["ping", "--port", &a, "--src", src, "--json", dst];
+        let said = report(&output(&[&command[..], &numbers[..]].concat()), 0);
+        assert_eq!((&said["transmitted"], &said["received"]), (&3.into(), &3.into()), "{said}");
+    }
+    interrupt(&server);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(!control.exists());
+}

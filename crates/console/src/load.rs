@@ -1,0 +1,272 @@
+//! A load from start to end: opened, loaded, started, watched each second, and reported.
+//!
+//! Ctrl-C ends the load and not the report: what was measured until then is printed. Nothing is
+//! sent before every stream of every port is known to be right.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use generator::profile::Profile;
+use generator::session::{Session, SessionError, StartOptions};
+use generator::statistics::{PortStatistics, SessionStatistics};
+
+use crate::apart::check_apart;
+use crate::arguments::{EXIT_INTERRUPTED, PortArgs};
+use crate::interrupt::{ASK_EVERY, Interrupt};
+use crate::report::RunReport;
+
+/// Exit code of wrong usage, a wrong profile included.
+const EXIT_USAGE: u8 = 2;
+
+/// A line of progress stands for this long.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// How a load is carried out.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    ports: PortArgs,
+    /// Seconds that are sent for [default: until the streams end, or Ctrl-C]
+    #[arg(long, short, value_name = "SECONDS")]
+    duration: Option<f64>,
+    /// Seconds that frames in flight are waited for after the last one has left
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.2)]
+    drain: f64,
+    /// Print the report as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What is sent, and when it counts as failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load<'a> {
+    /// The streams.
+    pub(crate) profile: &'a Profile,
+    /// All rates times this.
+    pub(crate) multiplier: f64,
+    /// More loss than this, in per cent of the numbered frames, is exit code 1.
+    pub(crate) loss_percent_max: Option<f64>,
+}
+
+impl LoadArgs {
+    /// How many ports there are.
+    pub(crate) fn port_count(&self) -> usize {
+        self.ports.specs().len()
+    }
+
+    /// Sends the load and prints the report. 0: done; 1: more loss than allowed, or a port that
+    /// stopped; 2: a profile or an option that is wrong; 130: interrupted.
+    ///
+    /// # Errors
+    /// Ports that cannot be opened, and standard output.
+    pub(crate) fn carry_out(&self, load: &Load<'_>) -> anyhow::Result<ExitCode> {
+        let Ok(drain) = Duration::try_from_secs_f64(self.drain) else {
+            return Ok(usage(&format!("--drain {}: a number of seconds, 0 or more", self.drain)));
+        };
+        let captures = load.profile.streams.iter().filter_map(|stream| stream.capture.as_ref());
+        let files = captures.map(|capture| capture.file.as_path());
+        if let Err(why) = check_apart(self.ports.specs(), files) {
+            return Ok(usage(&why));
+        }
+        let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
+        let mut session = self.ports.open()?;
+        let ports = match self.load(&mut session, load.profile) {
+            Ok(ports) => ports,
+            Err(why) => return Ok(usage(&why)),
+        };
+        let how = StartOptions { multiplier: load.multiplier, duration_s: self.duration };
+        match session.start(&ports, &how) {
+            Ok(()) => {}
+            Err(error @ (SessionError::Option(_) | SessionError::Profile(_))) => {
+                return Ok(usage(&error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let start = Instant::now();
+        self.watch(&mut session, &ports, &interrupt, start)?;
+        let took = start.elapsed().as_secs_f64();
+        session.stop(&ports)?;
+        let interrupted = interrupt.is_set();
+        wait(drain, &interrupt);
+        let statistics = session.statistics();
+        let sending_s = sending_s(&statistics).unwrap_or(took);
+        let report = RunReport { statistics: &statistics, sending_s, interrupted };
+        let out = &mut std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", report.json())?;
+        } else {
+            write!(out, "{}", report.text())?;
+        }
+        Ok(exit_code(load, &report))
+    }
+
+    /// Loads each port that has streams; gives these ports.
+    fn load(&self, session: &mut Session, profile: &Profile) -> Result<Vec<usize>, String> {
+        let count = self.port_count();
+        if let Some(stream) = profile.streams.iter().find(|stream| stream.port >= count) {
+            let (name, port) = (&stream.name, stream.port);
+            return Err(format!(
+                "stream {name:?}, port: {port}, and there are {count} ports, numbered from 0"
+            ));
+        }
+        let mut ports = Vec::new();
+        for port in 0..count {
+            let streams = profile.of_port(port);
+            if !streams.is_empty() {
+                session.load(port, &streams).map_err(|error| error.to_string())?;
+                ports.push(port);
+            }
+        }
+        if ports.is_empty() { Err("the profile has no streams".to_owned()) } else { Ok(ports) }
+    }
+
+    /// Until nothing is left to be sent, or a signal comes.
+    fn watch(
+        &self,
+        session: &mut Session,
+        ports: &[usize],
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> anyhow::Result<()> {
+        let mut told = 0;
+        while !interrupt.is_set() && ports.iter().any(|port| session.is_transmitting(*port)) {
+            session.wait(Some(ASK_EVERY));
+            let seconds = (start.elapsed().as_nanos() / PROGRESS_EVERY.as_nanos()) as u64;
+            if seconds > told && !self.quiet {
+                told = seconds;
+                // A closed standard error is no reason to end a measurement.
+                let _ = writeln!(std::io::stderr(), "{}", progress(told, &session.statistics()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long was sent for, in seconds: from the first frame to the last, and the time to the one
+/// that would have been next; of the port that took longest. `None` where no port sent two frames.
+fn sending_s(statistics: &SessionStatistics) -> Option<f64> {
+    let sent = statistics.ports.iter().map(|port| &port.tx).filter(|tx| tx.traffic.packets > 1);
+    let spans = sent.map(|tx| {
+        let packets = tx.traffic.packets as f64;
+        tx.span_ns as f64 / 1e9 * packets / (packets - 1.0)
+    });
+    spans.max_by(f64::total_cmp).filter(|span_s| *span_s > 0.0)
+}
+
+/// What a second of a load was like.
+fn progress(second: u64, statistics: &SessionStatistics) -> String {
+    let sum = |of: fn(&PortStatistics) -> f64| -> f64 { statistics.ports.iter().map(of).sum() };
+    let sent = sum(|port| port.tx.traffic.pps) / 1e6;
+    let sent_bits = sum(|port| port.tx.traffic.l1_bps) / 1e9;
+    let received = sum(|port| port.rx.traffic.pps) / 1e6;
+    let unsent: u64 = statistics.ports.iter().map(|port| port.tx.unsent).sum();
+    format!(
+        "{second:>4} s  sent {sent:.3} Mpps, {sent_bits:.3} Gbit/s at layer 1, {unsent} unsent; \
+         received {received:.3} Mpps"
+    )
+}
+
+/// Sleeps, unless a signal comes while it does.
+fn wait(duration: Duration, interrupt: &Interrupt) {
+    // No clock goes as far as some durations.
+    let start = Instant::now();
+    let was_set = interrupt.is_set();
+    loop {
+        let left = duration.saturating_sub(start.elapsed());
+        if left.is_zero() || interrupt.is_set() != was_set {
+            return;
+        }
+        std::thread::sleep(left.min(ASK_EVERY));
+    }
+}
+
+fn exit_code(load: &Load<'_>, report: &RunReport<'_>) -> ExitCode {
+    if report.interrupted {
+        return ExitCode::from(EXIT_INTERRUPTED);
+    }
+    let lossy = load.loss_percent_max.is_some_and(|most| report.loss_percent() > most);
+    if lossy {
+        let (loss, most) = (report.loss_percent(), load.loss_percent_max.unwrap_or_default());
+        eprintln!("weir gen: {loss} % of the frames were lost, more than --max-loss {most}");
+    }
+    let has_failed = report.statistics.ports.iter().any(has_failed);
+    if lossy || has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Whether a port can send or receive no more, or took frames that its device did not carry.
+fn has_failed(port: &PortStatistics) -> bool {
+    port.stopped.is_some() || port.rx.error.is_some() || port.tx.errors > 0
+}
+
+/// Says what is wrong with what was asked.
+pub(crate) fn usage(why: &str) -> ExitCode {
+    eprintln!("weir gen: {why}");
+    ExitCode::from(EXIT_USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitCode;
+    use std::time::Duration;
+
+    use generator::profile::Profile;
+    use generator::statistics::{
+        PortStatistics, PortTraffic, RxStatistics, SessionStatistics, TxStatistics,
+    };
+
+    use super::{Load, exit_code, sending_s, wait};
+    use crate::interrupt::Interrupt;
+    use crate::report::RunReport;
+
+    /// The defect of rates over the duration that was asked for: an overload that took longer, or a
+    /// capture that ended earlier, had a rate that it never had.
+    #[test]
+    fn rates_are_over_the_time_in_which_was_sent() {
+        let port = |packets, span_ns| {
+            let traffic = PortTraffic { packets, ..PortTraffic::default() };
+            let tx = TxStatistics { traffic, span_ns, ..TxStatistics::default() };
+            PortStatistics { tx, ..PortStatistics::default() }
+        };
+        let of = |ports| sending_s(&SessionStatistics { ports, ..SessionStatistics::default() });
+        assert_eq!(of(vec![port(11, 1_000_000_000), port(3, 500_000_000)]), Some(1.1));
+        assert_eq!(of(vec![port(1, 0), port(0, 0)]), None);
+    }
+
+    #[test]
+    fn a_port_that_receives_no_more_or_lost_what_it_took_is_a_failure() {
+        let profile = Profile::default();
+        let load = Load { profile: &profile, multiplier: 1.0, loss_percent_max: None };
+        let code = |error: Option<&str>, errors| {
+            let tx = TxStatistics { errors, ..TxStatistics::default() };
+            let rx = RxStatistics { error: error.map(str::to_owned), ..RxStatistics::default() };
+            let ports = vec![PortStatistics { rx, tx, ..PortStatistics::default() }];
+            let statistics = SessionStatistics { ports, ..SessionStatistics::default() };
+            let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: false };
+            exit_code(&load, &report)
+        };
+        assert_eq!(code(None, 0), ExitCode::SUCCESS);
+        assert_eq!(code(None, 3), ExitCode::FAILURE);
+        assert_eq!(code(Some("gone"), 0), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn a_wait_beyond_all_clocks_ends_with_a_signal() {
+        let interrupt = Interrupt::default();
+        let waiting = interrupt.clone();
+        let thread = std::thread::spawn(move || wait(Duration::MAX, &waiting));
+        // The wait ends when the flag changes, and the thread may begin with either.
+        let mut is_set = false;
+        while !thread.is_finished() {
+            is_set = !is_set;
+            interrupt.set(is_set);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,75 @@
+//! The pages: text from settings and statistics, 80 columns wide and 21 lines high where the ports
+//! allow it, without colour.
+//!
+//! They are functions of their input, so that tests compare whole screens. Rates are those of layer
+//! 1, as Pktgen shows them: with FCS, preamble and gap.
+
+mod latency;
+mod main;
+mod range;
+mod sequence;
+mod stats;
+mod streams;
+mod table;
+
+use generator::statistics::{PortStatistics, SessionStatistics};
+
+use crate::cpu_use::ThreadUse;
+use crate::state::{ConsoleState, PageName};
+
+/// What a page is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageInput<'a> {
+    /// The settings.
+    pub(crate) state: &'a ConsoleState,
+    /// The counts.
+    pub(crate) statistics: &'a SessionStatistics,
+    /// The threads of the process.
+    pub(crate) threads: &'a [ThreadUse],
+    /// Columns of the screen.
+    pub(crate) width: usize,
+}
+
+/// Columns where nothing says how many there are.
+pub(crate) const WIDTH: usize = 80;
+
+/// The page that is shown, line by line.
+pub(crate) fn render(input: &PageInput<'_>) -> Vec<String> {
+    let lines = match input.state.page {
+        PageName::Main => main::lines(input),
+        PageName::Range => range::lines(input),
+        PageName::Sequence => sequence::lines(input),
+        PageName::Latency => latency::lines(input),
+        PageName::Stats => stats::lines(input),
+        PageName::Cpu => threads(input),
+        PageName::Streams => streams::lines(input),
+    };
+    let cut = |line: String| line.chars().take(input.width).collect::<String>();
+    lines.into_iter().map(cut).map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The first line of a page.
+fn title(input: &PageInput<'_>, page: &str) -> String {
+    let count = input.state.ports.len();
+    let ports = match count {
+        1 => "Port 0 of 1".to_owned(),
+        _ => format!("Ports 0-{} of {count}", count.saturating_sub(1)),
+    };
+    format!("{ports}  <{page} Page>  weir gen {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The counts of a port.
+fn port_statistics<'a>(input: &PageInput<'a>, port: usize) -> Option<&'a PortStatistics> {
+    input.statistics.ports.get(port)
+}
+
+fn threads(input: &PageInput<'_>) -> Vec<String> {
+    let mut lines = vec![title(input, "CPU"), format!("{:24} {:>8}", "Thread", "% of core")];
+    let line = |thread: &ThreadUse| format!("{:24} {:>8.1}", thread.name, thread.percent);
+    lines.extend(input.threads.iter().map(line));
+    lines
+}
+
+#[cfg(test)]
+#[path = "page/tests.rs"]
+mod tests;

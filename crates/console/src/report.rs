@@ -1,0 +1,175 @@
+//! What a run has sent and received, as tables for people and as one JSON object for programs.
+//!
+//! Functions from statistics to text. Rates of the tables are means over the run, not those of its
+//! last second.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use generator::profile::LAYER_1_OVERHEAD;
+use generator::receiver::StreamReport;
+use generator::statistics::{PortStatistics, PortTraffic, SessionStatistics, StreamStatistics};
+use serde_json::{Value, json};
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunReport<'a> {
+    /// What was counted.
+    pub(crate) statistics: &'a SessionStatistics,
+    /// From the first frame to the last, in seconds, and the time to the one that would be next.
+    pub(crate) sending_s: f64,
+    /// Whether a signal ended it.
+    pub(crate) interrupted: bool,
+}
+
+impl RunReport<'_> {
+    /// Share of the numbered frames that did not arrive, in per cent; 0 where none was sent.
+    pub(crate) fn loss_percent(&self) -> f64 {
+        let streams = &self.statistics.streams;
+        let sent: u64 = streams.iter().map(|stream| stream.probes).sum();
+        let lost: u64 = streams.iter().filter_map(|stream| stream.lost).sum();
+        percent(lost, sent)
+    }
+
+    /// The value for programs.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "interrupted": self.interrupted,
+            "sending_s": self.sending_s,
+            "loss_percent": self.loss_percent(),
+            "statistics": self.statistics,
+        })
+    }
+
+    /// The tables for people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.port_table();
+        if self.statistics.streams.iter().any(|stream| stream.probes > 0) {
+            text += &stream_table(&self.statistics.streams);
+        }
+        for port in &self.statistics.ports {
+            let number = port.port;
+            if let Some(stop) = &port.stopped {
+                let (reason, at_s) = (&stop.reason, stop.at_ns as f64 / 1e9);
+                text += &format!("port {number} stopped sending at {at_s:.3} s: {reason}\n");
+            }
+            if port.tx.errors > 0 {
+                text += &format!("port {number} lost {} of the sent frames\n", port.tx.errors);
+            }
+            if let Some(error) = &port.rx.error {
+                text += &format!("port {number} receives no more: {error}\n");
+            }
+        }
+        if self.interrupted {
+            text += &format!("interrupted after {:.1} s\n", self.sending_s);
+        }
+        text
+    }
+
+    fn port_table(&self) -> String {
+        const HEADER: [&str; 8] =
+            ["port", "", "packets", "Mpps", "Gbit/s, L1", "unsent", "late", "lost by port"];
+        let mut table = table(&HEADER);
+        for port in &self.statistics.ports {
+            let PortStatistics { port: number, name, tx, rx, .. } = port;
+            let nothing = String::new;
+            let errors = if tx.errors > 0 { tx.errors.to_string() } else { nothing() };
+            let sent = [tx.unsent.to_string(), tx.late.to_string(), errors];
+            let lost = (rx.losses.drops + rx.losses.errors).to_string();
+            let received = [nothing(), nothing(), lost];
+            let sides = [
+                (format!("{number} {name}"), "sent", &tx.traffic, sent),
+                (nothing(), "received", &rx.traffic, received),
+            ];
+            for (name, side, traffic, counts) in sides {
+                let mut row = vec![name, side.to_owned()];
+                row.extend(self.traffic(traffic));
+                row.extend(counts);
+                table.add_row(row);
+            }
+        }
+        format!("{table}\n")
+    }
+
+    /// Packets, Mpps and Gbit/s at layer 1.
+    fn traffic(&self, traffic: &PortTraffic) -> [String; 3] {
+        let PortTraffic { packets, bytes, .. } = *traffic;
+        let bits = 8.0 * (bytes as f64 + packets as f64 * f64::from(LAYER_1_OVERHEAD));
+        let rate = |number: f64| {
+            if self.sending_s > 0.0 {
+                format!("{:.4}", number / self.sending_s)
+            } else {
+                "-".into()
+            }
+        };
+        [packets.to_string(), rate(packets as f64 / 1e6), rate(bits / 1e9)]
+    }
+}
+
+/// A row for each port at which a stream arrived, or one where it arrived nowhere.
+fn stream_table(streams: &[StreamStatistics]) -> String {
+    const HEADER: [&str; 12] = [
+        "stream",
+        "sent",
+        "lost",
+        "%",
+        "at port",
+        "duplicated",
+        "reordered",
+        "corrupted",
+        "p50, us",
+        "p99, us",
+        "max, us",
+        "jitter, us",
+    ];
+    let mut table = table(&HEADER);
+    for stream in streams {
+        let lost = stream.lost.map_or_else(absent, |lost| lost.to_string());
+        let share = stream.lost.filter(|_| stream.probes > 0);
+        let share =
+            share.map_or_else(absent, |lost| format!("{:.4}", percent(lost, stream.probes)));
+        let sent = stream.sent.to_string();
+        let mut own = [format!("{} {}", stream.port, stream.name), sent, lost, share].to_vec();
+        for arrival in &stream.arrivals {
+            own.push(arrival.port.to_string());
+            own.extend(delays(&arrival.report));
+            table.add_row(std::mem::replace(&mut own, vec![String::new(); 4]));
+        }
+        if stream.arrivals.is_empty() {
+            own.resize_with(HEADER.len(), absent);
+            table.add_row(own);
+        }
+    }
+    format!("{table}\n")
+}
+
+fn delays(report: &StreamReport) -> [String; 7] {
+    let us = |us: Option<f64>| us.map_or_else(absent, |us| format!("{us:.1}"));
+    [
+        report.duplicated.to_string(),
+        report.reordered.to_string(),
+        report.corrupted.to_string(),
+        us(report.delay_us(0.5)),
+        us(report.delay_us(0.99)),
+        us(report.delay_us(1.0)),
+        us(report.delay.as_ref().map(|_| report.jitter_ns / 1e3)),
+    ]
+}
+
+fn absent() -> String {
+    "-".to_owned()
+}
+
+/// A share in per cent; 0 of nothing.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// A table whose first column is on the left and all others on the right.
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(header.to_vec());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

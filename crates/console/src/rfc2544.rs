@@ -1,0 +1,414 @@
+//! `weir gen rfc2544`: what a device under test can do, by the methods of RFC 2544, RFC 9004 and
+//! MLRsearch.
+//!
+//! Frames leave by one port and come back by another. A result is a line for people or a JSON
+//! object for programs, one for each frame size, with its 99 % interval. It must never print a
+//! figure that is the tester's own limit without saying so.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use generator::method::back_to_back::{BackToBackOptions, back_to_back};
+use generator::method::frame_loss::{FrameLossOptions, frame_loss};
+use generator::method::latency::{LatencyOptions, latency};
+use generator::method::mlrsearch::{MlrsearchOptions, SearchGoal, mlrsearch};
+use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::recovery::{RecoveryOptions, recovery};
+use generator::method::throughput::{ThroughputOptions, ThroughputReport, throughput};
+use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
+use generator::profile::{LAYER_1_OVERHEAD, StreamSpec};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::arguments::{EXIT_INTERRUPTED, PortArgs};
+
+const RFC2544_EXAMPLES: &str = "\
+Examples:
+  weir gen rfc2544 --port af_packet:veth1 --port af_packet:veth2 --trial 1
+  weir gen rfc2544 --port tap:left --port tap:right --method ndr --sizes 64,1518 --json
+
+The frames should reach the other port: a switch that learns must know where it is. RFC 2544 has
+trials of 60 seconds; --trial shortens them for a first look.
+
+Exit codes:
+  0    done
+  1    a port failed, or a trial could not be performed
+  2    wrong usage
+  130  interrupted";
+
+/// What is said where the tester could not keep its schedule.
+const TESTER_LIMITED: &str = "; limited by the tester";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodWord {
+    /// The highest rate without loss, by binary search (RFC 2544, 26.1)
+    Throughput,
+    /// The share of the frames that is lost at each of several loads (RFC 2544, 26.3)
+    Loss,
+    /// The longest burst without loss (RFC 9004)
+    BackToBack,
+    /// Delay at the throughput, or at --load (RFC 2544, 26.2)
+    Latency,
+    /// Time from the end of an overload to the last lost frame (RFC 2544, 26.5)
+    Recovery,
+    /// Non-drop rate, by MLRsearch
+    Ndr,
+    /// Partial drop rate with a loss of 0.5 %, by MLRsearch
+    Pdr,
+}
+
+/// Measures a device between two ports.
+#[derive(Args, Debug)]
+#[command(after_help = RFC2544_EXAMPLES)]
+pub(crate) struct Rfc2544Args {
+    #[command(flatten)]
+    ports: PortArgs,
+    /// What is measured
+    #[arg(long, value_enum, default_value = "throughput")]
+    method: MethodWord,
+    /// Sizes of the frames in bytes, FCS included
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64,128,256,512,1024,1280,1518"
+    )]
+    sizes: Vec<usize>,
+    /// The headers of the frames, from the outside in
+    #[arg(long, value_name = "STACK", default_value = "eth/ipv4/udp")]
+    packet: String,
+    /// The port that sends
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    from: usize,
+    /// The port at which the frames come back
+    #[arg(long, value_name = "PORT", default_value_t = 1)]
+    to: usize,
+    /// Duration of a trial in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    trial: f64,
+    /// Frames that come later than this after the end of a trial count as lost, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    grace: f64,
+    /// A search ends when its bounds are so near, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    precision: f64,
+    /// Load of --method latency in per cent of the line [default: the throughput, searched first]
+    #[arg(long, value_name = "PERCENT")]
+    load: Option<f64>,
+    /// Trials or repeats of latency, back-to-back and recovery
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    repeats: u32,
+    /// One JSON object for each size
+    #[arg(long)]
+    json: bool,
+}
+
+/// A measurer that reports each trial on standard error.
+struct TellingMeasurer<M> {
+    inner: M,
+}
+
+impl<M: Measurer> Measurer for TellingMeasurer<M> {
+    type Error = M::Error;
+
+    fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, M::Error> {
+        let outputs = self.inner.run(phases)?;
+        for output in &outputs {
+            let row = output.row();
+            eprintln!(
+                "{} B, {:.0} packets/s for {:.3} s: {} sent, {} arrived, loss {:.4} %{}",
+                output.input.frame_size,
+                row.rate_pps,
+                row.duration_s,
+                row.sent - row.unsent,
+                row.in_time,
+                100.0 * output.loss_ratio(),
+                tester_text(&row),
+            );
+        }
+        Ok(outputs)
+    }
+}
+
+/// What is said of one frame size: text for people, and the value for programs.
+struct MethodAnswer {
+    text: String,
+    value: Value,
+}
+
+impl Rfc2544Args {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// Ports that cannot be opened, trials that cannot be performed, standard output.
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))
+                .context("signals cannot be caught")?;
+        }
+        let mut session = self.ports.open()?;
+        let count = session.port_count();
+        if let Some(port) = [self.from, self.to].into_iter().find(|port| *port >= count) {
+            bail!("port {port}: there are {count} ports, from 0 on; --from and --to name two");
+        }
+        let line_bps = session.line_rate_bps(self.from);
+        let stream = StreamSpec { packet: self.packet.clone(), ..StreamSpec::default() };
+        let (from, to) = (self.from, self.to);
+        let mut measurer = TellingMeasurer {
+            inner: SessionMeasurer { session: &mut session, from, to, stream, stop: &stop },
+        };
+        for size in &self.sizes {
+            let line_pps = line_bps / (8 * (size + LAYER_1_OVERHEAD as usize)) as f64;
+            let answer = match self.measure(&mut measurer, *size, line_pps) {
+                Ok(answer) => answer,
+                Err(_) if stop.load(Ordering::Relaxed) => {
+                    return Ok(ExitCode::from(EXIT_INTERRUPTED));
+                }
+                Err(error) => return Err(error).with_context(|| format!("frames of {size} bytes")),
+            };
+            self.print(*size, line_pps, answer)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, size: usize, line_pps: f64, answer: MethodAnswer) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            let method = self.method.to_possible_value();
+            let value = json!({
+                "method": method.as_ref().map(|word| word.get_name()),
+                "frame_size": size,
+                "line_pps": line_pps,
+                "result": answer.value,
+            });
+            return writeln!(out, "{value}");
+        }
+        writeln!(out, "{size:>5} B  {}", answer.text)
+    }
+
+    fn measure<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        match self.method {
+            MethodWord::Throughput => {
+                let found = self.throughput(measurer, frame_size, line_pps)?;
+                let text = format!("throughput {}", rate_text(&found.rate_pps, line_pps));
+                let text = text + limits(found.is_at_max, found.is_tester_limited);
+                Ok(MethodAnswer { text, value: json!(found) })
+            }
+            MethodWord::Loss => self.loss(measurer, frame_size, line_pps),
+            MethodWord::BackToBack => self.back_to_back(measurer, frame_size, line_pps),
+            MethodWord::Latency => self.latency(measurer, frame_size, line_pps),
+            MethodWord::Recovery => self.recovery(measurer, frame_size, line_pps),
+            MethodWord::Ndr => self.search(measurer, frame_size, line_pps, SearchGoal::ndr()),
+            MethodWord::Pdr => self.search(measurer, frame_size, line_pps, SearchGoal::pdr()),
+        }
+    }
+
+    fn throughput<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<ThroughputReport, MethodError<PortTrialError>> {
+        let options = ThroughputOptions {
+            trial_s: self.trial,
+            grace_s: self.grace,
+            precision: self.precision / 100.0,
+            ..ThroughputOptions::new(frame_size, line_pps)
+        };
+        throughput(measurer, &options)
+    }
+
+    fn loss<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        let (step, trial_s) = (0.1, self.trial);
+        let options = FrameLossOptions { frame_size, max_pps: line_pps, step, trial_s };
+        let found = frame_loss(measurer, &options)?;
+        let points = found.iter().map(|point| {
+            let loss = point.loss_ratio.scaled(100.0);
+            let load = 100.0 * point.load;
+            let tester = if point.is_tester_limited { TESTER_LIMITED } else { "" };
+            let (value, low, high) = (loss.value, loss.low, loss.high);
+            format!("{load:.0} %: {value:.3} % ({low:.3} to {high:.3}){tester}")
+        });
+        let text = format!("loss at a load of {}", points.collect::<Vec<_>>().join(", "));
+        Ok(MethodAnswer { text, value: json!(found) })
+    }
+
+    fn back_to_back<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        let longest = ((line_pps * self.trial) as u64).max(2);
+        let options = BackToBackOptions {
+            frame_size,
+            line_pps,
+            longest,
+            resolution: ((longest as f64 * self.precision / 100.0) as u64).max(1),
+            repeats: self.repeats,
+            throughput_pps: None,
+        };
+        let found = back_to_back(measurer, &options)?;
+        let text = format!(
+            "longest burst {:.0} frames ({:.0} to {:.0}), {:.6} s of the line's rate{}",
+            found.burst.value,
+            found.burst.low,
+            found.burst.high,
+            found.implied_buffer_s.value,
+            match (found.is_at_longest, found.is_tester_limited) {
+                (true, false) => "; the device can take more",
+                (true | false, true) => TESTER_LIMITED,
+                (false, false) => "",
+            },
+        );
+        Ok(MethodAnswer { text, value: json!(found) })
+    }
+
+    fn latency<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        let rate_pps = match self.load {
+            Some(percent) => line_pps * percent / 100.0,
+            None => self.throughput(measurer, frame_size, line_pps)?.rate_pps.value,
+        };
+        if rate_pps <= 0.0 {
+            return Err(MethodError::Options("no load passes without loss: give one by --load"));
+        }
+        let (trial_s, trials) = (self.trial, self.repeats);
+        let found = latency(measurer, &LatencyOptions { frame_size, rate_pps, trial_s, trials })?;
+        let Some(found) = found else {
+            return Err(MethodError::Options("no frame arrived: there is no latency"));
+        };
+        let us = |estimate: &Estimate| {
+            let us = estimate.scaled(1e-3);
+            format!("{:.2} us ({:.2} to {:.2})", us.value, us.low, us.high)
+        };
+        let p99 = found.p99_ns.as_ref().map(us).unwrap_or_else(|| "unknown, too few frames".into());
+        let text = format!(
+            "latency at {rate_pps:.0} packets/s: mean {}, p99 {p99}, jitter {}, loss {:.4} %",
+            us(&found.mean_ns),
+            us(&found.jitter_ns),
+            100.0 * found.loss_ratio,
+        ) + limits(false, found.is_tester_limited);
+        Ok(MethodAnswer { text, value: json!(found) })
+    }
+
+    fn recovery<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        let throughput_pps = self.throughput(measurer, frame_size, line_pps)?.rate_pps.value;
+        if throughput_pps <= 0.0 {
+            return Err(MethodError::Options("no load passes without loss"));
+        }
+        let options = RecoveryOptions {
+            frame_size,
+            throughput_pps,
+            // RFC 2544: 110 % of the throughput, or the line's rate where that is less.
+            overload: (line_pps / throughput_pps).min(1.1),
+            reduced: 0.5,
+            overload_s: self.trial,
+            reduced_s: self.trial,
+            repeats: self.repeats,
+        };
+        let found = recovery(measurer, &options)?;
+        let ms = found.recovery_s.scaled(1e3);
+        let text = format!(
+            "recovery {:.3} ms ({:.3} to {:.3}) after an overload with {:.3} % of loss{}",
+            ms.value,
+            ms.low,
+            ms.high,
+            100.0 * found.overload_loss_ratio,
+            if found.is_unfinished { "; not over at the end of a trial" } else { "" },
+        ) + limits(false, found.is_tester_limited);
+        Ok(MethodAnswer { text, value: json!(found) })
+    }
+
+    fn search<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+        goal: SearchGoal,
+    ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
+        let goal = SearchGoal { relative_width: self.precision / 100.0, ..goal };
+        // A goal has trials of one second, 21 of them: together about one trial of RFC 2544.
+        let goals = vec![goal.with_durations_times(self.trial / goal.duration_sum_s)];
+        let options = MlrsearchOptions {
+            goals,
+            grace_s: self.grace,
+            ..MlrsearchOptions::ndr_pdr(frame_size, line_pps)
+        };
+        let found = mlrsearch(measurer, &options)?;
+        let Some(result) = found.results.first() else { return Err(MethodError::NoOutput) };
+        let text = format!(
+            "rate with a loss of at most {} %: {}",
+            100.0 * goal.loss_ratio,
+            rate_text(&result.rate_pps, line_pps)
+        );
+        let text = text + limits(result.upper_bound_pps.is_none(), found.is_tester_limited);
+        Ok(MethodAnswer { text, value: json!(found) })
+    }
+}
+
+/// What the tester did not send, or not in time.
+fn tester_text(row: &TrialRow) -> String {
+    let count =
+        |count: u64, what| if count > 0 { format!(", {count} {what}") } else { String::new() };
+    count(row.unsent, "not sent") + &count(row.sent_late, "sent late")
+}
+
+/// A rate with its interval, which has no upper end at the line's rate.
+fn rate_text(rate: &Estimate, line_pps: f64) -> String {
+    format!(
+        "{:.0} packets/s ({:.0} to {:.0}), {:.2} % of the line",
+        rate.value,
+        rate.low,
+        rate.high.min(line_pps),
+        100.0 * rate.value / line_pps,
+    )
+}
+
+/// What else is to be said of a rate.
+fn limits(is_at_max: bool, is_tester_limited: bool) -> &'static str {
+    match (is_at_max, is_tester_limited) {
+        (true, false) => "; the device can do more",
+        (true | false, true) => TESTER_LIMITED,
+        (false, false) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits;
+
+    #[test]
+    fn a_limit_of_the_tester_is_never_shown_as_the_devices() {
+        assert_eq!(limits(false, false), "");
+        assert_eq!(limits(true, false), "; the device can do more");
+        for is_at_max in [false, true] {
+            assert_eq!(limits(is_at_max, true), "; limited by the tester");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the console's words have set: per port a single packet, a range, a sequence, and how they
+//! are sent.
+//!
+//! All of it is plain data without any port behind it, so that a script can be tried on a copy
+//! before its first line takes effect. What the ports then send is made from it by
+//! [`crate::streams`].
+
+pub(crate) mod packet;
+pub(crate) mod range;
+
+use generator::profile::Rate;
+
+pub(crate) use packet::{EtherKind, IpProtocol, PacketSettings};
+pub(crate) use range::{Bound, RANGE_FIELDS, RangeField, RangeKind, RangeSettings, RangeSpan};
+
+/// Packets that a sequence holds, as in Pktgen.
+pub(crate) const SEQUENCE_MAX: usize = 16;
+
+/// The screen that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageName {
+    /// Rates and settings of the ports.
+    Main,
+    /// What the range words have set.
+    Range,
+    /// The packets of a port's sequence.
+    Sequence,
+    /// Delay and jitter of each port.
+    Latency,
+    /// Counters of each port.
+    Stats,
+    /// Which thread serves which queue.
+    Cpu,
+    /// Each stream that is loaded.
+    Streams,
+}
+
+impl PageName {
+    /// All pages in the order of `page next`.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Main,
+        Self::Range,
+        Self::Sequence,
+        Self::Latency,
+        Self::Stats,
+        Self::Cpu,
+        Self::Streams,
+    ];
+
+    /// The page's word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Range => "range",
+            Self::Sequence => "seq",
+            Self::Latency => "latency",
+            Self::Stats => "stats",
+            Self::Cpu => "cpu",
+            Self::Streams => "streams",
+        }
+    }
+
+    /// The page with this word; `sequence` is `seq` too.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        let word = if word == "sequence" { "seq" } else { word };
+        Self::ALL.into_iter().find(|page| page.word() == word)
+    }
+
+    /// The page after this one.
+    pub(crate) fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|page| *page == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+}
+
+/// Which of its settings a port sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendMode {
+    /// One packet.
+    Single,
+    /// Packets whose fields run through ranges.
+    Range,
+    /// The packets of the sequence in turn.
+    Sequence,
+}
+
+/// All that is set for one port.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PortSettings {
+    /// The rate of all that the port sends.
+    pub(crate) rate: Rate,
+    /// Packets to send; 0 is for ever.
+    pub(crate) count: u64,
+    /// The packet of single mode; its tags and payload hold in all modes.
+    pub(crate) single: PacketSettings,
+    /// The fields of range mode.
+    pub(crate) range: RangeSettings,
+    /// Whether range mode is on.
+    pub(crate) is_range_on: bool,
+    /// The packets of sequence mode.
+    pub(crate) sequence: Vec<PacketSettings>,
+    /// How many of them are sent in turn; 0 is off.
+    pub(crate) sequence_count: usize,
+    /// Whether frames carry a sequence number and a time stamp, where they have room.
+    pub(crate) is_latency_on: bool,
+    /// Ethernet address of the port.
+    pub(crate) mac: u64,
+}
+
+impl PortSettings {
+    /// Pktgen's settings of port `port`, whose frames go to the Ethernet address `peer`.
+    pub(crate) fn new(port: usize, mac: u64, peer: u64) -> Self {
+        let single = PacketSettings::new(port, mac, peer);
+        Self {
+            rate: Rate::PercentOfLine(100.0),
+            count: 0,
+            range: RangeSettings::new(port, mac, peer),
+            is_range_on: false,
+            sequence: vec![single.clone(); SEQUENCE_MAX],
+            sequence_count: 0,
+            is_latency_on: true,
+            single,
+            mac,
+        }
+    }
+
+    /// What the port sends.
+    pub(crate) fn mode(&self) -> SendMode {
+        match (self.is_range_on, self.sequence_count) {
+            (true, _) => SendMode::Range,
+            (false, 0) => SendMode::Single,
+            (false, _) => SendMode::Sequence,
+        }
+    }
+}
+
+/// All that the words have set.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ConsoleState {
+    /// The settings of each port.
+    pub(crate) ports: Vec<PortSettings>,
+    /// The screen that is shown.
+    pub(crate) page: PageName,
+    /// The first port of the columns.
+    pub(crate) first_port: usize,
+    /// The port whose sequence and streams are shown.
+    pub(crate) port: usize,
+    /// Whether the screen is drawn anew every second.
+    pub(crate) is_screen_on: bool,
+    macs: Vec<u64>,
+}
+
+/// Ports that the main page shows beside each other on 80 columns.
+pub(crate) const PORTS_PER_PAGE: usize = 2;
+
+impl ConsoleState {
+    /// Pktgen's settings of ports with these Ethernet addresses. Ports go in pairs: frames of port
+    /// 0 are sent to port 1's address and the other way round.
+    pub(crate) fn new(macs: &[u64]) -> Self {
+        let mut state = Self {
+            ports: Vec::new(),
+            page: PageName::Main,
+            first_port: 0,
+            port: 0,
+            is_screen_on: true,
+            macs: macs.to_vec(),
+        };
+        state.reset(&(0..macs.len()).collect::<Vec<_>>());
+        state
+    }
+
+    /// Pktgen's settings again for `ports`.
+    pub(crate) fn reset(&mut self, ports: &[usize]) {
+        for (port, mac) in self.macs.iter().enumerate() {
+            let peer = self.macs.get(port ^ 1).copied().unwrap_or(*mac);
+            let settings = PortSettings::new(port, *mac, peer);
+            match self.ports.get_mut(port) {
+                Some(old) if ports.contains(&port) => *old = settings,
+                Some(_) => {}
+                None => self.ports.push(settings),
+            }
+        }
+    }
+
+    /// The settings of `ports`, to be changed.
+    pub(crate) fn each<'a>(
+        &'a mut self,
+        ports: &'a [usize],
+    ) -> impl Iterator<Item = &'a mut PortSettings> {
+        let chosen = self.ports.iter_mut().enumerate();
+        chosen.filter(|(port, _)| ports.contains(port)).map(|(_, settings)| settings)
+    }
+}

@@ -1,0 +1,240 @@
+//! What a port sends, as streams for the generator, from what the words have set.
+//!
+//! Single and range mode are one stream. Sequence mode is one for each packet: all have the same
+//! number of frames a second, each a place further on in time, so that they leave in turn.
+
+use generator::profile::{
+    FCS_LEN, FieldModifier, FieldValue, FrameSize, Mode, Modifier, ModifierOp, Rate, StreamSpec,
+};
+use generator::stack::HeaderStack;
+
+use crate::state::{
+    EtherKind, IpProtocol, PacketSettings, PortSettings, RANGE_FIELDS, RangeField, RangeKind,
+    SendMode,
+};
+
+/// The streams of port `port`, whose line carries `line_rate_bps` at layer 1.
+///
+/// # Errors
+/// Ranges whose values do not fit each other.
+pub(crate) fn of_port(
+    port: usize,
+    settings: &PortSettings,
+    line_rate_bps: f64,
+) -> Result<Vec<StreamSpec>, String> {
+    match settings.mode() {
+        SendMode::Single => {
+            let spec = stream(port, "single", settings, &settings.single);
+            Ok(vec![StreamSpec { rate: settings.rate, mode: mode(settings.count), ..spec }])
+        }
+        SendMode::Range => Ok(vec![range(port, settings)?]),
+        SendMode::Sequence => Ok(sequence(port, settings, line_rate_bps)),
+    }
+}
+
+/// Whether the generator takes the streams of a port, which all send together, as far as no port is
+/// needed to know it.
+///
+/// # Errors
+/// Those of [`check`], and rates above the line's.
+pub(crate) fn check_all(specs: &[StreamSpec], line_rate_bps: f64) -> Result<(), String> {
+    // The sum of parts may be a little more than the whole.
+    const ROUNDING: f64 = 1e-6;
+    let mut sum_bps = 0.0;
+    for spec in specs {
+        check(spec)?;
+        let mean = spec.size.mean().map_err(|error| error.to_string())?;
+        sum_bps += spec.rate.bits_per_second_l1(mean, line_rate_bps).unwrap_or_default();
+    }
+    if sum_bps > line_rate_bps * (1.0 + ROUNDING) {
+        let (asked, most) = (sum_bps / 1e9, line_rate_bps / 1e9);
+        return Err(format!("{asked:.6} Gbit/s at layer 1, and the line has {most:.6}"));
+    }
+    Ok(())
+}
+
+/// Whether the generator can make the frames of a stream, as far as no port is needed for that.
+///
+/// # Errors
+/// Headers that cannot follow each other or that do not fit into the frames, and fields or values
+/// that there are not.
+fn check(spec: &StreamSpec) -> Result<(), String> {
+    let stack = HeaderStack::parse(&spec.packet).map_err(|error| error.to_string())?;
+    let sizes = spec.size.sequence().map_err(|error| error.to_string())?;
+    let least = stack.headers_len() as u32 + FCS_LEN;
+    if let Some(size) = sizes.sizes().iter().find(|size| **size < least) {
+        return Err(format!("{size} bytes: the headers of {} take {least}", spec.packet));
+    }
+    for modifier in &spec.modifiers {
+        // The console's modifiers are all of one field.
+        let Modifier::Field(modifier) = modifier else { continue };
+        let place = stack.place(&modifier.field).map_err(|error| error.to_string())?;
+        for value in [&modifier.start, &modifier.min, &modifier.max].into_iter().flatten() {
+            place.value(value).map_err(|error| format!("{}: {error}", modifier.field))?;
+        }
+    }
+    Ok(())
+}
+
+fn mode(count: u64) -> Mode {
+    if count == 0 { Mode::Continuous } else { Mode::Burst(count) }
+}
+
+/// A stream of one packet.
+fn stream(port: usize, name: &str, settings: &PortSettings, packet: &PacketSettings) -> StreamSpec {
+    StreamSpec {
+        name: name.to_owned(),
+        port,
+        packet: packet.headers(),
+        size: FrameSize::Fixed(packet.size as u32),
+        probe: settings.is_latency_on,
+        pattern: packet.payload.clone(),
+        ..StreamSpec::default()
+    }
+}
+
+/// The packet of range mode with the first value of each field.
+pub(crate) fn range_packet(settings: &PortSettings) -> PacketSettings {
+    let range = &settings.range;
+    let first = |field| range.span(field).start as u64;
+    let mut packet = settings.single.clone();
+    packet.protocol = range.protocol;
+    if packet.kind != EtherKind::Arp {
+        packet.kind = if range.is_ipv6() { EtherKind::Ipv6 } else { EtherKind::Ipv4 };
+    }
+    let address = |field: RangeField| {
+        let text = field.text(range.span(field).start, range.is_ipv6());
+        text.parse().unwrap_or(settings.single.dst_ip)
+    };
+    (packet.dst_ip, packet.src_ip) = (address(RangeField::DstIp), address(RangeField::SrcIp));
+    (packet.dst_mac, packet.src_mac) = (first(RangeField::DstMac), first(RangeField::SrcMac));
+    (packet.dst_port, packet.src_port) = (first(RangeField::DstPort), first(RangeField::SrcPort));
+    (packet.vlan_id, packet.tags.cos) = (first(RangeField::VlanId), first(RangeField::Cos));
+    (packet.tos, packet.ttl) = (first(RangeField::Tos), first(RangeField::Ttl));
+    (packet.size, packet.teid) = (first(RangeField::PktSize), first(RangeField::Teid));
+    packet
+}
+
+fn range(port: usize, settings: &PortSettings) -> Result<StreamSpec, String> {
+    let packet = range_packet(settings);
+    let mut spec = stream(port, "range", settings, &packet);
+    spec.size = range_size(settings)?;
+    (spec.rate, spec.mode) = (settings.rate, mode(settings.count));
+    let is_ipv6 = settings.range.is_ipv6();
+    for row in &RANGE_FIELDS {
+        let span = settings.range.span(row.field);
+        let Some(header) = header_field(row.field, &packet).filter(|_| span.inc != 0) else {
+            continue;
+        };
+        if !(span.min..=span.max).contains(&span.start) {
+            let [start, min, max] =
+                [span.start, span.min, span.max].map(|value| row.field.text(value, is_ipv6));
+            let word = row.word;
+            return Err(format!("{word}: start {start} is not from min {min} to max {max}"));
+        }
+        let value = |value: u128| match row.kind {
+            RangeKind::Number => FieldValue::Number(value as u64),
+            RangeKind::Mac | RangeKind::Ip => FieldValue::Text(row.field.text(value, is_ipv6)),
+        };
+        let mut modifier = FieldModifier::new(&header, ModifierOp::Increment);
+        modifier.start = Some(value(span.start));
+        modifier.min = Some(value(span.min));
+        modifier.max = Some(value(span.max));
+        modifier.step = Some(u64::try_from(span.inc).unwrap_or(u64::MAX));
+        spec.modifiers.push(Modifier::Field(modifier));
+    }
+    Ok(spec)
+}
+
+/// The sizes of range mode: from `start` on, and behind `max` again from `min`. A `start` between
+/// the steps is refused: its sizes would come once, before those from `min` on for ever.
+fn range_size(settings: &PortSettings) -> Result<FrameSize, String> {
+    let span = settings.range.span(RangeField::PktSize);
+    let [start, min, max, inc] = [span.start, span.min, span.max, span.inc].map(|n| n as u32);
+    if inc == 0 {
+        return Ok(FrameSize::Fixed(start));
+    }
+    if !(min..=max).contains(&start) {
+        return Err(format!("pkt.size: start {start} is not from min {min} to max {max}"));
+    }
+    let beyond = (start - min) % inc;
+    if beyond != 0 {
+        let (below, above) = (start - beyond, start - beyond + inc);
+        return Err(format!(
+            "pkt.size: start {start} is not min {min} and steps of {inc}, as {below} and {above} \
+             are"
+        ));
+    }
+    let mut sizes: Vec<u32> = (min..=max).step_by(inc as usize).collect();
+    sizes.rotate_left(((start - min) / inc) as usize);
+    Ok(FrameSize::Cycle(sizes))
+}
+
+/// The header field of a field of range mode; `None` where the packet does not have it, or where
+/// it is none (the size).
+fn header_field(field: RangeField, packet: &PacketSettings) -> Option<String> {
+    let is_arp = packet.kind == EtherKind::Arp;
+    let ip = if packet.kind == EtherKind::Ipv6 { "ipv6" } else { "ipv4" };
+    // Under GRE the inner packet is the one that varies.
+    let is_tunnelled = packet.tags.has_gre || packet.tags.has_gre_eth;
+    let inner = if is_tunnelled { "#2" } else { "" };
+    let network = (!is_arp).then(|| format!("{ip}{inner}"));
+    let ports = match packet.protocol {
+        IpProtocol::Tcp | IpProtocol::Udp if !is_arp => Some(packet.protocol.word()),
+        IpProtocol::Tcp | IpProtocol::Udp | IpProtocol::Icmp => None,
+    };
+    let has_tag = packet.tags.has_vlan && !packet.tags.has_qinq;
+    match field {
+        RangeField::DstMac => Some("eth.dst".to_owned()),
+        RangeField::SrcMac => Some("eth.src".to_owned()),
+        RangeField::DstIp if is_arp => Some("arp.tpa".to_owned()),
+        RangeField::SrcIp if is_arp => Some("arp.spa".to_owned()),
+        RangeField::DstIp => network.map(|header| format!("{header}.dst")),
+        RangeField::SrcIp => network.map(|header| format!("{header}.src")),
+        RangeField::DstPort => ports.map(|header| format!("{header}.dst")),
+        RangeField::SrcPort => ports.map(|header| format!("{header}.src")),
+        RangeField::VlanId => has_tag.then(|| "vlan.vid".to_owned()),
+        RangeField::Cos => has_tag.then(|| "vlan.pcp".to_owned()),
+        RangeField::Tos => network.map(|header| format!("{header}.tos")),
+        RangeField::Ttl => network.map(|header| format!("{header}.ttl")),
+        RangeField::Teid => packet.has_gtpu().then(|| "gtpu.teid".to_owned()),
+        RangeField::PktSize => None,
+    }
+}
+
+fn sequence(port: usize, settings: &PortSettings, line_rate_bps: f64) -> Vec<StreamSpec> {
+    let packets = &settings.sequence[..settings.sequence_count.min(settings.sequence.len())];
+    let places = packets.len() as u64;
+    let mean = packets.iter().map(|packet| packet.size as f64).sum::<f64>() / places as f64;
+    let pps = settings.rate.packets_per_second(mean, line_rate_bps);
+    let mut specs = Vec::new();
+    for (place, packet) in packets.iter().enumerate() {
+        let mut spec = stream(port, &format!("seq{place}"), settings, &with_tags(packet, settings));
+        // The first streams have one packet more where the count is no multiple.
+        let at = place as u64;
+        let count = settings.count.saturating_sub(at).div_ceil(places);
+        if settings.count != 0 && count == 0 {
+            continue;
+        }
+        spec.mode = if settings.count == 0 { Mode::Continuous } else { Mode::Burst(count) };
+        match pps {
+            Some(pps) => {
+                spec.rate = Rate::PacketsPerSecond(pps / places as f64);
+                spec.start_after_s = place as f64 / pps;
+            }
+            None => spec.rate = Rate::Max,
+        }
+        specs.push(spec);
+    }
+    specs
+}
+
+/// A packet of the sequence with the tags and the payload of the port.
+fn with_tags(packet: &PacketSettings, settings: &PortSettings) -> PacketSettings {
+    let (tags, payload) = (settings.single.tags.clone(), settings.single.payload.clone());
+    PacketSettings { tags, payload, ..packet.clone() }
+}
+
+#[cfg(test)]
+#[path = "streams/tests.rs"]
+mod tests;

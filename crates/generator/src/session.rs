@@ -1,0 +1,468 @@
+//! A session: opened ports, the streams loaded into them, and the threads that send and receive.
+//!
+//! Each port has one thread that sends and one that receives; each owns its queue, so that no frame
+//! meets a lock. Commands go to the threads and snapshots come back between two bursts. Dropping a
+//! session stops and joins all of them. It must never send before everything is known to be right.
+
+mod line_use;
+mod load;
+mod sender;
+mod snapshot;
+mod taker;
+mod watcher;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use netdev::sys::affinity::{allowed_cpus, pin_thread};
+use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
+use openflow::MacAddr;
+
+use crate::clock::RunClock;
+use crate::probe::StreamId;
+use crate::profile::ProfileError;
+use crate::responder::Responder;
+use crate::transmit::{BURST_MAX, TransmitLimits};
+use line_use::LineUse;
+use sender::{PortSender, SendCommand, SenderFlags};
+use snapshot::Baseline;
+use taker::{PortTaker, TakeCommand};
+use watcher::Watcher;
+
+/// What a line carries where neither the user nor the port says it: 10 Gbit/s.
+const LINE_RATE_BPS: f64 = 10e9;
+
+/// Time between two looks while waiting for the end.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How a session works; the default is for a machine whose cores are not all its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionOptions {
+    /// What each port's line carries at layer 1, in bit/s, by index; otherwise, and for 0.0, what
+    /// the port says, and 10 Gbit/s where it does not know.
+    pub line_rate_bps: Vec<f64>,
+    /// The cores of the threads: those that send by port, then those that receive by port. Threads
+    /// beyond the list are not pinned.
+    pub cores: Vec<usize>,
+    /// Frames handed to a port at once, 1 to 64.
+    pub burst: usize,
+    /// A frame that leaves more than this after its due time counts as late, in nanoseconds.
+    pub late_after_ns: u64,
+    /// A frame that the port has not taken this long after its due time is given up, in
+    /// nanoseconds.
+    pub unsent_after_ns: u64,
+    /// The time between the call of `start` and the first frame, in nanoseconds: all ports start
+    /// together.
+    pub lead_ns: u64,
+    /// Ports and the addresses that they claim: ARP requests, neighbour solicitations and echo
+    /// requests for them are answered. Answers are no part of what a port has sent.
+    pub claims: Vec<(usize, IpAddr)>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            line_rate_bps: Vec::new(),
+            cores: Vec::new(),
+            burst: 64,
+            late_after_ns: 100_000,
+            // What a machine whose cores are not all its own may make a thread wait.
+            unsent_after_ns: 100_000_000,
+            lead_ns: 2_000_000,
+            claims: Vec::new(),
+        }
+    }
+}
+
+impl SessionOptions {
+    /// What answers for the addresses that a port claims; none where it claims none.
+    fn responder(&self, port: usize, mac: [u8; 6]) -> Option<Responder> {
+        let claims = self.claims.iter().filter(|(claimant, _)| *claimant == port);
+        let addresses: Vec<IpAddr> = claims.map(|(_, address)| *address).collect();
+        (!addresses.is_empty()).then(|| Responder::new(MacAddr(mac), addresses))
+    }
+}
+
+/// How ports are started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StartOptions {
+    /// All rates of the profile times this; `max` stays.
+    pub multiplier: f64,
+    /// Frames that are due later than this many seconds after the start are not sent.
+    pub duration_s: Option<f64>,
+}
+
+impl Default for StartOptions {
+    fn default() -> Self {
+        Self { multiplier: 1.0, duration_s: None }
+    }
+}
+
+/// What a session cannot do.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// A port cannot be opened.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A stream cannot be sent as it is written.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The session has no such port.
+    #[error("port {port}: there are {count} ports, from 0 on")]
+    NoPort {
+        /// The index asked for.
+        port: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Nothing is loaded into the port.
+    #[error("port {0} has no streams")]
+    NoStreams(usize),
+    /// An option, a multiplier or a duration outside its range.
+    #[error("{0}")]
+    Option(String),
+    /// A thread cannot be started or pinned.
+    #[error("{what}: {source}")]
+    Thread {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// Opened ports with their streams and threads.
+#[derive(Debug)]
+pub struct Session {
+    // Dropped in this order: the watcher holds a way to each sender.
+    watcher: Watcher,
+    ports: Vec<SessionPort>,
+    clock: RunClock,
+    lead_ns: u64,
+    /// Numbers of streams that were and are no more, and the numbers of their next frames.
+    free_ids: Vec<(StreamId, u64)>,
+    next_id: u16,
+}
+
+/// One port of a session.
+#[derive(Debug)]
+struct SessionPort {
+    name: String,
+    mac: [u8; 6],
+    mtu: u32,
+    line_rate_bps: f64,
+    // Dropped in this order: the taker holds a way to the sender.
+    taker: PortTaker,
+    sender: PortSender,
+    /// The streams, in the order in which the sender has them.
+    streams: Vec<LoadedStream>,
+    /// What `start` was called with, as long as nothing else was.
+    started: Option<StartedPort>,
+    baselines: [Baseline; 2],
+    /// The device's counters at the last clear.
+    counters: PortCounters,
+}
+
+/// A stream that is loaded.
+#[derive(Clone, Debug)]
+struct LoadedStream {
+    id: StreamId,
+    name: String,
+    has_probes: bool,
+    /// What it asks of the line; `None` where it takes what is left.
+    line_use: Option<LineUse>,
+}
+
+/// How a port was started.
+#[derive(Clone, Copy, Debug)]
+struct StartedPort {
+    end_ns: u64,
+    factor: f64,
+}
+
+impl Session {
+    /// Opens the ports, all or none, and starts their threads.
+    ///
+    /// # Errors
+    /// A port that cannot be opened, an option outside its range.
+    pub fn open(ports: &[PortSpec], options: SessionOptions) -> Result<Self, SessionError> {
+        let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open).collect();
+        let mut session = Self::from_ports(opened?, options)?;
+        for (port, spec) in session.ports.iter_mut().zip(ports) {
+            port.name = spec.to_string();
+        }
+        Ok(session)
+    }
+
+    /// Starts the threads of ports that are open already.
+    ///
+    /// # Errors
+    /// An option outside its range, or no thread left.
+    pub fn from_ports(ports: Vec<Port>, options: SessionOptions) -> Result<Self, SessionError> {
+        check_options(&options)?;
+        let clock = RunClock::start();
+        let limits = TransmitLimits {
+            burst: options.burst,
+            late_after_ns: options.late_after_ns,
+            unsent_after_ns: options.unsent_after_ns,
+        };
+        let core = |thread: usize| options.cores.get(thread).copied();
+        let count = ports.len();
+        if let Some((port, _)) = options.claims.iter().find(|(port, _)| *port >= count) {
+            return Err(SessionError::NoPort { port: *port, count });
+        }
+        let (mut devices, mut senders, mut queues) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, Port { device, rx, tx }) in ports.into_iter().enumerate() {
+            senders.push(PortSender::start(index, tx, limits, core(index), clock)?);
+            devices.push(device);
+            queues.push(rx);
+        }
+        let flags: Vec<Arc<SenderFlags>> =
+            senders.iter().map(|sender| Arc::clone(&sender.flags)).collect();
+        let infos: Vec<PortInfo> = devices.iter_mut().map(|device| device.info()).collect();
+        let mut ports: Vec<SessionPort> = Vec::new();
+        for (index, ((sender, queue), info)) in
+            senders.into_iter().zip(queues).zip(infos).enumerate()
+        {
+            let answers = options.responder(index, info.mac).zip(sender.teller());
+            let core = core(count + index);
+            let taker = PortTaker::start(index, queue, core, clock, flags.clone(), answers)?;
+            let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
+            let rates = [given, speed_bps(&info), LINE_RATE_BPS];
+            ports.push(SessionPort {
+                name: format!("{}:{}", info.kind, info.name),
+                mac: info.mac,
+                mtu: info.mtu,
+                line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
+                sender,
+                taker,
+                streams: Vec::new(),
+                started: None,
+                baselines: [Baseline::default(); 2],
+                counters: PortCounters::default(),
+            });
+        }
+        // The last, after all that can fail: it holds a way to each sender, which would wait for
+        // its end.
+        let tellers = ports.iter().filter_map(|port| port.sender.teller()).collect();
+        let watcher = Watcher::start(devices, tellers, clock)?;
+        let lead_ns = options.lead_ns;
+        Ok(Self { watcher, ports, clock, lead_ns, free_ids: Vec::new(), next_id: 1 })
+    }
+
+    /// How many ports there are.
+    #[must_use]
+    pub fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The properties of a port.
+    ///
+    /// # Panics
+    /// When there is no such port: the caller's mistake.
+    #[must_use]
+    pub fn port_info(&mut self, port: usize) -> PortInfo {
+        match self.watcher.info(port) {
+            Some(info) => info,
+            None => panic!("port {port} of {}", self.ports.len()),
+        }
+    }
+
+    /// What the port's line carries at layer 1, in bit/s.
+    #[must_use]
+    pub fn line_rate_bps(&self, port: usize) -> f64 {
+        self.ports.get(port).map_or(LINE_RATE_BPS, |port| port.line_rate_bps)
+    }
+
+    /// The time of the session's clock, in nanoseconds.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Starts the streams of these ports from their beginning, all at one time.
+    ///
+    /// # Errors
+    /// A port that is not there or has no streams, a multiplier or a duration that is no positive
+    /// number, rates above the line's; then nothing is started.
+    pub fn start(&mut self, ports: &[usize], how: &StartOptions) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        check_positive("multiplier", how.multiplier)?;
+        how.duration_s.map_or(Ok(()), |duration| check_positive("duration", duration))?;
+        if let Some(port) = ports.iter().find(|port| self.ports[**port].streams.is_empty()) {
+            return Err(SessionError::NoStreams(*port));
+        }
+        self.check_lines(ports, how.multiplier)?;
+        ports.iter().for_each(|port| self.set_baseline(*port));
+        let at_ns = self.clock.now_ns() + self.lead_ns;
+        let end_ns = how
+            .duration_s
+            .map_or(u64::MAX, |duration| at_ns.saturating_add((duration * 1e9) as u64));
+        for port in ports {
+            let port = &mut self.ports[*port];
+            port.started = Some(StartedPort { end_ns, factor: how.multiplier });
+            port.sender.start_streams(at_ns, end_ns, how.multiplier);
+        }
+        Ok(())
+    }
+
+    /// Changes the rates of these ports to `multiplier` times the streams' own.
+    ///
+    /// # Errors
+    /// A port that is not there, a multiplier that is no positive number, rates above the line's;
+    /// then nothing is changed.
+    pub fn update(&mut self, ports: &[usize], multiplier: f64) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        check_positive("multiplier", multiplier)?;
+        self.check_lines(ports, multiplier)?;
+        for port in ports {
+            let port = &mut self.ports[*port];
+            if let Some(started) = &mut port.started {
+                started.factor = multiplier;
+            }
+            port.sender.tell(SendCommand::Update(multiplier));
+        }
+        Ok(())
+    }
+
+    /// Holds the streams of these ports back.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn pause(&mut self, ports: &[usize]) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        ports.iter().for_each(|port| self.ports[*port].sender.tell(SendCommand::Pause));
+        Ok(())
+    }
+
+    /// Goes on where [`Session::pause`] stopped.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn resume(&mut self, ports: &[usize]) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        ports.iter().for_each(|port| self.ports[*port].sender.tell(SendCommand::Resume));
+        Ok(())
+    }
+
+    /// Stops the streams of these ports; afterwards nothing of them is sent any more.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn stop(&mut self, ports: &[usize]) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        for port in ports {
+            let port = &mut self.ports[*port];
+            port.started = None;
+            port.sender.tell(SendCommand::Stop(None));
+        }
+        // The answer comes behind the command.
+        for port in ports {
+            let _ = self.ports[*port].sender.ask(SendCommand::Report);
+        }
+        Ok(())
+    }
+
+    /// Whether a port has something to send, or will have when it is resumed.
+    #[must_use]
+    pub fn is_transmitting(&self, port: usize) -> bool {
+        self.ports.get(port).is_some_and(|port| port.sender.flags.is_transmitting())
+    }
+
+    /// Waits until no port sends any more, or until `limit` has passed; true when none sends.
+    pub fn wait(&self, limit: Option<Duration>) -> bool {
+        let begun = Instant::now();
+        while (0..self.ports.len()).any(|port| self.is_transmitting(port)) {
+            if limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Waits until nothing has come for `quiet`, or until `limit` has passed: frames are on their
+    /// way when the last one has left, and would count as lost.
+    pub fn settle(&self, quiet: Duration, limit: Duration) {
+        let begun = Instant::now();
+        let mut last = (begun, self.received());
+        while last.0.elapsed() < quiet && begun.elapsed() < limit {
+            std::thread::sleep(LOOK.min(quiet));
+            let received = self.received();
+            if received != last.1 {
+                last = (Instant::now(), received);
+            }
+        }
+    }
+
+    /// Frames received by all ports.
+    fn received(&self) -> u64 {
+        let count =
+            |port: &SessionPort| port.taker.ask(|answer| TakeCommand::Report(Vec::new(), answer));
+        self.ports.iter().filter_map(count).map(|report| report.counts.packets).sum()
+    }
+
+    fn check_lines(&self, ports: &[usize], factor: f64) -> Result<(), ProfileError> {
+        ports
+            .iter()
+            .map(|port| &self.ports[*port])
+            .try_for_each(|port| line_use::check(&port.streams, factor, port.line_rate_bps))
+    }
+
+    fn check_ports(&self, ports: &[usize]) -> Result<(), SessionError> {
+        let count = self.ports.len();
+        match ports.iter().find(|port| **port >= count) {
+            Some(port) => Err(SessionError::NoPort { port: *port, count }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_positive(what: &str, number: f64) -> Result<(), SessionError> {
+    if number.is_finite() && number > 0.0 {
+        Ok(())
+    } else {
+        Err(SessionError::Option(format!("a {what} of {number}: use a number above 0")))
+    }
+}
+
+fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
+    if !(1..=BURST_MAX).contains(&options.burst) {
+        let text = format!("a burst of {} frames: use 1 to {BURST_MAX}", options.burst);
+        return Err(SessionError::Option(text));
+    }
+    if let Some(rate) = options.line_rate_bps.iter().find(|rate| !rate.is_finite() || **rate < 0.0)
+    {
+        return Err(SessionError::Option(format!("a line rate of {rate} bit/s")));
+    }
+    let allowed = allowed_cpus().unwrap_or_default();
+    match options.cores.iter().find(|core| !allowed.contains(core)) {
+        Some(core) => {
+            Err(SessionError::Option(format!("there is no core {core}; there are {allowed:?}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Starts a thread, on a core of its own where one is given.
+fn spawn_on(
+    core: Option<usize>,
+    name: String,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(move || {
+        // Pinning is a wish: the session has checked that the core exists.
+        let _ = core.map(pin_thread);
+        run();
+    })
+}
+
+/// What a port says of its speed, in bit/s; 0 when that means nothing: the kernel calls every TAP
+/// device one of 10 Mbit/s, and limits none.
+fn speed_bps(info: &PortInfo) -> f64 {
+    if info.kind == "tap" { 0.0 } else { info.speed_bps as f64 }
+}
+
+#[cfg(test)]
+mod tests;

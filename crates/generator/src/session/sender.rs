@@ -1,0 +1,355 @@
+//! The thread that sends on one port: it waits for due times and for commands.
+//!
+//! Far from the next due time it sleeps, near to it the core is left to others, and just before it
+//! the clock is polled: Linux wakes a sleeper 50 us late and more. It must never sleep past a due
+//! time on purpose, and never let a command wait for a frame.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netdev::{PortError, TxQueue};
+use packet::PacketBuf;
+
+use super::{SessionError, spawn_on};
+use crate::clock::RunClock;
+use crate::probe::StreamId;
+use crate::statistics::{GapStatistics, PortStop};
+use crate::transmit::{
+    PortStream, SendCounts, StreamCounts, TransmitLimits, TransmitStep, Transmitter,
+};
+
+/// A due time this far away is worth a sleep, which ends this long before it.
+const SLEEP_MARGIN_NS: u64 = 200_000;
+
+/// Nearer than this the clock is polled without a break.
+const SPIN_NS: u64 = 5_000;
+
+/// Answers that wait for a sender, at most: who floods a port with requests must not fill memory.
+const ANSWERS_MAX: usize = 64;
+
+/// How long a thread without work or a paused one sleeps at most.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// What a sender is told.
+#[derive(Debug)]
+pub(super) enum SendCommand {
+    Load(Vec<PortStream>),
+    /// By [`PortSender::start_streams`].
+    Start {
+        at_ns: u64,
+        end_ns: u64,
+        factor: f64,
+    },
+    /// With the reason, where it is not the user's wish.
+    Stop(Option<PortStop>),
+    Pause,
+    Resume,
+    Update(f64),
+    /// A frame beside the streams, at once.
+    Answer(Vec<u8>),
+    /// Count from zero; answered as [`SendCommand::Numbers`].
+    Clear(Sender<Vec<(StreamId, u64)>>),
+    /// Each stream and the number of its next frame.
+    Numbers(Sender<Vec<(StreamId, u64)>>),
+    Report(Sender<SendReportSoFar>),
+}
+
+/// What a sender has counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SendReportSoFar {
+    pub(super) counts: SendCounts,
+    pub(super) streams: Vec<(StreamCounts, bool)>,
+    pub(super) gaps: GapStatistics,
+    pub(super) unanswered: u64,
+    pub(super) stopped: Option<PortStop>,
+    pub(super) is_paused: bool,
+}
+
+/// What the session and the thread share.
+#[derive(Debug, Default)]
+pub(super) struct SenderFlags {
+    /// A command waits.
+    has_command: AtomicBool,
+    /// Starts that the thread has been told and has not taken.
+    starts: AtomicUsize,
+    /// Answers that wait in the thread's inbox.
+    answers: AtomicUsize,
+    /// Answers that were not sent.
+    unanswered: AtomicU64,
+    /// The port has something to send, as far as the thread knows.
+    is_transmitting: AtomicBool,
+}
+
+impl SenderFlags {
+    /// Whether the port has something to send, from the call that starts it on: what the thread
+    /// says between that call and its next look at its commands is about the streams before.
+    pub(super) fn is_transmitting(&self) -> bool {
+        self.starts.load(Ordering::Acquire) > 0 || self.is_transmitting.load(Ordering::Acquire)
+    }
+}
+
+/// The thread, as the session holds it. Dropping it ends the thread.
+#[derive(Debug)]
+pub(super) struct PortSender {
+    commands: Option<Sender<SendCommand>>,
+    pub(super) flags: Arc<SenderFlags>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PortSender {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn start(
+        port: usize,
+        queue: Box<dyn TxQueue>,
+        limits: TransmitLimits,
+        core: Option<usize>,
+        clock: RunClock,
+    ) -> Result<Self, SessionError> {
+        let (commands, inbox) = channel();
+        let flags = Arc::new(SenderFlags::default());
+        let mut sending = Sending {
+            transmitter: Transmitter::new(limits),
+            queue,
+            inbox,
+            flags: Arc::clone(&flags),
+            clock,
+            stopped: None,
+            is_paused: false,
+        };
+        let thread =
+            spawn_on(core, format!("gen-tx-{port}"), move || sending.run()).map_err(|source| {
+                SessionError::Thread {
+                    what: format!("starting the thread that sends on port {port}"),
+                    source,
+                }
+            })?;
+        Ok(Self { commands: Some(commands), flags, thread: Some(thread) })
+    }
+
+    /// Tells the thread.
+    pub(super) fn tell(&self, command: SendCommand) {
+        // A thread that has ended, by a panic, is met again when it is joined.
+        let _ = self.commands.as_ref().map(|commands| commands.send(command));
+        self.flags.has_command.store(true, Ordering::Release);
+    }
+
+    /// Tells the thread to start its streams.
+    pub(super) fn start_streams(&self, at_ns: u64, end_ns: u64, factor: f64) {
+        self.flags.starts.fetch_add(1, Ordering::AcqRel);
+        self.tell(SendCommand::Start { at_ns, end_ns, factor });
+    }
+
+    /// A second handle for commands, for the watcher.
+    pub(super) fn teller(&self) -> Option<SenderTeller> {
+        let commands = self.commands.clone()?;
+        Some(SenderTeller { commands, flags: Arc::clone(&self.flags) })
+    }
+
+    /// Asks the thread for something; `None` when it has ended.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> SendCommand) -> Option<T> {
+        let (answer, inbox) = channel();
+        self.tell(question(answer));
+        inbox.recv().ok()
+    }
+}
+
+impl Drop for PortSender {
+    fn drop(&mut self) {
+        self.commands = None;
+        self.flags.has_command.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A panic has been printed by the thread; there is nobody to hand it to.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Tells a sender what others than the session's owner have to say.
+#[derive(Debug)]
+pub(super) struct SenderTeller {
+    commands: Sender<SendCommand>,
+    pub(super) flags: Arc<SenderFlags>,
+}
+
+impl SenderTeller {
+    /// Sends a frame beside the streams, unless too many wait for that.
+    pub(super) fn answer(&self, frame: Vec<u8>) {
+        if self.flags.answers.fetch_add(1, Ordering::AcqRel) >= ANSWERS_MAX {
+            self.flags.answers.fetch_sub(1, Ordering::AcqRel);
+            self.flags.unanswered.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let _ = self.commands.send(SendCommand::Answer(frame));
+        self.flags.has_command.store(true, Ordering::Release);
+    }
+
+    /// Stops the port's streams for a reason.
+    pub(super) fn stop(&self, stop: PortStop) {
+        let _ = self.commands.send(SendCommand::Stop(Some(stop)));
+        self.flags.has_command.store(true, Ordering::Release);
+    }
+}
+
+/// The thread's own side.
+struct Sending {
+    transmitter: Transmitter,
+    queue: Box<dyn TxQueue>,
+    inbox: Receiver<SendCommand>,
+    flags: Arc<SenderFlags>,
+    clock: RunClock,
+    stopped: Option<PortStop>,
+    is_paused: bool,
+}
+
+impl Sending {
+    fn run(&mut self) {
+        loop {
+            if self.flags.has_command.swap(false, Ordering::Acquire) && !self.take_commands() {
+                return;
+            }
+            let now_ns = self.clock.now_ns();
+            let is_open = match self.transmitter.step(now_ns, self.queue.as_mut()) {
+                Ok(TransmitStep::Sent) => true,
+                Ok(TransmitStep::Blocked) => {
+                    std::thread::yield_now();
+                    true
+                }
+                Ok(TransmitStep::DueAt(due_ns)) => self.wait(due_ns.saturating_sub(now_ns)),
+                Ok(TransmitStep::Over) => {
+                    self.flags.is_transmitting.store(false, Ordering::Release);
+                    self.sleep(IDLE)
+                }
+                Err(error) => self.take_error(&error),
+            };
+            if !is_open {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a due time that is `ahead_ns` away; false at the end of the session.
+    fn wait(&mut self, ahead_ns: u64) -> bool {
+        if ahead_ns > SLEEP_MARGIN_NS {
+            return self.sleep(Duration::from_nanos(ahead_ns - SLEEP_MARGIN_NS).min(IDLE));
+        }
+        if ahead_ns > SPIN_NS {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    /// Sleeps until a command comes, or for so long; false at the end of the session.
+    fn sleep(&mut self, time: Duration) -> bool {
+        match self.inbox.recv_timeout(time) {
+            Ok(command) => {
+                self.take(command);
+                true
+            }
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => false,
+        }
+    }
+
+    /// Takes all commands that wait; false at the end of the session.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(command) => self.take(command),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn take_error(&mut self, error: &PortError) -> bool {
+        self.stop(Some(PortStop { at_ns: self.clock.now_ns(), reason: error.to_string() }));
+        true
+    }
+
+    fn stop(&mut self, stop: Option<PortStop>) {
+        if !self.transmitter.is_over() && stop.is_some() {
+            self.stopped = stop;
+        }
+        self.transmitter.stop();
+        self.is_paused = false;
+        self.flags.is_transmitting.store(false, Ordering::Release);
+    }
+
+    fn take(&mut self, command: SendCommand) {
+        match command {
+            SendCommand::Load(streams) => self.transmitter.load(streams),
+            SendCommand::Start { at_ns, end_ns, factor } => {
+                self.stopped = None;
+                self.is_paused = false;
+                self.flags.is_transmitting.store(true, Ordering::Release);
+                // Only after that: one of the two always says that the port sends.
+                self.flags.starts.fetch_sub(1, Ordering::AcqRel);
+                self.transmitter.start(at_ns, end_ns, factor);
+            }
+            SendCommand::Stop(stop) => self.stop(stop),
+            SendCommand::Pause => {
+                self.is_paused = true;
+                self.transmitter.pause(self.clock.now_ns());
+            }
+            SendCommand::Resume => {
+                self.is_paused = false;
+                self.transmitter.resume(self.clock.now_ns());
+            }
+            SendCommand::Update(factor) => self.transmitter.update(self.clock.now_ns(), factor),
+            SendCommand::Answer(frame) => {
+                self.flags.answers.fetch_sub(1, Ordering::AcqRel);
+                // What a full queue refuses is asked for again; a port that has gone says so where
+                // a stream sends.
+                let taken = self.queue.tx(&[PacketBuf::from_slice(&frame)]).unwrap_or_default();
+                let refused = u64::from(taken == 0);
+                self.flags.unanswered.fetch_add(refused, Ordering::Relaxed);
+            }
+            SendCommand::Clear(answer) => {
+                self.flags.unanswered.store(0, Ordering::Relaxed);
+                // Who asked and did not wait for the answer does not need it.
+                let _ = answer.send(self.transmitter.clear());
+            }
+            SendCommand::Numbers(answer) => {
+                let _ = answer.send(self.transmitter.numbers());
+            }
+            SendCommand::Report(answer) => {
+                let _ = answer.send(SendReportSoFar {
+                    counts: self.transmitter.counts(),
+                    streams: self.transmitter.stream_counts(),
+                    gaps: self.transmitter.gaps(),
+                    unanswered: self.flags.unanswered.load(Ordering::Relaxed),
+                    stopped: self.stopped.clone(),
+                    is_paused: self.is_paused,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc::channel;
+
+    use super::{ANSWERS_MAX, SenderFlags, SenderTeller};
+
+    #[test]
+    fn answers_beyond_a_bound_are_left_out_and_counted() {
+        let (commands, inbox) = channel();
+        let flags = Arc::new(SenderFlags::default());
+        let teller = SenderTeller { commands, flags: Arc::clone(&flags) };
+        (0..ANSWERS_MAX + 9).for_each(|_| teller.answer(vec![0; 60]));
+        drop(teller);
+        assert_eq!(inbox.iter().count(), ANSWERS_MAX);
+        assert_eq!(flags.unanswered.load(Ordering::Relaxed), 9);
+    }
+}

@@ -1,0 +1,274 @@
+//! The thread that receives on one port and accounts for what came.
+//!
+//! While the session sends, the port is polled, so that a delay does not contain a wake-up; else
+//! the thread sleeps until the port has something. A report is made stream by stream between two
+//! polls, because making one takes as long as some hundred frames. It must never let a frame wait
+//! for a report of many streams.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Inbox, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netdev::RxQueue;
+use netdev::sys::event::wait;
+use packet::Batch;
+
+use super::sender::{SenderFlags, SenderTeller};
+use super::{SessionError, spawn_on};
+use crate::clock::RunClock;
+use crate::probe::StreamId;
+use crate::receiver::{Receiver, ReceiverCounts, ReceiverOptions, StreamReport};
+use crate::responder::Responder;
+
+/// Frames taken from the port at once.
+const BURST: usize = 64;
+
+/// How long a thread sleeps before it looks for commands.
+const NAP: Duration = Duration::from_millis(5);
+
+/// How long a port without a descriptor is left alone between two looks.
+const SHORT_NAP: Duration = Duration::from_micros(100);
+
+/// The port is polled this long after the last frame or the end of sending.
+const AWAKE_NS: u64 = 50_000_000;
+
+/// Time between the reports of two streams, so that frames come in between.
+const REPORT_EVERY_NS: u64 = 200_000;
+
+/// What a taker is told.
+#[derive(Debug)]
+pub(super) enum TakeCommand {
+    /// Account for these streams from these numbers on; answered when it is done.
+    Streams(Vec<(StreamId, u64)>, Sender<bool>),
+    /// Count from zero, with these streams from these numbers on.
+    Clear(Vec<(StreamId, u64)>, Sender<bool>),
+    /// Report on these streams, with how many frames of each were sent, if that is known.
+    Report(Vec<(StreamId, Option<u64>)>, Sender<TakeReport>),
+}
+
+/// What a taker has counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TakeReport {
+    pub(super) counts: ReceiverCounts,
+    /// Of the streams of which anything came.
+    pub(super) streams: Vec<StreamReport>,
+    /// Why nothing can be received any more.
+    pub(super) error: Option<String>,
+}
+
+/// The thread, as the session holds it. Dropping it ends the thread.
+#[derive(Debug)]
+pub(super) struct PortTaker {
+    commands: Option<Sender<TakeCommand>>,
+    has_command: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PortTaker {
+    /// Starts the thread. `senders` say whether any port of the session sends; `answers` are given
+    /// by the port's own sender.
+    ///
+    /// # Errors
+    /// When no thread can be started, or no descriptor is left.
+    pub(super) fn start(
+        port: usize,
+        queue: Box<dyn RxQueue>,
+        core: Option<usize>,
+        clock: RunClock,
+        senders: Vec<Arc<SenderFlags>>,
+        answers: Option<(Responder, SenderTeller)>,
+    ) -> Result<Self, SessionError> {
+        let failed = |source| SessionError::Thread {
+            what: format!("starting the thread that receives on port {port}"),
+            source,
+        };
+        let (commands, inbox) = channel();
+        let has_command = Arc::new(AtomicBool::new(false));
+        let descriptor =
+            queue.fd().map(|fd| fd.try_clone_to_owned()).transpose().map_err(failed)?;
+        let mut taking = Taking {
+            queue,
+            descriptor,
+            batch: Batch::default(),
+            receiver: Receiver::new(ReceiverOptions::default()),
+            inbox,
+            has_command: Arc::clone(&has_command),
+            clock,
+            senders,
+            answers,
+            awake_until_ns: 0,
+            report: None,
+            error: None,
+        };
+        let thread =
+            spawn_on(core, format!("gen-rx-{port}"), move || taking.run()).map_err(failed)?;
+        Ok(Self { commands: Some(commands), has_command, thread: Some(thread) })
+    }
+
+    /// Asks the thread for something; `None` when it has ended.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> TakeCommand) -> Option<T> {
+        self.request(question)?.recv().ok()
+    }
+
+    /// As [`PortTaker::ask`], without waiting for the answer.
+    pub(super) fn request<T>(
+        &self,
+        question: impl FnOnce(Sender<T>) -> TakeCommand,
+    ) -> Option<Inbox<T>> {
+        let (answer, inbox) = channel();
+        self.commands.as_ref()?.send(question(answer)).ok()?;
+        self.has_command.store(true, Ordering::Release);
+        Some(inbox)
+    }
+}
+
+impl Drop for PortTaker {
+    fn drop(&mut self) {
+        self.commands = None;
+        self.has_command.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A panic has been printed by the thread; there is nobody to hand it to.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A report in the making.
+struct ReportInMaking {
+    asked: Vec<(StreamId, Option<u64>)>,
+    next: usize,
+    made: TakeReport,
+    answer: Sender<TakeReport>,
+    next_ns: u64,
+}
+
+/// The thread's own side.
+struct Taking {
+    queue: Box<dyn RxQueue>,
+    descriptor: Option<OwnedFd>,
+    batch: Batch,
+    receiver: Receiver,
+    inbox: Inbox<TakeCommand>,
+    has_command: Arc<AtomicBool>,
+    clock: RunClock,
+    senders: Vec<Arc<SenderFlags>>,
+    answers: Option<(Responder, SenderTeller)>,
+    awake_until_ns: u64,
+    report: Option<ReportInMaking>,
+    error: Option<String>,
+}
+
+impl Taking {
+    fn run(&mut self) {
+        loop {
+            if self.has_command.swap(false, Ordering::Acquire) && !self.take_commands() {
+                return;
+            }
+            let taken = match self.queue.rx(&mut self.batch, BURST) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.error = Some(error.to_string());
+                    0
+                }
+            };
+            let now_ns = self.clock.now_ns();
+            if taken > 0 {
+                self.receiver.take_batch(&self.batch, now_ns);
+                self.answer();
+                self.batch.recycle_front(taken);
+                self.awake_until_ns = now_ns + AWAKE_NS;
+            }
+            if self.report.is_some() {
+                self.report_next(now_ns, taken == 0);
+            } else if taken == 0 {
+                self.rest(now_ns);
+            }
+        }
+    }
+
+    /// Answers what asks for a claimed address.
+    fn answer(&self) {
+        let Some((responder, sender)) = &self.answers else { return };
+        let replies = self.batch.frames().iter().filter_map(|frame| responder.reply(frame.bytes()));
+        replies.for_each(|reply| sender.answer(reply));
+    }
+
+    /// Nothing came: lets others have the core, or sleeps.
+    fn rest(&mut self, now_ns: u64) {
+        if self.error.is_some() {
+            std::thread::sleep(NAP);
+            return;
+        }
+        if self.senders.iter().any(|sender| sender.is_transmitting()) {
+            self.awake_until_ns = now_ns + AWAKE_NS;
+        }
+        if now_ns < self.awake_until_ns {
+            std::thread::yield_now();
+            return;
+        }
+        match &self.descriptor {
+            // An error of poll(2) shows in the next call of the queue.
+            Some(descriptor) => drop(wait(&[descriptor.as_fd()], Some(NAP))),
+            None => std::thread::sleep(SHORT_NAP),
+        }
+    }
+
+    /// Takes all commands that wait; false at the end of the session.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(command) => self.take(command),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn take(&mut self, command: TakeCommand) {
+        match command {
+            TakeCommand::Streams(streams, answer) => {
+                let _ = answer.send(self.start_streams(&streams));
+            }
+            TakeCommand::Clear(streams, answer) => {
+                self.receiver.clear();
+                let _ = answer.send(self.start_streams(&streams));
+            }
+            TakeCommand::Report(asked, answer) => {
+                let made = TakeReport {
+                    counts: self.receiver.counts(),
+                    streams: Vec::new(),
+                    error: self.error.clone(),
+                };
+                self.report = Some(ReportInMaking { asked, next: 0, made, answer, next_ns: 0 });
+            }
+        }
+    }
+
+    fn start_streams(&mut self, streams: &[(StreamId, u64)]) -> bool {
+        streams.iter().all(|(stream, first)| self.receiver.start_stream(*stream, *first))
+    }
+
+    /// Reports on one more stream, if it is time or if there is nothing else to do.
+    fn report_next(&mut self, now_ns: u64, is_idle: bool) {
+        let Some(report) = &mut self.report else { return };
+        if now_ns < report.next_ns && !is_idle {
+            return;
+        }
+        while let Some((stream, sent)) = report.asked.get(report.next) {
+            report.next += 1;
+            let Some(account) = self.receiver.stream(*stream) else { continue };
+            if account.received() > 0 {
+                report.made.streams.push(account.report(*sent));
+                report.next_ns = now_ns + REPORT_EVERY_NS;
+                return;
+            }
+        }
+        if let Some(ReportInMaking { made, answer, .. }) = self.report.take() {
+            // Who asked and did not wait for the answer does not need it.
+            let _ = answer.send(made);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Sessions over ports in memory, with their threads.
+
+use std::time::{Duration, Instant};
+
+use netdev::open_text;
+use packet::PacketBuf;
+
+use super::{Session, SessionError, SessionOptions, StartOptions, speed_bps};
+use crate::profile::{Mode, Rate, StreamSpec};
+use crate::statistics::SessionStatistics;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Both ends of a wire. The machine may be busy: nothing is given up.
+fn wire(name: &str) -> Session {
+    let ports = ['a', 'b'].map(|end| open_text(&format!("memory:session-{name}?end={end}")));
+    let options = SessionOptions { unsent_after_ns: u64::MAX / 2, ..SessionOptions::default() };
+    Session::from_ports(ports.map(Result::unwrap).into(), options).unwrap()
+}
+
+fn burst(name: &str, frames: u64) -> StreamSpec {
+    StreamSpec {
+        name: name.into(),
+        mode: Mode::Burst(frames),
+        rate: Rate::PacketsPerSecond(50_000.0),
+        ..StreamSpec::default()
+    }
+}
+
+fn endless() -> StreamSpec {
+    StreamSpec { rate: Rate::PacketsPerSecond(10_000.0), ..StreamSpec::default() }
+}
+
+fn finish(session: &mut Session) -> SessionStatistics {
+    assert!(session.wait(Some(LIMIT)));
+    session.settle(Duration::from_millis(50), LIMIT);
+    session.statistics()
+}
+
+/// Looks until something is so.
+fn poll(session: &mut Session, is_so: impl Fn(&SessionStatistics) -> bool) {
+    let begun = Instant::now();
+    while !is_so(&session.statistics()) {
+        assert!(begun.elapsed() < LIMIT, "{:#?}", session.statistics());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_frame_of_every_stream_is_sent_received_and_accounted_for() {
+    let mut session = wire("account");
+    session.load(0, &[burst("one", 700), burst("two", 300)]).unwrap();
+    session.load(1, &[burst("back", 500)]).unwrap();
+    session.start(&[0, 1], &StartOptions::default()).unwrap();
+    let statistics = finish(&mut session);
+    let sent = statistics.ports.iter().map(|port| port.tx.traffic.packets);
+    assert_eq!(sent.collect::<Vec<u64>>(), [1_000, 500]);
+    let received = statistics.ports.iter().map(|port| port.rx.traffic.packets);
+    assert_eq!(received.collect::<Vec<u64>>(), [500, 1_000]);
+    assert_eq!(statistics.streams.len(), 3);
+    for stream in &statistics.streams {
+        assert_eq!((stream.lost, stream.unsent, stream.active), (Some(0), 0, false));
+        let [arrival] = &stream.arrivals[..] else { panic!("{stream:?}") };
+        assert_eq!((arrival.port, arrival.report.received), (1 - stream.port, stream.sent));
+        assert_eq!(arrival.report.reordered, 0);
+        assert!(arrival.report.delay.is_some());
+    }
+    session.clear();
+    let cleared = session.statistics();
+    assert_eq!((cleared.ports[0].tx.traffic.packets, cleared.streams[0].sent), (0, 0));
+    session.start(&[0], &StartOptions::default()).unwrap();
+    let again = finish(&mut session);
+    assert_eq!((again.streams[0].sent, again.streams[0].lost), (700, Some(0)));
+}
+
+#[test]
+fn what_comes_nowhere_is_lost() {
+    let ports = vec![open_text("null:session-a").unwrap(), open_text("null:session-b").unwrap()];
+    let mut session = Session::from_ports(ports, SessionOptions::default()).unwrap();
+    session.load(0, &[burst("away", 200)]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    let stream = finish(&mut session).streams.remove(0);
+    assert_eq!((stream.sent + stream.unsent, stream.lost), (200, Some(stream.sent)));
+}
+
+#[test]
+fn streams_are_changed_paused_and_stopped_while_they_are_sent() {
+    let mut session = wire("live");
+    session.load(0, &[endless()]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    poll(&mut session, |now| now.ports[0].tx.traffic.packets > 0);
+    session.pause(&[0]).unwrap();
+    poll(&mut session, |now| now.ports[0].paused && now.ports[0].transmitting);
+    let held = session.statistics().ports[0].tx.traffic.packets;
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(session.statistics().ports[0].tx.traffic.packets, held);
+    session.resume(&[0]).unwrap();
+    session.update(&[0], 5.0).unwrap();
+    poll(&mut session, |now| now.ports[0].tx.traffic.packets > held);
+    session.load(0, &[endless()]).unwrap();
+    let ports = session.statistics().ports;
+    assert!(ports[0].tx.traffic.packets > held, "the port's counts go on");
+    // Other streams take over at once, with numbers of their own.
+    session.load(0, &[burst("new", 50), endless()]).unwrap();
+    poll(&mut session, |now| now.streams.len() == 2 && now.streams[0].sent == 50);
+    session.stop(&[0]).unwrap();
+    assert!(!session.is_transmitting(0));
+    let statistics = finish(&mut session);
+    for stream in &statistics.streams {
+        assert_eq!(stream.lost, Some(0), "{stream:?}");
+    }
+}
+
+#[test]
+fn a_load_while_it_sends_goes_on_at_once_and_at_the_factor_that_it_is_given() {
+    let mut session = wire("factor");
+    let slow = StreamSpec { rate: Rate::PacketsPerSecond(1.0), ..StreamSpec::default() };
+    let two = StreamSpec { mode: Mode::Burst(2), ..slow.clone() };
+    session.load(0, &[slow]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    session.update(&[0], 100.0).unwrap();
+    for _ in 0..200 {
+        session.load_at(0, std::slice::from_ref(&two), Some(1.0)).unwrap();
+        assert!(session.is_transmitting(0), "from the call on");
+    }
+    // The second is due a second after the first, not a hundredth.
+    assert!(session.wait(Some(LIMIT)));
+    let span_ns = session.statistics().ports[0].tx.span_ns;
+    assert!(span_ns > 500_000_000, "{span_ns}");
+    assert!(session.load_at(0, &[two], Some(f64::NAN)).is_err());
+}
+
+#[test]
+fn a_duration_ends_endless_streams() {
+    let mut session = wire("duration");
+    session.load(0, &[endless()]).unwrap();
+    let how = StartOptions { duration_s: Some(0.05), multiplier: 2.0 };
+    session.start(&[0], &how).unwrap();
+    let statistics = finish(&mut session);
+    assert_eq!(statistics.streams[0].sent + statistics.streams[0].unsent, 1_000);
+}
+
+#[test]
+fn a_stream_that_cannot_be_leaves_the_others_as_they_were() {
+    let mut session = wire("refused");
+    session.load(0, &[burst("good", 10)]).unwrap();
+    let bad = StreamSpec { packet: "eth/ipv9".into(), ..burst("bad", 5) };
+    let error = session.load(0, &[burst("other", 1), bad]).unwrap_err();
+    assert!(error.to_string().starts_with("stream \"bad\", packet: unknown header"), "{error}");
+    let long = StreamSpec { size: "4000".parse().unwrap(), ..burst("long", 1) };
+    let error = session.load(0, &[long]).unwrap_err().to_string();
+    assert!(error.contains("takes at most 2104 with these"), "{error}");
+    let none = StreamSpec { mode: Mode::Burst(0), ..burst("none", 1) };
+    assert!(session.load(0, &[none]).unwrap_err().to_string().contains("use 1 or more"));
+    let gap = Mode::Bursts { count: 2, packets: 1, gap_us: 1e17 };
+    let gap = session.load(0, &[StreamSpec { mode: gap, ..burst("gap", 1) }]).unwrap_err();
+    assert!(gap.to_string().contains("a gap of"), "{gap}");
+    let after = StreamSpec { start_after_s: 1e12, ..burst("after", 1) };
+    assert!(session.load(0, &[after]).unwrap_err().to_string().contains("start_after_s"));
+    let device = crate::profile::CaptureReplay {
+        file: "/dev/zero".into(),
+        timing: crate::profile::CaptureTiming::Original,
+        loops: 1,
+    };
+    let device = StreamSpec { capture: Some(device), ..burst("device", 1) };
+    let error = session.load(0, &[device]).unwrap_err().to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+    let file = crate::profile::CaptureReplay {
+        file: "/nowhere.pcap".into(),
+        timing: crate::profile::CaptureTiming::Original,
+        loops: 1,
+    };
+    let file = StreamSpec { capture: Some(file), ..burst("file", 1) };
+    assert!(session.load(0, &[file]).unwrap_err().to_string().contains("/nowhere.pcap"));
+    session.start(&[0], &StartOptions::default()).unwrap();
+    let statistics = finish(&mut session);
+    assert_eq!((statistics.streams[0].name.as_str(), statistics.streams[0].sent), ("good", 10));
+}
+
+#[test]
+fn rates_above_the_line_are_refused_at_each_door() {
+    let ports = vec![open_text("null:session-line").unwrap()];
+    let options = SessionOptions { line_rate_bps: vec![1e9], ..SessionOptions::default() };
+    let mut session = Session::from_ports(ports, options).unwrap();
+    let rated = |name: &str, rate: &str| StreamSpec {
+        name: name.into(),
+        rate: rate.parse().unwrap(),
+        ..StreamSpec::default()
+    };
+    let error = session.load(0, &[rated("fast", "1.5Mpps")]).unwrap_err().to_string();
+    let told = "stream \"fast\", rate: 1.5Mpps takes 1.008000 Gbit/s at layer 1, and the line has \
+                1.000000";
+    assert_eq!(error, told);
+    let sum = session.load(0, &[rated("a", "60%"), rated("b", "41%")]).unwrap_err().to_string();
+    assert!(sum.starts_with("stream \"b\", rate: 41% with the streams before it"), "{sum}");
+    // What sends in turn, or with gaps, is not added.
+    let gaps = Mode::Bursts { count: 2, packets: 2, gap_us: 1e6 };
+    let turns = [
+        StreamSpec { next: Some("b".into()), mode: Mode::Burst(1), ..rated("a", "100%") },
+        StreamSpec { self_start: false, mode: Mode::Burst(1), ..rated("b", "100%") },
+        StreamSpec { mode: gaps, ..rated("c", "100%") },
+        rated("d", "max"),
+    ];
+    session.load(0, &turns).unwrap();
+    session.load(0, &[rated("half", "50%")]).unwrap();
+    let how = |multiplier| StartOptions { multiplier, duration_s: None };
+    let error = session.start(&[0], &how(2.1)).unwrap_err().to_string();
+    assert!(error.contains("105%") && !session.is_transmitting(0), "{error}");
+    session.start(&[0], &how(2.0)).unwrap();
+    assert!(session.update(&[0], 3.0).unwrap_err().to_string().contains("150%"));
+    assert!(session.load(0, &[rated("more", "51%")]).is_err(), "times the multiplier");
+    session.load_at(0, &[rated("more", "51%")], Some(1.0)).unwrap();
+}
+
+#[test]
+fn the_mtu_counts_what_is_behind_the_ethernet_header_and_one_tag() {
+    let mut session = wire("mtu");
+    let mut load = |packet: &str, size: &str| {
+        let (packet, size) = (packet.into(), size.parse().unwrap());
+        session.load(0, &[StreamSpec { packet, size, ..burst("one", 1) }]).is_ok()
+    };
+    assert!(load("eth/ipv4/udp", "2104") && !load("eth/ipv4/udp", "2105"));
+    assert!(load("eth/vlan/ipv4/udp", "2108") && !load("eth/vlan/vlan/ipv4/udp", "2109"));
+}
+
+#[test]
+fn wrong_ports_options_and_multipliers_are_refused() {
+    let mut session = wire("wrong");
+    let error = session.start(&[2], &StartOptions::default()).unwrap_err().to_string();
+    assert_eq!(error, "port 2: there are 2 ports, from 0 on");
+    let empty = session.start(&[0], &StartOptions::default()).unwrap_err();
+    assert!(matches!(empty, SessionError::NoStreams(0)), "{empty}");
+    session.load(0, &[burst("x", 1)]).unwrap();
+    let how = StartOptions { multiplier: -1.0, duration_s: None };
+    assert!(session.start(&[0], &how).unwrap_err().to_string().contains("above 0"));
+    assert!(session.load(7, &[burst("x", 1)]).unwrap_err().to_string().contains("2 ports"));
+    for options in [
+        SessionOptions { burst: 0, ..SessionOptions::default() },
+        SessionOptions { cores: vec![100_000], ..SessionOptions::default() },
+        SessionOptions { line_rate_bps: vec![f64::NAN], ..SessionOptions::default() },
+    ] {
+        assert!(Session::from_ports(Vec::new(), options).is_err());
+    }
+}
+
+#[test]
+fn a_port_that_goes_down_stops_its_streams_and_says_when() {
+    let near = open_text("memory:session-down?end=a").unwrap();
+    let far = open_text("memory:session-down?end=b").unwrap();
+    let options = SessionOptions { unsent_after_ns: 1_000, ..SessionOptions::default() };
+    let mut session = Session::from_ports(vec![near], options).unwrap();
+    session.load(0, &[endless()]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    // The watcher has to see it up first.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(far);
+    assert!(session.wait(Some(LIMIT)));
+    let port = session.statistics().ports.remove(0);
+    let stop = port.stopped.unwrap();
+    assert_eq!(stop.reason, "the port went down");
+    assert!(stop.at_ns > 0 && !port.link_up);
+}
+
+#[test]
+fn a_capture_is_sent_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("three.pcap");
+    let mut bytes = netdev::pcap::file_header();
+    for number in 0..3_u8 {
+        let time = Duration::from_millis(u64::from(number));
+        assert!(netdev::pcap::append_record(&mut bytes, time, &[number; 70]));
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let near = open_text("memory:session-capture?end=a").unwrap();
+    let mut far = open_text("memory:session-capture?end=b").unwrap();
+    let options = SessionOptions { unsent_after_ns: u64::MAX / 2, ..SessionOptions::default() };
+    let mut session = Session::from_ports(vec![near], options).unwrap();
+    let capture = crate::profile::CaptureReplay {
+        file: path,
+        timing: crate::profile::CaptureTiming::Scale(0.5),
+        loops: 2,
+    };
+    let spec = StreamSpec { capture: Some(capture), ..StreamSpec::default() };
+    session.load(0, &[spec]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    assert!(session.wait(Some(LIMIT)));
+    let mut came = packet::Batch::default();
+    far.rx(&mut came, 64).unwrap();
+    let first: Vec<u8> = came.frames().iter().map(|frame| frame.bytes()[0]).collect();
+    assert_eq!(first, [0, 1, 2, 0, 1, 2]);
+    assert_eq!(came.frames()[1], PacketBuf::from_slice(&[1; 70]));
+}
+
+#[test]
+fn the_nominal_speed_of_a_tap_device_limits_nothing() {
+    let info = netdev::open_text("null:speed").unwrap().info();
+    let of = |kind| speed_bps(&netdev::PortInfo { kind, speed_bps: 10_000_000, ..info.clone() });
+    assert_eq!((of("af_packet"), of("tap")), (1e7, 0.0));
+}

@@ -1,0 +1,104 @@
+//! The devices of a session, and the thread that sees one go down.
+//!
+//! Asking a device costs system calls, so it is done beside the threads that send and receive. A
+//! port that was up and goes down while it sends is stopped, with the time and the reason. It must
+//! never hold a lock while it waits.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netdev::{PortCounters, PortDevice, PortInfo};
+
+use super::SessionError;
+use super::sender::SenderTeller;
+use crate::clock::RunClock;
+use crate::statistics::PortStop;
+
+/// Time between two looks at the devices.
+const EVERY: Duration = Duration::from_millis(50);
+
+type Devices = Arc<Mutex<Vec<Box<dyn PortDevice>>>>;
+
+/// The devices and the thread. Dropping it ends the thread.
+pub(super) struct Watcher {
+    devices: Devices,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watcher").finish_non_exhaustive()
+    }
+}
+
+impl Watcher {
+    /// Starts to look at the devices, whose ports `tellers` stop.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn start(
+        devices: Vec<Box<dyn PortDevice>>,
+        tellers: Vec<SenderTeller>,
+        clock: RunClock,
+    ) -> Result<Self, SessionError> {
+        let devices: Devices = Arc::new(Mutex::new(devices));
+        let (end, ended) = channel();
+        let watched = Arc::clone(&devices);
+        let thread = std::thread::Builder::new()
+            .name("gen-watch".to_owned())
+            .spawn(move || watch(&watched, &tellers, clock, &ended))
+            .map_err(|source| SessionError::Thread {
+                what: "starting the thread that watches the ports".to_owned(),
+                source,
+            })?;
+        Ok(Self { devices, end: Some(end), thread: Some(thread) })
+    }
+
+    /// The properties of a device.
+    pub(super) fn info(&self, port: usize) -> Option<PortInfo> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        devices.get_mut(port).map(|device| device.info())
+    }
+
+    /// The counters of a device.
+    pub(super) fn counters(&self, port: usize) -> PortCounters {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        devices.get_mut(port).map(|device| device.counters()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic has been printed by the thread; there is nobody to hand it to.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(devices: &Devices, tellers: &[SenderTeller], clock: RunClock, ended: &Receiver<()>) {
+    let mut was_up = vec![false; tellers.len()];
+    while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        for (port, (teller, was_up)) in tellers.iter().zip(&mut was_up).enumerate() {
+            if !teller.flags.is_transmitting() {
+                *was_up = false;
+                continue;
+            }
+            let info = {
+                let mut devices = devices.lock().unwrap_or_else(PoisonError::into_inner);
+                devices.get_mut(port).map(|device| device.info())
+            };
+            let Some(info) = info else { continue };
+            let is_up = info.link_up && info.exists;
+            if *was_up && !is_up {
+                let reason = if info.exists { "the port went down" } else { "the port is gone" };
+                teller.stop(PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() });
+            }
+            *was_up = is_up;
+        }
+    }
+}

@@ -1,0 +1,574 @@
+//! The sending side of a port: its streams, merged by due time into bursts.
+//!
+//! The due times of all streams are fixed by their schedules. What is due is built into one burst
+//! and offered to the queue; what the queue refuses is offered again until it is too old, and is
+//! then counted as unsent, as is what is too old before it is built. Time is an argument, so tests
+//! run in virtual time. It must never wait, never change a due time because of the queue, and never
+//! count what did not leave as sent.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use hdrhistogram::Histogram;
+use netdev::{PortError, TxQueue};
+use packet::PacketBuf;
+
+use crate::probe::StreamId;
+use crate::schedule::StreamSchedule;
+use crate::statistics::GapStatistics;
+use crate::template::FrameMaker;
+
+/// Frames of a burst, at most.
+pub(crate) const BURST_MAX: usize = 64;
+
+/// The longest time between two departures that is told from longer ones.
+const GAP_MAX_NS: u64 = 60_000_000_000;
+
+/// Frames that are given up at once, at most, before commands are looked at.
+const GIVE_UP_MAX: usize = 4096;
+
+/// A stream as a port sends it.
+#[derive(Debug)]
+pub(crate) struct PortStream {
+    pub(crate) id: StreamId,
+    pub(crate) maker: FrameMaker,
+    /// The schedule as it is before each start.
+    pub(crate) plan: StreamSchedule,
+    pub(crate) start_after_ns: u64,
+    /// Whether it starts with the port.
+    pub(crate) starts_itself: bool,
+    /// The stream that starts at its end.
+    pub(crate) next: Option<usize>,
+}
+
+/// What a stream has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StreamCounts {
+    pub(crate) sent: u64,
+    pub(crate) bytes: u64,
+    pub(crate) probes: u64,
+    pub(crate) unsent: u64,
+    pub(crate) late: u64,
+}
+
+/// What a port has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SendCounts {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) unsent: u64,
+    pub(crate) late: u64,
+    pub(crate) late_ns_max: u64,
+    /// The first and the last departure.
+    pub(crate) departures_ns: Option<(u64, u64)>,
+}
+
+/// Limits of a transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransmitLimits {
+    pub(crate) burst: usize,
+    pub(crate) late_after_ns: u64,
+    pub(crate) unsent_after_ns: u64,
+}
+
+/// What [`Transmitter::step`] did, or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransmitStep {
+    /// Frames left, or were given up.
+    Sent,
+    /// The queue is full.
+    Blocked,
+    /// Nothing is due before this time.
+    DueAt(u64),
+    /// Nothing is left to be sent.
+    Over,
+}
+
+/// A stream while it runs.
+#[derive(Debug)]
+struct RunningStream {
+    stream: PortStream,
+    schedule: StreamSchedule,
+    is_active: bool,
+    counts: StreamCounts,
+    /// Frames with a probe that were given up in this round.
+    given_up: u64,
+}
+
+impl RunningStream {
+    /// Leaves out the frames that are due before `before_ns`, at most `most`; how many.
+    fn give_up(&mut self, before_ns: u64, most: usize) -> usize {
+        let mut count = 0;
+        while count < most && !self.schedule.is_over() && self.schedule.due_ns() < before_ns {
+            let size = self.stream.maker.skip();
+            self.schedule.advance(size);
+            count += 1;
+        }
+        self.counts.unsent += count as u64;
+        count
+    }
+}
+
+/// A frame that was built and has not left.
+#[derive(Clone, Copy, Debug)]
+struct PendingFrame {
+    due_ns: u64,
+    stream: u32,
+    size: u32,
+    has_probe: bool,
+    /// Whether it has a due time after which it is late.
+    is_timed: bool,
+}
+
+/// All streams of a port.
+#[derive(Debug)]
+pub(crate) struct Transmitter {
+    limits: TransmitLimits,
+    streams: Vec<RunningStream>,
+    /// Active streams with due times, the earliest first.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Active streams without, in turn.
+    greedy: Vec<u32>,
+    turn: usize,
+    factor: f64,
+    end_ns: u64,
+    paused_ns: Option<u64>,
+    /// The burst. Buffers keep their frames, so that what is the same need not be written again.
+    bufs: Vec<PacketBuf>,
+    tags: Vec<u32>,
+    pending: Vec<PendingFrame>,
+    /// How many of the burst have left.
+    head: usize,
+    counts: SendCounts,
+    gaps: Histogram<u64>,
+}
+
+impl Transmitter {
+    pub(crate) fn new(limits: TransmitLimits) -> Self {
+        let burst = limits.burst.clamp(1, BURST_MAX);
+        Self {
+            limits: TransmitLimits { burst, ..limits },
+            streams: Vec::new(),
+            due: BinaryHeap::new(),
+            greedy: Vec::new(),
+            turn: 0,
+            factor: 1.0,
+            end_ns: u64::MAX,
+            paused_ns: None,
+            bufs: (0..burst).map(|_| PacketBuf::default()).collect(),
+            tags: vec![0; burst],
+            pending: Vec::with_capacity(burst),
+            head: 0,
+            counts: SendCounts::default(),
+            // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
+            // documents for three digits.
+            gaps: Histogram::new_with_max(GAP_MAX_NS, 3)
+                .or_else(|_| Histogram::new(3))
+                .expect("three significant digits are within hdrhistogram's range"),
+        }
+    }
+
+    /// Replaces all streams; those before have ended.
+    pub(crate) fn load(&mut self, streams: Vec<PortStream>) {
+        self.stop();
+        self.tags.fill(0);
+        self.streams = streams
+            .into_iter()
+            .map(|stream| RunningStream {
+                schedule: stream.plan.clone(),
+                stream,
+                is_active: false,
+                counts: StreamCounts::default(),
+                given_up: 0,
+            })
+            .collect();
+    }
+
+    /// Starts the port's streams from their beginning; no frame is due at `end_ns` or later.
+    pub(crate) fn start(&mut self, at_ns: u64, end_ns: u64, factor: f64) {
+        self.stop();
+        self.factor = factor;
+        self.end_ns = end_ns;
+        for index in 0..self.streams.len() {
+            if self.streams[index].stream.starts_itself {
+                self.activate(index, at_ns);
+            }
+        }
+    }
+
+    fn activate(&mut self, index: usize, at_ns: u64) {
+        let running = &mut self.streams[index];
+        if running.is_active {
+            return;
+        }
+        running.schedule = running.stream.plan.clone();
+        let at_ns = at_ns.saturating_add(running.stream.start_after_ns);
+        running.schedule.start(at_ns, self.factor);
+        running.stream.maker.restart();
+        running.is_active = true;
+        if running.schedule.is_greedy() && running.stream.start_after_ns == 0 {
+            self.greedy.push(index as u32);
+        } else {
+            self.due.push(Reverse((at_ns, index as u32)));
+        }
+    }
+
+    /// Stops all streams. Frames that have not left are not sent.
+    pub(crate) fn stop(&mut self) {
+        self.withdraw(|_| true);
+        self.due.clear();
+        self.greedy.clear();
+        self.paused_ns = None;
+        self.streams.iter_mut().for_each(|running| running.is_active = false);
+    }
+
+    /// Holds everything back from now on.
+    pub(crate) fn pause(&mut self, now_ns: u64) {
+        self.paused_ns.get_or_insert(now_ns);
+    }
+
+    /// Goes on where [`Transmitter::pause`] stopped: the time in between has not been.
+    pub(crate) fn resume(&mut self, now_ns: u64) {
+        let Some(paused_ns) = self.paused_ns.take() else { return };
+        let by_ns = now_ns.saturating_sub(paused_ns);
+        self.end_ns = self.end_ns.saturating_add(by_ns);
+        self.pending.iter_mut().for_each(|frame| frame.due_ns = frame.due_ns.saturating_add(by_ns));
+        self.change_schedules(|schedule| schedule.shift(by_ns));
+    }
+
+    /// Changes all rates to `factor` times the streams' own.
+    /// What was due at the rates before and is late is given up.
+    pub(crate) fn update(&mut self, now_ns: u64, factor: f64) {
+        let old = std::mem::replace(&mut self.factor, factor);
+        let now_ns = self.paused_ns.unwrap_or(now_ns);
+        self.give_up(now_ns.saturating_sub(self.limits.late_after_ns), usize::MAX);
+        self.change_schedules(|schedule| schedule.change_rate(now_ns, old, factor));
+    }
+
+    fn change_schedules(&mut self, change: impl Fn(&mut StreamSchedule)) {
+        let due: Vec<u32> = self.due.drain().map(|Reverse((_, index))| index).collect();
+        for index in due {
+            let schedule = &mut self.streams[index as usize].schedule;
+            change(schedule);
+            self.due.push(Reverse((schedule.due_ns(), index)));
+        }
+    }
+
+    /// Whether anything is left to be sent.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_due = |Reverse((due_ns, _)): &Reverse<(u64, u32)>| *due_ns < self.end_ns;
+        self.head == self.pending.len()
+            && self.greedy.is_empty()
+            && !self.due.peek().is_some_and(is_due)
+    }
+
+    /// Offers what is due to the queue.
+    ///
+    /// # Errors
+    /// Of the queue; what it did not take is still there.
+    pub(crate) fn step(
+        &mut self,
+        now_ns: u64,
+        queue: &mut dyn TxQueue,
+    ) -> Result<TransmitStep, PortError> {
+        if self.paused_ns.is_some() {
+            return Ok(TransmitStep::DueAt(u64::MAX));
+        }
+        let oldest_ns = now_ns.saturating_sub(self.limits.unsent_after_ns);
+        let is_too_old = |frame: &PendingFrame| frame.is_timed && frame.due_ns < oldest_ns;
+        if self.pending.get(self.head).is_some_and(is_too_old) {
+            self.withdraw(is_too_old);
+        }
+        if self.head == self.pending.len() {
+            if self.due.peek().is_some_and(|Reverse((due_ns, _))| *due_ns < oldest_ns)
+                && self.give_up(oldest_ns, GIVE_UP_MAX) == GIVE_UP_MAX
+                && now_ns >= self.end_ns
+            {
+                self.pending.clear();
+                self.head = 0;
+                return Ok(TransmitStep::Sent);
+            }
+            self.build(now_ns);
+        }
+        if self.pending.is_empty() {
+            return Ok(self.next_due(now_ns));
+        }
+        let taken = queue.tx(&self.bufs[self.head..self.pending.len()])?;
+        self.count_sent(taken, now_ns);
+        if self.head == self.pending.len() {
+            return Ok(TransmitStep::Sent);
+        }
+        Ok(if taken == 0 { TransmitStep::Blocked } else { TransmitStep::Sent })
+    }
+
+    fn next_due(&mut self, now_ns: u64) -> TransmitStep {
+        match self.due.peek() {
+            Some(Reverse((due_ns, _))) if *due_ns < self.end_ns => TransmitStep::DueAt(*due_ns),
+            Some(_) | None if now_ns >= self.end_ns || self.greedy.is_empty() => {
+                self.stop();
+                TransmitStep::Over
+            }
+            // Greedy streams have always something before the end.
+            Some(_) | None => TransmitStep::Blocked,
+        }
+    }
+
+    /// Gives up the frames that are due before `before_ns` and are not built, at most `most`; how
+    /// many. Streams without times of their own that are not over by then end here.
+    #[cold]
+    fn give_up(&mut self, before_ns: u64, most: usize) -> usize {
+        let before_ns = before_ns.min(self.end_ns);
+        let (mut count, mut kept) = (0, Vec::new());
+        while count < most
+            && let Some(Reverse((due_ns, index))) = self.due.pop()
+        {
+            let running = &mut self.streams[index as usize];
+            if due_ns >= before_ns {
+                self.due.push(Reverse((due_ns, index)));
+                break;
+            }
+            if !running.schedule.is_timed() {
+                if before_ns < self.end_ns || running.schedule.is_greedy() {
+                    kept.push(Reverse((due_ns, index)));
+                } else {
+                    running.is_active = false;
+                }
+                continue;
+            }
+            count += running.give_up(before_ns, most - count);
+            if running.schedule.is_over() {
+                self.end_stream(index);
+            } else {
+                self.due.push(Reverse((running.schedule.due_ns(), index)));
+            }
+        }
+        self.due.extend(kept);
+        self.counts.unsent += count as u64;
+        count
+    }
+
+    /// Builds a burst of what is due, and fills it up from streams without due times.
+    fn build(&mut self, now_ns: u64) {
+        self.pending.clear();
+        self.head = 0;
+        let until_ns = now_ns.min(self.end_ns.saturating_sub(1));
+        while self.pending.len() < self.limits.burst {
+            // The stream is at turn until the next in the heap is due before it.
+            let children = self.due.as_slice().get(1..).unwrap_or_default();
+            let other = children.iter().take(2).map(|Reverse(due)| *due).min();
+            let other = other.unwrap_or((u64::MAX, u32::MAX));
+            let Some(mut top) = self.due.peek_mut() else { break };
+            let Reverse((due_ns, index)) = *top;
+            if due_ns > until_ns {
+                break;
+            }
+            let running = &mut self.streams[index as usize];
+            if running.schedule.is_greedy() {
+                PeekMut::pop(top);
+                self.greedy.push(index);
+                continue;
+            }
+            let first = self.pending.len();
+            let is_timed = running.schedule.is_timed();
+            let mut due_ns = due_ns;
+            loop {
+                let place = self.pending.len();
+                let made = running.stream.maker.begin(&mut self.bufs[place], &mut self.tags[place]);
+                running.schedule.advance(made.size);
+                self.pending.push(PendingFrame {
+                    due_ns,
+                    stream: index,
+                    size: made.size,
+                    has_probe: made.has_probe,
+                    is_timed,
+                });
+                due_ns = running.schedule.due_ns();
+                let is_next = due_ns <= until_ns && (due_ns, index) < other;
+                if place + 1 == self.limits.burst || running.schedule.is_over() || !is_next {
+                    break;
+                }
+            }
+            finish_run(running, &mut self.bufs, &self.pending, first);
+            if running.schedule.is_over() {
+                PeekMut::pop(top);
+                self.end_stream(index);
+            } else {
+                *top = Reverse((due_ns, index));
+            }
+        }
+        if !self.greedy.is_empty() && now_ns < self.end_ns {
+            self.fill_up(now_ns);
+        }
+    }
+
+    /// Fills the burst up with frames of a stream without due times, which count as due now. The
+    /// next burst is another one's.
+    fn fill_up(&mut self, now_ns: u64) {
+        self.turn += 1;
+        while self.pending.len() < self.limits.burst && !self.greedy.is_empty() {
+            if self.turn >= self.greedy.len() {
+                self.turn = 0;
+            }
+            let index = self.greedy[self.turn];
+            let running = &mut self.streams[index as usize];
+            let first = self.pending.len();
+            let count = running.schedule.take_greedy(self.limits.burst - first);
+            let places = first..first + count;
+            for (buf, tag) in self.bufs[places.clone()].iter_mut().zip(&mut self.tags[places]) {
+                let made = running.stream.maker.begin(buf, tag);
+                self.pending.push(PendingFrame {
+                    due_ns: now_ns,
+                    stream: index,
+                    size: made.size,
+                    has_probe: made.has_probe,
+                    is_timed: false,
+                });
+            }
+            finish_run(running, &mut self.bufs, &self.pending, first);
+            if running.schedule.is_over() {
+                running.schedule.shift(now_ns.saturating_sub(running.schedule.due_ns()));
+                self.greedy.swap_remove(self.turn);
+                self.end_stream(index);
+            }
+        }
+    }
+
+    /// A stream's last frame is built: the one behind it starts at the end of its interval.
+    fn end_stream(&mut self, index: u32) {
+        let running = &mut self.streams[index as usize];
+        running.is_active = false;
+        let (next, at_ns) = (running.stream.next, running.schedule.due_ns());
+        if let Some(next) = next {
+            self.activate(next, at_ns);
+        }
+    }
+
+    fn count_sent(&mut self, taken: usize, now_ns: u64) {
+        let sent = &self.pending[self.head..self.head + taken];
+        if sent.is_empty() {
+            return;
+        }
+        // Of those with a time of their own; they stand in its order.
+        let mut oldest_ns = None;
+        let mut total = 0;
+        // Frames of one stream mostly stand together: its counts are written once for them.
+        for run in sent.chunk_by(|a, b| a.stream == b.stream) {
+            let counts = &mut self.streams[run[0].stream as usize].counts;
+            let bytes: u64 = run.iter().map(|frame| u64::from(frame.size)).sum();
+            counts.sent += run.len() as u64;
+            counts.bytes += bytes;
+            counts.probes += run.iter().map(|frame| u64::from(frame.has_probe)).sum::<u64>();
+            total += bytes;
+            if run[0].is_timed {
+                oldest_ns.get_or_insert(run[0].due_ns);
+            }
+        }
+        self.counts.bytes += total;
+        self.counts.packets += taken as u64;
+        let late_ns = oldest_ns.map_or(0, |due_ns| now_ns.saturating_sub(due_ns));
+        self.counts.late_ns_max = self.counts.late_ns_max.max(late_ns);
+        if late_ns > self.limits.late_after_ns {
+            for frame in sent.iter().filter(|frame| frame.is_timed) {
+                if now_ns.saturating_sub(frame.due_ns) > self.limits.late_after_ns {
+                    self.streams[frame.stream as usize].counts.late += 1;
+                    self.counts.late += 1;
+                }
+            }
+        }
+        let (first_ns, last_ns) = self.counts.departures_ns.unwrap_or((now_ns, now_ns));
+        if self.counts.departures_ns.is_some() {
+            self.gaps.saturating_record((now_ns - last_ns).min(GAP_MAX_NS));
+        }
+        if taken > 1 {
+            self.gaps.saturating_record_n(0, taken as u64 - 1);
+        }
+        self.counts.departures_ns = Some((first_ns, now_ns));
+        self.head += taken;
+    }
+
+    /// Takes the frames back that are still there and meet the condition: they are unsent. Numbers
+    /// of the others close up, since numbers count what leaves.
+    #[cold]
+    fn withdraw(&mut self, condition: impl Fn(&PendingFrame) -> bool) {
+        let mut kept = self.head;
+        for place in self.head..self.pending.len() {
+            let frame = self.pending[place];
+            let running = &mut self.streams[frame.stream as usize];
+            if condition(&frame) {
+                running.given_up += u64::from(frame.has_probe);
+                if frame.is_timed {
+                    running.counts.unsent += 1;
+                    self.counts.unsent += 1;
+                }
+                continue;
+            }
+            if frame.has_probe && running.given_up > 0 {
+                running.stream.maker.renumber(&mut self.bufs[place], running.given_up);
+            }
+            self.bufs.swap(kept, place);
+            self.tags.swap(kept, place);
+            self.pending.swap(kept, place);
+            kept += 1;
+        }
+        self.pending.truncate(kept);
+        for running in &mut self.streams {
+            running.stream.maker.give_back(std::mem::take(&mut running.given_up));
+        }
+    }
+
+    /// Counts from zero; see [`Transmitter::numbers`].
+    pub(crate) fn clear(&mut self) -> Vec<(StreamId, u64)> {
+        self.counts = SendCounts::default();
+        self.gaps.reset();
+        self.streams.iter_mut().for_each(|running| running.counts = StreamCounts::default());
+        self.numbers()
+    }
+
+    /// Each stream and the number of its next frame that leaves.
+    pub(crate) fn numbers(&self) -> Vec<(StreamId, u64)> {
+        let mut pending = vec![0; self.streams.len()];
+        for frame in &self.pending[self.head..] {
+            pending[frame.stream as usize] += u64::from(frame.has_probe);
+        }
+        let next = |(running, pending): (&RunningStream, u64)| {
+            (running.stream.id, running.stream.maker.sequence() - pending)
+        };
+        self.streams.iter().zip(pending).map(next).collect()
+    }
+
+    /// What has left.
+    pub(crate) fn counts(&self) -> SendCounts {
+        self.counts
+    }
+
+    /// What each stream has sent, and whether it still sends.
+    pub(crate) fn stream_counts(&self) -> Vec<(StreamCounts, bool)> {
+        self.streams.iter().map(|running| (running.counts, running.is_active)).collect()
+    }
+
+    /// Time between departures.
+    pub(crate) fn gaps(&self) -> GapStatistics {
+        GapStatistics {
+            count: self.gaps.len(),
+            p50_ns: self.gaps.value_at_quantile(0.5),
+            p99_ns: self.gaps.value_at_quantile(0.99),
+            max_ns: self.gaps.max(),
+        }
+    }
+}
+
+/// Writes what differs into the frames from `first` on, which are one stream's.
+#[inline]
+fn finish_run(
+    running: &mut RunningStream,
+    bufs: &mut [PacketBuf],
+    pending: &[PendingFrame],
+    first: usize,
+) {
+    let made = pending[first..].iter().map(|frame| (frame.due_ns, frame.has_probe));
+    running.stream.maker.finish(&mut bufs[first..pending.len()], made);
+}
+
+#[cfg(test)]
+mod tests;

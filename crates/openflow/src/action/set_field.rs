@@ -1,0 +1,137 @@
+//! Set-field and the actions of 1.0 that it took the place of, each as the other.
+//!
+//! Both ways are read off the rows: an action of 1.0 whose successor is set-field names the fields
+//! that it writes and the type of its argument. No action is named here.
+
+use super::{ACTIONS, Action, ActionKind, ReadArguments};
+use crate::field::{Field, VID_PRESENT};
+use crate::id::{MacAddr, PortNo};
+use std::net::Ipv4Addr;
+
+impl Action {
+    /// The set-field that does the same as an action of 1.0. Of several fields, as the ports of the
+    /// transport protocols are, it is the first that packets have. `None` for other actions, and
+    /// where packets have none of the fields for certain.
+    #[must_use]
+    pub fn as_set_field(&self, packets_have: impl Fn(Field) -> bool) -> Option<Self> {
+        if self.kind().row().successor != Some(ActionKind::SetField) {
+            return None;
+        }
+        let field = match self.writes() {
+            [only] => *only,
+            several => *several.iter().find(|field| packets_have(**field))?,
+        };
+        // Whoever sets an id in 1.0 wants a tag.
+        let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
+        Some(Self::set_field(field, self.written()? & field.full_mask() | tag))
+    }
+
+    /// The action of 1.0 that does the same as a set-field. `None` where 1.0 has none for the
+    /// field, or the value cannot be its argument: an id that says that there is no tag.
+    #[must_use]
+    pub fn before_set_field(field: Field, value: u128) -> Option<Self> {
+        let row = ACTIONS
+            .iter()
+            .find(|row| row.successor == Some(ActionKind::SetField) && row.writes.always(field))?;
+        if value & !field.full_mask() != 0 {
+            return None;
+        }
+        let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
+        let value = value.checked_sub(tag)? << row.accepts.unwritten_bits();
+        let action = Self::read(row.kind, &mut OneNumber(value)).ok()?;
+        action.is_accepted().then_some(action)
+    }
+}
+
+/// A number as the one argument of an action.
+struct OneNumber(u128);
+
+/// The number is too large for the argument, or the argument is no number.
+struct NoArgument;
+
+impl OneNumber {
+    fn fits<T: TryFrom<u128>>(&self) -> Result<T, NoArgument> {
+        T::try_from(self.0).map_err(|_| NoArgument)
+    }
+}
+
+impl ReadArguments for OneNumber {
+    type Error = NoArgument;
+
+    fn u8(&mut self) -> Result<u8, NoArgument> {
+        self.fits()
+    }
+
+    fn u16(&mut self) -> Result<u16, NoArgument> {
+        self.fits()
+    }
+
+    fn u32(&mut self) -> Result<u32, NoArgument> {
+        self.fits()
+    }
+
+    fn port(&mut self) -> Result<PortNo, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn mac(&mut self) -> Result<MacAddr, NoArgument> {
+        self.fits().map(MacAddr::from_u64)
+    }
+
+    fn ipv4(&mut self) -> Result<Ipv4Addr, NoArgument> {
+        self.fits().map(Ipv4Addr::from_bits)
+    }
+
+    fn field(&mut self) -> Result<Field, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn value(&mut self) -> Result<u128, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn rest(&mut self) -> Result<Vec<u8>, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn pad(&mut self, _bytes: usize) -> Result<(), NoArgument> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ACTIONS, ActionKind};
+    use crate::action::{Action, Fields};
+    use crate::field::{Field, VID_PRESENT};
+
+    #[test]
+    fn each_action_that_set_field_took_the_place_of_is_that_set_field_and_back() {
+        let mut fields = 0;
+        for row in ACTIONS.iter().filter(|row| row.successor == Some(ActionKind::SetField)) {
+            let Fields::These(written) = row.writes else { panic!("{} names none", row.text) };
+            for &field in written {
+                let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
+                for value in [0, 1, field.full_mask() & !tag] {
+                    let action = Action::before_set_field(field, value | tag).unwrap();
+                    assert_eq!(action.kind(), row.kind);
+                    let back = action.as_set_field(|other| other == field);
+                    assert_eq!(back, Some(Action::set_field(field, value | tag)), "{}", row.text);
+                }
+                fields += 1;
+            }
+        }
+        assert_eq!(fields, 13);
+    }
+
+    #[test]
+    fn what_1_0_cannot_set_has_no_action() {
+        assert_eq!(Action::before_set_field(Field::Ipv6Dst, 1), None);
+        assert_eq!(Action::before_set_field(Field::VlanVid, 5), None);
+        assert_eq!(Action::before_set_field(Field::VlanPcp, 8), None);
+        assert_eq!(Action::before_set_field(Field::IpDscp, 64), None);
+        assert_eq!(Action::before_set_field(Field::IpDscp, 1 << 127), None);
+        assert_eq!(Action::SetTpDst(80).as_set_field(|_| false), None);
+        assert_eq!(Action::PopVlan.as_set_field(|_| true), None);
+    }
+}
