@@ -35,11 +35,11 @@ end_all() {
 }
 trap end_all EXIT TERM INT
 
+# The socket's file is there a moment before the server listens on it.
 for _ in $(seq 100); do
-  [ -S "$dir/db.sock" ] && break
+  "${vsctl[@]}" --no-wait init 2>/dev/null && break
   sleep 0.1
 done
-"${vsctl[@]}" --no-wait init
 "${vsctl[@]}" --no-wait set Open_vSwitch . \
   other_config:n-handler-threads=1 other_config:n-revalidator-threads=1
 if [ "${OVS_CACHE:-no}" != yes ]; then

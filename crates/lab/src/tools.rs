@@ -155,7 +155,8 @@ pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
     let python = dir.join("bin/python3");
     if !is_executable(&python) {
         return Err(Missing(format!(
-            "os-ken not installed (no virtual environment at {}): run with --install-peers",
+            "os-ken not installed (no virtual environment at {}): \
+             weir lab run --install-peers makes one",
             dir.display()
         )));
     }
@@ -164,7 +165,7 @@ pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
     let program = Program::ask("os-ken", &python, &["-c", ask]);
     if !program.version.starts_with("os-ken ") {
         return Err(Missing(format!(
-            "os-ken not installed in {}: run with --install-peers",
+            "os-ken not installed in {}: weir lab run --install-peers does it",
             dir.display()
         )));
     }
