@@ -56,7 +56,9 @@ const NOWHERE_YET: Unsafe = Unsafe::Only(&[]);
 #[rustfmt::skip]
 pub(crate) const ROOMS: &[Room] = &[
     room("cli", 5, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller", "ctl", "console", "channel"]),
+        &["lab", "switch", "controller", "rest", "ctl", "console", "channel"]),
+    room("rest", 4, FORBID, "the controller over HTTP: Ryu's endpoints, with truthful answers",
+        &["openflow", "wire", "controller"]),
     room("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
         &["openflow", "packet", "channel", "client", "control", "files"]),
     room("lab", 4, FORBID, "measures any OpenFlow switch as a black box",

@@ -1,0 +1,30 @@
+//! The controller over HTTP: the endpoints of Ryu's REST apps, with truthful answers.
+//!
+//! Paths, bodies and keys are those of Ryu's `ofctl_rest` and `rest_topology`, so that scripts for
+//! Ryu go on. What differs is what Ryu kept to itself: a change is answered when the switch has
+//! done it, or with the `OFPT_ERROR` that the switch sent; a key that nobody knows is refused, with
+//! those that there are; statistics are whole or an error. `/openapi.json` describes all of it, and
+//! is made from the same rows as the routes.
+//!
+//! [`start`] serves on a thread of its own over any [`ServedSwitches`]; a controller is one.
+#![forbid(unsafe_code)]
+
+mod body;
+mod datapath;
+mod guard;
+mod literal;
+mod ofctl;
+mod openapi;
+mod problem;
+mod route;
+mod server;
+mod services;
+mod shape;
+mod topology;
+mod words;
+
+pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
+pub use guard::Token;
+pub use problem::Problem;
+pub use server::{Error, RestLimits, RestOptions, RestServer, start};
+pub use services::{LinkEnd, NetworkMap, RestNetwork, SeenHost};

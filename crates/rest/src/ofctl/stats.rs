@@ -1,0 +1,293 @@
+//! Statistics and descriptions: a question to the switch, and its answer with Ryu's keys.
+
+use super::{features, matching, render};
+use crate::datapath::{Target, odd_answer};
+use crate::problem::Problem;
+use crate::route::{Answer, Call};
+use crate::shape::{Of, Shape, key};
+use crate::words;
+use axum::http::StatusCode;
+use openflow::flow::FlowStatsRequest;
+use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
+use openflow::{Cookie, GroupId, Message, MeterId, PortNo, QueueId, TableId};
+use serde_json::{Value, json};
+
+/// A filter of flow entries.
+pub(crate) static FILTER: Shape = Shape {
+    name: "filter",
+    what: "a filter of flow entries",
+    keys: &[
+        key("match", Of::Object(&matching::MATCH), "entries that are as narrow as this"),
+        key("table_id", Of::Named(8, &words::TABLES), "of this table; default: ALL"),
+        key("out_port", Of::Named(32, &words::PORTS), "that output to this port"),
+        key("out_group", Of::Named(32, &words::GROUPS), "that use this group"),
+        key("cookie", Of::Number(64), "with these bits in the cookie"),
+        key("cookie_mask", Of::Number(64), "bits of the cookie that are compared"),
+        key("priority", Of::Number(16), "of this priority; the controller sorts them out"),
+        key("flags", Of::Number(16), "flags of the request; none are defined but 0"),
+    ],
+};
+
+/// A list under the switch's datapath id.
+fn list(target: &Target, values: impl IntoIterator<Item = Value>) -> Answer {
+    let values: Vec<Value> = values.into_iter().collect();
+    Ok(Some(render::wrapped(target.datapath.dpid, values)))
+}
+
+/// The switch answers another question than the one that it was asked.
+fn odd() -> Problem {
+    let words = "the switch answers with another kind of statistics than it was asked for";
+    Problem::new(StatusCode::BAD_GATEWAY, words)
+}
+
+pub(crate) async fn switches(call: Call) -> Answer {
+    let mut dpids: Vec<u64> = call.services.datapaths.all().iter().map(|it| it.dpid.0).collect();
+    dpids.sort_unstable();
+    Ok(Some(dpids.into()))
+}
+
+pub(crate) async fn desc(call: Call) -> Answer {
+    let target = call.target()?;
+    let MultipartReplyBody::Desc(desc) = target.ask(MultipartRequestBody::Desc).await? else {
+        return Err(odd());
+    };
+    Ok(Some(render::wrapped(target.datapath.dpid, render::desc(&desc))))
+}
+
+/// The filter of a body, and the priority that only the controller can filter by.
+fn filter(call: &Call, target: &Target) -> Result<(FlowStatsRequest, Option<u16>), Problem> {
+    let mut request = FlowStatsRequest::all();
+    if call.body.is_null() {
+        return Ok((request, None));
+    }
+    let (fields, version) = (call.fields(&FILTER)?, target.version());
+    request.matching = matching::of(&fields, version)?;
+    if let Some(table) = fields.named("table_id", &words::TABLES)? {
+        let small = u8::try_from(table);
+        let too_large = |_| fields.problem("table_id", "a table has 8 bits");
+        request.table_id = TableId(small.map_err(too_large)?);
+    }
+    if let Some(port) = words::port_of(&fields, "out_port", version)? {
+        request.out_port = port;
+    }
+    if let Some(group) = fields.named("out_group", &words::GROUPS)? {
+        request.out_group = GroupId(group);
+    }
+    request.cookie = Cookie(fields.number("cookie")?.unwrap_or(0));
+    request.cookie_mask = fields.number("cookie_mask")?.unwrap_or(0);
+    if fields.number::<u16>("flags")?.is_some_and(|flags| flags != 0) {
+        return Err(fields.problem("flags", "no flag of such a request is defined"));
+    }
+    for key in ["out_group", "cookie", "cookie_mask"] {
+        if !version.has_cookie_mask() && fields.get(key).is_some() {
+            return Err(fields.problem(key, format!("{version} has no {key} in such a request")));
+        }
+    }
+    Ok((request, fields.number("priority")?))
+}
+
+pub(crate) async fn flow(call: Call) -> Answer {
+    let target = call.target()?;
+    let (request, priority) = filter(&call, &target)?;
+    let reply = target.ask(MultipartRequestBody::Flow(request)).await?;
+    let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
+    let wanted = flows.into_iter().filter(|flow| priority.is_none_or(|it| it == flow.priority));
+    list(&target, wanted.map(|flow| render::flow(target.version(), flow)))
+}
+
+pub(crate) async fn aggregate(call: Call) -> Answer {
+    let target = call.target()?;
+    let (request, priority) = filter(&call, &target)?;
+    if priority.is_some() {
+        return Err(Problem::bad("the switch sums up entries of all priorities").at("priority"));
+    }
+    let reply = target.ask(MultipartRequestBody::Aggregate(request)).await?;
+    let MultipartReplyBody::Aggregate(sums) = reply else { return Err(odd()) };
+    let value = json!({
+        "packet_count": sums.packet_count,
+        "byte_count": sums.byte_count,
+        "flow_count": sums.flow_count,
+    });
+    list(&target, [value])
+}
+
+pub(crate) async fn table(call: Call) -> Answer {
+    let target = call.target()?;
+    let reply = target.ask(MultipartRequestBody::Table).await?;
+    let MultipartReplyBody::Table(tables) = reply else { return Err(odd()) };
+    list(&target, tables.iter().map(|table| render::table(target.version(), table)))
+}
+
+/// The port of the path; none where it is missing or `ALL`.
+fn port_of(call: &Call, target: &Target) -> Result<Option<PortNo>, Problem> {
+    let Some(number) = call.number("port")? else { return Ok(None) };
+    let port = words::port(target.version(), &number.into());
+    port.map(Some).map_err(|problem| problem.at("port"))
+}
+
+pub(crate) async fn port(call: Call) -> Answer {
+    let target = call.target()?;
+    let port = port_of(&call, &target)?.unwrap_or(PortNo::ANY);
+    let reply = target.ask(MultipartRequestBody::PortStats(port)).await?;
+    let MultipartReplyBody::PortStats(ports) = reply else { return Err(odd()) };
+    list(&target, ports.iter().map(|port| render::port_stats(target.version(), port)))
+}
+
+pub(crate) async fn queue(call: Call) -> Answer {
+    let target = call.target()?;
+    // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
+    let all = if target.version().has_wide_ports() { PortNo::ANY } else { PortNo::ALL };
+    let port = port_of(&call, &target)?.unwrap_or(all);
+    let queue = call.number("queue_id")?.map_or(QueueId::ALL, QueueId);
+    let reply = target.ask(MultipartRequestBody::Queue { port, queue }).await?;
+    let MultipartReplyBody::Queue(queues) = reply else { return Err(odd()) };
+    list(&target, queues.iter().map(|queue| render::queue_stats(target.version(), queue)))
+}
+
+fn needs_meters(target: &Target) -> Result<(), Problem> {
+    let version = target.version();
+    if version.has_meters() { Ok(()) } else { Err(Problem::not_in(version, "meters")) }
+}
+
+fn needs_groups(target: &Target) -> Result<(), Problem> {
+    let version = target.version();
+    if version.has_groups() { Ok(()) } else { Err(Problem::not_in(version, "groups")) }
+}
+
+pub(crate) async fn meter(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_meters(&target)?;
+    let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
+    let reply = target.ask(MultipartRequestBody::Meter(meter)).await?;
+    let MultipartReplyBody::Meter(meters) = reply else { return Err(odd()) };
+    list(&target, meters.into_iter().map(|it| render::meter_stats(target.version(), it)))
+}
+
+pub(crate) async fn meter_config(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_meters(&target)?;
+    let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
+    let reply = target.ask(MultipartRequestBody::MeterConfig(meter)).await?;
+    let MultipartReplyBody::MeterConfig(meters) = reply else { return Err(odd()) };
+    list(&target, meters.iter().map(render::meter_config))
+}
+
+pub(crate) async fn meter_features(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_meters(&target)?;
+    let reply = target.ask(MultipartRequestBody::MeterFeatures).await?;
+    let MultipartReplyBody::MeterFeatures(features) = reply else { return Err(odd()) };
+    list(&target, [render::meter_features(&features)])
+}
+
+pub(crate) async fn meter_desc(call: Call) -> Answer {
+    let target = call.target()?;
+    Err(Problem::not_in(target.version(), "descriptions of meters; see /stats/meterconfig"))
+}
+
+pub(crate) async fn queue_desc(call: Call) -> Answer {
+    let target = call.target()?;
+    Err(Problem::not_in(target.version(), "descriptions of queues; see /stats/queueconfig"))
+}
+
+pub(crate) async fn queue_config(call: Call) -> Answer {
+    let target = call.target()?;
+    let version = target.version();
+    let port = match port_of(&call, &target)? {
+        Some(port) => port,
+        None if version.has_queues_of_any_port() => PortNo::ANY,
+        None => {
+            let words = format!("{version} asks for the queues of one port: name it in the path");
+            return Err(Problem::bad(words).at("port"));
+        }
+    };
+    let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
+    let Message::QueueGetConfigReply(config) = answer else { return Err(odd_answer(&answer)) };
+    list(&target, [render::queue_config(version, config.port, &config.queues)])
+}
+
+pub(crate) async fn group(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_groups(&target)?;
+    let group = call.number("group_id")?.map_or(GroupId::ALL, GroupId);
+    let reply = target.ask(MultipartRequestBody::Group(group)).await?;
+    let MultipartReplyBody::Group(groups) = reply else { return Err(odd()) };
+    list(&target, groups.into_iter().map(|it| render::group_stats(target.version(), it)))
+}
+
+pub(crate) async fn group_desc(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_groups(&target)?;
+    let wanted = call.number("group_id")?;
+    let reply = target.ask(MultipartRequestBody::GroupDesc).await?;
+    let MultipartReplyBody::GroupDesc(groups) = reply else { return Err(odd()) };
+    let groups = groups.iter().filter(|group| wanted.is_none_or(|id| id == group.group_id.0));
+    list(&target, groups.map(|group| render::group_desc(target.version(), group)))
+}
+
+pub(crate) async fn group_features(call: Call) -> Answer {
+    let target = call.target()?;
+    needs_groups(&target)?;
+    let reply = target.ask(MultipartRequestBody::GroupFeatures).await?;
+    let MultipartReplyBody::GroupFeatures(features) = reply else { return Err(odd()) };
+    list(&target, [render::group_features(target.version(), &features)])
+}
+
+pub(crate) async fn table_features(call: Call) -> Answer {
+    let target = call.target()?;
+    let version = target.version();
+    if !version.has_pipeline() {
+        return Err(Problem::not_in(version, "features of tables"));
+    }
+    let reply = target.ask(MultipartRequestBody::TableFeatures(Vec::new())).await?;
+    let MultipartReplyBody::TableFeatures(tables) = reply else { return Err(odd()) };
+    list(&target, tables.iter().map(|table| features::table(version, table)))
+}
+
+pub(crate) async fn port_desc(call: Call) -> Answer {
+    let target = call.target()?;
+    let version = target.version();
+    let wanted = port_of(&call, &target)?;
+    let ports = if version.has_port_desc() {
+        let reply = target.ask(MultipartRequestBody::PortDesc).await?;
+        let MultipartReplyBody::PortDesc(ports) = reply else { return Err(odd()) };
+        ports
+    } else {
+        let answer = target.request(Message::FeaturesRequest).await?;
+        let Message::FeaturesReply(features) = answer else { return Err(odd_answer(&answer)) };
+        features.ports
+    };
+    let ports = ports.iter().filter(|port| wanted.is_none_or(|it| it == port.port_no));
+    list(&target, ports.map(|port| render::port_desc(version, port)))
+}
+
+pub(crate) async fn role(call: Call) -> Answer {
+    let target = call.target()?;
+    let version = target.version();
+    if !version.has_async_config() {
+        return Err(Problem::not_in(version, "roles"));
+    }
+    let asked = Role { role: ControllerRole::NoChange, generation_id: 0 };
+    let answer = target.request(Message::RoleRequest(asked)).await?;
+    let Message::RoleReply(role) = answer else { return Err(odd_answer(&answer)) };
+    let value = json!({
+        "role": words::ROLES.value(role.role.number()),
+        "generation_id": role.generation_id,
+    });
+    list(&target, [value])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FILTER;
+    use crate::shape::Fields;
+    use serde_json::json;
+
+    #[test]
+    fn a_filter_has_no_other_keys() {
+        let body = json!({"matsch": {}});
+        let said = Fields::of(&body, &FILTER, "").unwrap_err().to_value();
+        assert_eq!(said["at"], "matsch");
+        assert!(said["allowed"].as_array().unwrap().contains(&json!("out_port")));
+    }
+}

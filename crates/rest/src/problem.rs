@@ -1,0 +1,180 @@
+//! What a request is answered with when it is not done: a status and a JSON object.
+//!
+//! Every refusal has the same form, so that a script reads it by its keys: `error` says what is
+//! wrong in words, `at` where in the body, `allowed` what could stand there, and `openflow` what
+//! the switch said. It must never say less than is known: a switch's error keeps its type, its code
+//! and the transaction number of the message that it is about.
+
+use axum::http::StatusCode;
+use openflow::message::ErrorMessage;
+use openflow::{Error, Version, Xid};
+use serde_json::{Map, Value, json};
+
+/// A refusal.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The status of the answer.
+    pub status: StatusCode,
+    error: String,
+    at: Option<String>,
+    allowed: Vec<String>,
+    openflow: Option<Box<Value>>,
+}
+
+impl Problem {
+    /// A refusal with this status, in these words.
+    #[must_use]
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into(), at: None, allowed: Vec::new(), openflow: None }
+    }
+
+    /// The request cannot be understood.
+    #[must_use]
+    pub fn bad(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// What the request names is not there.
+    #[must_use]
+    pub fn not_found(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+
+    /// The version spoken with the switch does not have it.
+    #[must_use]
+    pub fn not_in(version: Version, what: &str) -> Self {
+        let status = StatusCode::NOT_IMPLEMENTED;
+        Self::new(status, format!("{version}, which is spoken with the switch, has no {what}"))
+    }
+
+    /// The same, with the place in the body.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.at.get_or_insert_with(|| place.into());
+        self
+    }
+
+    /// The same, with what could stand there.
+    #[must_use]
+    pub fn allowing<T: ToString>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
+        self.allowed = allowed.into_iter().map(|it| it.to_string()).collect();
+        self
+    }
+
+    /// The switch refuses a message: the one with this index of those that the request became.
+    #[must_use]
+    pub fn refused(version: Version, index: usize, xid: Option<Xid>, error: &ErrorMessage) -> Self {
+        let name = error.error(version).map(Error::name);
+        let words = match name {
+            Some(name) => format!("the switch refuses it: {name}"),
+            None => format!(
+                "the switch refuses it with an error of type {} and code {}",
+                error.error_type, error.code
+            ),
+        };
+        let said = json!({
+            "type": error.error_type,
+            "code": error.code,
+            "name": name,
+            "experimenter": error.experimenter,
+            "xid": xid.map(|xid| xid.0),
+            "message": index,
+        });
+        let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, words);
+        problem.openflow = Some(Box::new(said));
+        problem
+    }
+
+    /// What is wrong, in words.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        &self.error
+    }
+
+    /// The JSON object.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("error".into(), Value::from(self.error.as_str()));
+        if let Some(at) = &self.at {
+            object.insert("at".into(), Value::from(at.as_str()));
+        }
+        if !self.allowed.is_empty() {
+            object.insert("allowed".into(), Value::from(self.allowed.clone()));
+        }
+        if let Some(openflow) = &self.openflow {
+            object.insert("openflow".into(), openflow.as_ref().clone());
+        }
+        Value::Object(object)
+    }
+
+    /// The schema of [`Problem::to_value`], for the OpenAPI document.
+    pub(crate) fn schema() -> Value {
+        let number = |what: &str| json!({"type": "integer", "minimum": 0, "description": what});
+        json!({
+            "type": "object",
+            "required": ["error"],
+            "additionalProperties": false,
+            "properties": {
+                "error": {"type": "string", "description": "What is wrong."},
+                "at": {"type": "string", "description": "Where in the body."},
+                "allowed": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What could stand there.",
+                },
+                "openflow": {
+                    "type": "object",
+                    "required": ["type", "code", "xid"],
+                    "additionalProperties": false,
+                    "description": "The OFPT_ERROR with which the switch answered.",
+                    "properties": {
+                        "type": number("Its type."),
+                        "code": number("Its code."),
+                        "name": {
+                            "type": ["string", "null"],
+                            "description": "The specification's name of the code.",
+                        },
+                        "experimenter": {
+                            "type": ["integer", "null"],
+                            "description": "Whose error it is, when it is an experimenter's.",
+                        },
+                        "xid": {
+                            "type": ["integer", "null"],
+                            "description": "Transaction number of the message that is refused.",
+                        },
+                        "message": number("Its index among the messages of the request."),
+                    },
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Problem;
+    use openflow::message::ErrorMessage;
+    use openflow::{Error, Version, Xid};
+
+    #[test]
+    fn a_switch_s_error_keeps_its_numbers() {
+        let error = ErrorMessage::new(Version::V1_3, Error::FlowModOverlap, Vec::new());
+        let problem = Problem::refused(Version::V1_3, 1, Some(Xid(77)), &error);
+        let said = problem.to_value();
+        assert_eq!(problem.status.as_u16(), 422);
+        assert_eq!(said["openflow"]["type"], 5);
+        assert_eq!(said["openflow"]["code"], 3);
+        assert_eq!(said["openflow"]["xid"], 77);
+        assert_eq!(said["openflow"]["name"], "OFPFMFC_OVERLAP");
+        assert_eq!(said["openflow"]["message"], 1);
+    }
+
+    #[test]
+    fn an_error_without_a_row_is_said_by_its_numbers() {
+        let error = ErrorMessage { error_type: 99, code: 7, experimenter: None, data: Vec::new() };
+        let said = Problem::refused(Version::V1_3, 0, None, &error).to_value();
+        assert!(said["error"].as_str().unwrap().contains("type 99 and code 7"), "{said}");
+        assert!(said["openflow"]["name"].is_null());
+    }
+}

@@ -1,0 +1,174 @@
+//! The rows: each endpoint with its method, its path, its body and what runs it.
+//!
+//! Routes and OpenAPI document are made from the same rows, so that neither can have an endpoint
+//! that the other has not. A row never reads the request itself: [`Call`] has the parts of the path
+//! and the body, which is parsed, and bounded, before the row runs.
+
+use crate::datapath::{RestFuture, Target};
+use crate::problem::Problem;
+use crate::services::Services;
+use crate::shape::{self, Fields, Shape};
+use axum::http::Method;
+use openflow::DatapathId;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What an endpoint answers when it is done: a JSON value, or nothing but the status.
+pub(crate) type Answer = Result<Option<Value>, Problem>;
+
+/// One endpoint.
+pub(crate) struct Row {
+    /// The method.
+    pub(crate) method: Method,
+    /// The path, with its variable parts in braces; [`PARTS`] says what they are.
+    pub(crate) path: &'static str,
+    /// What it does.
+    pub(crate) what: &'static str,
+    /// The body.
+    pub(crate) body: Body,
+    /// The words that the path's part `cmd` may be.
+    pub(crate) commands: &'static [&'static str],
+    /// Whether there is a JSON value in the answer.
+    pub(crate) answers: bool,
+    /// What runs it.
+    pub(crate) run: fn(Call) -> RestFuture<Answer>,
+}
+
+/// What body a request has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// None.
+    None,
+    /// One of this shape, or none.
+    May(&'static Shape),
+    /// One of this shape.
+    Must(&'static Shape),
+}
+
+/// Endpoints by lines: method, path, what it does, body, whether it answers a value, what runs it.
+macro_rules! endpoints {
+    ($($method:ident $path:literal $what:literal $body:expr, $answers:literal
+        $(, commands $commands:expr)? => $run:path;)+) => {
+        [$($crate::route::Row {
+            method: axum::http::Method::$method,
+            path: $path,
+            what: $what,
+            body: $body,
+            commands: {
+                let _commands: &'static [&'static str] = &[];
+                $(let _commands = $commands;)?
+                _commands
+            },
+            answers: $answers,
+            run: |call| Box::pin($run(call)),
+        },)+]
+    };
+}
+
+pub(crate) use endpoints;
+
+/// A variable part of a path.
+pub(crate) struct Part {
+    /// Its name in the braces.
+    pub(crate) name: &'static str,
+    /// What it is.
+    pub(crate) what: &'static str,
+    /// What it looks like.
+    pub(crate) pattern: &'static str,
+    /// One that most networks have.
+    pub(crate) example: &'static str,
+}
+
+const fn part(
+    name: &'static str,
+    pattern: &'static str,
+    example: &'static str,
+    what: &'static str,
+) -> Part {
+    Part { name, what, pattern, example }
+}
+
+const NUMBER: &str = "^(0x[0-9a-fA-F]{1,8}|[0-9]{1,10})$";
+
+/// The variable parts of paths.
+pub(crate) const PARTS: &[Part] = &[
+    part("dpid", "^(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})$", "1", "datapath id"),
+    part("hex_dpid", "^[0-9a-fA-F]{16}$", "0000000000000001", "datapath id, 16 hex digits"),
+    part("switch", "^([0-9a-fA-F]{16}|all)$", "all", "datapath id, 16 hex digits, or `all`"),
+    part("vlan", "^([0-9]{1,4}|all)$", "2", "VLAN id, 2 to 4094, or `all`"),
+    part("port", NUMBER, "1", "port number; ALL is every port"),
+    part("queue_id", NUMBER, "1", "queue id; ALL is every queue"),
+    part("meter_id", NUMBER, "1", "meter id; ALL is every meter"),
+    part("group_id", NUMBER, "1", "group id; ALL is every group"),
+    part("cmd", "", "add", "what to do"),
+];
+
+/// A request to a row.
+pub(crate) struct Call {
+    /// What the controller has.
+    pub(crate) services: Arc<Services>,
+    /// The variable parts of the path.
+    pub(crate) parts: Vec<(String, String)>,
+    /// The body; `Null` when there is none.
+    pub(crate) body: Value,
+}
+
+impl Call {
+    /// A variable part of the path, if the path has it.
+    pub(crate) fn part(&self, name: &str) -> Option<&str> {
+        self.parts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The switch that the path names.
+    ///
+    /// # Errors
+    /// When it names none, or one that is not connected.
+    pub(crate) fn target(&self) -> Result<Target, Problem> {
+        let text = self.part("dpid").unwrap_or_default();
+        let no_dpid = || Problem::bad(format!("`{text}` is no datapath id")).at("dpid");
+        let dpid = shape::digits(text).ok_or_else(no_dpid)?;
+        Target::of(&self.services.datapaths, DatapathId(dpid))
+    }
+
+    /// A number in the path: `None` where the part is missing or `ALL`.
+    ///
+    /// # Errors
+    /// When it is no number of 32 bits.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u32>, Problem> {
+        let Some(text) = self.part(name).filter(|text| *text != "ALL") else { return Ok(None) };
+        let number = shape::digits(text).and_then(|number| u32::try_from(number).ok());
+        let no_number = || Problem::bad(format!("`{text}` is no number and not ALL")).at(name);
+        number.ok_or_else(no_number).map(Some)
+    }
+
+    /// The command in the path.
+    ///
+    /// # Errors
+    /// When it is none of the commands.
+    pub(crate) fn command<T: Copy>(&self, commands: &[(&'static str, T)]) -> Result<T, Problem> {
+        let text = self.part("cmd").unwrap_or_default();
+        let found = commands.iter().find(|(name, _)| *name == text).map(|(_, command)| *command);
+        found.ok_or_else(|| {
+            let names = commands.iter().map(|(name, _)| *name);
+            Problem::not_found(format!("there is no command `{text}`")).at("cmd").allowing(names)
+        })
+    }
+
+    /// The body as an object of a shape.
+    ///
+    /// # Errors
+    /// When it is none, or has keys that the shape has not.
+    pub(crate) fn fields(&self, shape: &'static Shape) -> Result<Fields<'_>, Problem> {
+        Fields::of(&self.body, shape, "")
+    }
+}
+
+/// The switch that a body names.
+///
+/// # Errors
+/// When it names none, or one that is not connected.
+pub(crate) fn target_of(services: &Services, fields: &Fields<'_>) -> Result<Target, Problem> {
+    let dpid = fields.number::<u64>("dpid")?;
+    let dpid = dpid.ok_or_else(|| fields.problem("dpid", "the datapath id is missing"))?;
+    Target::of(&services.datapaths, DatapathId(dpid))
+}

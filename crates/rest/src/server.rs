@@ -1,0 +1,324 @@
+//! Serves the endpoints over HTTP, on a thread of its own.
+//!
+//! The controller's threads never wait for a client of REST: this one has its own runtime and asks
+//! them through a handle. What a client can cost is bounded: connections, requests at a time, bytes
+//! of a body, and the time for which it may be slow. It must never serve beyond the loopback
+//! addresses without a token.
+
+use crate::body;
+use crate::guard::{Guard, Token};
+use crate::openapi;
+use crate::problem::Problem;
+use crate::route::{Body, Call, Row};
+use crate::services::Services;
+use axum::Router;
+use axum::body::Body as HttpBody;
+use axum::extract::{RawPathParams, Request};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_io_timeout::TimeoutStream;
+
+/// What clients may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct RestLimits {
+    /// Connections at a time; further ones wait to be accepted.
+    pub connections: usize,
+    /// Requests at a time; further ones are answered 503.
+    pub requests: usize,
+    /// Bytes of a body.
+    pub body_bytes: usize,
+    /// How long a client may take for the head of a request, for its body, and to read on.
+    pub patience: Duration,
+}
+
+impl Default for RestLimits {
+    fn default() -> Self {
+        let patience = Duration::from_secs(10);
+        Self { connections: 256, requests: 64, body_bytes: 1 << 20, patience }
+    }
+}
+
+/// Where and for whom to serve.
+#[derive(Clone, Debug)]
+pub struct RestOptions {
+    /// `HOST:PORT`; the port 0 is any that is free.
+    pub listen: String,
+    /// What a client must show, beyond the loopback addresses.
+    pub token: Option<Token>,
+    /// What clients may cost.
+    pub limits: RestLimits,
+}
+
+/// Why REST cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is none.
+    #[error("{0} is no address to serve REST on: give HOST:PORT, such as 127.0.0.1:8080")]
+    Address(String),
+    /// It is reachable by others.
+    #[error(
+        "{0} can be reached by other machines, and REST can change every flow entry: give \
+         --rest-token-file, or an address of this machine alone such as 127.0.0.1:8080"
+    )]
+    Open(SocketAddr),
+    /// It cannot be listened on.
+    #[error("cannot serve REST on {address}: {error}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The token cannot be used.
+    #[error("{0}")]
+    Token(String),
+    /// There is no thread or runtime for it.
+    #[error("cannot start REST: {0}")]
+    Start(std::io::Error),
+}
+
+/// Every row, of all apps.
+pub(crate) fn all_rows() -> Vec<Row> {
+    let mut rows = crate::ofctl::rows();
+    rows.extend(crate::topology::rows());
+    rows.push(Row {
+        method: Method::GET,
+        path: "/openapi.json",
+        what: "This document",
+        body: Body::None,
+        commands: &[],
+        answers: true,
+        run: |call| Box::pin(async move { Ok(Some(call.services.document.as_ref().clone())) }),
+    });
+    rows
+}
+
+/// The router of all endpoints, with the checks before them.
+pub(crate) fn router(services: &Arc<Services>, guard: Guard, limits: RestLimits) -> Router {
+    let mut router = Router::new();
+    for row in all_rows() {
+        let filter = match row.method {
+            Method::POST => MethodFilter::POST,
+            Method::PUT => MethodFilter::PUT,
+            Method::DELETE => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let (services, path, row) = (Arc::clone(services), row.path, Arc::new(row));
+        let handler = move |parts: RawPathParams, request: Request| {
+            let (services, row) = (Arc::clone(&services), Arc::clone(&row));
+            async move { run(services, &row, &parts, request, limits).await }
+        };
+        router = router.route(path, on(filter, handler));
+    }
+    let turns = Arc::new(Semaphore::new(limits.requests));
+    let checks = Arc::new((guard, turns));
+    router
+        .fallback(|| async { Problem::not_found("there is no such path; see /openapi.json") })
+        .method_not_allowed_fallback(|| async {
+            let words = "the path has no such method; see /openapi.json";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, words)
+        })
+        .layer(middleware::from_fn(move |request: Request, next: middleware::Next| {
+            let checks = Arc::clone(&checks);
+            async move {
+                let (guard, turns) = checks.as_ref();
+                if let Err(problem) = guard.check(&request) {
+                    return problem.into_response();
+                }
+                let Ok(turn) = turns.try_acquire() else { return too_many().into_response() };
+                let response = next.run(request).await;
+                drop(turn);
+                response
+            }
+        }))
+}
+
+fn too_many() -> Problem {
+    let words = "too many requests at a time; try again";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, words)
+}
+
+async fn run(
+    services: Arc<Services>,
+    row: &Row,
+    parts: &RawPathParams,
+    request: Request,
+    limits: RestLimits,
+) -> Result<Response, Problem> {
+    if let Some(query) = request.uri().query().filter(|query| !query.is_empty()) {
+        let words = format!("the request has no parameters behind a question mark: `{query}`");
+        return Err(Problem::bad(words));
+    }
+    let parts = parts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let body = read_body(row, request, limits).await?;
+    let answer = (row.run)(Call { services, parts, body }).await?;
+    Ok(match answer {
+        Some(value) => json_response(StatusCode::OK, &value),
+        None => StatusCode::OK.into_response(),
+    })
+}
+
+async fn read_body(row: &Row, request: Request, limits: RestLimits) -> Result<Value, Problem> {
+    let bytes = axum::body::to_bytes(request.into_body(), limits.body_bytes);
+    let bytes = tokio::time::timeout(limits.patience, bytes).await.map_err(|_| {
+        let words = format!("the body has not come within {} s", limits.patience.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, words)
+    })?;
+    let bytes = bytes.map_err(|error| {
+        let words = format!("a body has at most {} bytes ({error})", limits.body_bytes);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, words)
+    })?;
+    let value = body::parse(&bytes)?;
+    let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+    match row.body {
+        Body::None if !is_empty => Err(Problem::bad("the request takes no body")),
+        Body::None => Ok(Value::Null),
+        Body::Must(shape) if value.is_null() => {
+            Err(Problem::bad(format!("the request needs a body: {}", shape.what)))
+        }
+        Body::May(_) | Body::Must(_) => Ok(value),
+    }
+}
+
+fn json_response(status: StatusCode, value: &Value) -> Response {
+    let text = HttpBody::from(value.to_string());
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = json_response(self.status, &self.to_value());
+        let named = match self.status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
+            _ => None,
+        };
+        if let Some((name, value)) = named {
+            response.headers_mut().insert(name, header::HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// REST that is being served, until this is dropped.
+#[derive(Debug)]
+pub struct RestServer {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RestServer {
+    /// Where it is served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for RestServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of REST ended by a panic");
+        }
+    }
+}
+
+/// Listens, and serves on a thread of its own.
+///
+/// # Errors
+/// When the address cannot be listened on, or may not without a token.
+pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<RestServer, Error> {
+    let listener = listen(options)?;
+    let listening = |error| Error::Listen { address: options.listen.clone(), error };
+    let address = listener.local_addr().map_err(listening)?;
+    listener.set_nonblocking(true).map_err(listening)?;
+    let document = openapi::document(&all_rows(), options.token.is_some());
+    let services = Arc::new(Services {
+        datapaths: services.datapaths,
+        map: services.map,
+        document: Arc::new(document),
+    });
+    let guard = Guard::new(address, options.token.clone());
+    let router = router(&services, guard, options.limits);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::Start)?;
+    let (stop, stopped) = oneshot::channel();
+    let limits = options.limits;
+    let thread = std::thread::Builder::new().name("rest".into()).spawn(move || {
+        runtime.block_on(async move {
+            tokio::select! {
+                // An error here is the end of the sender, which asks for the same.
+                _ = stopped => {}
+                () = accept(listener, router, limits) => {}
+            }
+        });
+    });
+    let thread = Some(thread.map_err(Error::Start)?);
+    Ok(RestServer { address, stop: Some(stop), thread })
+}
+
+fn listen(options: &RestOptions) -> Result<TcpListener, Error> {
+    let found = options.listen.to_socket_addrs();
+    let addresses: Vec<SocketAddr> =
+        found.map_err(|_| Error::Address(options.listen.clone()))?.collect();
+    if addresses.is_empty() {
+        return Err(Error::Address(options.listen.clone()));
+    }
+    let open = addresses.iter().find(|address| !address.ip().is_loopback());
+    if let (Some(open), None) = (open, &options.token) {
+        return Err(Error::Open(*open));
+    }
+    TcpListener::bind(addresses.as_slice())
+        .map_err(|error| Error::Listen { address: options.listen.clone(), error })
+}
+
+async fn accept(listener: TcpListener, router: Router, limits: RestLimits) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "REST is not served"),
+    };
+    let places = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of descriptors, most likely: others are to end theirs.
+                tracing::warn!(%error, "REST: a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        // An answer leaves in one piece; waiting for more would only delay it.
+        drop(stream.set_nodelay(true));
+        let router = router.clone();
+        tokio::spawn(async move {
+            let mut stream = TimeoutStream::new(stream);
+            stream.set_write_timeout(Some(limits.patience));
+            let service = TowerToHyperService::new(router);
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.patience)
+                .max_buf_size(64 * 1024)
+                .serve_connection(TokioIo::new(Box::pin(stream)), service);
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection of REST ended");
+            }
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,56 @@
+//! What the endpoints share: the controller's switches and the map of its network.
+
+use crate::datapath::ServedSwitches;
+use openflow::{DatapathId, MacAddr, PortNo};
+use serde_json::Value;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// A port of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkEnd {
+    /// The switch.
+    pub dpid: DatapathId,
+    /// Its port.
+    pub port: PortNo,
+}
+
+/// A host that was seen at a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenHost {
+    /// Its Ethernet address.
+    pub mac: MacAddr,
+    /// Its IPv4 addresses.
+    pub ipv4: Vec<Ipv4Addr>,
+    /// Its IPv6 addresses.
+    pub ipv6: Vec<Ipv6Addr>,
+    /// Where it is.
+    pub place: LinkEnd,
+}
+
+/// What discovery knows of the network.
+pub trait NetworkMap: Send + Sync + 'static {
+    /// Links, each in one direction: from, to.
+    fn links(&self) -> Vec<(LinkEnd, LinkEnd)>;
+    /// Hosts.
+    fn hosts(&self) -> Vec<SeenHost>;
+}
+
+/// The network that is served.
+#[derive(Clone)]
+pub struct RestNetwork {
+    /// The switches.
+    pub datapaths: Arc<dyn ServedSwitches>,
+    /// The map, when something discovers the network.
+    pub map: Option<Arc<dyn NetworkMap>>,
+}
+
+/// What the endpoints share.
+pub(crate) struct Services {
+    /// The switches.
+    pub(crate) datapaths: Arc<dyn ServedSwitches>,
+    /// The map, when something discovers the network.
+    pub(crate) map: Option<Arc<dyn NetworkMap>>,
+    /// The OpenAPI document.
+    pub(crate) document: Arc<Value>,
+}

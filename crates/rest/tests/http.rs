@@ -1,0 +1,287 @@
+//! REST over real connections on the loopback address, in front of a switch that is a script.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use openflow::message::{ErrorMessage, Features, MultipartReply, MultipartReplyBody, SwitchDesc};
+use openflow::port::PortDesc;
+use openflow::{DatapathId, Error, Message, PortNo, Version, Xid};
+use rest::{
+    Failure, RestFuture, RestLimits, RestNetwork, RestOptions, RestServer, ServedSwitch,
+    ServedSwitches, Token,
+};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long a test waits for what must come.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What the switch answers to changes.
+#[derive(Clone, Copy, PartialEq)]
+enum Mood {
+    Obeys,
+    Refuses,
+    Waits,
+}
+
+/// Two switches, of 1.0 and of 1.3, that keep what they are told.
+struct Scripted {
+    mood: Mood,
+    applied: Mutex<Vec<Message>>,
+}
+
+impl ServedSwitches for Scripted {
+    fn all(&self) -> Vec<ServedSwitch> {
+        [1, 2].into_iter().filter_map(|dpid| self.get(DatapathId(dpid))).collect()
+    }
+
+    fn get(&self, dpid: DatapathId) -> Option<ServedSwitch> {
+        let version = match dpid.0 {
+            1 => Version::V1_3,
+            2 => Version::V1_0,
+            _ => return None,
+        };
+        let port = |port_no| PortDesc { port_no, name: "p".into(), ..PortDesc::default() };
+        let features = Arc::new(Features { datapath_id: dpid, ..Features::default() });
+        let ports = vec![port(PortNo(1)), port(PortNo::LOCAL)];
+        Some(ServedSwitch { dpid, version, features, ports })
+    }
+
+    fn request(&self, dpid: DatapathId, message: Message) -> RestFuture<Result<Message, Failure>> {
+        let answer = if !matches!(message, Message::MultipartRequest(_)) {
+            Ok(Message::BarrierReply)
+        } else if dpid.0 == 1 {
+            let desc = SwitchDesc { mfr_desc: "script".into(), ..SwitchDesc::default() };
+            let body = MultipartReplyBody::Desc(desc);
+            Ok(Message::MultipartReply(MultipartReply { more: false, body }))
+        } else {
+            Err(Failure::Silent(Duration::from_secs(5)))
+        };
+        Box::pin(async { answer })
+    }
+
+    fn apply(&self, _: DatapathId, messages: Vec<Message>) -> RestFuture<Result<(), Failure>> {
+        self.applied.lock().unwrap().extend(messages);
+        let mood = self.mood;
+        Box::pin(async move {
+            match mood {
+                Mood::Obeys => Ok(()),
+                Mood::Refuses => {
+                    let version = Version::V1_3;
+                    let error = ErrorMessage::new(version, Error::FlowModTableFull, Vec::new());
+                    Err(Failure::Refused { index: 0, xid: Some(Xid(7)), error })
+                }
+                Mood::Waits => std::future::pending().await,
+            }
+        })
+    }
+}
+
+struct Served {
+    running: RestServer,
+    switches: Arc<Scripted>,
+}
+
+fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {
+    let switches = Arc::new(Scripted { mood, applied: Mutex::new(Vec::new()) });
+    let token = token.map(|text| Token::new(text).unwrap());
+    let options = RestOptions { listen: "127.0.0.1:0".into(), token, limits };
+    let datapaths: Arc<dyn ServedSwitches> = switches.clone();
+    let running = rest::start(&options, RestNetwork { datapaths, map: None }).unwrap();
+    Served { running, switches }
+}
+
+/// Sends bytes, and gives all that comes until the other side ends the connection.
+fn exchange(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // A server that has heard enough closes before it has read all.
+    drop(stream.write_all(request));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The status and the value of an answer.
+fn ask(served: &Served, method: &str, path: &str, body: &str, headers: &str) -> (u16, Value) {
+    let address = served.running.address();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    parsed(&exchange(address, request.as_bytes()))
+}
+
+fn parsed(answer: &str) -> (u16, Value) {
+    let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+#[test]
+fn a_change_is_sent_and_an_error_of_the_switch_is_the_answer() {
+    let body = r#"{"dpid": 1, "match": {"in_port": 1}, "actions": []}"#;
+    let obeys = serve(Mood::Obeys, None, RestLimits::default());
+    assert_eq!(ask(&obeys, "POST", "/stats/flowentry/add", body, ""), (200, Value::Null));
+    let python = "{'dpid': 0x1, 'match': {'in_port': 1,}, 'actions': [],}";
+    assert_eq!(ask(&obeys, "POST", "/stats/flowentry/add", python, ""), (200, Value::Null));
+    let applied = obeys.switches.applied.lock().unwrap();
+    assert!(matches!(applied[..], [Message::FlowMod(_), Message::FlowMod(_)]));
+    assert_eq!(applied[0], applied[1]);
+
+    let refuses = serve(Mood::Refuses, None, RestLimits::default());
+    let (status, said) = ask(&refuses, "POST", "/stats/flowentry/add", body, "");
+    assert_eq!(status, 422);
+    assert_eq!(said["openflow"]["type"], 5);
+    assert_eq!(said["openflow"]["code"], 1);
+    assert_eq!(said["openflow"]["xid"], 7);
+}
+
+#[test]
+fn what_is_wrong_is_refused_before_the_switch_hears_of_it() {
+    let served = serve(Mood::Obeys, None, RestLimits::default());
+    for (method, path, body, status) in [
+        ("POST", "/stats/flowentry/add", r#"{"dpid": 1, "prio": 5}"#, 400),
+        ("POST", "/stats/flowentry/add", r#"{"dpid": 9}"#, 404),
+        ("POST", "/stats/flowentry/add", r#"{"match": {}}"#, 400),
+        ("POST", "/stats/flowentry/add", "", 400),
+        ("POST", "/stats/flowentry/add", "[1]", 400),
+        ("POST", "/stats/flowentry/put", r#"{"dpid": 1}"#, 404),
+        ("POST", "/stats/meterentry/add", r#"{"dpid": 2, "meter_id": 1}"#, 501),
+        ("DELETE", "/stats/flowentry/clear/1", r#"{"table_id": 5}"#, 400),
+        ("GET", "/stats/desc/1?table=5", "", 400),
+        ("GET", "/stats/desc/one", "", 400),
+        ("GET", "/stats/desc/3", "", 404),
+        ("GET", "/stats/desc/2", "", 504),
+        ("GET", "/stats/port/1/two", "", 400),
+        ("GET", "/stats/meter/2", "", 501),
+        ("GET", "/stats/port/1", "", 502),
+        ("GET", "/no/such/path", "", 404),
+        ("PUT", "/stats/desc/1", "", 405),
+    ] {
+        let (answered, said) = ask(&served, method, path, body, "");
+        assert_eq!(answered, status, "{method} {path} {body}: {said}");
+        assert!(said["error"].is_string(), "{method} {path} {body}: {said}");
+    }
+    assert!(served.switches.applied.lock().unwrap().is_empty());
+}
+
+#[test]
+fn answers_have_ryu_s_keys() {
+    let served = serve(Mood::Obeys, None, RestLimits::default());
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", ""), (200, json!([1, 2])));
+    let (status, said) = ask(&served, "GET", "/stats/desc/0x1", "", "");
+    assert_eq!((status, &said["1"]["mfr_desc"]), (200, &json!("script")));
+    let (status, said) = ask(&served, "GET", "/v1.0/topology/switches/0000000000000001", "", "");
+    let port = json!({"dpid": "0000000000000001", "port_no": "00000001",
+        "hw_addr": "00:00:00:00:00:00", "name": "p"});
+    assert_eq!((status, said), (200, json!([{"dpid": "0000000000000001", "ports": [port]}])));
+    assert_eq!(ask(&served, "GET", "/v1.0/topology/links", "", ""), (200, json!([])));
+    let (status, document) = ask(&served, "GET", "/openapi.json", "", "");
+    assert_eq!(status, 200);
+    assert!(document["paths"]["/stats/flowentry/{cmd}"]["post"].is_object());
+}
+
+#[test]
+fn a_token_is_demanded_of_everyone_where_there_is_one() {
+    let served = serve(Mood::Obeys, Some("0123456789abcdef"), RestLimits::default());
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 401);
+    assert_eq!(ask(&served, "GET", "/openapi.json", "", "").0, 401);
+    let wrong = "Authorization: Bearer 0123456789abcdeX\r\n";
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", wrong).0, 401);
+    let right = "Authorization: Bearer 0123456789abcdef\r\n";
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", right).0, 200);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token() {
+    let datapaths: Arc<dyn ServedSwitches> =
+        Arc::new(Scripted { mood: Mood::Obeys, applied: Mutex::new(Vec::new()) });
+    let network = RestNetwork { datapaths, map: None };
+    let options = |listen: &str| RestOptions {
+        listen: listen.into(),
+        token: None,
+        limits: RestLimits::default(),
+    };
+    let refused = rest::start(&options("0.0.0.0:0"), network.clone()).unwrap_err().to_string();
+    assert!(refused.contains("--rest-token-file"), "{refused}");
+    let refused = rest::start(&options("8080"), network).unwrap_err().to_string();
+    assert!(refused.contains("HOST:PORT"), "{refused}");
+}
+
+#[test]
+fn a_page_of_another_origin_is_refused() {
+    let served = serve(Mood::Obeys, None, RestLimits::default());
+    let foreign = "Origin: http://evil.example\r\n";
+    let body = r#"{"dpid": 1}"#;
+    assert_eq!(ask(&served, "POST", "/stats/flowentry/add", body, foreign).0, 403);
+    assert!(served.switches.applied.lock().unwrap().is_empty());
+}
+
+#[test]
+fn large_bodies_are_refused_and_others_are_served() {
+    let limits = RestLimits { body_bytes: 1000, ..RestLimits::default() };
+    let served = serve(Mood::Obeys, None, limits);
+    let body = format!("{{\"dpid\": 1, \"match\": {{}}, \"x\": \"{}\"}}", "x".repeat(2000));
+    assert_eq!(ask(&served, "POST", "/stats/flowentry/add", &body, "").0, 413);
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 200);
+}
+
+#[test]
+fn who_is_slow_with_head_or_body_is_let_go() {
+    let limits = RestLimits { patience: Duration::from_millis(300), ..RestLimits::default() };
+    let served = serve(Mood::Obeys, None, limits);
+    let address = served.running.address();
+    // The read ends when the server ends the connection; the deadline of the socket is far.
+    let answer = exchange(address, b"GET /stats/switches HTTP/1.1\r\nHost: ");
+    assert!(!answer.contains(" 200 "), "{answer}");
+    let request = format!(
+        "POST /stats/flowentry/add HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Length: 100\r\n\r\n{{"
+    );
+    assert_eq!(parsed(&exchange(address, request.as_bytes())).0, 408);
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 200);
+}
+
+#[test]
+fn garbage_ends_its_own_connection_only() {
+    let served = serve(Mood::Obeys, None, RestLimits::default());
+    let address = served.running.address();
+    for garbage in [&b"\x16\x03\x01\x02\x00"[..], b"GET\r\n\r\n", &[0; 4096], b"\xff\xff \r\n\r\n"]
+    {
+        let answer = exchange(address, &[garbage, b"\r\n\r\n"].concat());
+        assert!(!answer.contains(" 200 "), "{answer}");
+    }
+    let head = format!("GET /stats/switches HTTP/1.1\r\nHost: {address}\r\n");
+    let many = format!("{head}X: {}\r\n\r\n", "x".repeat(200_000));
+    assert!(!exchange(address, many.as_bytes()).contains(" 200 "));
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 200);
+}
+
+#[test]
+fn more_requests_than_may_wait_are_answered_at_once() {
+    let limits = RestLimits { requests: 1, ..RestLimits::default() };
+    let served = serve(Mood::Waits, None, limits);
+    let address = served.running.address();
+    let body = r#"{"dpid": 1}"#;
+    let request = format!(
+        "POST /stats/flowentry/add HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut waiting = TcpStream::connect(address).unwrap();
+    waiting.write_all(request.as_bytes()).unwrap();
+    let began = std::time::Instant::now();
+    while served.switches.applied.lock().unwrap().is_empty() {
+        assert!(began.elapsed() < DEADLINE, "the first request never reached the switch");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 503);
+    drop(waiting);
+    // The place is free again when the connection has ended.
+    while ask(&served, "GET", "/stats/switches", "", "").0 != 200 {
+        assert!(began.elapsed() < DEADLINE, "the place never became free");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
