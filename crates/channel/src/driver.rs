@@ -8,7 +8,7 @@
 use crate::connection::Connection;
 use crate::event::DownReason;
 use crate::settings::ConnectionSettings;
-use crate::transport::Stream;
+use crate::transport::{DetachedStream, Stream};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -43,6 +43,26 @@ pub struct Link {
     timer: Option<Pin<Box<Sleep>>>,
     /// Writing has failed; what the peer sent before is still read.
     write_failed: Option<String>,
+}
+
+/// A connection and its stream on the way from one thread's runtime to another's.
+#[derive(Debug)]
+pub struct DetachedLink {
+    connection: Connection,
+    stream: DetachedStream,
+    write_failed: Option<String>,
+}
+
+impl DetachedLink {
+    /// Goes on in the runtime of the calling thread. Events that were not polled before are there
+    /// still: poll them before the first turn.
+    ///
+    /// # Errors
+    /// What the system says; the stream is closed then.
+    pub fn attach(self) -> io::Result<Link> {
+        let Self { connection, stream, write_failed } = self;
+        Ok(Link { connection, stream: stream.attach()?, timer: None, write_failed })
+    }
 }
 
 /// The time of tokio's clock, which a test can stop.
@@ -158,6 +178,15 @@ impl Link {
             }
             timer.as_mut().reset(at);
         }
+    }
+
+    /// Takes the connection out of this thread's runtime, for another thread to go on with it.
+    ///
+    /// # Errors
+    /// What the system says; the stream is closed then.
+    pub fn detach(self) -> io::Result<DetachedLink> {
+        let Self { connection, stream, write_failed, .. } = self;
+        Ok(DetachedLink { connection, stream: stream.detach()?, write_failed })
     }
 
     /// Sends what waits, for at most a second, and closes the stream.

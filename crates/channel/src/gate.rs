@@ -1,11 +1,14 @@
 //! The connection gate of a listener: [`Admission`] for tasks that each serve one connection.
 //!
-//! Single-threaded like the tasks. An [`AcceptedConnection`] gives its place back when it is
-//! dropped, however its task ends, so that no place is lost.
+//! Its tasks may run on several threads. An [`AcceptedConnection`] gives its place back when it is
+//! dropped, however its task ends, so that no place is lost. What a peer has done is noted in its
+//! own place and read only when the listener is full, so that a turn of a connection never waits
+//! for another connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
@@ -19,20 +22,39 @@ use crate::driver::now;
 /// Decides which connections a listener serves.
 #[derive(Debug)]
 pub struct ConnectionGate {
-    admission: RefCell<Admission>,
-    /// The eviction signal of each connection.
-    evictions: RefCell<HashMap<AdmissionId, Rc<Notify>>>,
-    evicted_count: Cell<u64>,
+    limits: AdmissionLimits,
+    places: Mutex<Places>,
+    evicted_count: AtomicU64,
     /// Notified when a half-open place has become free.
     freed: Notify,
+}
+
+#[derive(Debug)]
+struct Places {
+    admission: Admission,
+    by_id: HashMap<AdmissionId, Arc<Place>>,
+}
+
+/// What a connection and the gate tell each other.
+#[derive(Debug, Default)]
+struct Place {
+    is_evicted: AtomicBool,
+    evicted: Notify,
+    /// As of the latest report.
+    progress: Mutex<Option<PeerProgress>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is whole after every statement, so a panic elsewhere spoils nothing.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An admitted connection.
 #[derive(Debug)]
 pub struct AcceptedConnection {
-    gate: Rc<ConnectionGate>,
+    gate: Arc<ConnectionGate>,
     id: AdmissionId,
-    evicted: Rc<Notify>,
+    place: Arc<Place>,
     was_up: Cell<bool>,
     /// Messages received at the latest report, and when the latest of them was seen.
     last_message: Cell<Option<(u64, Instant)>>,
@@ -43,20 +65,21 @@ pub struct AcceptedConnection {
 impl ConnectionGate {
     /// No connections.
     #[must_use]
-    pub fn new(limits: AdmissionLimits) -> Rc<Self> {
-        Rc::new(Self {
-            admission: RefCell::new(Admission::new(limits)),
-            evictions: RefCell::default(),
-            evicted_count: Cell::new(0),
+    pub fn new(limits: AdmissionLimits) -> Arc<Self> {
+        let places = Places { admission: Admission::new(limits), by_id: HashMap::new() };
+        Arc::new(Self {
+            limits,
+            places: Mutex::new(places),
+            evicted_count: AtomicU64::new(0),
             freed: Notify::new(),
         })
     }
 
     /// Admits a connection, at once or as soon as there is room; a half-open one may be evicted
     /// for it.
-    pub async fn admit(self: &Rc<Self>, source: Source) -> AcceptedConnection {
+    pub async fn admit(self: &Arc<Self>, source: Source) -> AcceptedConnection {
         loop {
-            let decision = self.admission.borrow_mut().admit(source, now());
+            let decision = lock(&self.places).admission.admit(source, now());
             match decision {
                 AdmissionDecision::Now(id, evicted) => return self.accept(id, evicted),
                 AdmissionDecision::Later(at) => tokio::select! {
@@ -68,17 +91,17 @@ impl ConnectionGate {
     }
 
     fn accept(
-        self: &Rc<Self>,
+        self: &Arc<Self>,
         id: AdmissionId,
         evicted: Option<AdmissionId>,
     ) -> AcceptedConnection {
         self.evict(evicted);
-        let evicted = Rc::new(Notify::new());
-        self.evictions.borrow_mut().insert(id, Rc::clone(&evicted));
+        let place = Arc::new(Place::default());
+        lock(&self.places).by_id.insert(id, Arc::clone(&place));
         AcceptedConnection {
-            gate: Rc::clone(self),
+            gate: Arc::clone(self),
             id,
-            evicted,
+            place,
             was_up: Cell::new(false),
             last_message: Cell::new(None),
             read_since: Cell::new(None),
@@ -86,23 +109,40 @@ impl ConnectionGate {
     }
 
     fn evict(&self, evicted: Option<AdmissionId>) {
-        if let Some(evicted) = evicted.and_then(|id| self.evictions.borrow_mut().remove(&id)) {
-            self.evicted_count.set(self.evicted_count.get() + 1);
-            evicted.notify_one();
+        let Some(evicted) = evicted else { return };
+        let place = lock(&self.places).by_id.remove(&evicted);
+        if let Some(place) = place {
+            self.evicted_count.fetch_add(1, Ordering::Relaxed);
+            place.is_evicted.store(true, Ordering::Release);
+            place.evicted.notify_one();
         }
     }
 
     /// The number of connections evicted so far.
     #[must_use]
     pub fn evicted(&self) -> u64 {
-        self.evicted_count.get()
+        self.evicted_count.load(Ordering::Relaxed)
+    }
+
+    /// A connection's hello exchange is done; which connection is evicted for it.
+    fn mark_up(&self, id: AdmissionId, at: Instant) -> Result<Option<AdmissionId>, NotServed> {
+        let mut places = lock(&self.places);
+        let Places { admission, by_id } = &mut *places;
+        if admission.open().1 >= self.limits.up {
+            for (id, place) in by_id {
+                if let Some(progress) = *lock(&place.progress) {
+                    admission.report(*id, progress);
+                }
+            }
+        }
+        admission.mark_up(id, at)
     }
 }
 
 impl AcceptedConnection {
     /// Its TLS handshake has begun.
     pub fn handshake_begun(&self) {
-        self.gate.admission.borrow_mut().handshake_begun(self.id, now());
+        lock(&self.gate.places).admission.handshake_begun(self.id, now());
     }
 
     /// Its hello exchange is done. Another connection may be evicted for it.
@@ -110,7 +150,7 @@ impl AcceptedConnection {
     /// # Errors
     /// When it must be closed itself.
     pub fn mark_up(&self) -> Result<(), NotServed> {
-        let evicted = self.gate.admission.borrow_mut().mark_up(self.id, now());
+        let evicted = self.gate.mark_up(self.id, now());
         self.gate.freed.notify_one();
         self.gate.evict(evicted?);
         self.was_up.set(true);
@@ -137,19 +177,27 @@ impl AcceptedConnection {
         let read_since = connection.wants_input().then(was_read_since);
         self.read_since.set(read_since);
         let progress = PeerProgress { is_used, unfinished_since, last_message, read_since };
-        self.gate.admission.borrow_mut().report(self.id, progress);
+        *lock(&self.place.progress) = Some(progress);
     }
 
     /// Done when it has been evicted: its owner must close it.
     pub async fn evicted(&self) {
-        self.evicted.notified().await;
+        self.place.evicted.notified().await;
+    }
+
+    /// Whether it has been evicted, for an owner that is too busy to wait for it.
+    #[must_use]
+    pub fn is_evicted(&self) -> bool {
+        self.place.is_evicted.load(Ordering::Acquire)
     }
 }
 
 impl Drop for AcceptedConnection {
     fn drop(&mut self) {
-        self.gate.admission.borrow_mut().remove(self.id);
-        self.gate.evictions.borrow_mut().remove(&self.id);
+        let mut places = lock(&self.gate.places);
+        places.admission.remove(self.id);
+        places.by_id.remove(&self.id);
+        drop(places);
         self.gate.freed.notify_one();
     }
 }
@@ -176,11 +224,11 @@ mod tests {
     /// Whether a newcomer is served a minute from now.
     fn serves_a_newcomer(gate: &ConnectionGate) -> Result<bool, NotServed> {
         let later = now() + Duration::from_secs(60);
-        let mut admission = gate.admission.borrow_mut();
-        let AdmissionDecision::Now(id, None) = admission.admit(Source::Local, later) else {
+        let decision = super::lock(&gate.places).admission.admit(Source::Local, later);
+        let AdmissionDecision::Now(id, None) = decision else {
             panic!("no half-open connection is to be evicted");
         };
-        admission.mark_up(id, later).map(|evicted| evicted.is_some())
+        gate.mark_up(id, later).map(|evicted| evicted.is_some())
     }
 
     #[test]
@@ -212,8 +260,9 @@ mod tests {
                 let _another = gate.admit(Source::Local).await;
                 let _waits_for_the_silent = gate.admit(Source::Local).await;
             }
-            assert_eq!((gate.admission.borrow().open(), gate.evicted()), ((0, 0), 3));
-            assert!(gate.evictions.borrow().is_empty());
+            let places = super::lock(&gate.places);
+            assert_eq!((places.admission.open(), gate.evicted()), ((0, 0), 3));
+            assert!(places.by_id.is_empty());
         });
     }
 }

@@ -62,6 +62,7 @@ mod pending;
 #[cfg(feature = "pki")]
 pub mod pki;
 mod settings;
+mod socket;
 mod tls;
 pub mod transport;
 
@@ -71,7 +72,7 @@ pub use admission::{
 pub use backoff::Backoff;
 pub use blocking::BlockingStream;
 pub use connection::Connection;
-pub use driver::Link;
+pub use driver::{DetachedLink, Link};
 pub use endpoint::{BadEndpoint, DEFAULT_PORT, Endpoint};
 pub use event::{ConnectionCounters, DownReason, Event, SendError};
 pub use gate::{AcceptedConnection, ConnectionGate};
@@ -79,4 +80,4 @@ pub use log_throttle::LogThrottle;
 pub use pending::{CannotWait, Paired, Pending, Unanswered};
 pub use settings::{ConnectionSettings, Side};
 pub use tls::{Tls, TlsError, TlsFiles};
-pub use transport::{Incoming, Listener, Stream, TransportError};
+pub use transport::{DetachedStream, Incoming, Listener, Stream, TransportError};

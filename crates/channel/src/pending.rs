@@ -87,7 +87,20 @@ impl<T> Pending<T> {
     /// # Errors
     /// When the request has no reply, its xid is in use, or too many are pending.
     pub fn expect(&mut self, xid: Xid, request: &Message, context: T) -> Result<(), CannotWait> {
-        let reply = request.kind().row().reply.ok_or(CannotWait::NoReply)?;
+        self.expect_reply(xid, request.kind(), context)
+    }
+
+    /// The same for a request that is encoded already, and was of this kind.
+    ///
+    /// # Errors
+    /// As [`Pending::expect`].
+    pub fn expect_reply(
+        &mut self,
+        xid: Xid,
+        request: MessageKind,
+        context: T,
+    ) -> Result<(), CannotWait> {
+        let reply = request.row().reply.ok_or(CannotWait::NoReply)?;
         if self.waiting.len() >= self.requests_max {
             return Err(CannotWait::Full(self.requests_max));
         }

@@ -4,6 +4,7 @@
 
 use crate::admission::Source;
 use crate::endpoint::Endpoint;
+use crate::socket::Socket;
 use crate::tls::{Tls, TlsFiles, explain};
 use rustls::pki_types::ServerName;
 use rustls::server::Acceptor;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{LazyConfigAcceptor, TlsConnector, TlsStream};
 
 /// Deadline of an attempt to connect.
@@ -22,6 +23,10 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Deadline of a TLS handshake, on either side.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Peers that may wait to be accepted; the system has a limit of its own (`net.core.somaxconn`).
+/// With the usual 1,024, of ten thousand switches that come at once many try again a second later.
+const BACKLOG: u32 = 8192;
 
 /// Why a stream or a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +86,7 @@ pub enum Stream {
 /// A TLS stream whose errors name our files.
 #[derive(Debug)]
 pub struct Encrypted {
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<Socket>,
     files: Arc<TlsFiles>,
 }
 
@@ -125,6 +130,49 @@ impl Stream {
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
     }
+
+    /// Takes the stream out of this thread's runtime, so that another thread can go on with it.
+    ///
+    /// # Errors
+    /// What the system says; the stream is closed then.
+    pub fn detach(self) -> io::Result<DetachedStream> {
+        Ok(DetachedStream(match self {
+            Self::Tcp(stream) => Detached::Tcp(stream.into_std()?),
+            Self::Tls(mut tls) => {
+                tls.stream.get_mut().0.detach()?;
+                Detached::Tls(tls)
+            }
+            Self::Unix(stream) => Detached::Unix(stream.into_std()?),
+        }))
+    }
+}
+
+/// A stream that belongs to no runtime, on its way to another thread.
+#[derive(Debug)]
+pub struct DetachedStream(Detached);
+
+#[derive(Debug)]
+enum Detached {
+    Tcp(std::net::TcpStream),
+    Tls(Box<Encrypted>),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl DetachedStream {
+    /// The stream in the runtime of the calling thread.
+    ///
+    /// # Errors
+    /// What the system says; the stream is closed then.
+    pub fn attach(self) -> io::Result<Stream> {
+        Ok(match self.0 {
+            Detached::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Detached::Tls(mut tls) => {
+                tls.stream.get_mut().0.attach()?;
+                Stream::Tls(tls)
+            }
+            Detached::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
 }
 
 /// An attempt to connect, with its deadline.
@@ -144,11 +192,11 @@ async fn encrypt_as_client(
         peer: endpoint.to_string(),
         why: format!("{host:?} is neither a host name nor an address"),
     })?;
-    let handshake = TlsConnector::from(tls.client()).connect(name, stream);
+    let handshake = TlsConnector::from(tls.client()).connect(name, Socket::new(stream));
     encrypt(handshake, endpoint.to_string(), tls).await
 }
 
-async fn encrypt<S: Into<TlsStream<TcpStream>>>(
+async fn encrypt<S: Into<TlsStream<Socket>>>(
     handshake: impl Future<Output = io::Result<S>>,
     peer: String,
     tls: &Tls,
@@ -259,14 +307,14 @@ impl Listener {
         };
         match endpoint {
             Endpoint::PassiveTcp { host, port } => {
-                let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
+                let listener = bind_tcp(host, *port).await.map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let endpoint = Endpoint::PassiveTcp { host: host.clone(), port };
                 Ok(Self { kind: Kind::Tcp(listener), endpoint })
             }
             Endpoint::PassiveSsl { host, port } => {
                 let tls = tls.ok_or_else(|| TransportError::NoCertificates(endpoint.clone()))?;
-                let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
+                let listener = bind_tcp(host, *port).await.map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let endpoint = Endpoint::PassiveSsl { host: host.clone(), port };
                 Ok(Self { kind: Kind::Tls(listener, tls.clone()), endpoint })
@@ -376,7 +424,8 @@ impl Incoming {
             Raw::Tls(stream, tls) => {
                 let config = tls.server();
                 let handshake = async {
-                    let first = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+                    let first = LazyConfigAcceptor::new(Acceptor::default(), Socket::new(stream));
+                    let first = first.await?;
                     has_begun();
                     first.into_stream(config).await
                 };
@@ -384,6 +433,25 @@ impl Incoming {
             }
         }
     }
+}
+
+/// Listens on the first address of `host` that can be listened on, as `TcpListener::bind` does, but
+/// with room for [`BACKLOG`] peers that come at once.
+async fn bind_tcp(host: &str, port: u16) -> io::Result<TcpListener> {
+    let mut last = None;
+    for address in tokio::net::lookup_host((host, port)).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let listener = socket.and_then(|socket| {
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)
+        });
+        match listener {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()))
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {

@@ -10,8 +10,7 @@ use controller::{Options, PacketIn, StatusWriter, serve};
 use openflow::message::{Features, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::error::Error;
-use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,19 +37,12 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 /// Serves the hub until its switch has gone.
 fn run_hub(endpoint: &mpsc::Sender<String>) -> Result<(), controller::Error> {
-    let options = Options {
-        listen: vec![Endpoint::PassiveTcp { host: "127.0.0.1".into(), port: 0 }],
-        connect: vec![],
-        tls: None,
-        check_peer_name: false,
-        versions: Version::ALL.to_vec(),
-        probe_after: None,
-        stats_interval: None,
-    };
-    let gone = Rc::new(tokio::sync::Notify::new());
+    let listen = vec![Endpoint::PassiveTcp { host: "127.0.0.1".into(), port: 0 }];
+    let options = Options { listen, probe_after: None, ..Options::default() };
+    let gone = Arc::new(tokio::sync::Notify::new());
     let report: StatusWriter = {
         let (endpoint, gone) = (endpoint.clone(), gone.clone());
-        Rc::new(move |line| {
+        Arc::new(move |line| {
             if let Some(at) = line.strip_prefix("listening on ") {
                 endpoint.send(at.to_owned()).expect("the main thread waits for it");
             } else if line.contains("is down") {
@@ -59,7 +51,7 @@ fn run_hub(endpoint: &mpsc::Sender<String>) -> Result<(), controller::Error> {
         })
     };
     let stop = async move { gone.notified().await };
-    runtime()?.block_on(serve(AppName::Hub.make(), &options, report, stop)).map(drop)
+    runtime()?.block_on(serve(AppName::list(&[AppName::Hub]), &options, report, stop)).map(drop)
 }
 
 /// Sends packet-ins for a time; how many packet-outs came back.

@@ -9,6 +9,7 @@ pub use hub::Hub;
 pub use learning_switch::LearningSwitch;
 
 use crate::app::App;
+use crate::app_list::AppList;
 
 /// A ready app by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,5 +29,12 @@ impl AppName {
             Self::Hub => Box::new(Hub),
             Self::LearningSwitch => Box::new(LearningSwitch::default()),
         }
+    }
+
+    /// The apps of these names, in their order.
+    #[must_use]
+    pub fn list(names: &[Self]) -> AppList {
+        let names = names.to_vec();
+        AppList::new(move || names.iter().map(|name| name.make()).collect())
     }
 }

@@ -4,13 +4,14 @@
 //! since nothing that a controller says is data.
 
 use crate::apps::AppName;
-use crate::runtime::{Error, Options, StatusWriter, serve};
+use crate::options::Options;
+use crate::runtime::{Controller, Error, SHARDS_MAX, StatusWriter};
 use channel::{Endpoint, TlsFiles};
 use clap::Args;
 use openflow::Version;
 use std::io::Write;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,6 +21,8 @@ Examples:
       a hub for every switch that connects to port 6653 of this machine
   weir controller learning-switch --listen tcp:127.0.0.1:6633 --protocols OpenFlow13
       only switches of this machine, only OpenFlow 1.3
+  weir controller learning-switch --shards 4
+      switches are shared out over four threads
   weir controller hub --connect tcp:192.0.2.7:6653 --stats-interval 1
       a switch that listens itself; rates every second
   weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \
@@ -32,13 +35,17 @@ ENDPOINT is tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH (with --listen also ptcp:P
 pssl:PORT:HOST, punix:PATH). The port is 6653 where it is left out. With ssl: both sides need a
 certificate; weir pki or ovs-pki make them. Ctrl-C or SIGTERM ends the controller.";
 
-/// Run a controller: an app that decides what switches do with packets
+/// Run a controller: apps that decide what switches do with packets
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ControllerArgs {
-    /// The app to run
-    #[arg(value_enum)]
-    pub app: AppName,
+    /// The app to run, or several joined by commas: the first sees an event first
+    #[arg(value_enum, value_delimiter = ',', required = true, value_name = "APP")]
+    pub apps: Vec<AppName>,
+
+    /// Threads that serve switches, each those with its part of the datapath ids
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_shards)]
+    pub shards: usize,
 
     /// Accept switches here (may be given several times) [default: tcp:0.0.0.0:6653, unless
     /// --connect is given]
@@ -91,6 +98,11 @@ fn parse_version(text: &str) -> Result<Version, String> {
     })
 }
 
+fn parse_shards(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=SHARDS_MAX).contains(number));
+    number.ok_or_else(|| format!("a number from 1 to {SHARDS_MAX}"))
+}
+
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.01);
     seconds
@@ -124,6 +136,8 @@ impl ControllerArgs {
             probe_after: (self.probe_interval > 0)
                 .then(|| Duration::from_secs(self.probe_interval)),
             stats_interval: self.stats_interval,
+            shards: self.shards,
+            ..Options::default()
         }
     }
 }
@@ -133,8 +147,9 @@ impl ControllerArgs {
 /// # Errors
 /// When an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
+    let controller = Controller::new(AppName::list(&args.apps), args.options())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report: StatusWriter = Rc::new(|line| {
+    let report: StatusWriter = Arc::new(|line| {
         // Whoever started the controller may have closed its standard error; switches are served
         // all the same, which is why this is no `eprintln`.
         let written = writeln!(std::io::stderr(), "{line}");
@@ -149,7 +164,7 @@ pub fn run(args: &ControllerArgs) -> Result<(), Error> {
                 _ = terminate.recv() => {}
             }
         };
-        serve(args.app.make(), &args.options(), report, stop).await?;
+        controller.run(report, stop).await?;
         Ok(())
     })
 }
@@ -176,7 +191,7 @@ mod tests {
     #[test]
     fn an_app_alone_listens_on_the_registered_port_for_both_versions() {
         let arguments = parsed("learning-switch").unwrap();
-        assert_eq!(arguments.app, AppName::LearningSwitch);
+        assert_eq!(arguments.apps, [AppName::LearningSwitch]);
         let options = arguments.options();
         assert_eq!(options.listen, ["ptcp:6653:0.0.0.0".parse().unwrap()]);
         assert_eq!(options.versions, [Version::V1_0, Version::V1_3]);
@@ -196,8 +211,17 @@ mod tests {
     }
 
     #[test]
+    fn several_apps_run_in_the_order_given() {
+        let arguments = parsed("learning-switch,hub --shards 4").unwrap();
+        assert_eq!(arguments.apps, [AppName::LearningSwitch, AppName::Hub]);
+        assert_eq!(arguments.options().shards, 4);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
         assert!(parsed("repeater").unwrap_err().contains("learning-switch"));
+        assert!(parsed("").unwrap_err().contains("<APP>"));
+        assert!(parsed("hub --shards 0").unwrap_err().contains("from 1 to 256"));
         assert!(parsed("hub --listen 6653").unwrap_err().contains("tcp:HOST"));
         assert!(parsed("hub --protocols OpenFlow14").unwrap_err().contains("OpenFlow13"));
         assert!(parsed("hub --stats-interval 0").unwrap_err().contains("at least 0.01"));

@@ -1,8 +1,9 @@
 //! The OpenFlow controller framework: the [`App`] trait, its runtime, and ready apps.
 //!
-//! An app is a value with handlers; a handler queues messages on a [`Switch`]. [`Controller`] and
-//! [`Session`] run an app on connections without input and output; [`serve`] runs it on real ones.
-//! The words are those of OpenFlow 1.3.4 and 1.0.2.
+//! An app is a value with handlers; a handler queues messages on a [`Switch`]. [`Controller`] runs
+//! a list of apps on real connections, its switches sharded over threads by datapath id; a
+//! [`Handle`] reaches any switch from any thread. [`Shard`] and [`Session`] are what it is made of, without
+//! input and output. The words are those of OpenFlow 1.3.4 and 1.0.2.
 //!
 //! An app and its test, which needs no network:
 //!
@@ -33,18 +34,48 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answers;
 mod app;
+mod app_list;
 pub mod apps;
+mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod commands;
+mod dispatch;
+mod error;
+mod events;
+mod handle;
+mod options;
+mod parse;
 mod runtime;
 mod session;
+mod shard;
+mod shared;
 mod stats;
 mod switch;
+pub mod testing;
+mod watchers;
+mod xid;
 
 pub use app::App;
+pub use app_list::AppList;
+pub use error::HandleError;
+pub use events::{ControllerEvent, HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
+pub use handle::Handle;
 pub use openflow::message::PacketIn;
-pub use runtime::{Error, Options, StatusWriter, serve};
-pub use session::{Controller, Outcome, Session};
+pub use options::Options;
+pub use packet::PacketView;
+pub use parse::ParsedPacketIn;
+pub use runtime::{Controller, Error, Running, StatusWriter, serve};
+pub use session::{Outcome, Session};
+pub use shard::Shard;
+pub use shared::SwitchInfo;
 pub use stats::{Rates, Stats};
-pub use switch::{Switch, delete_all};
+pub use switch::{Switch, TimerId, delete_all};
+pub use watchers::{EventError, EventReceiver};
+
+/// The tour of the documentation, whose examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/controller.md")]
+pub struct Tour;

@@ -1,45 +1,32 @@
-//! Runs a controller on real streams: accepts, connects, pumps, reports.
+//! Runs a controller on real streams: threads, connections, reports.
 //!
-//! One thread serves all switches. A turn of a connection reads what has come, runs the app on all
-//! of it, and writes the answers with one call, so the cost of the system calls is shared by many
-//! packets when there are many and paid by one when there is one. Garbage from one peer ends that
-//! peer's connection and nothing else.
+//! One thread accepts and greets; each shard is a thread of its own, the first of them that same
+//! one. A connection moves to its switch's shard as soon as the switch has said who it is, and
+//! never again. So a switch's messages and its apps' state are touched by one thread only, and a
+//! controller with one shard has one thread. Garbage from one peer ends that peer's connection and
+//! nothing else.
+
+mod front;
+mod serve;
+mod threads;
+
+pub(crate) use serve::MovedSwitch;
 
 use crate::app::App;
-use crate::session::{Controller, Outcome, Session};
+use crate::app_list::AppList;
+use crate::blocking::OnShard;
+use crate::handle::Handle;
+use crate::options::Options;
+use crate::shared::{Inbox, Shared};
 use crate::stats::Stats;
-use channel::{
-    AcceptedConnection, AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, DownReason,
-    Endpoint, Event, Incoming, Link, Listener, LogThrottle, NotServed, Side, Stream, Tls, TlsError,
-    TlsFiles, TransportError, driver,
-};
-use openflow::Version;
-use std::cell::RefCell;
-use std::collections::hash_map::RandomState;
+use channel::{Endpoint, Listener, Tls, TlsError, TransportError, driver};
 use std::future::Future;
-use std::hash::{BuildHasher, Hasher};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-use tokio::task::{LocalSet, spawn_local};
-
-/// The settings of the runtime.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Passive endpoints to accept switches on.
-    pub listen: Vec<Endpoint>,
-    /// Active endpoints: switches that listen themselves.
-    pub connect: Vec<Endpoint>,
-    /// Key and certificates, for endpoints with TLS.
-    pub tls: Option<TlsFiles>,
-    /// Whether a switch that is connected to must have a certificate for its host.
-    pub check_peer_name: bool,
-    /// Versions offered to switches, not empty.
-    pub versions: Vec<Version>,
-    /// Echo request after this time of silence; `None` never asks.
-    pub probe_after: Option<Duration>,
-    /// Report rates this often.
-    pub stats_interval: Option<Duration>,
-}
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use threads::ShardThreads;
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
 
 /// Why a controller could not run.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +37,7 @@ pub enum Error {
     /// Key or certificates cannot be used.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
-    /// The system gave no runtime or no signals.
+    /// The system gave no runtime, thread or signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
     /// Nothing to do.
@@ -59,268 +46,217 @@ pub enum Error {
     /// No version to speak.
     #[error("no protocol version: give --protocols, for example OpenFlow10,OpenFlow13")]
     NoVersion,
+    /// More apps than their messages' xids can tell apart.
+    #[error("{0} apps are too many: at most {max} run in one controller", max = AppList::APPS_MAX)]
+    TooManyApps(usize),
+    /// An unusual number of threads.
+    #[error("{0} shards: give a number from 1 to {SHARDS_MAX}")]
+    Shards(usize),
+    /// The controller's thread has panicked.
+    #[error("the controller's thread has panicked; the log says where")]
+    Panicked,
 }
 
-/// How many switches one listener serves.
-const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 8_192 };
+/// Threads that serve switches, at most.
+pub(crate) const SHARDS_MAX: usize = 256;
 
-/// The least interval between log lines about failures of accepted connections.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+/// How long the end waits for threads whose handlers do not return.
+const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Takes lines for people: who connected, rates, failures.
-pub type StatusWriter = Rc<dyn Fn(&str)>;
+/// Takes lines for people: who connected, rates, failures. Any thread may call it.
+pub type StatusWriter = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the tasks of one run share.
-#[derive(Clone)]
-struct Shared {
-    controller: Rc<RefCell<Controller>>,
-    settings: Rc<ConnectionSettings>,
+/// A controller that does not run yet: its handle can be given to others before.
+pub struct Controller {
+    options: Options,
     tls: Option<Tls>,
-    report: StatusWriter,
+    shared: Arc<Shared>,
+    inboxes: Vec<Inbox>,
+    /// The instances of each shard.
+    apps: Vec<Vec<Box<dyn App>>>,
 }
 
-/// Runs `app` until `stop` is done. Reports `listening on ...` for every endpoint once switches can
-/// connect, and then what becomes of connections.
+impl Controller {
+    /// A controller of these apps. Certificates are read, instances of the apps made.
+    ///
+    /// # Errors
+    /// When the options cannot be used.
+    pub fn new(apps: AppList, options: Options) -> Result<Self, Error> {
+        if options.listen.is_empty() && options.connect.is_empty() {
+            return Err(Error::NoEndpoint);
+        }
+        if options.versions.is_empty() {
+            return Err(Error::NoVersion);
+        }
+        if !(1..=SHARDS_MAX).contains(&options.shards) {
+            return Err(Error::Shards(options.shards));
+        }
+        let apps: Vec<_> = (0..options.shards).map(|_| apps.make()).collect();
+        if let Some(count) = apps.iter().map(Vec::len).max().filter(|at| *at > AppList::APPS_MAX) {
+            return Err(Error::TooManyApps(count));
+        }
+        let tls = options.tls.clone();
+        let tls = tls.map(|files| Tls::load(files, options.check_peer_name)).transpose()?;
+        let (shared, inboxes) = Shared::new(&options);
+        Ok(Self { options, tls, shared, inboxes, apps })
+    }
+
+    /// A handle. Switches are there once the controller runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new(Arc::clone(&self.shared))
+    }
+
+    /// Runs on the calling thread, which is that of the first shard, until `stop` is done. It needs
+    /// a tokio runtime with I/O and time. Reports `listening on ...` for every endpoint once
+    /// switches can connect, and then what becomes of connections.
+    ///
+    /// # Errors
+    /// When an endpoint cannot be listened on. Connections never end the run.
+    pub async fn run(
+        self,
+        report: StatusWriter,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Stats, Error> {
+        self.run_and_tell(report, stop, |_| {}).await
+    }
+
+    async fn run_and_tell(
+        self,
+        report: StatusWriter,
+        stop: impl Future<Output = ()>,
+        on_listening: impl FnOnce(Vec<Endpoint>),
+    ) -> Result<Stats, Error> {
+        let Self { options, tls, shared, inboxes, apps } = self;
+        let ended = End(Arc::clone(&shared));
+        let mut listeners = Vec::new();
+        for endpoint in &options.listen {
+            listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
+        }
+        let started = driver::now();
+        let mut shards = apps.into_iter().zip(inboxes).enumerate();
+        let Some((_, (first_apps, first_inbox))) = shards.next() else {
+            return Err(Error::Shards(0));
+        };
+        let threads = ShardThreads::start(shards, &shared, &report, started)?;
+        let tasks = LocalSet::new();
+        let on_shard = OnShard::mark();
+        let context = serve::Context::new(&shared, 0, first_apps, &report, started);
+        tasks.spawn_local(threads::take_inbox(context.clone(), first_inbox));
+        let active = |listener: &Listener| listener.endpoint().clone().into_active();
+        let endpoints: Vec<Endpoint> = listeners.iter().map(active).collect();
+        for endpoint in &endpoints {
+            report(&format!("listening on {endpoint}"));
+        }
+        front::spawn(&tasks, &context, listeners, &options, tls);
+        on_listening(endpoints);
+        drop(on_shard);
+        serve::run_marked(tasks.run_until(stop)).await;
+        drop(tasks);
+        drop(context);
+        threads.end(END_DEADLINE).await;
+        drop(ended);
+        Ok(shared.stats())
+    }
+
+    /// Runs on a thread of its own and comes back once switches can connect.
+    ///
+    /// # Errors
+    /// When there is no thread, or an endpoint cannot be listened on.
+    pub fn start(self, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, Error> {
+        let handle = self.handle();
+        let (stop, stopped) = oneshot::channel();
+        let (listening, is_listening) = std::sync::mpsc::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
+            let on_listening = move |endpoints| drop(listening.send(endpoints));
+            // The other end goes when `Running` is dropped, which is to stop too.
+            let stop = async move { drop(stopped.await) };
+            runtime.block_on(self.run_and_tell(Arc::new(report), stop, on_listening))
+        })?;
+        match is_listening.recv() {
+            Ok(endpoints) => {
+                let thread = Mutex::new(Some(thread));
+                Ok(Running { handle, endpoints, stop: Some(stop), thread })
+            }
+            Err(_) => {
+                Err(thread.join().map_err(|_| Error::Panicked)?.err().unwrap_or(Error::Panicked))
+            }
+        }
+    }
+}
+
+/// Tells handles and watchers that the controller has ended, however it has.
+struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A controller that runs on a thread of its own. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle,
+    endpoints: Vec<Endpoint>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Mutex<Option<JoinHandle<Result<Stats, Error>>>>,
+}
+
+impl Running {
+    /// A handle.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Where switches can connect: endpoints to connect to, with the ports that the system chose.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Ends the controller; what has been counted.
+    ///
+    /// # Errors
+    /// What ended the run before.
+    pub fn stop(mut self) -> Result<Stats, Error> {
+        self.end().unwrap_or(Err(Error::Panicked))
+    }
+
+    fn end(&mut self) -> Option<Result<Stats, Error>> {
+        if let Some(stop) = self.stop.take() {
+            // An error says that it has ended by itself.
+            stop.send(()).ok();
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(thread.join().unwrap_or(Err(Error::Panicked)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Runs `apps` until `stop` is done: [`Controller::new`] and [`Controller::run`].
 ///
 /// # Errors
-/// When an endpoint cannot be listened on, or there is none. Connections never end the run.
+/// As those.
 pub async fn serve(
-    app: Box<dyn App>,
+    apps: AppList,
     options: &Options,
     report: StatusWriter,
     stop: impl Future<Output = ()>,
 ) -> Result<Stats, Error> {
-    if options.listen.is_empty() && options.connect.is_empty() {
-        return Err(Error::NoEndpoint);
-    }
-    if options.versions.is_empty() {
-        return Err(Error::NoVersion);
-    }
-    let tls = options.tls.clone();
-    let tls = tls.map(|files| Tls::load(files, options.check_peer_name)).transpose()?;
-    let mut listeners = Vec::new();
-    for endpoint in &options.listen {
-        listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
-    }
-    let mut settings = ConnectionSettings::new(Side::Controller).with_versions(&options.versions);
-    settings.probe_after = options.probe_after;
-    let controller = Rc::new(RefCell::new(Controller::new(app, driver::now())));
-    let shared = Shared { controller, settings: Rc::new(settings), tls, report };
-    let tasks = LocalSet::new();
-    for listener in listeners {
-        (shared.report)(&format!("listening on {}", listener.endpoint().clone().into_active()));
-        tasks.spawn_local(accept(shared.clone(), listener));
-    }
-    for endpoint in &options.connect {
-        tasks.spawn_local(connect(shared.clone(), endpoint.clone()));
-    }
-    if let Some(interval) = options.stats_interval {
-        tasks.spawn_local(print_rates(shared.clone(), interval));
-    }
-    tasks.run_until(stop).await;
-    drop(tasks);
-    let stats = *shared.controller.borrow().stats();
-    Ok(stats)
-}
-
-async fn accept(shared: Shared, listener: Listener) {
-    let gate = ConnectionGate::new(LIMITS);
-    let failures = Rc::new(RefCell::new(LogThrottle::new(TELL_EVERY)));
-    loop {
-        match listener.accept().await {
-            Ok(incoming) => admit(&shared, &gate, &failures, incoming).await,
-            Err(error) => {
-                // Out of descriptors, say: those who wait are served when others have gone.
-                let text = format!("{}: cannot accept: {error}", listener.endpoint());
-                report_some(&shared, &failures, &text);
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-        }
-    }
-}
-
-/// Reports, unless something like it has been reported a moment ago.
-fn report_some(shared: &Shared, failures: &RefCell<LogThrottle>, text: &str) {
-    match failures.borrow_mut().pass(driver::now()) {
-        Some(0) => (shared.report)(text),
-        Some(suppressed) => (shared.report)(&format!("{text} ({suppressed} others suppressed)")),
-        None => {}
-    }
-}
-
-/// Serves a connection, unless it is evicted for another before its hello exchange is done.
-async fn admit(
-    shared: &Shared,
-    gate: &Rc<ConnectionGate>,
-    failures: &Rc<RefCell<LogThrottle>>,
-    incoming: Incoming,
-) {
-    let accepted = gate.admit(incoming.source()).await;
-    let (shared, failures) = (shared.clone(), Rc::clone(failures));
-    spawn_local(async move {
-        let peer = incoming.name().to_owned();
-        let opened = tokio::select! {
-            biased;
-            () = accepted.evicted() => return,
-            opened = incoming.open(|| accepted.handshake_begun()) => opened,
-        };
-        match opened {
-            Ok(stream) => serve_accepted(&shared, &failures, stream, &peer, &accepted).await,
-            Err(error) => report_some(&shared, &failures, &error.to_string()),
-        }
-    });
-}
-
-async fn serve_accepted(
-    shared: &Shared,
-    failures: &RefCell<LogThrottle>,
-    stream: Stream,
-    peer: &str,
-    accepted: &AcceptedConnection,
-) {
-    let on_outcome = |outcome: &Outcome| {
-        let is_silent = matches!(
-            outcome,
-            Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
-        );
-        if accepted.was_up() {
-            (shared.report)(&format!("{peer}: {outcome}"));
-        } else if !is_silent {
-            // A peer that was silent and went is not worth a line.
-            report_some(shared, failures, &format!("{peer}: {outcome}"));
-        }
-    };
-    let on_refused =
-        |refused| report_some(shared, failures, &format!("{peer}: turned away: {refused}"));
-    serve_stream(shared, stream, Some(accepted), on_outcome, on_refused).await;
-}
-
-async fn connect(shared: Shared, endpoint: Endpoint) {
-    let mut backoff = Backoff::default();
-    let chance = RandomState::new();
-    let mut last_error = None;
-    for attempt in 0_u64.. {
-        match Stream::connect(&endpoint, shared.tls.as_ref()).await {
-            Ok(stream) => {
-                last_error = None;
-                let peer = endpoint.to_string();
-                let on_outcome = |outcome: &Outcome| (shared.report)(&format!("{peer}: {outcome}"));
-                let up_since = serve_stream(&shared, stream, None, on_outcome, |_| {}).await;
-                if let Some(since) = up_since {
-                    backoff.up(since);
-                }
-            }
-            Err(error) => {
-                let text = error.to_string();
-                if last_error.as_ref() != Some(&text) {
-                    (shared.report)(&format!("{text}; trying again"));
-                    last_error = Some(text);
-                }
-            }
-        }
-        let mut hasher = chance.build_hasher();
-        hasher.write_u64(attempt);
-        let jitter = hasher.finish() as f64 / u64::MAX as f64;
-        tokio::time::sleep(backoff.down(driver::now(), jitter)).await;
-    }
-}
-
-/// Serves one switch until its connection is over; when its hello exchange was done, if ever.
-async fn serve_stream(
-    shared: &Shared,
-    stream: Stream,
-    accepted: Option<&AcceptedConnection>,
-    on_outcome: impl Fn(&Outcome),
-    on_refused: impl Fn(NotServed),
-) -> Option<Instant> {
-    let mut link = Link::new(stream, ConnectionSettings::clone(&shared.settings));
-    let mut session = shared.controller.borrow_mut().session(driver::now());
-    let (mut up_since, mut is_ready) = (None, false);
-    loop {
-        let due = tokio::time::Instant::from_std(
-            session.next_timeout().unwrap_or_else(|| driver::now() + Duration::from_secs(3600)),
-        );
-        tokio::select! {
-            biased;
-            () = evicted(accepted) => link.connection().close(),
-            () = link.turn() => {}
-            () = tokio::time::sleep_until(due) => {}
-        }
-        let handled = handle(shared, &mut session, &mut link, accepted);
-        for outcome in session.take_outcomes() {
-            is_ready |= matches!(outcome, Outcome::Ready { .. } | Outcome::Auxiliary { .. });
-            on_outcome(&outcome);
-        }
-        if let Some(refused) = handled.refused {
-            on_refused(refused);
-        }
-        if let Some(accepted) = accepted {
-            accepted.report(link.connection(), is_ready);
-        }
-        up_since = up_since.or(handled.up_since);
-        if handled.is_over {
-            break;
-        }
-    }
-    link.finish().await;
-    up_since
-}
-
-/// Done when the connection has been evicted for another.
-async fn evicted(accepted: Option<&AcceptedConnection>) {
-    match accepted {
-        Some(accepted) => accepted.evicted().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What has happened in a turn of a connection.
-#[derive(Default)]
-struct Handled {
-    up_since: Option<Instant>,
-    /// The listener is full.
-    refused: Option<NotServed>,
-    is_over: bool,
-}
-
-/// Hands all events to the controller.
-fn handle(
-    shared: &Shared,
-    session: &mut Session,
-    link: &mut Link,
-    accepted: Option<&AcceptedConnection>,
-) -> Handled {
-    let now = driver::now();
-    let mut controller = shared.controller.borrow_mut();
-    let mut handled = Handled::default();
-    if session.next_timeout().is_some_and(|due| due <= now) {
-        controller.handle_timeout(session, link.connection(), now);
-    }
-    while let Some(event) = link.connection().poll_event() {
-        match &event {
-            Event::Up { .. } => {
-                if let Some(Err(refused)) = accepted.map(AcceptedConnection::mark_up) {
-                    handled.refused = Some(refused);
-                    link.connection().close();
-                    continue;
-                }
-                handled.up_since = Some(now);
-            }
-            Event::Down(_) => handled.is_over = true,
-            Event::Message { .. } | Event::Refused { .. } => {}
-        }
-        controller.take_event(session, link.connection(), event, now);
-    }
-    handled
-}
-
-async fn print_rates(shared: Shared, interval: Duration) {
-    let mut before = *shared.controller.borrow().stats();
-    let mut at = driver::now();
-    loop {
-        tokio::time::sleep(interval).await;
-        let (stats, now) = (*shared.controller.borrow().stats(), driver::now());
-        (shared.report)(&stats.since(&before, now - at).to_string());
-        (before, at) = (stats, now);
-    }
+    Controller::new(apps, options.clone())?.run(report, stop).await
 }

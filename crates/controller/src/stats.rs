@@ -4,6 +4,7 @@
 
 use openflow::Message;
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// Counters over all switches since the start.
@@ -25,6 +26,34 @@ pub struct Stats {
     pub refused: u64,
     /// Messages of the app that could not be sent.
     pub unsent: u64,
+    /// Errors of switches about messages of ours.
+    pub errors: u64,
+    /// Requests that no answer came to in time.
+    pub unanswered: u64,
+    /// Ports and timers of switches that were left out, since a switch had as many as may be.
+    pub beyond_bounds: u64,
+    /// Messages that a handle could not queue, since the switch does not take what it is sent.
+    pub commands_full: u64,
+    /// Events that those who watch by a handle were too slow for.
+    pub events_lagged: u64,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.switches += other.switches;
+        self.packet_ins += other.packet_ins;
+        self.packet_ins_dropped += other.packet_ins_dropped;
+        self.not_forwarded += other.not_forwarded;
+        self.packet_outs += other.packet_outs;
+        self.flow_mods += other.flow_mods;
+        self.refused += other.refused;
+        self.unsent += other.unsent;
+        self.errors += other.errors;
+        self.unanswered += other.unanswered;
+        self.beyond_bounds += other.beyond_bounds;
+        self.commands_full += other.commands_full;
+        self.events_lagged += other.events_lagged;
+    }
 }
 
 impl Stats {

@@ -1,27 +1,54 @@
 //! The handle of a switch: what is known of it, and the messages that a handler queues for it.
 //!
 //! It has no connection. Whoever runs the handler takes the queued messages, the runtime to send
-//! them and a test to look at them.
+//! them and a test to look at them. What a switch or an app can make it hold is bounded.
 
+use crate::xid::{self, COUNTER_MAX};
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::message::{Features, PacketIn, PacketOut};
+use openflow::message::{Features, MultipartRequest, MultipartRequestBody, PacketIn, PacketOut};
 use openflow::port::{PortDesc, PortReason, PortStatus};
 use openflow::{Action, DatapathId, Instruction, Message, PortNo, TableId, Version, Xid};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Ports kept of one switch; as many as 1.0 has numbers for. Others are counted.
+const PORTS_MAX: usize = 0xff00;
+
+/// Timers kept of one switch. Others never come and are counted.
+const TIMERS_MAX: usize = 65_536;
+
+/// The least time of a timer, so that one which is set again and again leaves time for others.
+const TIMER_MIN: Duration = Duration::from_millis(1);
+
+/// The name of a timer, unique among those of its switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TimerId(u64);
+
+/// The ports of a switch by number.
+pub(crate) type Ports = BTreeMap<PortNo, PortDesc>;
 
 /// A switch that is ready.
 #[derive(Clone, Debug)]
 pub struct Switch {
     dpid: DatapathId,
     version: Version,
-    features: Features,
-    ports: BTreeMap<PortNo, PortDesc>,
+    features: Arc<Features>,
+    /// Shared with what handles show of the switch.
+    ports: Arc<Ports>,
+    has_new_ports: bool,
     now: Duration,
     queue: Vec<(Xid, Message)>,
     next_xid: u32,
+    /// The place in the list of the app whose handler runs.
+    app: usize,
+    is_stopped: bool,
+    /// By due time, with the place of the app that set them.
+    timers: BTreeMap<(Duration, TimerId), usize>,
+    next_timer: u64,
     not_forwarded: u64,
+    beyond_bounds: u64,
 }
 
 impl Switch {
@@ -32,12 +59,18 @@ impl Switch {
         Self {
             dpid: features.datapath_id,
             version,
-            features,
-            ports,
+            features: Arc::new(features),
+            ports: Arc::new(ports),
+            has_new_ports: false,
             now: Duration::ZERO,
             queue: Vec::new(),
             next_xid: 1,
+            app: 0,
+            is_stopped: false,
+            timers: BTreeMap::new(),
+            next_timer: 0,
             not_forwarded: 0,
+            beyond_bounds: 0,
         }
     }
 
@@ -80,9 +113,8 @@ impl Switch {
 
     /// Queues any message; its xid comes back, to know the answer by.
     pub fn send(&mut self, message: Message) -> Xid {
-        let xid = Xid(self.next_xid);
-        // The connection's own xids have the highest bit.
-        self.next_xid = self.next_xid % 0x7fff_ffff + 1;
+        let xid = xid::of_app(self.app, self.next_xid);
+        self.next_xid = self.next_xid % COUNTER_MAX + 1;
         self.queue.push((xid, message));
         xid
     }
@@ -122,6 +154,36 @@ impl Switch {
         self.send(Message::BarrierRequest)
     }
 
+    /// Queues a request for a description or statistics; the whole answer comes to `App::message`
+    /// with this xid.
+    pub fn multipart(&mut self, body: MultipartRequestBody) -> Xid {
+        self.send(Message::MultipartRequest(MultipartRequest { more: false, body }))
+    }
+
+    /// Keeps the event that is being handled from the apps further down the list.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// Sets a timer: `App::timer` of this app is called with its id once `after` has passed, if the
+    /// switch is connected then. Times are kept to about a millisecond.
+    pub fn set_timer(&mut self, after: Duration) -> TimerId {
+        self.next_timer += 1;
+        let timer = TimerId(self.next_timer);
+        if self.timers.len() < TIMERS_MAX {
+            let due = self.now.saturating_add(after.max(TIMER_MIN));
+            self.timers.insert((due, timer), self.app);
+        } else {
+            self.beyond_bounds += 1;
+        }
+        timer
+    }
+
+    /// Takes a timer back, if it has not come yet.
+    pub fn cancel_timer(&mut self, timer: TimerId) {
+        self.timers.retain(|(_, set), _| *set != timer);
+    }
+
     /// Queues the deletion of every flow entry, whoever made it.
     pub fn clear_flows(&mut self) -> Xid {
         self.flow_mod(delete_all())
@@ -152,17 +214,77 @@ impl Switch {
         self.now = now;
     }
 
+    /// The handler of the app at this place in the list is about to run.
+    #[inline]
+    pub(crate) fn enter(&mut self, app: usize) {
+        self.app = app;
+        self.is_stopped = false;
+    }
+
+    /// Whether the handler has stopped the event.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// When the next timer comes, from the controller's start on.
+    pub(crate) fn next_timer(&self) -> Option<Duration> {
+        self.timers.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    /// Takes the timers that have come out, each with the place of its app.
+    pub(crate) fn take_due_timers(&mut self) -> Vec<(TimerId, usize)> {
+        let mut due = Vec::new();
+        while let Some(first) = self.timers.first_entry()
+            && first.key().0 <= self.now
+        {
+            due.push((first.key().1, *first.get()));
+            first.remove();
+        }
+        due
+    }
+
+    pub(crate) fn shared_features(&self) -> Arc<Features> {
+        Arc::clone(&self.features)
+    }
+
+    pub(crate) fn shared_ports(&self) -> Arc<Ports> {
+        Arc::clone(&self.ports)
+    }
+
+    /// Whether the ports have changed since this was asked last.
+    #[inline]
+    pub(crate) fn take_has_new_ports(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_ports)
+    }
+
+    /// Ports and timers that were left out, since there are as many as may be.
+    pub(crate) fn beyond_bounds(&self) -> u64 {
+        self.beyond_bounds
+    }
+
     pub(crate) fn set_ports(&mut self, ports: Vec<PortDesc>) {
-        self.ports = ports.into_iter().map(|port| (port.port_no, port)).collect();
+        self.beyond_bounds += ports.len().saturating_sub(PORTS_MAX) as u64;
+        let ports = ports.into_iter().take(PORTS_MAX).map(|port| (port.port_no, port));
+        self.ports = Arc::new(ports.collect());
+        self.has_new_ports = true;
     }
 
     pub(crate) fn take_port_status(&mut self, status: &PortStatus) {
+        let port = status.desc.port_no;
+        self.has_new_ports = true;
+        // The handles' copy is replaced once a turn, so this copies once a turn at most.
+        let ports = Arc::make_mut(&mut self.ports);
         match status.reason {
             PortReason::Delete => {
-                self.ports.remove(&status.desc.port_no);
+                ports.remove(&port);
             }
             PortReason::Add | PortReason::Modify | PortReason::Unknown(_) => {
-                self.ports.insert(status.desc.port_no, status.desc.clone());
+                if ports.len() < PORTS_MAX || ports.contains_key(&port) {
+                    ports.insert(port, status.desc.clone());
+                } else {
+                    self.beyond_bounds += 1;
+                }
             }
         }
     }

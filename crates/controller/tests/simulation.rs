@@ -8,7 +8,7 @@
 use channel::memory::{Cut, Direction, Faults, Pair, Peer};
 use channel::{Connection, ConnectionSettings, Event, Side};
 use controller::apps::Hub;
-use controller::{App, Controller, Outcome, PacketIn, Session, Switch};
+use controller::{App, Options, Outcome, PacketIn, Session, Shard, Switch};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason, PacketOut};
 use openflow::port::PortDesc;
 use openflow::{
@@ -16,21 +16,22 @@ use openflow::{
 };
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The controller's side of one link.
 struct ControllerSide {
-    controller: Rc<RefCell<Controller>>,
+    shard: Rc<RefCell<Shard>>,
     session: Session,
     connection: Connection,
     outcomes: Vec<Outcome>,
 }
 
 impl ControllerSide {
-    fn new(controller: &Rc<RefCell<Controller>>, now: Instant) -> Self {
-        let session = controller.borrow_mut().session(now);
+    fn new(shard: &Rc<RefCell<Shard>>, now: Instant) -> Self {
+        let session = shard.borrow().session("simulated", now);
         let connection = Connection::new(ConnectionSettings::new(Side::Controller), now);
-        Self { controller: controller.clone(), session, connection, outcomes: Vec::new() }
+        Self { shard: shard.clone(), session, connection, outcomes: Vec::new() }
     }
 }
 
@@ -40,19 +41,22 @@ impl Peer for ControllerSide {
     }
 
     fn take_event(&mut self, event: Event, now: Instant) {
-        let mut controller = self.controller.borrow_mut();
-        controller.take_event(&mut self.session, &mut self.connection, event, now);
+        let mut shard = self.shard.borrow_mut();
+        shard.take_event(&mut self.session, &mut self.connection, event, now);
+        shard.settle(&mut self.session, &mut self.connection, now);
         self.outcomes.extend(self.session.take_outcomes());
     }
 
     fn next_timeout(&mut self) -> Option<Instant> {
-        [self.connection.next_timeout(), self.session.next_timeout()].into_iter().flatten().min()
+        let of_shard = self.shard.borrow().next_timeout(&self.session);
+        [self.connection.next_timeout(), of_shard].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.connection.handle_timeout(now);
-        let mut controller = self.controller.borrow_mut();
-        controller.handle_timeout(&mut self.session, &mut self.connection, now);
+        let mut shard = self.shard.borrow_mut();
+        shard.handle_timeout(&mut self.session, &mut self.connection, now);
+        shard.settle(&mut self.session, &mut self.connection, now);
         self.outcomes.extend(self.session.take_outcomes());
     }
 }
@@ -140,8 +144,8 @@ fn packet_in(number: usize) -> Message {
     })
 }
 
-fn hub(now: Instant) -> Rc<RefCell<Controller>> {
-    Rc::new(RefCell::new(Controller::new(Box::new(Hub), now)))
+fn hub(now: Instant) -> Rc<RefCell<Shard>> {
+    Rc::new(RefCell::new(Shard::new(vec![Box::new(Hub)], &Options::default(), now)))
 }
 
 fn s(seconds: u64) -> Duration {
@@ -157,9 +161,9 @@ fn the_hub_answers_every_packet_in_both_versions_over_any_fragmentation() {
             (Version::ALL, Version::V1_3),
         ] {
             let now = Instant::now();
-            let controller = hub(now);
+            let shard = hub(now);
             let switch = ScriptedSwitch::new(versions, 300, now);
-            let side = ControllerSide::new(&controller, now);
+            let side = ControllerSide::new(&shard, now);
             let mut pair = Pair::new(side, switch, Faults::fragments(seed), now);
             pair.run(s(300));
             let dpid = DatapathId(42);
@@ -175,7 +179,7 @@ fn the_hub_answers_every_packet_in_both_versions_over_any_fragmentation() {
             }
             let set_config = pair.b.seen.iter().filter(|kind| **kind == MessageKind::SetConfig);
             assert_eq!(set_config.count(), 1);
-            let stats = *controller.borrow().stats();
+            let stats = *shard.borrow().stats();
             assert_eq!((stats.switches, stats.packet_ins, stats.packet_outs), (1, 300, 300));
         }
     }
@@ -191,28 +195,28 @@ fn the(number: usize) -> PacketIn {
 #[test]
 fn whatever_the_link_does_the_controller_goes_on() {
     let now = Instant::now();
-    let controller = hub(now);
+    let shard = hub(now);
     for seed in 0..600 {
         let direction = if seed % 2 == 0 { Direction::AToB } else { Direction::BToA };
         let cut = [Cut::Silence, Cut::Close, Cut::Invert][seed as usize / 2 % 3];
         let faults = Faults { cut: Some((direction, seed * 7, cut)), ..Faults::fragments(seed) };
         let switch = ScriptedSwitch::new(Version::ALL, 20, now);
-        let mut pair = Pair::new(ControllerSide::new(&controller, now), switch, faults, now);
+        let mut pair = Pair::new(ControllerSide::new(&shard, now), switch, faults, now);
         pair.run(s(120));
         pair.b.connection.close();
         pair.run(s(60));
         assert!(pair.a.connection.is_over(), "seed {seed} {cut:?}");
     }
-    assert_eq!(controller.borrow().stats().switches, 0, "none is left behind");
+    assert_eq!(shard.borrow().stats().switches, 0, "none is left behind");
 }
 
 #[test]
 fn a_switch_that_does_not_send_its_features_is_dropped() {
     let now = Instant::now();
-    let controller = hub(now);
+    let shard = hub(now);
     let mut switch = ScriptedSwitch::new(Version::ALL, 0, now);
     switch.answers_features = false;
-    let side = ControllerSide::new(&controller, now);
+    let side = ControllerSide::new(&shard, now);
     let mut pair = Pair::new(side, switch, Faults::fragments(1), now);
     pair.run(s(14));
     assert!(pair.a.outcomes.is_empty());
@@ -223,32 +227,32 @@ fn a_switch_that_does_not_send_its_features_is_dropped() {
 
 /// Notes what happens to it.
 #[derive(Default)]
-struct Log(Rc<RefCell<Vec<String>>>);
+struct Log(Arc<Mutex<Vec<String>>>);
 
 impl App for Log {
     fn switch_ready(&mut self, sw: &mut Switch) {
-        self.0.borrow_mut().push(format!("ready {}", sw.dpid()));
+        self.0.lock().unwrap().push(format!("ready {}", sw.dpid()));
         sw.barrier();
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
-        self.0.borrow_mut().push(format!("down {dpid}"));
+        self.0.lock().unwrap().push(format!("down {dpid}"));
     }
 
     fn tick(&mut self, sw: &mut Switch) {
-        self.0.borrow_mut().push(format!("tick {:?}", sw.now().as_secs()));
+        self.0.lock().unwrap().push(format!("tick {:?}", sw.now().as_secs()));
     }
 }
 
 #[test]
 fn a_switch_that_comes_again_replaces_its_old_connection() {
     let now = Instant::now();
-    let log = Rc::new(RefCell::new(Vec::new()));
-    let controller = Controller::new(Box::new(Log(log.clone())), now);
-    let controller = Rc::new(RefCell::new(controller));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let shard = Shard::new(vec![Box::new(Log(log.clone()))], &Options::default(), now);
+    let shard = Rc::new(RefCell::new(shard));
     let join = |seed| {
         let switch = ScriptedSwitch::new(Version::ALL, 0, now);
-        let side = ControllerSide::new(&controller, now);
+        let side = ControllerSide::new(&shard, now);
         Pair::new(side, switch, Faults::fragments(seed), now)
     };
     let mut first = join(1);
@@ -257,15 +261,15 @@ fn a_switch_that_comes_again_replaces_its_old_connection() {
     second.run(Duration::from_millis(900));
     let dpid = DatapathId(42);
     let expected = [format!("ready {dpid}"), format!("down {dpid}"), format!("ready {dpid}")];
-    assert_eq!(*log.borrow(), expected);
+    assert_eq!(*log.lock().unwrap(), expected);
     first.run(s(5));
     assert!(first.a.connection.is_over(), "the old one is given up");
-    assert_eq!(*log.borrow(), expected, "and the app does not hear of it twice");
-    assert_eq!(controller.borrow().stats().switches, 1);
+    assert_eq!(*log.lock().unwrap(), expected, "and the app does not hear of it twice");
+    assert_eq!(shard.borrow().stats().switches, 1);
     second.run(s(3));
-    assert!(log.borrow().iter().skip(3).all(|line| line.starts_with("tick")));
+    assert!(log.lock().unwrap().iter().skip(3).all(|line| line.starts_with("tick")));
     second.b.connection.close();
     second.run(s(1));
-    assert_eq!(log.borrow().last(), Some(&format!("down {dpid}")));
-    assert_eq!(controller.borrow().stats().switches, 0);
+    assert_eq!(log.lock().unwrap().last(), Some(&format!("down {dpid}")));
+    assert_eq!(shard.borrow().stats().switches, 0);
 }

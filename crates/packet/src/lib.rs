@@ -41,6 +41,7 @@ mod key;
 mod layout;
 pub mod rewrite;
 mod shape;
+mod view;
 
 pub use buf::{
     Batch, Block, ExternalBuf, ExternalOwner, FRAME_CAPACITY, HEADROOM, PacketBuf, Pool,
@@ -50,3 +51,4 @@ pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use key::{FlowKey, KeySlot, WORDS};
 pub use layout::{Layout, Network, Transport};
 pub use shape::Shape;
+pub use view::PacketView;

@@ -1,54 +1,46 @@
 //! The runtime over loopback TCP: a scripted switch, garbage beside it, and the end.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
 use controller::apps::AppName;
 use controller::{Error, Options, PacketIn, Stats, StatusWriter, serve};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
-use std::cell::RefCell;
 use std::future::Future;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 fn options(listen: &str) -> Options {
-    Options {
-        listen: vec![listen.parse().unwrap()],
-        connect: vec![],
-        tls: None,
-        check_peer_name: false,
-        versions: Version::ALL.to_vec(),
-        probe_after: None,
-        stats_interval: None,
-    }
+    let listen = vec![listen.parse().unwrap()];
+    Options { listen, probe_after: None, ..Options::default() }
 }
 
 /// Serves the hub while `test` runs with the endpoint to connect to and what has been reported.
 fn with_hub<F: Future<Output = ()>>(
-    test: impl FnOnce(Endpoint, Rc<RefCell<Vec<String>>>) -> F,
+    test: impl FnOnce(Endpoint, Arc<Mutex<Vec<String>>>) -> F,
 ) -> Stats {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let lines = Rc::new(RefCell::new(Vec::new()));
-        let ready = Rc::new(Notify::new());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let ready = Arc::new(Notify::new());
         let report: StatusWriter = {
             let (lines, ready) = (lines.clone(), ready.clone());
-            Rc::new(move |line: &str| {
-                lines.borrow_mut().push(line.to_owned());
+            Arc::new(move |line: &str| {
+                lines.lock().unwrap().push(line.to_owned());
                 ready.notify_one();
             })
         };
         let test = async {
             ready.notified().await;
-            let line = lines.borrow()[0].clone();
+            let line = lines.lock().unwrap()[0].clone();
             let endpoint = line.strip_prefix("listening on ").expect(&line).parse().unwrap();
             let within = tokio::time::timeout(Duration::from_secs(60), test(endpoint, lines));
             within.await.expect("the test takes too long");
         };
-        serve(AppName::Hub.make(), &options("tcp:127.0.0.1:0"), report, test).await.unwrap()
+        serve(AppName::list(&[AppName::Hub]), &options("tcp:127.0.0.1:0"), report, test)
+            .await
+            .unwrap()
     })
 }
 
@@ -115,7 +107,7 @@ fn several_switches_are_served_while_others_send_garbage() {
         tokio::join!(one, two);
         silent.shutdown().await.unwrap();
         drop(half);
-        let lines = lines.borrow();
+        let lines = lines.lock().unwrap();
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         assert!(has("switch 0000000000000001 is ready: OpenFlow10, 0 ports"), "{lines:?}");
         assert!(has("dropped: the peer's first message is no hello"), "{lines:?}");
@@ -127,9 +119,10 @@ fn several_switches_are_served_while_others_send_garbage() {
 fn an_address_in_use_ends_the_start_with_the_remedy() {
     with_hub(|endpoint, _| async move {
         let options = options(&endpoint.to_string());
-        let report: StatusWriter = Rc::new(|_| {});
+        let report: StatusWriter = Arc::new(|_| {});
         let stop = std::future::pending();
-        let error = serve(AppName::Hub.make(), &options, report, stop).await.unwrap_err();
+        let error =
+            serve(AppName::list(&[AppName::Hub]), &options, report, stop).await.unwrap_err();
         assert!(matches!(error, Error::Transport(_)));
         let text = error.to_string();
         assert!(text.contains("address is in use") && text.contains("choose another"), "{text}");
@@ -163,8 +156,8 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
             let within = tokio::time::timeout(Duration::from_secs(60), test);
             within.await.expect("the controller does not connect");
         };
-        let report: StatusWriter = Rc::new(|_| {});
-        serve(AppName::Hub.make(), &options, report, stop).await.unwrap();
+        let report: StatusWriter = Arc::new(|_| {});
+        serve(AppName::list(&[AppName::Hub]), &options, report, stop).await.unwrap();
     });
 }
 
@@ -228,7 +221,7 @@ fn what_comes_by_an_auxiliary_connection_is_answered_there() {
         }
         main.connection().send_as(Xid(0), &packet_in(b"three")).unwrap();
         assert_eq!(packet_out(&mut main).await.as_deref(), Some(b"three".as_slice()));
-        let log = lines.borrow().join("\n");
+        let log = lines.lock().unwrap().join("\n");
         assert!(log.contains("auxiliary connection 1"), "{log}");
         assert_eq!(log.matches("is ready").count(), 1, "{log}");
         main.finish().await;

@@ -1,0 +1,237 @@
+//! What handles have for one switch: a bounded queue, from any thread to that of its shard.
+//!
+//! Messages are encoded by who sends them, so that one which cannot be said is an error at once and
+//! the bound is in bytes. The queue must never hold back its shard: it is locked for a push or a
+//! pop, and a flag says that it is empty.
+
+use crate::error::HandleError;
+use crate::shared::SwitchInfo;
+use crate::stats::Stats;
+use crate::xid::{self, COUNTER_MAX};
+use openflow::{DatapathId, Message, MessageKind, Version, Xid};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// Where the answer to a request goes.
+pub(crate) type AnswerSender = oneshot::Sender<Result<Message, HandleError>>;
+
+/// Where the outcome of a batch goes.
+pub(crate) type OutcomeSender = oneshot::Sender<Result<(), HandleError>>;
+
+/// Encoded messages for a switch.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) bytes: Vec<u8>,
+    /// How many of them are what is counted.
+    pub(crate) sent: Stats,
+    pub(crate) asks: Asks,
+}
+
+/// Who waits for what.
+#[derive(Debug)]
+pub(crate) enum Asks {
+    /// Nobody.
+    Nothing,
+    /// A request whose answer is waited for.
+    Reply { xid: Xid, request: MessageKind, answer: AnswerSender },
+    /// Messages with a barrier request behind them.
+    Batch(BatchAsked),
+}
+
+/// The messages of a batch have the xids from `first` on, one each; the barrier request's is next.
+#[derive(Debug)]
+pub(crate) struct BatchAsked {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// The place of the first message in the caller's list.
+    pub(crate) first_index: usize,
+    pub(crate) outcome: OutcomeSender,
+}
+
+impl BatchAsked {
+    pub(crate) fn barrier(&self) -> Xid {
+        Xid(self.first + self.count)
+    }
+}
+
+/// Why a command was not queued.
+#[derive(Debug)]
+pub(crate) enum NotQueued {
+    /// The queue is full; the command comes back.
+    Full(Box<Command>),
+    /// The connection is over.
+    Over,
+}
+
+/// A switch that is ready, as all threads see it.
+#[derive(Debug)]
+pub(crate) struct SwitchEntry {
+    pub(crate) dpid: DatapathId,
+    pub(crate) version: Version,
+    info: Mutex<SwitchInfo>,
+    queue: Mutex<Queue>,
+    has_commands: AtomicBool,
+    is_over: AtomicBool,
+    /// Wakes the task of the connection.
+    wake: Notify,
+    /// Wakes who waits for room in the queue.
+    room: Notify,
+    queue_max_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Queue {
+    commands: VecDeque<Command>,
+    bytes: usize,
+    next_xid: u32,
+    is_closed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is whole after every statement, so a panic elsewhere spoils nothing.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SwitchEntry {
+    pub(crate) fn new(info: SwitchInfo, queue_max_bytes: usize) -> Self {
+        let queue = Queue { commands: VecDeque::new(), bytes: 0, next_xid: 1, is_closed: false };
+        Self {
+            dpid: info.dpid,
+            version: info.version,
+            info: Mutex::new(info),
+            queue: Mutex::new(queue),
+            has_commands: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            wake: Notify::new(),
+            room: Notify::new(),
+            queue_max_bytes,
+        }
+    }
+
+    /// What is known of the switch.
+    pub(crate) fn info(&self) -> SwitchInfo {
+        lock(&self.info).clone()
+    }
+
+    pub(crate) fn update_info(&self, update: impl FnOnce(&mut SwitchInfo)) {
+        update(&mut lock(&self.info));
+    }
+
+    /// The first of `count` xids in a row.
+    pub(crate) fn allocate_xids(&self, count: u32) -> u32 {
+        let mut queue = lock(&self.queue);
+        if count > COUNTER_MAX - queue.next_xid {
+            queue.next_xid = 1;
+        }
+        let first = xid::of_handle(queue.next_xid).0;
+        queue.next_xid += count;
+        first
+    }
+
+    /// Queues a command. One that is larger than the whole queue is taken when the queue is empty.
+    pub(crate) fn push(&self, command: Command) -> Result<(), NotQueued> {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Err(NotQueued::Over);
+        }
+        let bytes = queue.bytes + command.bytes.len();
+        if bytes > self.queue_max_bytes && !queue.commands.is_empty() {
+            return Err(NotQueued::Full(Box::new(command)));
+        }
+        queue.bytes = bytes;
+        queue.commands.push_back(command);
+        drop(queue);
+        self.has_commands.store(true, Ordering::Release);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Queues a command as soon as there is room.
+    pub(crate) async fn push_later(&self, mut command: Command) -> Result<(), HandleError> {
+        loop {
+            let mut room = std::pin::pin!(self.room.notified());
+            // From here on no notification is missed.
+            room.as_mut().enable();
+            match self.push(command) {
+                Ok(()) => return Ok(()),
+                Err(NotQueued::Over) => return Err(HandleError::NoSwitch(self.dpid)),
+                Err(NotQueued::Full(back)) => command = *back,
+            }
+            room.await;
+        }
+    }
+
+    /// Whether there may be commands.
+    #[inline]
+    pub(crate) fn has_commands(&self) -> bool {
+        self.has_commands.load(Ordering::Acquire)
+    }
+
+    /// The oldest command.
+    pub(crate) fn pop(&self) -> Option<Command> {
+        let mut queue = lock(&self.queue);
+        let command = queue.commands.pop_front();
+        if let Some(command) = &command {
+            queue.bytes -= command.bytes.len();
+        }
+        if queue.commands.is_empty() {
+            // The next switch of ten thousand should not keep what one burst needed.
+            queue.commands = VecDeque::new();
+            self.has_commands.store(false, Ordering::Release);
+        }
+        drop(queue);
+        self.room.notify_waiters();
+        command
+    }
+
+    /// Done when there may be commands, or the switch has connected again.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Whether the connection is over, or another one speaks for the switch.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// The connection is over, or another one speaks for the switch: nothing is queued any more.
+    /// What waits comes back.
+    pub(crate) fn close(&self) -> Vec<Command> {
+        self.is_over.store(true, Ordering::Release);
+        let mut queue = lock(&self.queue);
+        queue.is_closed = true;
+        queue.bytes = 0;
+        let commands = std::mem::take(&mut queue.commands);
+        drop(queue);
+        self.has_commands.store(false, Ordering::Release);
+        self.wake.notify_one();
+        self.room.notify_waiters();
+        commands.into()
+    }
+
+    /// Takes everything out of the queue, which goes on.
+    pub(crate) fn take_all(&self) -> Vec<Command> {
+        let mut queue = lock(&self.queue);
+        queue.bytes = 0;
+        let commands = std::mem::take(&mut queue.commands);
+        self.has_commands.store(false, Ordering::Release);
+        drop(queue);
+        self.room.notify_waiters();
+        commands.into()
+    }
+}
+
+/// Fails commands that will not be sent.
+pub(crate) fn fail(commands: Vec<Command>, error: &HandleError) {
+    for command in commands {
+        match command.asks {
+            Asks::Nothing => {}
+            // Whoever does not wait any more does not miss it.
+            Asks::Reply { answer, .. } => drop(answer.send(Err(error.clone()))),
+            Asks::Batch(batch) => drop(batch.outcome.send(Err(error.clone()))),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a call of a handle did not do what it was asked for.
+
+use channel::Unanswered;
+use openflow::message::ErrorMessage;
+use openflow::{DatapathId, Version};
+use std::time::Duration;
+
+/// Why a call of a [`crate::Handle`] did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// The switch is not connected, or its connection has ended meanwhile.
+    #[error("switch {0} is not connected")]
+    NoSwitch(DatapathId),
+    /// As much waits for the switch as may: it does not take what it is sent.
+    #[error("switch {0} does not take what it is sent: its queue is full")]
+    Full(DatapathId),
+    /// The switch answers with an error.
+    #[error("the switch refuses message {index}: {}", error_name(*version, error))]
+    Refused {
+        /// Which of the messages, counted from zero.
+        index: usize,
+        /// The version of the connection, which gives the numbers their meaning.
+        version: Version,
+        /// The error.
+        error: ErrorMessage,
+    },
+    /// The version of the connection cannot say a message. Nothing was sent.
+    #[error("message {index}: {error}")]
+    Unsaid {
+        /// Which of the messages, counted from zero.
+        index: usize,
+        /// What cannot be said.
+        error: wire::EncodeError,
+    },
+    /// The message gets no answer; `Handle::apply` tells whether it is carried out.
+    #[error("{0} gets no answer")]
+    NoReply(&'static str),
+    /// No answer, or no further part of one, within the options' time.
+    #[error("the switch gave no answer within {} s", .0.as_secs_f64())]
+    Silent(Duration),
+    /// The parts of the answer do not fit together, or are too many.
+    #[error("{0}")]
+    Unanswered(Unanswered),
+    /// The switch gave another message than the answer that was asked for.
+    #[error("the switch gave another answer than asked: {0}")]
+    Unexpected(&'static str),
+    /// The controller has ended.
+    #[error("the controller has ended")]
+    Gone,
+    /// A shard does not take events as fast as they are raised; the event is not told there.
+    #[error("shard {0} does not take events as fast as they are raised")]
+    EventsFull(usize),
+    /// A blocking call on a thread that serves switches, which would stop it for good.
+    #[error("a handler must not wait for a switch: use the calls of `Switch`, or another thread")]
+    WouldBlock,
+}
+
+/// An error message for people: its name, or its numbers where it has none.
+fn error_name(version: Version, error: &ErrorMessage) -> String {
+    match error.error(version) {
+        Some(known) => known.name().to_owned(),
+        None => format!("error of type {}, code {}", error.error_type, error.code),
+    }
+}

@@ -1,0 +1,158 @@
+//! Where connections come from: listeners, switches that listen themselves; and the line of rates.
+//!
+//! All of it runs on the thread of the first shard. It must never wait for one peer while another
+//! could be served.
+
+use super::serve::{Context, Guest};
+use crate::options::Options;
+use channel::{
+    AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, Endpoint, Incoming, Link,
+    Listener, LogThrottle, Stream, Tls, driver,
+};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::{LocalSet, spawn_local};
+
+/// Connections of a listener whose hello exchange is not done.
+const HALF_OPEN_MAX: usize = 256;
+
+/// The least interval between log lines about failures of accepted connections.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a listener waits that could not accept.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
+
+/// What the tasks of this module share.
+#[derive(Clone)]
+struct Front {
+    context: Context,
+    settings: Arc<ConnectionSettings>,
+    tls: Option<Tls>,
+    switches_max: usize,
+}
+
+/// Spawns everything that brings connections.
+pub(super) fn spawn(
+    tasks: &LocalSet,
+    context: &Context,
+    listeners: Vec<Listener>,
+    options: &Options,
+    tls: Option<Tls>,
+) {
+    let settings = Arc::new(options.connection());
+    let switches_max = options.switches_max;
+    let front = Front { context: context.clone(), settings, tls, switches_max };
+    for listener in listeners {
+        tasks.spawn_local(accept(front.clone(), listener));
+    }
+    for endpoint in &options.connect {
+        tasks.spawn_local(connect(front.clone(), endpoint.clone()));
+    }
+    if let Some(interval) = options.stats_interval {
+        tasks.spawn_local(print_rates(context.clone(), interval));
+    }
+}
+
+async fn accept(front: Front, listener: Listener) {
+    let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: front.switches_max };
+    let gate = ConnectionGate::new(limits);
+    let failures = Arc::new(Mutex::new(LogThrottle::new(TELL_EVERY)));
+    loop {
+        match listener.accept().await {
+            Ok(incoming) => admit(&front, &gate, &failures, incoming).await,
+            Err(error) => {
+                // Out of descriptors, say: those who wait are served when others have gone.
+                let text = format!("{}: cannot accept: {error}", listener.endpoint());
+                front.context.report_some(&failures, &text);
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection, unless it is evicted for another before its hello exchange is done.
+async fn admit(
+    front: &Front,
+    gate: &Arc<ConnectionGate>,
+    failures: &Arc<Mutex<LogThrottle>>,
+    incoming: Incoming,
+) {
+    let accepted = gate.admit(incoming.source()).await;
+    let (front, failures) = (front.clone(), Arc::clone(failures));
+    spawn_local(async move {
+        let peer = Arc::from(incoming.name());
+        let opened = tokio::select! {
+            biased;
+            () = accepted.evicted() => return,
+            opened = incoming.open(|| accepted.handshake_begun()) => opened,
+        };
+        match opened {
+            Ok(stream) => {
+                let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
+                let guest = Guest {
+                    peer,
+                    accepted: Some(accepted),
+                    failures: Some(failures),
+                    up_since: None,
+                    is_used: false,
+                    ended: None,
+                };
+                front.context.serve(link, guest).await;
+            }
+            Err(error) => front.context.report_some(&failures, &error.to_string()),
+        }
+    });
+}
+
+async fn connect(front: Front, endpoint: Endpoint) {
+    let mut backoff = Backoff::default();
+    let chance = RandomState::new();
+    let mut last_error = None;
+    for attempt in 0_u64.. {
+        match Stream::connect(&endpoint, front.tls.as_ref()).await {
+            Ok(stream) => {
+                last_error = None;
+                let (ended, has_ended) = oneshot::channel();
+                let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
+                let guest = Guest {
+                    peer: endpoint.to_string().into(),
+                    accepted: None,
+                    failures: None,
+                    up_since: None,
+                    is_used: false,
+                    ended: Some(ended),
+                };
+                // In a task of its own, so that a handler that panics does not end the attempts.
+                spawn_local(front.context.clone().serve(link, guest));
+                if let Ok(Some(since)) = has_ended.await {
+                    backoff.up(since);
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if last_error.as_ref() != Some(&text) {
+                    front.context.report(&format!("{text}; trying again"));
+                    last_error = Some(text);
+                }
+            }
+        }
+        let mut hasher = chance.build_hasher();
+        hasher.write_u64(attempt);
+        let jitter = hasher.finish() as f64 / u64::MAX as f64;
+        tokio::time::sleep(backoff.down(driver::now(), jitter)).await;
+    }
+}
+
+async fn print_rates(context: Context, interval: Duration) {
+    let mut before = context.shared().stats();
+    let mut at = driver::now();
+    loop {
+        tokio::time::sleep(interval).await;
+        let (stats, now) = (context.shared().stats(), driver::now());
+        context.report(&stats.since(&before, now - at).to_string());
+        (before, at) = (stats, now);
+    }
+}

@@ -1,0 +1,207 @@
+//! What all threads of a controller share: which switches are ready, the shards' inboxes, counts.
+//!
+//! Nothing here is touched for a packet; a shard writes its counts once a turn. It must never be
+//! locked while something else is waited for.
+
+use crate::commands::SwitchEntry;
+use crate::error::HandleError;
+use crate::events::{ControllerEvent, HostEvent, LinkEvent};
+use crate::options::Options;
+use crate::stats::Stats;
+use crate::switch::Ports;
+use crate::watchers::Watchers;
+use openflow::message::Features;
+use openflow::{DatapathId, Version};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+/// Events and connections that may wait for one shard.
+const INBOX_MAX: usize = 65_536;
+
+/// What is known of a switch that is ready; as it was when it was asked for.
+#[derive(Clone, Debug)]
+pub struct SwitchInfo {
+    /// Who it is.
+    pub dpid: DatapathId,
+    /// The version spoken with it.
+    pub version: Version,
+    /// What it said it can do.
+    pub features: Arc<Features>,
+    /// Its ports by number.
+    pub ports: Arc<Ports>,
+    /// The other end of its connection, for people: `tcp:192.0.2.7:40312`.
+    pub peer: Arc<str>,
+    /// Since when it is ready.
+    pub ready_since: Instant,
+    /// The shard that serves it.
+    pub shard: usize,
+}
+
+/// What a shard is told by other threads.
+#[derive(Debug)]
+pub(crate) enum ShardEvent<M> {
+    /// A connection whose switch is at home here.
+    Adopt(Box<M>),
+    /// To be told to all apps.
+    Link(LinkEvent),
+    /// To be told to all apps.
+    Host(HostEvent),
+}
+
+/// What the runtime moves between shards; the rest need not know it.
+pub(crate) type Moved = crate::runtime::MovedSwitch;
+
+/// A shard's end of its inbox.
+pub(crate) type Inbox = mpsc::Receiver<ShardEvent<Moved>>;
+
+/// The bounds of one switch, and how long it may take to answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SwitchBounds {
+    pub(crate) queue_max_bytes: usize,
+    pub(crate) answer_entries_max: usize,
+    pub(crate) answer_deadline: Duration,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) bounds: SwitchBounds,
+    pub(crate) watchers: Watchers,
+    switches: RwLock<BTreeMap<DatapathId, Arc<SwitchEntry>>>,
+    shards: Vec<ShardDoor>,
+    /// Refused by a full queue.
+    commands_full: AtomicU64,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct ShardDoor {
+    inbox: mpsc::Sender<ShardEvent<Moved>>,
+    stats: Mutex<Stats>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is whole after every statement, so a panic elsewhere spoils nothing.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// With the inboxes of the shards.
+    pub(crate) fn new(options: &Options) -> (Arc<Self>, Vec<Inbox>) {
+        let (doors, inboxes) = (0..options.shards.max(1))
+            .map(|_| {
+                let (inbox, receiver) = mpsc::channel(INBOX_MAX);
+                (ShardDoor { inbox, stats: Mutex::default() }, receiver)
+            })
+            .unzip();
+        let shared = Self {
+            bounds: SwitchBounds {
+                queue_max_bytes: options.queue_max_bytes,
+                answer_entries_max: options.answer_entries_max,
+                answer_deadline: options.answer_deadline,
+            },
+            watchers: Watchers::new(),
+            switches: RwLock::default(),
+            shards: doors,
+            commands_full: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        };
+        (Arc::new(shared), inboxes)
+    }
+
+    /// The shard at which a switch is at home. Multiples of the golden ratio spread neighbouring
+    /// numbers as evenly as can be, and others well.
+    pub(crate) fn shard_of(&self, dpid: DatapathId) -> usize {
+        let spread = u128::from(dpid.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        ((spread * self.shards.len() as u128) >> 64) as usize
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Tells an event to a shard, if it has room for it.
+    pub(crate) fn tell_shard(
+        &self,
+        shard: usize,
+        event: ShardEvent<Moved>,
+    ) -> Result<(), HandleError> {
+        let Some(door) = self.shards.get(shard) else { return Err(HandleError::Gone) };
+        door.inbox.try_send(event).map_err(|error| match error {
+            TrySendError::Full(_) => HandleError::EventsFull(shard),
+            TrySendError::Closed(_) => HandleError::Gone,
+        })
+    }
+
+    /// A switch is ready; the entry of its earlier connection comes back.
+    pub(crate) fn insert(&self, entry: Arc<SwitchEntry>) -> Option<Arc<SwitchEntry>> {
+        let info = entry.info();
+        let mut switches = self.switches.write().unwrap_or_else(PoisonError::into_inner);
+        let before = switches.insert(entry.dpid, entry);
+        drop(switches);
+        if before.is_some() {
+            self.watchers.tell(|| ControllerEvent::SwitchDown(info.dpid));
+        }
+        self.watchers.tell(|| ControllerEvent::SwitchReady(info));
+        before
+    }
+
+    /// The connection of a switch is over; whether no other one speaks for the switch.
+    pub(crate) fn remove(&self, entry: &Arc<SwitchEntry>) -> bool {
+        let mut switches = self.switches.write().unwrap_or_else(PoisonError::into_inner);
+        let is_current =
+            switches.get(&entry.dpid).is_some_and(|current| Arc::ptr_eq(current, entry));
+        if is_current {
+            switches.remove(&entry.dpid);
+            drop(switches);
+            self.watchers.tell(|| ControllerEvent::SwitchDown(entry.dpid));
+        }
+        is_current
+    }
+
+    pub(crate) fn entry(&self, dpid: DatapathId) -> Option<Arc<SwitchEntry>> {
+        let switches = self.switches.read().unwrap_or_else(PoisonError::into_inner);
+        switches.get(&dpid).map(Arc::clone)
+    }
+
+    pub(crate) fn infos(&self) -> Vec<SwitchInfo> {
+        let switches = self.switches.read().unwrap_or_else(PoisonError::into_inner);
+        switches.values().map(|entry| entry.info()).collect()
+    }
+
+    /// A shard's counts as they are now.
+    pub(crate) fn publish(&self, shard: usize, stats: &Stats) {
+        if let Some(door) = self.shards.get(shard) {
+            *lock(&door.stats) = *stats;
+        }
+    }
+
+    pub(crate) fn count_full(&self) {
+        self.commands_full.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counts of all shards and of all handles.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        for door in &self.shards {
+            sum += *lock(&door.stats);
+        }
+        sum.commands_full = self.commands_full.load(Ordering::Relaxed);
+        sum.events_lagged = self.watchers.lagged();
+        sum
+    }
+
+    /// The controller has ended.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.watchers.end();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+}

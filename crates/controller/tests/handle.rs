@@ -1,0 +1,327 @@
+//! Handles, timers, several apps and their bounds, in virtual time and without a network.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it asks for, whatever else there is"
+)]
+
+use controller::testing::{TestNetwork, TestSwitch};
+use controller::{
+    App, AppList, ControllerEvent, Handle, HandleError, LinkEvent, PacketIn, Switch, SwitchPort,
+    TimerId, TopologyLink,
+};
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::message::{
+    ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    SwitchDesc,
+};
+use openflow::port::PortDesc;
+use openflow::{DatapathId, Error, Message, PortNo, Version, Xid};
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Notes what happens to it; stops packet-ins when told to.
+struct Noting {
+    name: &'static str,
+    log: Log,
+    stops: bool,
+    timer: Option<TimerId>,
+}
+
+impl Noting {
+    fn new(name: &'static str, log: &Log) -> Self {
+        Self { name, log: log.clone(), stops: false, timer: None }
+    }
+
+    fn note(&self, what: impl std::fmt::Display) {
+        self.log.lock().unwrap().push(format!("{} {what}", self.name));
+    }
+}
+
+impl App for Noting {
+    fn started(&mut self, handle: &Handle) {
+        self.note(format!("started with {}", handle.switches().len()));
+    }
+
+    fn switch_ready(&mut self, sw: &mut Switch) {
+        self.note("ready");
+        self.timer = Some(sw.set_timer(Duration::from_millis(250)));
+        let cancelled = sw.set_timer(Duration::from_millis(100));
+        sw.cancel_timer(cancelled);
+    }
+
+    fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
+        self.note(format!("packet {}", packet_in.data.len()));
+        if self.stops {
+            sw.stop();
+        }
+        sw.barrier();
+    }
+
+    fn message(&mut self, _: &mut Switch, _: Xid, message: &Message) {
+        self.note(message.kind().row().name);
+    }
+
+    fn error(&mut self, _: &mut Switch, xid: Xid, _: &ErrorMessage) {
+        self.note(format!("error {}", xid.0));
+    }
+
+    fn timer(&mut self, sw: &mut Switch, timer: TimerId) {
+        assert_eq!(Some(timer), self.timer, "its own timer, and none that was cancelled");
+        self.note(format!("timer at {}", sw.now().as_millis()));
+    }
+
+    fn link(&mut self, event: &LinkEvent) {
+        self.note(format!("{event:?}"));
+    }
+
+    fn switch_down(&mut self, dpid: DatapathId) {
+        self.note(format!("down {}", dpid.0));
+    }
+}
+
+fn two_apps(first_stops: bool) -> (AppList, Log) {
+    let log = Log::default();
+    let (one, two) = (log.clone(), log.clone());
+    let first = move || Noting { stops: first_stops, ..Noting::new("one", &one) };
+    (AppList::one(first).then(AppList::one(move || Noting::new("two", &two))), log)
+}
+
+fn take(log: &Log) -> Vec<String> {
+    std::mem::take(&mut log.lock().unwrap())
+}
+
+fn add(priority: u16) -> Message {
+    Message::FlowMod(FlowMod { priority, ..FlowMod::new(FlowModCommand::Add) })
+}
+
+fn empty() -> AppList {
+    AppList::new(Vec::new)
+}
+
+#[test]
+fn events_go_down_the_list_and_answers_to_who_asked() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    assert_eq!(take(&log), ["one started with 0", "two started with 0"]);
+    let sw = network.add_switch(TestSwitch::new(1, 2));
+    assert_eq!(take(&log), ["one ready", "two ready"]);
+    network.packet_in(sw, 1, &[0; 60]);
+    let barrier = "OFPT_BARRIER_REPLY";
+    let expected =
+        ["one packet 60", "two packet 60", &format!("one {barrier}"), &format!("two {barrier}")];
+    assert_eq!(take(&log), expected, "each its own answer");
+    assert_eq!(network.take_messages(sw), [Message::BarrierRequest, Message::BarrierRequest]);
+    network.disconnect(sw);
+    assert_eq!(take(&log), ["one down 1", "two down 1"]);
+}
+
+#[test]
+fn an_app_may_keep_an_event_from_those_after_it() {
+    let (apps, log) = two_apps(true);
+    let mut network = TestNetwork::new(apps);
+    let sw = network.add_switch(TestSwitch::new(1, 2));
+    take(&log);
+    network.packet_in(sw, 1, &[0; 60]);
+    assert_eq!(take(&log), ["one packet 60", "one OFPT_BARRIER_REPLY"]);
+}
+
+#[test]
+fn timers_come_once_to_the_app_that_set_them_unless_they_are_taken_back() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    network.add_switch(TestSwitch::new(1, 2));
+    take(&log);
+    network.advance(Duration::from_millis(249));
+    assert!(take(&log).is_empty());
+    network.advance(Duration::from_secs(5));
+    assert_eq!(take(&log), ["one timer at 250", "two timer at 250"]);
+}
+
+#[test]
+fn an_error_goes_to_the_app_that_sent_the_message() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let sw = network.add_switch(TestSwitch::new(1, 2));
+    take(&log);
+    let error = ErrorMessage::new(Version::V1_3, Error::FlowModTableFull, vec![]);
+    network.send(sw, Xid(1 << 25 | 5), &Message::Error(error.clone()));
+    assert_eq!(take(&log), [format!("two error {}", 1 << 25 | 5)]);
+    network.send(sw, Xid(0), &Message::Error(error));
+    assert_eq!(take(&log), ["one error 0", "two error 0"], "nobody knows whose it is");
+}
+
+#[test]
+fn a_raised_link_is_told_to_all_apps_and_watchers() {
+    let (apps, log) = two_apps(true);
+    let mut network = TestNetwork::new(apps);
+    take(&log);
+    let (handle, mut events) = (network.handle(), network.handle().events());
+    let port = |dpid| SwitchPort { dpid: DatapathId(dpid), port: PortNo(1) };
+    let event = LinkEvent::Up(TopologyLink { from: port(1), to: port(2) });
+    handle.raise_link(event).unwrap();
+    network.advance(Duration::ZERO);
+    assert_eq!(take(&log), [format!("one {event:?}"), format!("two {event:?}")]);
+    let seen = events.try_recv().unwrap().unwrap();
+    assert!(matches!(&*seen, ControllerEvent::Link(link) if *link == event));
+}
+
+#[test]
+fn a_handle_sees_switches_and_asks_them() {
+    let mut network = TestNetwork::new(empty());
+    let (handle, mut events) = (network.handle(), network.handle().events_but_packet_ins());
+    let sw = network.add_switch(TestSwitch::new(7, 3));
+    let old = network.add_switch(TestSwitch::new(8, 1).with_version(Version::V1_0));
+    let dpids: Vec<u64> = handle.switches().iter().map(|switch| switch.dpid.0).collect();
+    assert_eq!(dpids, [7, 8]);
+    let info = handle.switch(sw).unwrap();
+    assert_eq!(
+        (info.version, info.ports.len(), &*info.peer),
+        (Version::V1_3, 3, "test:0000000000000007")
+    );
+    network.answer(sw, |message| {
+        let Message::MultipartRequest(MultipartRequest { body, .. }) = message else { return None };
+        let body = match body {
+            MultipartRequestBody::Desc => {
+                let sw_desc = "one of many".into();
+                MultipartReplyBody::Desc(SwitchDesc { sw_desc, ..SwitchDesc::default() })
+            }
+            MultipartRequestBody::Table => return Some(refusal(Error::BadRequestBadMultipart)),
+            _ => return None,
+        };
+        Some(Message::MultipartReply(MultipartReply { more: false, body }))
+    });
+    let desc = network.block_on(handle.multipart(sw, MultipartRequestBody::Desc)).unwrap();
+    assert!(matches!(desc, MultipartReplyBody::Desc(desc) if desc.sw_desc == "one of many"));
+    let refused = network.block_on(handle.multipart(sw, MultipartRequestBody::Table));
+    let Err(HandleError::Refused { index: 0, error, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(error.error(Version::V1_3), Some(Error::BadRequestBadMultipart));
+    assert!(refused.unwrap_err().to_string().contains("OFPBRC_BAD_MULTIPART"));
+    network.block_on(handle.barrier(old)).unwrap();
+    network.set_port_up(sw, 2, false);
+    network.disconnect(old);
+    assert!(handle.switch(old).is_none());
+    assert_eq!(network.block_on(handle.barrier(old)), Err(HandleError::NoSwitch(old)));
+    let mut seen = Vec::new();
+    while let Some(event) = events.try_recv().unwrap() {
+        seen.push(match &*event {
+            ControllerEvent::SwitchReady(info) => format!("ready {}", info.dpid.0),
+            ControllerEvent::SwitchDown(dpid) => format!("down {}", dpid.0),
+            ControllerEvent::PortStatus { status, .. } => format!("port {}", status.desc.port_no),
+            other => format!("{other:?}"),
+        });
+    }
+    assert_eq!(seen, ["ready 7", "ready 8", "port 2", "down 8"]);
+}
+
+fn refusal(error: Error) -> Message {
+    Message::Error(ErrorMessage::new(Version::V1_3, error, vec![]))
+}
+
+#[test]
+fn what_cannot_be_said_or_answered_is_an_error_at_once() {
+    let mut network = TestNetwork::new(empty());
+    let handle = network.handle();
+    let old = network.add_switch(TestSwitch::new(8, 1).with_version(Version::V1_0));
+    let request = MultipartRequestBody::GroupFeatures;
+    let unsaid = network.block_on(handle.multipart(old, request));
+    assert!(matches!(unsaid, Err(HandleError::Unsaid { index: 0, .. })), "{unsaid:?}");
+    let group = Message::MultipartRequest(MultipartRequest {
+        more: false,
+        body: MultipartRequestBody::GroupDesc,
+    });
+    let unsaid = network.block_on(handle.apply(old, vec![add(1), group]));
+    assert!(matches!(unsaid, Err(HandleError::Unsaid { index: 1, .. })), "{unsaid:?}");
+    assert!(network.take_messages(old).is_empty(), "nothing was sent");
+    assert_eq!(
+        network.block_on(handle.request(old, add(1))),
+        Err(HandleError::NoReply("OFPT_FLOW_MOD"))
+    );
+}
+
+#[test]
+fn apply_tells_the_first_refusal_and_its_place_over_many_batches() {
+    let mut network = TestNetwork::new(empty());
+    let handle = network.handle();
+    let sw = network.add_switch(TestSwitch::new(1, 1));
+    let all: Vec<Message> = (0..40_000).map(|number| add(number as u16)).collect();
+    network.block_on(handle.apply(sw, all.clone())).unwrap();
+    let got = network.take_messages(sw);
+    let flow_mods: Vec<Message> =
+        got.into_iter().filter(|message| matches!(message, Message::FlowMod(_))).collect();
+    assert!(flow_mods == all, "all of them, in order");
+    assert_eq!(network.stats().flow_mods, 40_000);
+    network.answer(sw, |message| match message {
+        Message::FlowMod(entry) if matches!(entry.priority, 30_007 | 30_100 | 39_000) => {
+            Some(refusal(Error::FlowModTableFull))
+        }
+        _ => None,
+    });
+    let refused = network.block_on(handle.apply(sw, all));
+    assert!(matches!(refused, Err(HandleError::Refused { index: 30_007, .. })), "{refused:?}");
+    assert_eq!(network.block_on(handle.apply(sw, vec![])), Ok(()), "a barrier alone");
+}
+
+#[test]
+fn an_answer_without_a_last_part_is_given_up() {
+    let mut network = TestNetwork::new(empty());
+    let handle = network.handle();
+    let sw = network.add_switch(TestSwitch::new(1, 1));
+    network.answer(sw, move |message| {
+        let body = MultipartReplyBody::PortDesc(vec![PortDesc::default(); 900]);
+        let part = Message::MultipartReply(MultipartReply { more: true, body });
+        matches!(message, Message::MultipartRequest(_)).then_some(part)
+    });
+    let silent = network.block_on(handle.multipart(sw, MultipartRequestBody::PortDesc));
+    assert_eq!(silent, Err(HandleError::Silent(Duration::from_secs(10))));
+    assert_eq!(network.stats().unanswered, 1);
+}
+
+#[test]
+fn a_switch_that_never_answers_costs_its_bound_and_is_told_from_others() {
+    let mut network = TestNetwork::new(empty());
+    let handle = network.handle();
+    let silent = network.add_switch(TestSwitch::new(1, 1));
+    let other = network.add_switch(TestSwitch::new(2, 1));
+    // A request that the simulated switch does not answer by itself.
+    let ask = || handle.request(silent, Message::GetConfigRequest);
+    let late = network.block_on(ask());
+    assert_eq!(late, Err(HandleError::Silent(Duration::from_secs(10))));
+    let mut full = 0;
+    let mut waiting = Vec::new();
+    for _ in 0..2_000 {
+        let mut request = Box::pin(ask());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(request.as_mut().poll(&mut context).is_pending());
+        waiting.push(request);
+    }
+    network.advance(Duration::ZERO);
+    network.block_on(handle.barrier(other)).unwrap();
+    network.advance(Duration::from_secs(30));
+    for request in waiting {
+        match network.block_on(request) {
+            Err(HandleError::Full(dpid)) if dpid == silent => full += 1,
+            Err(HandleError::Silent(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(full, 2_000 - 1_024);
+}
+
+#[test]
+fn a_switch_that_comes_again_ends_what_waited_for_the_old_connection() {
+    let mut network = TestNetwork::new(empty());
+    let handle = network.handle();
+    let sw = network.add_switch(TestSwitch::new(1, 1));
+    let mut waiting = Box::pin(handle.request(sw, Message::GetConfigRequest));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    network.advance(Duration::ZERO);
+    network.add_switch(TestSwitch::new(1, 2));
+    assert_eq!(network.block_on(waiting), Err(HandleError::NoSwitch(sw)));
+    assert_eq!(handle.switch(sw).unwrap().ports.len(), 2);
+    assert_eq!(network.stats().switches, 1);
+}
