@@ -105,6 +105,32 @@ fn what_a_flow_table_is_asked_for_is_measured() {
 }
 
 #[test]
+fn controllers_are_measured_in_every_mode() {
+    let hosts = ["--hosts", "8", "--warm-up", "0.05"];
+    let measure = |words: &[&str]| {
+        let (code, rows) = run(&short(&[&["controller", "--vs", "weir"], words, &hosts].concat()));
+        // A build for tests may be slower than the controller, and says so then.
+        assert!(matches!(code, Some(0 | 1)), "{words:?}: {rows:?}");
+        assert!(rows[0]["value"].as_f64() > Some(0.0), "{words:?}: {rows:?}");
+        assert!(rows[0]["emulator_core"].as_f64().is_some(), "{words:?}: {rows:?}");
+        rows
+    };
+    let rows = measure(&["--switches", "4", "--of", "1.3"]);
+    assert_eq!(
+        (&rows[0]["row"], &rows[0]["unit"]),
+        (&"throughput-4".into(), &"responses/s".into())
+    );
+    let rows = measure(&["--mode", "latency", "--app", "hub", "--whole"]);
+    assert_eq!((&rows[0]["row"], &rows[0]["unit"]), (&"latency-1-p50".into(), &"us".into()));
+    let rows = measure(&["--mode", "open-loop", "--rate", "200", "--switches", "2"]);
+    assert_eq!(rows[0]["row"], "open-loop-2-p50");
+    let rows = measure(&["--mode", "storm", "--switches", "20", "--tls"]);
+    let names: Vec<_> = rows.iter().filter_map(|row| row["row"].as_str()).collect();
+    assert_eq!(names[..2], ["storm-20", "storm-20-features"]);
+    assert!(names.contains(&"storm-20-memory"), "{names:?}");
+}
+
+#[test]
 fn slips_are_reported() {
     let error = |words: &[&str]| {
         let program = env!("CARGO_BIN_EXE_weir");
@@ -115,6 +141,10 @@ fn slips_are_reported() {
     assert!(error(&["new-flows", "/no/such/folder", "x"]).contains("workloads.py make"));
     assert!(error(&["growth", "--core", "4000"]).contains("no core 4000"));
     assert!(error(&["growth", "--entries", "0"]).contains("0 is not in"));
+    assert!(error(&["controller"]).contains("--target"));
+    assert!(error(&["controller", "--vs", "nox"]).contains("ovs-testcontroller"));
+    assert!(error(&["controller", "--target", "127.0.0.1:1"]).contains("cannot connect"));
+    assert!(error(&["controller", "--bars", "speed"]).contains("storm-tls"));
 }
 
 /// Ids of the processes that carry the marker.

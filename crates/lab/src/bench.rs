@@ -9,6 +9,7 @@ mod beside;
 mod client;
 mod cold_start;
 mod common;
+mod controller;
 mod ctl;
 mod dump;
 mod echo;
@@ -50,7 +51,7 @@ use testpmd::Testpmd;
 use weir::Weir;
 use workload::Workload;
 
-/// Measure how fast a datapath is.
+/// Measure how fast a datapath is, or a controller.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -73,6 +74,8 @@ enum BenchCommand {
     Growth(Box<growth::GrowthArgs>),
     /// Send as the generator does, into nothing and over wires in memory
     Generator(Box<generator::GeneratorArgs>),
+    /// Measure a controller with emulated switches: rate, latency, storms of connections
+    Controller(Box<controller::ControllerBenchArgs>),
     /// Do nothing, and wake up
     Idle(Box<idle::IdleArgs>),
     /// Forward somebody's packets beside an attack
@@ -154,6 +157,7 @@ impl BenchArgs {
             BenchCommand::Dump(args) => args.run(),
             BenchCommand::Growth(args) => args.run(),
             BenchCommand::Generator(args) => args.run(),
+            BenchCommand::Controller(args) => args.run(),
             BenchCommand::Idle(args) => args.run(),
             BenchCommand::Victim(args) => args.run(),
             BenchCommand::Tiers(args) => args.run(),

@@ -108,7 +108,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no
 /// connection made: a controller would take that for a switch.
-fn wait_until_listening(
+pub(crate) fn wait_until_listening(
     process: &mut Process,
     plan: &ControllerPlan<'_>,
     cancel: &Cancel,

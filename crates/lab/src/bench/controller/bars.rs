@@ -1,0 +1,219 @@
+//! What Weir's own controller is to reach, as rows of `weir bench controller --bars`.
+//!
+//! A bar is a row here: what is measured, beside whom, and what is asked of which figure. Figures
+//! that depend on the machine are asked for as they were on the machine of the project's issue; a
+//! ratio to a peer holds on any. A bar whose peer is not installed is not met.
+
+use anyhow::{Result, bail};
+
+use super::super::common::Run;
+use super::ControllerBenchArgs;
+use super::contenders::Contender;
+use super::rows::{FigureRow, ThresholdOf};
+use super::trial::Mode;
+use super::turns::in_turns;
+use crate::controller::AppKind;
+
+/// What is asked of the figure with this suffix.
+type Ask = (&'static str, ThresholdOf, f64);
+
+/// A scenario.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BarScenario {
+    name: &'static str,
+    mode: Mode,
+    switches: u32,
+    app: AppKind,
+    subject: Subject,
+    peer: Option<Subject>,
+    asks: &'static [Ask],
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    /// Weir on a core of its own.
+    Weir,
+    /// Weir with TLS.
+    WeirTls,
+    /// Weir with this many shards on all cores, which the emulator shares.
+    WeirShards(&'static str),
+    /// Another by the name that `--vs` takes.
+    Peer(&'static str),
+}
+
+const OVS: Subject = Subject::Peer("ovs-testcontroller");
+
+const LEARNING: &[Ask] =
+    &[("", ThresholdOf::ValueAtLeast, 3_500_000.0), ("", ThresholdOf::RatioAtLeast, 20.0)];
+
+/// Every scenario.
+const ALL: &[BarScenario] = &[
+    learning("learning-switch-1", 1),
+    learning("learning-switch-16", 16),
+    learning("learning-switch-64", 64),
+    BarScenario {
+        name: "four-shards",
+        subject: Subject::WeirShards("4"),
+        peer: Some(Subject::WeirShards("1")),
+        asks: &[("", ThresholdOf::RatioAtLeast, 1.6)],
+        ..learning("four-shards", 64)
+    },
+    BarScenario {
+        name: "latency",
+        mode: Mode::Latency,
+        asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
+        ..learning("latency", 1)
+    },
+    BarScenario {
+        name: "ceiling-tls",
+        app: AppKind::Hub,
+        subject: Subject::WeirTls,
+        peer: Some(Subject::Weir),
+        asks: &[("", ThresholdOf::RatioAtLeast, 0.7)],
+        ..learning("ceiling-tls", 16)
+    },
+    storm(
+        "storm",
+        Subject::Weir,
+        &[
+            ("", ThresholdOf::ValueAtMost, 10.0),
+            ("idle-cpu", ThresholdOf::ValueAtMost, 10.0),
+            ("memory", ThresholdOf::ValueAtMost, 64.0),
+        ],
+    ),
+    storm(
+        "storm-tls",
+        Subject::WeirTls,
+        &[
+            ("", ThresholdOf::ValueAtMost, 60.0),
+            ("idle-cpu", ThresholdOf::ValueAtMost, 10.0),
+            ("memory", ThresholdOf::ValueAtMost, 64.0),
+        ],
+    ),
+];
+
+const fn learning(name: &'static str, switches: u32) -> BarScenario {
+    BarScenario {
+        name,
+        mode: Mode::Throughput,
+        switches,
+        app: AppKind::LearningSwitch,
+        subject: Subject::Weir,
+        peer: Some(OVS),
+        asks: LEARNING,
+    }
+}
+
+const fn storm(name: &'static str, subject: Subject, asks: &'static [Ask]) -> BarScenario {
+    BarScenario {
+        mode: Mode::Storm,
+        app: AppKind::Hub,
+        subject,
+        peer: None,
+        asks,
+        ..learning(name, 10_000)
+    }
+}
+
+/// The scenarios with these names; all when none is named.
+///
+/// # Errors
+/// There is none of that name; which there are.
+pub(super) fn wanted(names: &[String]) -> Result<Vec<BarScenario>> {
+    let known = || ALL.iter().map(|bar| bar.name).collect::<Vec<_>>().join(", ");
+    let unknown = names.iter().find(|name| ALL.iter().all(|bar| bar.name != name.as_str()));
+    if let Some(name) = unknown {
+        bail!("no bar {name:?}: there is {}", known());
+    }
+    let is_wanted =
+        |bar: &&BarScenario| names.is_empty() || names.iter().any(|name| name == bar.name);
+    Ok(ALL.iter().filter(is_wanted).copied().collect())
+}
+
+impl BarScenario {
+    /// Measures the figures of the scenario, and holds them against what is asked.
+    ///
+    /// # Errors
+    /// Weir does not start or serve, or the run was interrupted.
+    pub(super) fn measure(&self, args: &ControllerBenchArgs, run: &mut Run) -> Result<()> {
+        let mut setup = args.setup(run, self.mode, Some(self.switches))?;
+        setup.name = self.name.to_owned();
+        setup.app = self.app;
+        if let Subject::WeirShards(_) = self.subject {
+            setup.controller_cores.extend(setup.fleet.cores.iter().copied());
+            setup.fleet.cores.clone_from(&setup.controller_cores);
+        }
+        let mut contenders = vec![self.subject.contender()?];
+        if let Some(peer) = self.peer {
+            let peer = peer.contender()?;
+            match peer.check(&setup.paths) {
+                Ok(()) => contenders.push(peer),
+                Err(missing) => run.progress.say(&format!("{}: {missing:#}", self.name)),
+            }
+        }
+        let rows = in_turns(&contenders, &setup, run)?;
+        for row in self.held_against(rows) {
+            run.row(&row)?;
+        }
+        Ok(())
+    }
+
+    /// The rows, with one for each thing that is asked of the same figure.
+    fn held_against(&self, rows: Vec<FigureRow>) -> Vec<FigureRow> {
+        let mut all = Vec::new();
+        for row in rows {
+            let is_asked = |(suffix, ..): &&Ask| {
+                let join = if suffix.is_empty() { "" } else { "-" };
+                row.row == format!("{}{join}{suffix}", self.name)
+            };
+            let asked: Vec<FigureRow> = self
+                .asks
+                .iter()
+                .filter(is_asked)
+                .map(|(_, of, bar)| {
+                    let mut row = row.clone();
+                    row.hold_against(*bar, *of);
+                    row
+                })
+                .collect();
+            if asked.is_empty() {
+                all.push(row);
+            } else {
+                all.extend(asked);
+            }
+        }
+        all
+    }
+}
+
+impl Subject {
+    fn contender(self) -> Result<Contender> {
+        Ok(match self {
+            Self::Weir => Contender::weir("weir", &[]),
+            Self::WeirTls => Contender::weir("weir-tls", &[]).with_tls(true),
+            Self::WeirShards(count) => {
+                Contender::weir(&format!("weir-{count}-shards"), &["--shards", count])
+            }
+            Self::Peer(name) => Contender::find(name, &[])?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{ALL, wanted};
+
+    #[test]
+    fn bars_are_found_by_name() {
+        let names: BTreeSet<_> = ALL.iter().map(|bar| bar.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert_eq!(wanted(&[]).unwrap().len(), ALL.len());
+        assert_eq!(wanted(&["latency".to_owned()]).unwrap()[0].switches, 1);
+        let error = wanted(&["speed".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("latency") && error.contains("storm-tls"), "{error}");
+        assert!(ALL.iter().all(|bar| !bar.asks.is_empty() && bar.subject.contender().is_ok()));
+    }
+}

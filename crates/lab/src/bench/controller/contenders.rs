@@ -1,0 +1,304 @@
+//! The controllers that the bench starts by itself: Weir, others', and any command.
+//!
+//! Each gets a folder and a TCP port of its own on this machine, and may use the cores that it is
+//! given and no others. Dropping one ends its process.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+use channel::pki::{self, CertificateRequest};
+use channel::{Endpoint, Tls, TlsFiles};
+use files::proc::ProcFolder;
+use netdev::sys::affinity;
+use openflow::Version;
+
+use super::super::scratch;
+use super::super::subject::Held;
+use crate::cancel::Cancel;
+use crate::controller::{self, AppKind, ControllerPlan, wait_until_listening};
+use crate::load::ProcessRole;
+use crate::process::Process;
+use crate::service::{ProgramPaths, Service, ServiceContext};
+
+/// How long Weir may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Open vSwitch's controller, and the most connections that it takes (`MAX_SWITCHES` in its source);
+/// others wait until one of those ends.
+const OVS_TESTCONTROLLER: &str = "ovs-testcontroller";
+const OVS_SWITCHES_MAX: u32 = 16;
+
+/// A controller by name, as `--vs` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contender {
+    /// Its name in rows.
+    pub(super) name: String,
+    /// Whether switches connect with TLS.
+    tls: bool,
+    /// The most switches that it serves, where there is such a number.
+    pub(super) switches_max: Option<u32>,
+    kind: ContenderKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ContenderKind {
+    /// `weir controller`, with further words.
+    Weir(Vec<String>),
+    /// One that the lab knows.
+    Known(&'static str),
+    /// A command, with `{port}` where the port is.
+    Command(Vec<String>),
+}
+
+impl Contender {
+    fn new(name: &str, kind: ContenderKind) -> Self {
+        let is_ovs = kind == ContenderKind::Known(OVS_TESTCONTROLLER);
+        let switches_max = is_ovs.then_some(OVS_SWITCHES_MAX);
+        Self { name: name.to_owned(), tls: false, switches_max, kind }
+    }
+
+    /// The same, with or without TLS.
+    pub(super) fn with_tls(self, tls: bool) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// Whether what it needs is installed.
+    ///
+    /// # Errors
+    /// What is missing, and the remedy.
+    pub(super) fn check(&self, paths: &ProgramPaths) -> Result<()> {
+        if let ContenderKind::Known(name) = &self.kind {
+            let known = controller::find(name).context("a controller of the lab's list")?;
+            known.programs(paths).with_context(|| self.name.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Weir, with further words on its command line, under a name of its own.
+    pub(super) fn weir(name: &str, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self::new(name, ContenderKind::Weir(words))
+    }
+
+    /// The controller of this name: Weir, one of the lab's, or one of `commands`.
+    ///
+    /// # Errors
+    /// There is none; which there are.
+    pub(super) fn find(name: &str, commands: &[NamedCommand]) -> Result<Self> {
+        if let Some(command) = commands.iter().find(|command| command.name == name) {
+            return Ok(Self::new(name, ContenderKind::Command(command.words.clone())));
+        }
+        if name == "weir" {
+            return Ok(Self::weir(name, &[]));
+        }
+        let Some(known) = controller::find(name) else {
+            let lab = controller::ALL.iter().map(|known| known.name());
+            let all = lab.chain(commands.iter().map(|command| command.name.as_str()));
+            bail!(
+                "no controller {name:?}: there is {} (others: --command NAME=COMMAND)",
+                all.collect::<Vec<_>>().join(", ")
+            );
+        };
+        Ok(Self::new(name, ContenderKind::Known(known.name())))
+    }
+}
+
+/// `NAME=COMMAND`: how another controller is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NamedCommand {
+    name: String,
+    words: Vec<String>,
+}
+
+impl FromStr for NamedCommand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "use NAME=COMMAND, with {port} in the command where the port to listen on is";
+        let (name, command) = text.split_once('=').ok_or(form)?;
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        if name.is_empty() || words.is_empty() || !command.contains("{port}") {
+            return Err(form.to_owned());
+        }
+        Ok(Self { name: name.to_owned(), words })
+    }
+}
+
+/// How controllers are started.
+#[derive(Debug)]
+pub(super) struct LaunchPlan<'a> {
+    /// What they do with packets.
+    pub(super) app: AppKind,
+    /// The version that they speak.
+    pub(super) version: Version,
+    /// The cores that they may use; empty for all.
+    pub(super) cores: Vec<usize>,
+    /// Where programs are.
+    pub(super) paths: &'a ProgramPaths,
+    /// Ends every wait.
+    pub(super) cancel: &'a Cancel,
+}
+
+/// A controller that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// Its name.
+    pub(super) name: String,
+    /// Where it listens.
+    pub(super) endpoint: Endpoint,
+    /// The switches' side of TLS.
+    pub(super) tls: Option<Tls>,
+    /// Its process.
+    pub(super) pid: u32,
+    service: Service,
+    /// Goes after its process.
+    _folder: tempfile::TempDir,
+}
+
+impl Running {
+    /// Starts a controller.
+    ///
+    /// # Errors
+    /// It is not installed, or does not listen in time.
+    pub(super) fn start(contender: &Contender, plan: &LaunchPlan<'_>) -> Result<Self> {
+        let folder = scratch()?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a port")?;
+        let port = listener.local_addr().context("looking for a port")?.port();
+        // The controller binds it a moment later.
+        drop(listener);
+        let context = ServiceContext {
+            namespace: None,
+            dir: folder.path(),
+            version: plan.version,
+            paths: plan.paths,
+            cancel: plan.cancel,
+        };
+        let address = Ipv4Addr::LOCALHOST;
+        let wanted = ControllerPlan { context, app: plan.app, address, port };
+        let is_weir = matches!(contender.kind, ContenderKind::Weir(_));
+        ensure!(is_weir || !contender.tls, "{} is started without TLS only", contender.name);
+        let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
+        let service = match &contender.kind {
+            ContenderKind::Weir(words) => start_weir(&wanted, words, certificates.is_some())?,
+            ContenderKind::Known(name) => {
+                let known = controller::find(name).context("a controller of the lab's list")?;
+                known.start(&wanted).with_context(|| contender.name.clone())?
+            }
+            ContenderKind::Command(words) => start_command(&wanted, &contender.name, words)?,
+        };
+        let pid = service.watched().first().context("a controller without a process")?.pid;
+        let host = address.to_string();
+        let endpoint =
+            if contender.tls { Endpoint::Ssl { host, port } } else { Endpoint::Tcp { host, port } };
+        let name = contender.name.clone();
+        let running = Self { name, endpoint, tls: certificates, pid, service, _folder: folder };
+        running.pin(&plan.cores)?;
+        Ok(running)
+    }
+
+    /// Lets its threads, and those that they will start, use these cores only.
+    fn pin(&self, cores: &[usize]) -> Result<()> {
+        let threads = ProcFolder::of(self.pid).threads().context("listing its threads")?;
+        for (tid, _) in threads {
+            // A thread may have ended meanwhile.
+            if let Err(error) = affinity::allow(Some(tid), cores) {
+                tracing::debug!(tid, %error, "a thread was not given its cores");
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds it still until what is returned goes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(super) fn hold(&self) -> Result<Held> {
+        Held::hold(self.pid).with_context(|| self.name.clone())
+    }
+
+    /// The last lines that it has written, for an error about it.
+    pub(super) fn tails(&self) -> String {
+        self.service.tails()
+    }
+}
+
+/// Makes a certificate authority, a certificate for the controller and one for the switches, who
+/// share it; the switches' side of TLS.
+fn make_certificates(folder: &Path) -> Result<Tls> {
+    let now = SystemTime::now();
+    pki::init(folder, now).context("making a certificate authority")?;
+    for name in ["controller", "switch"] {
+        let request = CertificateRequest { name: name.to_owned(), hosts: Vec::new(), days: 2 };
+        pki::issue(folder, &request, now).context("making a certificate")?;
+    }
+    Tls::load(files_of(folder, "switch"), false).context("certificates that were just made")
+}
+
+fn files_of(folder: &Path, name: &str) -> TlsFiles {
+    TlsFiles {
+        private_key: folder.join(format!("{name}-privkey.pem")),
+        certificate: folder.join(format!("{name}-cert.pem")),
+        ca_cert: folder.join("cacert.pem"),
+    }
+}
+
+fn start_weir(plan: &ControllerPlan<'_>, words: &[String], is_tls: bool) -> Result<Service> {
+    let context = &plan.context;
+    let mut command = Command::new(&context.paths.weir);
+    command.args(["controller", plan.app.name()]);
+    command.args(["--protocols", context.version.name()]).args(words);
+    let scheme = if is_tls { "ssl" } else { "tcp" };
+    command.arg("--listen").arg(format!("{scheme}:{}:{}", plan.address, plan.port));
+    if is_tls {
+        let TlsFiles { private_key, certificate, ca_cert } = files_of(context.dir, "controller");
+        let files: [(&str, PathBuf); 3] = [
+            ("--private-key", private_key),
+            ("--certificate", certificate),
+            ("--ca-cert", ca_cert),
+        ];
+        for (option, file) in files {
+            command.arg(option).arg(file);
+        }
+    }
+    let mut process = Process::start("weir-controller", command, None, context.dir)?;
+    process.wait_for_text("listening on", START_LIMIT, context.cancel)?;
+    let mut service = Service::new();
+    service.add(process, Some(ProcessRole::Controller), 0);
+    Ok(service)
+}
+
+fn start_command(plan: &ControllerPlan<'_>, name: &str, words: &[String]) -> Result<Service> {
+    let port = plan.port.to_string();
+    let mut words = words.iter().map(|word| word.replace("{port}", &port));
+    let program = words.next().context("a command without a word")?;
+    let mut command = Command::new(program);
+    command.args(words);
+    let mut process = Process::start(name, command, None, plan.context.dir)?;
+    wait_until_listening(&mut process, plan, plan.context.cancel)?;
+    let mut service = Service::new();
+    service.add(process, Some(ProcessRole::Controller), 0);
+    Ok(service)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Contender, NamedCommand};
+
+    #[test]
+    fn controllers_are_found_by_name() {
+        let command: NamedCommand = "mine=./mine --port {port}".parse().unwrap();
+        let commands = [command];
+        for name in ["weir", "ovs-testcontroller", "os-ken", "mine"] {
+            assert_eq!(Contender::find(name, &commands).unwrap().name, name);
+        }
+        let error = Contender::find("floodlight", &commands).unwrap_err().to_string();
+        assert!(error.contains("ovs-testcontroller") && error.contains("mine"), "{error}");
+        for text in ["", "mine", "=x {port}", "mine=", "mine=./mine"] {
+            assert!(text.parse::<NamedCommand>().unwrap_err().contains("{port}"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Controllers of known behaviour, for tests of the emulator: on loopback, in threads of the test.
+//!
+//! What they do wrong is what controllers do wrong: silence, garbage, messages that do not parse,
+//! sockets that are never read, connections that end. Dropping one ends its threads.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use channel::{Connection, ConnectionSettings, Endpoint, Event, Side};
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::message::{
+    MultipartRequest, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
+};
+use openflow::{Action, Message, MessageKind, PortNo, Xid};
+
+/// What a mock controller does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Behaviour {
+    /// Answers each packet-in with a packet-out, after this time for each.
+    Hub(Duration),
+    /// Answers with a flow-mod and a packet-out.
+    FlowAndPacket,
+    /// As a hub, but once, after so many packet-ins, it stops for that long.
+    Stalls(u32, Duration),
+    /// Says hello and asks who the switch is, and nothing else.
+    Mute,
+    /// Says nothing at all.
+    Silent,
+    /// Sends bytes that are no OpenFlow.
+    Garbage,
+    /// As a hub, with a flow-mod that does not parse before each packet-out.
+    Malformed,
+    /// As a hub, until so many packet-ins have come; it reads nothing from then on.
+    Deaf(u32),
+    /// As a hub, until so many packet-ins have come; it ends the connection then.
+    Leaves(u32),
+}
+
+/// A mock controller.
+#[derive(Debug)]
+pub(super) struct Mock {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Mock {
+    pub(super) fn start(behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (over, kept) = (Arc::clone(&is_over), Arc::clone(&streams));
+        let accepting = std::thread::spawn(move || {
+            let mut threads = Vec::new();
+            for stream in listener.incoming() {
+                if over.load(Ordering::SeqCst) {
+                    break;
+                }
+                let Ok(stream) = stream else { continue };
+                let copy = stream.try_clone().unwrap();
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
+                let over = Arc::clone(&over);
+                threads.push(std::thread::spawn(move || serve(stream, behaviour, &over)));
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        Self { port, is_over, streams, listener: Some(accepting) }
+    }
+
+    pub(super) fn endpoint(&self) -> Endpoint {
+        Endpoint::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: self.port }
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // One that is closed already is what is wanted.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        if let Some(listener) = self.listener.take() {
+            listener.join().unwrap();
+        }
+    }
+}
+
+/// One connection, until it is over.
+fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
+    match behaviour {
+        Behaviour::Silent => return wait(is_over),
+        Behaviour::Garbage => {
+            let _ = stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n");
+            return wait(is_over);
+        }
+        Behaviour::Hub(_)
+        | Behaviour::FlowAndPacket
+        | Behaviour::Stalls(..)
+        | Behaviour::Mute
+        | Behaviour::Malformed
+        | Behaviour::Deaf(_)
+        | Behaviour::Leaves(_) => {}
+    }
+    stream.set_nodelay(true).unwrap();
+    let settings = ConnectionSettings::new(Side::Controller);
+    let mut connection = Connection::new(settings, Instant::now());
+    let (mut packet_ins, mut bytes) = (0, vec![0; 1 << 16]);
+    loop {
+        let waiting = connection.transmit();
+        if stream.write_all(waiting).is_err() {
+            return;
+        }
+        let count = waiting.len();
+        connection.transmitted(count, Instant::now());
+        match stream.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(count) => connection.receive(&bytes[..count], Instant::now()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        }
+        while let Some(event) = connection.poll_event() {
+            let packet_in = match event {
+                Event::Up { version } => {
+                    ask(&mut connection, version.has_port_desc());
+                    continue;
+                }
+                Event::Message { message: Message::PacketIn(packet_in), .. } => packet_in,
+                Event::Down(_) => return,
+                Event::Message { .. } | Event::Refused { .. } => continue,
+            };
+            packet_ins += 1;
+            if let Behaviour::Deaf(last) = behaviour
+                && packet_ins > last
+            {
+                return wait(is_over);
+            }
+            if let Behaviour::Leaves(last) = behaviour
+                && packet_ins > last
+            {
+                // A copy of the stream is kept by the mock.
+                return stream.shutdown(Shutdown::Both).unwrap();
+            }
+            answer(&mut connection, behaviour, packet_ins, &packet_in);
+        }
+    }
+}
+
+/// What every controller asks first.
+fn ask(connection: &mut Connection, has_port_desc: bool) {
+    connection.send(&Message::FeaturesRequest).unwrap();
+    let config = SwitchConfig { flags: 0, miss_send_len: 128 };
+    connection.send(&Message::SetConfig(config)).unwrap();
+    if has_port_desc {
+        let body = MultipartRequestBody::PortDesc;
+        let request = MultipartRequest { more: false, body };
+        connection.send(&Message::MultipartRequest(request)).unwrap();
+    }
+    connection.send(&Message::BarrierRequest).unwrap();
+}
+
+fn answer(connection: &mut Connection, behaviour: Behaviour, count: u32, packet_in: &PacketIn) {
+    match behaviour {
+        Behaviour::Mute => return,
+        Behaviour::Hub(time) => std::thread::sleep(time),
+        Behaviour::Stalls(after, time) if count == after => std::thread::sleep(time),
+        Behaviour::FlowAndPacket => {
+            let entry = FlowMod::new(FlowModCommand::Add);
+            connection.send(&Message::FlowMod(entry)).unwrap();
+        }
+        Behaviour::Malformed => {
+            let version = connection.version().unwrap();
+            let kind = MessageKind::FlowMod.number(version).unwrap();
+            let mut frame = vec![version.number(), kind, 0, 16];
+            frame.resize(16, 0xff);
+            connection.send_frame(&frame).unwrap();
+        }
+        Behaviour::Stalls(..)
+        | Behaviour::Silent
+        | Behaviour::Garbage
+        | Behaviour::Deaf(_)
+        | Behaviour::Leaves(_) => {}
+    }
+    let is_held = packet_in.buffer_id.is_some();
+    let body = PacketOut {
+        buffer_id: packet_in.buffer_id,
+        in_port: packet_in.in_port().unwrap(),
+        actions: vec![Action::output(PortNo::FLOOD)],
+        data: if is_held { Vec::new() } else { packet_in.data.clone() },
+    };
+    connection.send_as(Xid(0), &Message::PacketOut(body)).unwrap();
+}
+
+fn wait(is_over: &AtomicBool) {
+    while !is_over.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

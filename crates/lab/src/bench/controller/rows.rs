@@ -1,0 +1,256 @@
+//! Measurements of one controller, or of several in turns, as rows.
+//!
+//! A row is one figure: the median of the repeats and, beside a peer, the median of the ratios of
+//! measurements that follow each other, with its 99 % interval. The worst that happened in any
+//! repeat stands in every row: a busy emulator, messages that did not parse, packet-ins without an
+//! answer.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::common;
+use super::super::measure::{Pairs, median};
+use super::super::outcome::rounded;
+use super::cpu::BenchLimit;
+use super::trial::{Measured, TrialFigure};
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct FigureRow {
+    /// Its name.
+    pub(super) row: String,
+    /// The median.
+    pub(super) value: f64,
+    /// The unit.
+    pub(super) unit: &'static str,
+    /// The least.
+    pub(super) min: f64,
+    /// The most.
+    pub(super) max: f64,
+    /// How often it was measured.
+    pub(super) repeats: usize,
+    /// Who was the limit, in the worst repeat.
+    pub(super) limit: BenchLimit,
+    /// Cores that the controller's busiest thread used: the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) controller_core: Option<f64>,
+    /// Cores that the emulator's busiest thread used: the median.
+    pub(super) emulator_core: f64,
+    /// What must not be: the sum over all repeats.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) faults: BTreeMap<&'static str, u64>,
+    /// The same of another controller.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) beside: Option<Beside>,
+    /// What is asked of it.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) bar: Option<Threshold>,
+}
+
+/// Another controller's figure beside it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Beside {
+    /// Who.
+    pub(super) peer: String,
+    /// Its median.
+    pub(super) peer_value: f64,
+    /// Ours divided by its.
+    pub(super) ratio: Option<f64>,
+    /// The lower end of the 99 % interval.
+    pub(super) low: Option<f64>,
+    /// The upper end.
+    pub(super) high: Option<f64>,
+}
+
+/// What is asked of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Threshold {
+    /// What it is to be.
+    pub(super) bar: f64,
+    /// Of what.
+    pub(super) bar_of: ThresholdOf,
+    /// Whether it is.
+    pub(super) met: bool,
+}
+
+/// What a bar is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ThresholdOf {
+    /// The value is at least this.
+    ValueAtLeast,
+    /// The value is at most this.
+    ValueAtMost,
+    /// The ratio to the peer is at least this.
+    RatioAtLeast,
+    /// The ratio to the peer is at most this.
+    RatioAtMost,
+}
+
+impl FigureRow {
+    /// Rows of one controller alone.
+    pub(super) fn alone(name: &str, measured: &[Measured]) -> Vec<Self> {
+        let figures = measured.first().map(|first| first.figures.clone()).unwrap_or_default();
+        let row = |(index, figure): (usize, &TrialFigure)| Self::new(name, measured, index, figure);
+        figures.iter().enumerate().map(row).collect()
+    }
+
+    /// Rows of a controller beside another, measured in turns.
+    pub(super) fn beside(
+        name: &str,
+        ours: &[Measured],
+        peer: &str,
+        theirs: &[Measured],
+    ) -> Vec<Self> {
+        let mut rows = Self::alone(name, ours);
+        for (index, row) in rows.iter_mut().enumerate() {
+            let (ours, theirs) = (values(ours, index), values(theirs, index));
+            let pairs = Pairs { ours, theirs, again: 0 };
+            let ratio = pairs.ratio();
+            row.beside = Some(Beside {
+                peer: peer.to_owned(),
+                peer_value: rounded(median(&pairs.theirs)),
+                ratio: ratio.map(|ratio| rounded(ratio.median)),
+                low: ratio.map(|ratio| rounded(ratio.low)),
+                high: ratio.map(|ratio| rounded(ratio.high)),
+            });
+        }
+        rows
+    }
+
+    fn new(name: &str, measured: &[Measured], index: usize, figure: &TrialFigure) -> Self {
+        let values = values(measured, index);
+        let join = if figure.suffix.is_empty() { "" } else { "-" };
+        let mut faults = BTreeMap::new();
+        for (fault, count) in measured.iter().flat_map(Measured::faults) {
+            *faults.entry(fault).or_default() += count;
+        }
+        let controller: Vec<f64> =
+            measured.iter().filter_map(|one| Some(one.used.controller?.busiest)).collect();
+        let emulator: Vec<f64> = measured.iter().map(|one| one.used.emulator.busiest).collect();
+        Self {
+            row: format!("{name}{join}{}", figure.suffix),
+            value: rounded(median(&values)),
+            unit: figure.unit,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(0.0, f64::max),
+            repeats: values.len(),
+            limit: measured.iter().map(|one| one.limit).max().unwrap_or(BenchLimit::Unknown),
+            controller_core: (!controller.is_empty()).then(|| rounded(median(&controller))),
+            emulator_core: rounded(median(&emulator)),
+            faults,
+            beside: None,
+            bar: None,
+        }
+    }
+
+    /// Holds the figure against what is asked of it. A ratio that could not be found is none that
+    /// is asked for, and where the emulator was the limit the figure says nothing of the
+    /// controller.
+    pub(super) fn hold_against(&mut self, bar: f64, bar_of: ThresholdOf) {
+        let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
+        let met = match bar_of {
+            ThresholdOf::ValueAtLeast => self.value >= bar,
+            ThresholdOf::ValueAtMost => self.value <= bar,
+            ThresholdOf::RatioAtLeast => ratio.is_some_and(|ratio| ratio >= bar),
+            ThresholdOf::RatioAtMost => ratio.is_some_and(|ratio| ratio <= bar),
+        };
+        self.bar = Some(Threshold { bar, bar_of, met });
+    }
+}
+
+fn values(measured: &[Measured], index: usize) -> Vec<f64> {
+    measured.iter().filter_map(|one| Some(one.figures.get(index)?.value)).collect()
+}
+
+impl common::Row for FigureRow {
+    fn text(&self) -> String {
+        let mut text = format!("{:32} {:>14} {:12}", self.row, self.value, self.unit);
+        if self.repeats > 1 {
+            text += &format!(" ({} to {}, {} times)", self.min, self.max, self.repeats);
+        }
+        if let Some(Beside { peer, peer_value, ratio, low, high }) = &self.beside {
+            text += &format!("; {peer} {peer_value}");
+            if let (Some(ratio), Some(low), Some(high)) = (ratio, low, high) {
+                text += &format!(", ratio {ratio} ({low} to {high})");
+            }
+        }
+        text += &format!("; {}", self.limit.text());
+        if let Some(core) = self.controller_core {
+            text += &format!(", controller {:.0} %", 100.0 * core);
+        }
+        text += &format!(", emulator {:.0} % of a core", 100.0 * self.emulator_core);
+        for (fault, count) in &self.faults {
+            text += &format!(", {count} {fault}");
+        }
+        if let Some(Threshold { bar, bar_of, met }) = self.bar {
+            let of = match bar_of {
+                ThresholdOf::ValueAtLeast => "at least",
+                ThresholdOf::ValueAtMost => "at most",
+                ThresholdOf::RatioAtLeast => "ratio at least",
+                ThresholdOf::RatioAtMost => "ratio at most",
+            };
+            text += &format!("; bar: {of} {bar}, {}", if met { "met" } else { "NOT MET" });
+        }
+        text + "\n"
+    }
+
+    fn is_good(&self) -> bool {
+        self.faults.is_empty()
+            && self.limit != BenchLimit::Emulator
+            && self.bar.is_none_or(|bar| bar.met)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FigureRow, ThresholdOf};
+    use crate::bench::common::Row as _;
+    use crate::bench::controller::cpu::{BenchLimit, CpuUse};
+    use crate::bench::controller::tally::Oddities;
+    use crate::bench::controller::trial::{Measured, TrialFigure};
+
+    fn measured(value: f64, limit: BenchLimit, malformed: u64) -> Measured {
+        let figures = vec![
+            TrialFigure { suffix: "", value, unit: "responses/s" },
+            TrialFigure { suffix: "answered", value: value / 2.0, unit: "packet-ins/s" },
+        ];
+        let oddities = Oddities { malformed, ..Oddities::default() };
+        Measured { figures, used: CpuUse::default(), limit, oddities }
+    }
+
+    #[test]
+    fn a_row_has_the_median_the_peer_and_the_worst() {
+        let fine = BenchLimit::Controller;
+        let ours = [measured(20.0, fine, 0), measured(22.0, fine, 0), measured(21.0, fine, 0)];
+        let theirs = [measured(10.0, fine, 0), measured(11.0, fine, 0), measured(10.5, fine, 0)];
+        let mut rows = FigureRow::beside("throughput-16", &ours, "other", &theirs);
+        assert_eq!(rows[1].row, "throughput-16-answered");
+        assert_eq!((rows[0].value, rows[0].min, rows[0].max), (21.0, 20.0, 22.0));
+        rows[0].hold_against(2.0, ThresholdOf::RatioAtLeast);
+        assert!(rows[0].is_good(), "{:?}", rows[0]);
+        let line = serde_json::to_value(&rows[0]).unwrap();
+        for (key, value) in [("peer", "other"), ("unit", "responses/s"), ("limit", "controller")] {
+            assert_eq!(line[key], value, "{line}");
+        }
+        assert_eq!((line["ratio"].as_f64(), line["met"].as_bool()), (Some(2.0), Some(true)));
+        assert!(line["low"].as_f64() <= Some(2.0) && line["high"].as_f64() >= Some(2.0), "{line}");
+        assert!(rows[0].text().contains("ratio 2"), "{}", rows[0].text());
+        rows[0].hold_against(20.0, ThresholdOf::ValueAtMost);
+        assert!(!rows[0].is_good());
+    }
+
+    #[test]
+    fn the_emulators_own_limit_and_wrong_messages_are_never_hidden() {
+        let runs =
+            [measured(9.0, BenchLimit::Controller, 0), measured(9.0, BenchLimit::Emulator, 3)];
+        let rows = FigureRow::alone("throughput-1", &runs);
+        assert!(!rows[0].is_good());
+        let text = rows[0].text();
+        assert!(text.contains("EMULATOR WAS THE LIMIT") && text.contains("3 malformed"), "{text}");
+        let line = serde_json::to_value(&rows[0]).unwrap();
+        assert_eq!((&line["limit"], &line["faults"]["malformed"]), (&"emulator".into(), &3.into()));
+        assert!(line.get("peer").is_none() && line.get("bar").is_none(), "{line}");
+    }
+}

@@ -1,0 +1,211 @@
+//! What the emulator counts: answers and their times, and everything that a controller did wrong.
+//!
+//! Each thread has a tally of its own; they are added up when the switches have gone. Nothing that
+//! a controller sends is left out of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use hdrhistogram::Histogram;
+
+use super::super::outcome::rounded;
+
+/// Different reasons that are kept; what else there is counts as others.
+const REASONS_MAX: usize = 16;
+
+/// What takes longer counts as this long.
+const TIME_MAX_NS: u64 = 600_000_000_000;
+
+/// Times, in nanoseconds, with three digits.
+#[derive(Clone, Debug)]
+pub(super) struct Times(Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
+        // documents for three digits.
+        let made = Histogram::new_with_max(TIME_MAX_NS, 3).or_else(|_| Histogram::new(3));
+        Self(made.expect("three significant digits are within hdrhistogram's range"))
+    }
+}
+
+impl Times {
+    pub(super) fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    /// The time that a share of all, from 0 to 1, did not exceed, in microseconds.
+    pub(super) fn at_us(&self, share: f64) -> f64 {
+        rounded(self.0.value_at_quantile(share) as f64 / 1e3)
+    }
+
+    fn add(&mut self, other: &Self) {
+        // It fails for a greater time than there is room for only, and both have the same.
+        self.0.add(&other.0).expect("all have the same bounds");
+    }
+}
+
+/// What one thread, or all together, counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Flow-mods that add or change an entry, within the window that is measured.
+    pub(super) flow_mods: u64,
+    /// Packet-outs that are no LLDP, within the window.
+    pub(super) packet_outs: u64,
+    /// Packet-ins whose first answer came within the window.
+    pub(super) answered: u64,
+    /// From when a packet-in was due to its first answer, of those due within the window.
+    pub(super) times: Times,
+    /// How late after it was due a packet-in left, of those due within the window.
+    pub(super) lateness: Times,
+    /// From the first attempt to connect to the reply with the switch's features.
+    pub(super) described: Times,
+    /// From the first attempt to connect to the answer to the first packet-in.
+    pub(super) served: Times,
+    /// What else was counted, from the beginning to the end.
+    pub(super) oddities: Oddities,
+    /// Why connections ended, or could not be made, before the bench ended them.
+    pub(super) ended: BTreeMap<String, u64>,
+}
+
+/// What came, from the beginning to the end, that is no plain answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Oddities {
+    /// Packet-ins that were never answered.
+    pub(super) unanswered: u64,
+    /// Packet-ins that were due and not sent, because too many waited for an answer.
+    pub(super) unsent: u64,
+    /// Messages that do not parse; each was answered with the protocol's error.
+    pub(super) malformed: u64,
+    /// Errors that the controller sent.
+    pub(super) errors: u64,
+    /// Answers to a packet-in that had one, or was never sent: a flow-mod beside a packet-out.
+    pub(super) further: u64,
+    /// LLDP and removals of entries: the controller's own doing.
+    pub(super) own: u64,
+    /// Requests that were answered, barriers among them.
+    pub(super) requests: u64,
+    /// Connections that were made again.
+    pub(super) reconnected: u64,
+}
+
+impl Oddities {
+    /// Each count with its name in JSON and in the text.
+    pub(super) fn rows(&self) -> [(&'static str, u64); 8] {
+        [
+            ("unanswered", self.unanswered),
+            ("unsent", self.unsent),
+            ("malformed", self.malformed),
+            ("errors", self.errors),
+            ("further", self.further),
+            ("own", self.own),
+            ("requests", self.requests),
+            ("reconnected", self.reconnected),
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.unanswered += other.unanswered;
+        self.unsent += other.unsent;
+        self.malformed += other.malformed;
+        self.errors += other.errors;
+        self.further += other.further;
+        self.own += other.own;
+        self.requests += other.requests;
+        self.reconnected += other.reconnected;
+    }
+}
+
+impl Tally {
+    /// Flow-mods and packet-outs within the window: what `cbench` counts.
+    pub(super) fn responses(&self) -> u64 {
+        self.flow_mods + self.packet_outs
+    }
+
+    /// A connection ended, or was not made, for this reason.
+    pub(super) fn note_end(&mut self, reason: String) {
+        let has_room = self.ended.contains_key(&reason) || self.ended.len() < REASONS_MAX;
+        let reason = if has_room { reason } else { "other".to_owned() };
+        *self.ended.entry(reason).or_default() += 1;
+    }
+
+    /// The reasons, the most frequent first.
+    pub(super) fn reasons(&self) -> String {
+        let mut reasons: Vec<(&String, &u64)> = self.ended.iter().collect();
+        reasons.sort_by(|a, b| b.1.cmp(a.1));
+        let text = reasons.iter().map(|(reason, count)| format!("{count} x {reason}"));
+        text.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Adds what another thread counted.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.flow_mods += other.flow_mods;
+        self.packet_outs += other.packet_outs;
+        self.answered += other.answered;
+        self.times.add(&other.times);
+        self.lateness.add(&other.lateness);
+        self.described.add(&other.described);
+        self.served.add(&other.served);
+        self.oddities.add(&other.oddities);
+        for (reason, count) in &other.ended {
+            *self.ended.entry(reason.clone()).or_default() += count;
+        }
+    }
+}
+
+/// How far the switches are: how many of them have done what each name says. Threads write it, at
+/// most once for each switch and turn; the bench reads it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Connections that were made.
+    pub(super) connected: AtomicU32,
+    /// Attempts to connect that failed.
+    pub(super) refused: AtomicU32,
+    /// Have told their features.
+    pub(super) described: AtomicU32,
+    /// Had an answer to their first packet-in.
+    pub(super) served: AtomicU32,
+    /// Have announced all hosts.
+    pub(super) learned: AtomicU32,
+    /// Wait for no answer any more.
+    pub(super) drained: AtomicU32,
+    /// Are gone for good.
+    pub(super) down: AtomicU32,
+    /// Answers of all switches: whether anything happens at all.
+    pub(super) answers: AtomicU64,
+}
+
+impl Progress {
+    /// One more.
+    pub(super) fn count(counter: &AtomicU32) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many.
+    pub(super) fn read(counter: &AtomicU32) -> u32 {
+        counter.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn tallies_add_up() {
+        let mut one = Tally { flow_mods: 2, packet_outs: 3, answered: 4, ..Tally::default() };
+        one.times.record(1_000);
+        one.oddities.malformed = 5;
+        one.note_end("the peer closed the connection".to_owned());
+        let mut all = one.clone();
+        all.times.record(900);
+        all.add(&one);
+        assert_eq!((all.responses(), all.answered, all.oddities.malformed), (10, 8, 10));
+        assert_eq!((all.times.0.len(), all.times.at_us(0.1)), (3, 0.9));
+        assert_eq!(all.reasons(), "2 x the peer closed the connection");
+        for number in 0..100 {
+            all.note_end(format!("reason {number}"));
+        }
+        assert!(all.ended.len() <= 17 && all.reasons().contains("x other"), "{}", all.reasons());
+    }
+}

@@ -1,0 +1,201 @@
+//! One measurement of one controller: connect, learn, load, and what came of it.
+//!
+//! Every measurement has connections and hosts of its own, so that two do not depend on each other.
+//! A figure never stands alone: who was busy and what went wrong stand beside it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+
+use super::super::outcome::rounded;
+use super::cpu::{BenchLimit, CpuReading, CpuUse};
+use super::fleet::{Fleet, FleetPlan};
+use super::switch::Pace;
+use super::tally::{Oddities, Tally, Times};
+use crate::cancel::Cancel;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// Answers a second, while a bounded number of packet-ins waits at each switch
+    Throughput,
+    /// Time to the answer, with one packet-in waiting at each switch
+    Latency,
+    /// All switches connect at once; then they are silent
+    Storm,
+    /// Time to the answer at a given rate, from when each packet-in was due
+    OpenLoop,
+}
+
+impl Mode {
+    /// Its name in rows.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Storm => "storm",
+            Self::OpenLoop => "open-loop",
+        }
+    }
+}
+
+/// How each measurement is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrialPlan {
+    /// What is measured.
+    pub(super) mode: Mode,
+    /// Packet-ins that may wait at each switch; chosen by the number of switches when `None`.
+    pub(super) window: Option<u32>,
+    /// Packet-ins a second over all switches, at a given rate.
+    pub(super) rate: f64,
+    /// Before the window that is measured.
+    pub(super) warm_up: Duration,
+    /// The window that is measured; of a storm, the silence behind it.
+    pub(super) seconds: Duration,
+}
+
+/// Packet-ins that may wait, of all switches together.
+const OUTSTANDING: u32 = 16_384;
+
+impl TrialPlan {
+    /// When packet-ins are sent.
+    pub(super) fn pace(&self, switches: u32) -> Pace {
+        let share = (OUTSTANDING / switches.max(1)).clamp(1, 2_048);
+        match self.mode {
+            Mode::Throughput => Pace::Window(self.window.unwrap_or(share)),
+            Mode::Latency | Mode::Storm => Pace::Window(1),
+            Mode::OpenLoop => Pace::Rate(self.rate),
+        }
+    }
+
+    /// Whether the time to each answer is kept.
+    pub(super) fn keeps_times(&self) -> bool {
+        match self.mode {
+            Mode::Latency | Mode::OpenLoop => true,
+            Mode::Throughput | Mode::Storm => false,
+        }
+    }
+
+    /// Whether the emulator never sleeps.
+    fn spins(&self) -> bool {
+        self.keeps_times()
+    }
+}
+
+/// One figure of a measurement. The first one of a mode has no suffix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TrialFigure {
+    /// Behind the name of the row.
+    pub(super) suffix: &'static str,
+    /// The figure.
+    pub(super) value: f64,
+    /// Its unit.
+    pub(super) unit: &'static str,
+}
+
+fn figure(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
+    TrialFigure { suffix, value: rounded(value), unit }
+}
+
+/// What one measurement found.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    /// Its figures; those of a mode always are the same and in the same order.
+    pub(super) figures: Vec<TrialFigure>,
+    /// What was used.
+    pub(super) used: CpuUse,
+    /// Who was the limit.
+    pub(super) limit: BenchLimit,
+    /// What else came.
+    pub(super) oddities: Oddities,
+}
+
+impl Measured {
+    /// What must not be: messages that do not parse, packet-ins without an answer.
+    pub(super) fn faults(&self) -> BTreeMap<&'static str, u64> {
+        let rows = self.oddities.rows().into_iter();
+        let is_fault = |name: &str| ["unanswered", "unsent", "malformed", "errors"].contains(&name);
+        rows.filter(|(name, count)| is_fault(name) && *count > 0).collect()
+    }
+}
+
+/// Measures the controller that the plan names.
+///
+/// # Errors
+/// It does not serve all switches, connections end, or the run is interrupted.
+pub(super) fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    match plan.mode {
+        Mode::Storm => storm(plan, fleet, cancel),
+        Mode::Throughput | Mode::Latency | Mode::OpenLoop => load(plan, fleet, cancel),
+    }
+}
+
+fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    let mut fleet = Fleet::start(fleet)?;
+    fleet.await_served(cancel)?;
+    fleet.learn(cancel)?;
+    let used = fleet.load(plan.warm_up, plan.seconds, cancel)?;
+    let tally = fleet.stop()?;
+    ensure!(
+        tally.answered > 0,
+        "the controller has answered no packet-in within {} s, of which {} wait: is its app one \
+         that answers each, such as a hub or a learning switch?",
+        plan.seconds.as_secs_f64(),
+        tally.oddities.unanswered
+    );
+    let seconds = plan.seconds.as_secs_f64();
+    let answered = figure("answered", tally.answered as f64 / seconds, "packet-ins/s");
+    let mut figures = match plan.mode {
+        Mode::Throughput => vec![
+            figure("", tally.responses() as f64 / seconds, "responses/s"),
+            answered,
+            figure("flow-mods", tally.flow_mods as f64 / seconds, "flow-mods/s"),
+        ],
+        Mode::Latency | Mode::OpenLoop | Mode::Storm => {
+            let mut figures = percentiles(&tally.times);
+            figures.push(answered);
+            figures
+        }
+    };
+    let mut limit = used.limit(plan.spins());
+    if plan.mode == Mode::OpenLoop {
+        let late_us = tally.lateness.at_us(0.99);
+        figures.push(figure("late-p99", late_us, "us"));
+        // What left late is in the time to its answer.
+        if late_us > tally.times.at_us(0.99) / 2.0 {
+            limit = BenchLimit::Emulator;
+        }
+    }
+    Ok(Measured { figures, used, limit, oddities: tally.oddities })
+}
+
+fn percentiles(times: &Times) -> Vec<TrialFigure> {
+    let shares = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+    shares.map(|(suffix, share)| figure(suffix, times.at_us(share), "us")).to_vec()
+}
+
+fn storm(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    let (pid, switches) = (fleet.pid, fleet.switches);
+    let before = CpuReading::now(pid);
+    let mut fleet = Fleet::start(fleet)?;
+    fleet.await_served(cancel)?;
+    let used = CpuUse::between(&before, &CpuReading::now(pid));
+    let (idle, after) = fleet.idle(plan.seconds, cancel)?;
+    let tally: Tally = fleet.stop()?;
+    let mut figures = vec![
+        figure("", tally.served.at_us(1.0) / 1e6, "s"),
+        figure("features", tally.described.at_us(1.0) / 1e6, "s"),
+        figure("switch-p50", tally.served.at_us(0.5) / 1e3, "ms"),
+        figure("switch-p99", tally.served.at_us(0.99) / 1e3, "ms"),
+    ];
+    if let Some(controller) = idle.controller {
+        figures.push(figure("idle-cpu", 100.0 * controller.all, "%"));
+    }
+    if let (Some(before), Some(after)) = (before.resident, after.resident) {
+        let grown = after.saturating_sub(before) as f64 / 1_024.0 / f64::from(switches.max(1));
+        figures.push(figure("memory", grown, "KiB/switch"));
+    }
+    Ok(Measured { figures, used, limit: used.limit(false), oddities: tally.oddities })
+}
