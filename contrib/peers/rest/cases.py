@@ -544,3 +544,6 @@ def topology(_version):
 
 
 SUITES = {"ofctl": ofctl, "topology": topology}
+
+# What makes each case begin alike, whatever became of the one before.
+RESET = {"ofctl": [("DELETE", "/stats/flowentry/clear/1", "")]}

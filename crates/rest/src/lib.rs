@@ -11,12 +11,15 @@
 
 mod body;
 mod datapath;
+mod firewall;
 mod guard;
 mod literal;
 mod ofctl;
 mod openapi;
 mod problem;
+mod qos;
 mod route;
+mod rules;
 mod server;
 mod services;
 mod shape;

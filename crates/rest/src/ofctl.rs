@@ -3,9 +3,9 @@
 pub(crate) mod actions;
 mod features;
 pub(crate) mod matching;
-mod modify;
+pub(crate) mod modify;
 pub(crate) mod render;
-mod stats;
+pub(crate) mod stats;
 
 use crate::route::{Body, Row, endpoints};
 

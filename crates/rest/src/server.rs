@@ -10,6 +10,7 @@ use crate::guard::{Guard, Token};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::route::{Body, Call, Row};
+use crate::rules::Numbers;
 use crate::services::Services;
 use axum::Router;
 use axum::body::Body as HttpBody;
@@ -91,6 +92,8 @@ pub enum Error {
 pub(crate) fn all_rows() -> Vec<Row> {
     let mut rows = crate::ofctl::rows();
     rows.extend(crate::topology::rows());
+    rows.extend(crate::firewall::rows());
+    rows.extend(crate::qos::rows());
     rows.push(Row {
         method: Method::GET,
         path: "/openapi.json",
@@ -251,6 +254,8 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
         datapaths: services.datapaths,
         map: services.map,
         document: Arc::new(document),
+        firewall: Numbers::default(),
+        qos: Numbers::default(),
     });
     let guard = Guard::new(address, options.token.clone());
     let router = router(&services, guard, options.limits);

@@ -1,6 +1,7 @@
 //! What the endpoints share: the controller's switches and the map of its network.
 
 use crate::datapath::ServedSwitches;
+use crate::rules::Numbers;
 use openflow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -53,4 +54,8 @@ pub(crate) struct Services {
     pub(crate) map: Option<Arc<dyn NetworkMap>>,
     /// The OpenAPI document.
     pub(crate) document: Arc<Value>,
+    /// The numbers of the firewall's rules.
+    pub(crate) firewall: Numbers,
+    /// The numbers of the rules of QoS.
+    pub(crate) qos: Numbers,
 }

@@ -161,6 +161,11 @@ impl<'a> Fields<'a> {
         self.shape.name
     }
 
+    /// The place of the object in the body.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// The place of a key in the body.
     pub(crate) fn path(&self, key: &str) -> String {
         join(&self.place, key)

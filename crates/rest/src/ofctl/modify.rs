@@ -48,11 +48,16 @@ pub(crate) static METER: Shape = Shape {
     keys: &[
         DPID,
         key("meter_id", Of::Named(32, &words::METERS), "its number; default: 0"),
-        key("flags", Of::Words(&["KBPS", "PKTPS", "BURST", "STATS"]), "its flags"),
-        key("bands", Of::Typed(BANDS), "its bands"),
+        METER_FLAGS,
+        METER_BANDS,
     ],
 };
 
+/// The flags of a meter.
+pub(crate) const METER_FLAGS: Key =
+    key("flags", Of::Words(&["KBPS", "PKTPS", "BURST", "STATS"]), "its flags");
+/// The bands of a meter.
+pub(crate) const METER_BANDS: Key = key("bands", Of::Typed(BANDS), "its bands");
 const RATE: Key = key("rate", Of::Number(32), "kb/s or packets/s; default: 0");
 const BURST: Key = key("burst_size", Of::Number(32), "kb or packets; default: 0");
 const BAND_TYPE: Key = needed("type", Of::Text, "the band's type");

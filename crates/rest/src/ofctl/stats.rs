@@ -139,9 +139,22 @@ pub(crate) async fn queue(call: Call) -> Answer {
     let all = if target.version().has_wide_ports() { PortNo::ANY } else { PortNo::ALL };
     let port = port_of(&call, &target)?.unwrap_or(all);
     let queue = call.number("queue_id")?.map_or(QueueId::ALL, QueueId);
+    queues_of(&target, port, queue).await.map(Some)
+}
+
+/// Counters of queues under the switch's datapath id.
+///
+/// # Errors
+/// When the switch does not answer with them.
+pub(crate) async fn queues_of(
+    target: &Target,
+    port: PortNo,
+    queue: QueueId,
+) -> Result<Value, Problem> {
     let reply = target.ask(MultipartRequestBody::Queue { port, queue }).await?;
     let MultipartReplyBody::Queue(queues) = reply else { return Err(odd()) };
-    list(&target, queues.iter().map(|queue| render::queue_stats(target.version(), queue)))
+    let shown = queues.iter().map(|queue| render::queue_stats(target.version(), queue));
+    Ok(render::wrapped(target.datapath.dpid, shown.collect::<Vec<_>>()))
 }
 
 fn needs_meters(target: &Target) -> Result<(), Problem> {
@@ -158,9 +171,18 @@ pub(crate) async fn meter(call: Call) -> Answer {
     let target = call.target()?;
     needs_meters(&target)?;
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
+    meters_of(&target, meter).await.map(Some)
+}
+
+/// Counters of meters under the switch's datapath id.
+///
+/// # Errors
+/// When the switch does not answer with them.
+pub(crate) async fn meters_of(target: &Target, meter: MeterId) -> Result<Value, Problem> {
     let reply = target.ask(MultipartRequestBody::Meter(meter)).await?;
     let MultipartReplyBody::Meter(meters) = reply else { return Err(odd()) };
-    list(&target, meters.into_iter().map(|it| render::meter_stats(target.version(), it)))
+    let shown = meters.into_iter().map(|it| render::meter_stats(target.version(), it));
+    Ok(render::wrapped(target.datapath.dpid, shown.collect::<Vec<_>>()))
 }
 
 pub(crate) async fn meter_config(call: Call) -> Answer {

@@ -1,0 +1,341 @@
+//! The endpoints of Ryu's `rest_qos`, as far as OpenFlow carries them: rules that mark, meter or
+//! queue packets, and meters.
+//!
+//! A rule is a flow entry of table 0 that goes on in table 1, where forwarding is another app's. An
+//! entry of the lowest priority takes the other packets there; it comes with the first rule. Queues
+//! are set up by no OpenFlow message: they are shown, and a request to make some is refused.
+
+use crate::datapath::Target;
+use crate::ofctl::{modify, render, stats};
+use crate::problem::Problem;
+use crate::route::{Answer, Body, Call, Row, endpoints};
+use crate::rules::{self, Vlan};
+use crate::shape::{Fields, Of, Shape, key, needed};
+use crate::words;
+use axum::http::StatusCode;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
+use openflow::meter::MeterModCommand;
+use openflow::{Action, Field, Instruction, Message, MeterId, PortNo, QueueId, TableId};
+use serde_json::{Map, Value, json};
+
+/// The table in which forwarding begins.
+const NEXT_TABLE: TableId = TableId(1);
+/// The priority of the entry that takes other packets there.
+const DEFAULT_PRIORITY: u16 = 0;
+const PRIORITY_MAX: u16 = u16::MAX - 1;
+
+static RULE: Shape = Shape {
+    name: "qos",
+    what: "a rule of QoS",
+    keys: &[
+        needed("match", Of::Object(&MATCH), "packets that it is for"),
+        key("actions", Of::Object(&ACTIONS), "what happens to them; default: queue 0"),
+        key("priority", Of::Number(16), "1 to 65534, higher wins; default: 1"),
+    ],
+};
+
+static MATCH: Shape = Shape {
+    name: "qos_match",
+    what: "the packets of a rule of QoS",
+    keys: &[
+        rules::IN_PORT,
+        rules::DL_SRC,
+        rules::DL_DST,
+        rules::DL_TYPE,
+        rules::NW_SRC,
+        rules::NW_DST,
+        rules::IPV6_SRC,
+        rules::IPV6_DST,
+        rules::NW_PROTO,
+        rules::TP_SRC,
+        rules::TP_DST,
+        key("ip_dscp", Of::Scalar, "DSCP"),
+    ],
+};
+
+static ACTIONS: Shape = Shape {
+    name: "qos_actions",
+    what: "the actions of a rule of QoS",
+    keys: &[
+        key("mark", Of::Number(6), "the DSCP that packets get"),
+        key("meter", Of::Number(32), "the meter that they go through"),
+        key("queue", Of::Number(32), "the queue that they are sent by"),
+    ],
+};
+
+static QOS_ID: Shape = Shape {
+    name: "qos_id",
+    what: "which rules of QoS",
+    keys: &[needed("qos_id", Of::Scalar, "the rule's number, or `all`")],
+};
+
+static METER: Shape = Shape {
+    name: "qos_meter",
+    what: "a meter of the switches in the path",
+    keys: &[
+        needed("meter_id", Of::Named(32, &words::METERS), "its number"),
+        modify::METER_FLAGS,
+        modify::METER_BANDS,
+    ],
+};
+
+/// The endpoints.
+pub(crate) fn rows() -> [Row; 13] {
+    endpoints! {
+        GET "/qos/queue/{switch}" "Queues" Body::None, true => queues;
+        POST "/qos/queue/{switch}" "OpenFlow sets up no queues" Body::None, true => no_queues;
+        DELETE "/qos/queue/{switch}" "OpenFlow deletes no queues" Body::None, true => no_queues;
+        GET "/qos/queue/status/{switch}" "Counters of queues" Body::None, true => queue_status;
+        GET "/qos/rules/{switch}" "Rules for packets of any VLAN" Body::None, true => get;
+        GET "/qos/rules/{switch}/{vlan}" "Rules of a VLAN" Body::None, true => get;
+        POST "/qos/rules/{switch}" "Add a rule" Body::Must(&RULE), true => add;
+        POST "/qos/rules/{switch}/{vlan}" "Add a rule for a VLAN" Body::Must(&RULE), true => add;
+        DELETE "/qos/rules/{switch}" "Delete rules" Body::Must(&QOS_ID), true => delete;
+        DELETE "/qos/rules/{switch}/{vlan}" "Delete rules of a VLAN" Body::Must(&QOS_ID), true
+            => delete;
+        GET "/qos/meter/{switch}" "Counters of meters" Body::None, true => meters;
+        POST "/qos/meter/{switch}" "Add a meter" Body::Must(&METER), true => add_meter;
+        DELETE "/qos/meter/{switch}" "Delete a meter" Body::Must(&METER), true => delete_meter;
+    }
+}
+
+fn is_rule(priority: u16) -> bool {
+    priority != DEFAULT_PRIORITY
+}
+
+/// The switches of the path, all with more tables than one.
+fn targets(call: &Call) -> Result<Vec<Target>, Problem> {
+    let targets = rules::targets(&call.services, call)?;
+    let old = targets.iter().find(|target| !target.version().has_pipeline());
+    match old {
+        Some(target) => Err(Problem::not_in(target.version(), "tables behind each other")
+            .at(target.datapath.dpid.to_string())),
+        None => Ok(targets),
+    }
+}
+
+fn done(details: String) -> Value {
+    json!({"result": "success", "details": details})
+}
+
+async fn no_queues(call: Call) -> Answer {
+    rules::targets(&call.services, &call)?;
+    let words = "no OpenFlow message sets up queues; `weir switch` takes them as options";
+    Err(Problem::new(StatusCode::NOT_IMPLEMENTED, words))
+}
+
+async fn queues(call: Call) -> Answer {
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let answer = target.request(Message::QueueGetConfigRequest(PortNo::ANY)).await?;
+        let Message::QueueGetConfigReply(config) = answer else {
+            return Err(crate::datapath::odd_answer(&answer));
+        };
+        let result = if config.queues.is_empty() {
+            json!({"result": "failure", "details": "Queue is not exists."})
+        } else {
+            let config = render::queue_config(target.version(), config.port, &config.queues);
+            json!({"result": "success", "details": config})
+        };
+        all.push(rules::of_switch(&target, "command_result", result));
+    }
+    Ok(Some(all.into()))
+}
+
+async fn queue_status(call: Call) -> Answer {
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let stats = stats::queues_of(&target, PortNo::ANY, QueueId::ALL).await?;
+        all.push(rules::of_switch(&target, "command_result", stats));
+    }
+    Ok(Some(all.into()))
+}
+
+async fn get(call: Call) -> Answer {
+    let vlan = Vlan::of(&call)?;
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let held = rules::rules(rules::flows(&target).await?, is_rule);
+        let mut by_vlan = std::collections::BTreeMap::<u16, (Option<Value>, Vec<Value>)>::new();
+        for rule in held.iter().filter(|rule| rules::is_of(vlan, rule)) {
+            let mut shown = rules::match_of(target.version(), rule);
+            let entry = by_vlan.entry(rule.vlan).or_default();
+            entry.0 = shown.get("dl_vlan").cloned();
+            shown.insert("qos_id".into(), rule.number.into());
+            shown.insert("priority".into(), rule.flow.priority.into());
+            shown.insert("actions".into(), actions_of(&rule.flow).into());
+            entry.1.push(shown.into());
+        }
+        let lists = by_vlan.into_values().map(|(vlan, list)| {
+            let mut object = Map::new();
+            object.extend(vlan.map(|vlan| ("vlan_id".to_owned(), vlan)));
+            object.insert("qos".into(), list.into());
+            Value::Object(object)
+        });
+        let lists: Vec<Value> = lists.collect();
+        all.push(rules::of_switch(&target, "command_result", lists));
+    }
+    Ok(Some(all.into()))
+}
+
+/// The actions of a rule's entry by the keys of a body, their numbers as digits.
+fn actions_of(flow: &FlowStats) -> Vec<Value> {
+    let mut values = Vec::new();
+    let mut put = |key: &str, number: String| values.push(json!({ key: number }));
+    for instruction in &flow.instructions {
+        match instruction {
+            Instruction::Meter(meter) => put("meter", meter.0.to_string()),
+            Instruction::ApplyActions(actions) => {
+                for action in actions {
+                    if let Action::SetField { field: Field::IpDscp, value } = action {
+                        put("mark", value.to_string());
+                    } else if let Action::SetQueue(queue) = action {
+                        put("queue", queue.0.to_string());
+                    }
+                }
+            }
+            Instruction::GotoTable(_)
+            | Instruction::WriteMetadata { .. }
+            | Instruction::WriteActions(_)
+            | Instruction::ClearActions
+            | Instruction::Experimenter { .. } => {}
+        }
+    }
+    values
+}
+
+/// The instructions of the key `actions`.
+fn instructions(fields: &Fields<'_>) -> Result<Vec<Instruction>, Problem> {
+    let (mut actions, mut instructions) = (Vec::new(), Vec::new());
+    if let Some(value) = fields.get("actions") {
+        let fields = Fields::of(value, &ACTIONS, "actions")?;
+        if let Some(mark) = fields.number::<u8>("mark")? {
+            if mark > 63 {
+                return Err(fields.problem("mark", "a DSCP has 6 bits"));
+            }
+            actions.push(Action::set_field(Field::IpDscp, mark.into()));
+        }
+        if let Some(meter) = fields.number("meter")? {
+            instructions.push(Instruction::Meter(MeterId(meter)));
+        }
+        if let Some(queue) = fields.number("queue")? {
+            actions.push(Action::SetQueue(QueueId(queue)));
+        }
+    } else {
+        actions.push(Action::SetQueue(QueueId(0)));
+    }
+    if !actions.is_empty() {
+        instructions.push(Instruction::ApplyActions(actions));
+    }
+    instructions.push(Instruction::GotoTable(NEXT_TABLE));
+    Ok(instructions)
+}
+
+fn default_entry() -> Message {
+    let mut flow = FlowMod::new(FlowModCommand::Add);
+    flow.priority = DEFAULT_PRIORITY;
+    flow.instructions = vec![Instruction::GotoTable(NEXT_TABLE)];
+    Message::FlowMod(flow)
+}
+
+async fn add(call: Call) -> Answer {
+    let vlan = Vlan::of(&call)?;
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let flows = rules::flows(&target).await?;
+        let onward = |flow: &FlowStats| {
+            flow.priority == DEFAULT_PRIORITY
+                && flow.instructions == [Instruction::GotoTable(NEXT_TABLE)]
+        };
+        let has_default = flows.iter().any(onward);
+        let mut messages = if has_default { Vec::new() } else { vec![default_entry()] };
+        let existing = rules::rules(flows, is_rule);
+        let added = rules::added(&call.services.qos, &target, &existing, vlan);
+        let mut results = Vec::new();
+        for (number, vlan, mut flow) in added {
+            let fields = call.fields(&RULE)?;
+            flow.priority = fields.number("priority")?.unwrap_or(1);
+            if !(1..=PRIORITY_MAX).contains(&flow.priority) {
+                let words = format!("Invalid priority value. Set [1-{PRIORITY_MAX}]");
+                return Err(fields.problem("priority", words));
+            }
+            let matched = fields.get("match").unwrap_or(&Value::Null);
+            let matched = Fields::of(matched, &MATCH, "match")?;
+            flow.matching = rules::matching(&matched, target.version(), vlan)?;
+            flow.instructions = instructions(&fields)?;
+            messages.push(Message::FlowMod(flow));
+            let mut result = done(format!("QoS added. : qos_id={number}"));
+            if vlan != 0 {
+                result["vlan_id"] = vlan.into();
+            }
+            results.push(result);
+        }
+        target.apply(messages).await?;
+        all.push(rules::of_switch(&target, "command_result", results));
+    }
+    Ok(Some(all.into()))
+}
+
+async fn delete(call: Call) -> Answer {
+    let vlan = Vlan::of(&call)?;
+    let number = rules::number_of(&call.fields(&QOS_ID)?, "qos_id")?;
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let held = rules::rules(rules::flows(&target).await?, is_rule);
+        let gone = rules::delete(&target, held, number, vlan).await?;
+        let named = number.map(|number| format!(" : QoS ID={number}")).unwrap_or_default();
+        let result = if gone.is_empty() {
+            json!({"result": "failure", "details": format!("QoS rule is not exist.{named}")})
+        } else {
+            let results = gone.into_iter().map(|(vlan, numbers)| {
+                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                let mut result = done(format!(" deleted. : QoS ID={}", numbers.join(",")));
+                if vlan != 0 {
+                    result["vlan_id"] = vlan.into();
+                }
+                result
+            });
+            results.collect::<Vec<_>>().into()
+        };
+        all.push(rules::of_switch(&target, "command_result", result));
+    }
+    Ok(Some(all.into()))
+}
+
+async fn meters(call: Call) -> Answer {
+    let mut all = Vec::new();
+    for target in targets(&call)? {
+        let stats = stats::meters_of(&target, MeterId::ALL).await?;
+        all.push(rules::of_switch(&target, "command_result", stats));
+    }
+    Ok(Some(all.into()))
+}
+
+async fn change_meter(call: &Call, command: MeterModCommand) -> Result<Vec<Target>, Problem> {
+    let targets = targets(call)?;
+    let meter_mod = modify::meter_mod(&call.fields(&METER)?, command)?;
+    for target in &targets {
+        target.apply(vec![Message::MeterMod(meter_mod.clone())]).await?;
+    }
+    Ok(targets)
+}
+
+/// The meter's id as the body writes it.
+fn meter_id(call: &Call) -> String {
+    let id = call.body.get("meter_id").unwrap_or(&Value::Null);
+    words::plain(id)
+}
+
+async fn add_meter(call: Call) -> Answer {
+    let result = [done(format!("Meter added. : Meter ID={}", meter_id(&call)))];
+    let targets = change_meter(&call, MeterModCommand::Add).await?;
+    let of = |target: &Target| rules::of_switch(target, "command_result", result.to_vec());
+    Ok(Some(targets.iter().map(of).collect::<Vec<_>>().into()))
+}
+
+async fn delete_meter(call: Call) -> Answer {
+    let result = done(format!("Meter deleted. : Meter ID={}", meter_id(&call)));
+    let targets = change_meter(&call, MeterModCommand::Delete).await?;
+    let of = |target: &Target| rules::of_switch(target, "command_result", result.clone());
+    Ok(Some(targets.iter().map(of).collect::<Vec<_>>().into()))
+}
