@@ -22,7 +22,6 @@ start_server() {
   local apps=(ryu.app.ofctl_rest) more=()
   case $1-$2 in
     ryu-topology) apps=(ryu.app.rest_topology) more=(--observe-links) ;;
-    weir-topology) more=(--observe-links) ;;
   esac
   case $1 in
     ryu)
@@ -31,7 +30,7 @@ start_server() {
         >>"$OUT/ryu.log" 2>&1 &
       ;;
     weir)
-      setsid "${WEIR:-weir}" controller --listen tcp:127.0.0.1:6653 --rest 127.0.0.1:8080 \
+      setsid "${WEIR:-weir}" controller idle --listen tcp:127.0.0.1:6653 --rest 127.0.0.1:8080 \
         "${more[@]}" >>"$OUT/weir.log" 2>&1 &
       ;;
   esac

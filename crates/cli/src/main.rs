@@ -35,7 +35,7 @@ enum Program {
     #[command(after_help = CTL_EXAMPLES)]
     Ctl(ctl::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
-    Controller(controller::cli::ControllerArgs),
+    Controller(Box<ControllerCommand>),
     /// Make certificates for TLS between switches and controllers
     #[command(after_help = pki::EXAMPLES)]
     Pki(pki::PkiArgs),
@@ -54,6 +54,22 @@ enum Program {
     Man(shell::ManArgs),
     /// Print version and build
     Version,
+}
+
+/// The controller, and what is served beside it.
+#[derive(clap::Args)]
+struct ControllerCommand {
+    #[command(flatten)]
+    controller: controller::cli::ControllerArgs,
+
+    #[command(flatten)]
+    rest: rest::cli::RestArgs,
+}
+
+impl ControllerCommand {
+    fn run(&self) -> anyhow::Result<()> {
+        controller::cli::run_beside(&self.controller, |handle| Ok(self.rest.start(handle)?))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -90,7 +106,7 @@ fn main() -> ExitCode {
             let is_terminal = out.is_terminal();
             ctl::run(&arguments, &mut out, is_terminal, &mut std::io::stderr())
         }
-        Program::Controller(arguments) => ended("controller", controller::cli::run(&arguments)),
+        Program::Controller(arguments) => ended("controller", arguments.run()),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),

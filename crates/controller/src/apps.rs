@@ -3,9 +3,11 @@
 //! The line is what the command line, its help and the runtime know of an app.
 
 mod hub;
+mod idle;
 mod learning_switch;
 
 pub use hub::Hub;
+pub use idle::Idle;
 pub use learning_switch::LearningSwitch;
 
 use crate::app::App;
@@ -17,6 +19,8 @@ use crate::app_list::AppList;
 pub enum AppName {
     /// Every packet goes to the controller, which has it sent out of all other ports
     Hub,
+    /// Does nothing: switches are driven from outside, over REST for example
+    Idle,
     /// Learns where addresses are and installs flow entries, so that few packets come
     LearningSwitch,
 }
@@ -27,6 +31,7 @@ impl AppName {
     pub fn make(self) -> Box<dyn App> {
         match self {
             Self::Hub => Box::new(Hub),
+            Self::Idle => Box::new(Idle),
             Self::LearningSwitch => Box::new(LearningSwitch::default()),
         }
     }

@@ -4,6 +4,7 @@
 //! since nothing that a controller says is data.
 
 use crate::apps::AppName;
+use crate::handle::Handle;
 use crate::options::Options;
 use crate::runtime::{Controller, Error, SHARDS_MAX, StatusWriter};
 use channel::{Endpoint, TlsFiles};
@@ -28,6 +29,8 @@ Examples:
   weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \
       --certificate ctl-cert.pem --ca-cert cacert.pem
       only switches with a certificate of that CA
+  weir controller idle --rest 127.0.0.1:8080
+      switches do what HTTP requests say, as with Ryu's ofctl_rest
   ovs-vsctl set-controller br0 tcp:127.0.0.1:6653
       points an Open vSwitch here
 
@@ -147,7 +150,26 @@ impl ControllerArgs {
 /// # Errors
 /// When an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
+    run_beside(args, |_| Ok(()))
+}
+
+/// Runs the controller as [`run`] does, with something beside it that asks it through a handle: a
+/// server, which ends when the controller has.
+///
+/// # Errors
+/// As [`run`], and those of what is beside it, which is made first.
+pub fn run_beside<T, E: From<Error>>(
+    args: &ControllerArgs,
+    beside: impl FnOnce(Handle) -> Result<T, E>,
+) -> Result<(), E> {
     let controller = Controller::new(AppName::list(&args.apps), args.options())?;
+    let beside = beside(controller.handle())?;
+    run_until_signal(controller)?;
+    drop(beside);
+    Ok(())
+}
+
+fn run_until_signal(controller: Controller) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report: StatusWriter = Arc::new(|line| {
         // Whoever started the controller may have closed its standard error; switches are served

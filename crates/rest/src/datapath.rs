@@ -58,6 +58,9 @@ pub enum Failure {
     /// It did not answer in time.
     #[error("the switch has not answered within {} s", .0.as_secs())]
     Silent(Duration),
+    /// It answered, but not the question.
+    #[error("{0}")]
+    Odd(String),
     /// The controller is ending.
     #[error("the controller is ending")]
     Gone,
@@ -143,6 +146,7 @@ impl Target {
             Failure::Unsaid(_) => StatusCode::BAD_REQUEST,
             Failure::Full(_) | Failure::Gone => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Odd(_) => StatusCode::BAD_GATEWAY,
         };
         Problem::new(status, failure.to_string())
     }

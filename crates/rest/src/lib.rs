@@ -10,6 +10,9 @@
 #![forbid(unsafe_code)]
 
 mod body;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod controller_switches;
 mod datapath;
 mod firewall;
 mod guard;

@@ -1,0 +1,37 @@
+//! The options of `weir controller` that are REST's.
+
+use crate::guard::Token;
+use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
+use crate::services::RestNetwork;
+use clap::Args;
+use controller::Handle;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Whether and where REST is served.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "REST")]
+pub struct RestArgs {
+    /// Serve REST here: the endpoints of Ryu's apps, described at /openapi.json
+    #[arg(long, value_name = "HOST:PORT")]
+    pub rest: Option<String>,
+
+    /// Demand the token in this file of every request (`Authorization: Bearer TOKEN`); without it
+    /// REST is served on loopback addresses only
+    #[arg(long, value_name = "FILE", requires = "rest")]
+    pub rest_token_file: Option<PathBuf>,
+}
+
+impl RestArgs {
+    /// Serves a controller, if asked to, until the server is dropped.
+    ///
+    /// # Errors
+    /// When the token cannot be read, or the address cannot be served on.
+    pub fn start(&self, handle: Handle) -> Result<Option<RestServer>, Error> {
+        let Some(listen) = self.rest.clone() else { return Ok(None) };
+        let token = self.rest_token_file.as_deref().map(Token::read).transpose();
+        let token = token.map_err(Error::Token)?;
+        let options = RestOptions { listen, token, limits: RestLimits::default() };
+        start(&options, RestNetwork { datapaths: Arc::new(handle), map: None }).map(Some)
+    }
+}
