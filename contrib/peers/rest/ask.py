@@ -36,10 +36,13 @@ def wait(address, suite):
     path, needle = {
         "ofctl": ("/stats/switches", "1"),
         "topology": ("/v1.0/topology/switches", "0000000000000001"),
+        "firewall": ("/firewall/module/status", "0000000000000001"),
+        "qos": ("/qos/rules/all", "0000000000000001"),
     }[suite]
     for _ in range(300):
         status, _, text = ask(address, "GET", path, "")
-        if status == 200 and needle in text:
+        # A refusal that names the switch knows it too.
+        if status in (200, 501) and needle in text:
             return True
         time.sleep(0.1)
     return False

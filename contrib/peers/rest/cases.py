@@ -543,7 +543,132 @@ def topology(_version):
     return cases.cases
 
 
-SUITES = {"ofctl": ofctl, "topology": topology}
+ONE = "0000000000000001"
+
+RULES = {
+    "nw": {"nw_src": "10.0.0.1/32", "nw_dst": "10.0.0.2/32", "nw_proto": "ICMP"},
+    "net": {"nw_src": "10.0.0.0/24"}, "mac": {"dl_type": "IPv4", "dl_src": "02:00:00:00:00:01"},
+    "dst": {"dl_type": "IPv4", "dl_dst": "02:00:00:00:00:01", "in_port": 1},
+    "arp": {"dl_type": "ARP"}, "tcp": {"dl_type": "IPv4", "nw_proto": "TCP", "tp_dst": 80},
+    "udp": {"nw_dst": "10.1.0.0/16", "nw_proto": "UDP", "tp_src": "53"},
+    "ipv6": {"ipv6_src": "fd00::/64", "nw_proto": "ICMPv6"},
+    "ipv6-tcp": {"dl_type": "IPv6", "ipv6_dst": "fd00::1", "nw_proto": "TCP", "tp_dst": 80},
+}
+
+ODD_RULES = {
+    "tcp-alone": {"nw_proto": "TCP"}, "nothing": {}, "port-alone": {"in_port": 1},
+    "both": {"nw_src": "10.0.0.1", "ipv6_src": "::1"}, "arp-tcp": {"dl_type": "ARP",
+                                                                   "nw_proto": "TCP"},
+    "type": {"dl_type": "IPX"}, "proto": {"dl_type": "IPv4", "nw_proto": "SCTP"},
+    "6-in-4": {"dl_type": "IPv4", "ipv6_dst": "::1"}, "4-in-6": {"dl_type": "IPv6",
+                                                                 "nw_dst": "10.0.0.1"},
+    "icmpv6": {"nw_src": "10.0.0.1", "nw_proto": "ICMPv6"},
+    "address": {"nw_src": "10.0.0"}, "key": {"nw_src": "10.0.0.1", "nw_destination": "10.0.0.2"},
+}
+
+
+def firewall(version):
+    """All cases for rest_firewall; each begins without rules, and with a firewall that logs."""
+    cases = Cases()
+    rules = f"/firewall/rules/{ONE}"
+    read = ("GET", rules)
+    for path in ["module/status", "log/status", "rules/" + ONE, "rules/all", f"rules/{ONE}/all",
+                 f"rules/{ONE}/2", "rules/0000000000000009", f"rules/{ONE}/1", f"rules/{ONE}/5000",
+                 "module/nothing"]:
+        cases.add("firewall/read/" + path, ("GET", "/firewall/" + path))
+    for app, words in [("module", "enable"), ("module", "disable"), ("log", "enable"),
+                       ("log", "disable")]:
+        for switch in [ONE, "all"]:
+            cases.add(f"firewall/{app}/{words}/{switch}",
+                      ("PUT", f"/firewall/{app}/{words}/{switch}"),
+                      ("GET", f"/firewall/{app}/status"))
+    four = [name for name in RULES if version == "13" or not name.startswith("ipv6")]
+    for name in four:
+        cases.add("firewall/rule/" + name, ("POST", rules, RULES[name]), read,
+                  ("DELETE", rules, {"rule_id": "all"}), read)
+    for name, keys in {"deny": {"actions": "DENY"}, "allow": {"actions": "ALLOW"},
+                       "priority": {"priority": 10}, "priority-text": {"priority": "10"}}.items():
+        cases.add("firewall/rule/" + name, ("POST", rules, {**RULES["net"], **keys}), read)
+    for name in ODD_RULES:
+        cases.add("firewall/odd/" + name, ("POST", rules, ODD_RULES[name]), read)
+    for name, keys in {"action": {"actions": "DROP"}, "priority": {"priority": 65535},
+                       "priority-0": {"priority": 0}}.items():
+        cases.add("firewall/odd/" + name, ("POST", rules, {**RULES["net"], **keys}), read)
+    cases.add("firewall/odd/body", ("POST", rules, "{"), read)
+    cases.add("firewall/vlan/2", ("POST", rules + "/2", RULES["net"]), ("GET", rules + "/all"),
+              ("GET", rules + "/2"), read, ("DELETE", rules + "/2", {"rule_id": "all"}),
+              ("GET", rules + "/all"))
+    cases.add("firewall/delete/no-such", ("DELETE", rules, {"rule_id": 77}))
+    cases.add("firewall/delete/none", ("DELETE", rules, {"rule_id": "all"}))
+    cases.add("firewall/delete/odd", ("DELETE", rules, {"rule_id": "some"}))
+    cases.add("firewall/delete/no-body", ("DELETE", rules))
+    cases.add("firewall/log-keeps-rules", ("POST", rules, RULES["net"]),
+              ("POST", rules, {**RULES["arp"], "actions": "DENY"}),
+              ("PUT", "/firewall/log/disable/" + ONE), read,
+              ("PUT", "/firewall/log/enable/" + ONE), read)
+    return cases.cases
+
+
+def qos(version):
+    """All cases for rest_qos; each begins without rules."""
+    cases = Cases()
+    rules = f"/qos/rules/{ONE}"
+    read = ("GET", rules)
+    for path in ["queue/" + ONE, "queue/status/" + ONE, "rules/" + ONE, "rules/all",
+                 f"rules/{ONE}/all", f"rules/{ONE}/1", "meter/" + ONE,
+                 "rules/0000000000000009"]:
+        cases.add("qos/read/" + path, ("GET", "/qos/" + path))
+    cases.add("qos/queue/set", ("POST", "/qos/queue/" + ONE,
+                                {"type": "linux-htb", "max_rate": "1000000", "queues": [
+                                    {"max_rate": "500000"}]}))
+    cases.add("qos/queue/delete", ("DELETE", "/qos/queue/" + ONE))
+    if version == "10":
+        cases.add("qos/later-version/rule",
+                  ("POST", rules, {"match": RULES["net"], "actions": {"queue": "1"}}))
+        cases.add("qos/later-version/meter", ("POST", "/qos/meter/" + ONE,
+                                              {"meter_id": 1, "flags": "KBPS"}))
+        return cases.cases
+    for name, match in RULES.items():
+        cases.add("qos/match/" + name, ("POST", rules, {"match": match, "actions": {"queue": "1"}}),
+                  read, ("DELETE", rules, {"qos_id": "all"}), read)
+    cases.add("qos/match/dscp", ("POST", rules, {"match": {"ip_dscp": 26}}), read)
+    for name, actions in {"queue": {"queue": 1}, "mark": {"mark": "10"},
+                          "both": {"mark": 10, "queue": "0"}, "none": {}}.items():
+        cases.add("qos/action/" + name,
+                  ("POST", rules, {"match": RULES["net"], "actions": actions}), read)
+    cases.add("qos/action/default", ("POST", rules, {"match": RULES["net"]}), read)
+    cases.add("qos/action/priority", ("POST", rules, {"match": RULES["net"], "priority": 9}), read)
+    cases.add("qos/refused/meter", ("POST", rules, {"match": RULES["net"],
+                                                   "actions": {"meter": 9}}), read)
+    for name, match in ODD_RULES.items():
+        cases.add("qos/odd/" + name, ("POST", rules, {"match": match, "actions": {"queue": 1}}),
+                  read)
+    cases.add("qos/odd/action", ("POST", rules, {"match": RULES["net"], "actions": {"drop": 1}}),
+              read)
+    cases.add("qos/odd/no-match", ("POST", rules, {"actions": {"queue": 1}}), read)
+    cases.add("qos/odd/mark", ("POST", rules, {"match": RULES["net"], "actions": {"mark": 64}}),
+              read)
+    cases.add("qos/vlan/2", ("POST", rules + "/2", {"match": RULES["net"]}),
+              ("GET", rules + "/all"), ("GET", rules + "/2"), read)
+    cases.add("qos/delete/no-such", ("DELETE", rules, {"qos_id": 77}))
+    cases.add("qos/delete/odd", ("DELETE", rules, {"qos_id": "some"}))
+    meter = {"meter_id": 1, "flags": "KBPS", "bands": [{"type": "DROP", "rate": 1000}]}
+    cases.add("qos/meter/add", ("POST", "/qos/meter/" + ONE, meter), ("GET", "/qos/meter/" + ONE),
+              ("POST", rules, {"match": RULES["net"], "actions": {"meter": "1"}}), read,
+              ("DELETE", "/qos/meter/" + ONE, {"meter_id": 1}), ("GET", "/qos/meter/" + ONE))
+    cases.add("qos/refused/meter-twice", ("POST", "/qos/meter/" + ONE, meter),
+              ("POST", "/qos/meter/" + ONE, meter),
+              ("DELETE", "/qos/meter/" + ONE, {"meter_id": 1}))
+    return cases.cases
+
+
+SUITES = {"ofctl": ofctl, "topology": topology, "firewall": firewall, "qos": qos}
 
 # What makes each case begin alike, whatever became of the one before.
-RESET = {"ofctl": [("DELETE", "/stats/flowentry/clear/1", "")]}
+RESET = {
+    "ofctl": [("DELETE", "/stats/flowentry/clear/1", "")],
+    "firewall": [("DELETE", f"/firewall/rules/{ONE}/all", '{"rule_id": "all"}'),
+                 ("PUT", "/firewall/module/disable/" + ONE, ""),
+                 ("PUT", "/firewall/log/enable/" + ONE, "")],
+    "qos": [("DELETE", f"/qos/rules/{ONE}/all", '{"qos_id": "all"}')],
+}

@@ -2,7 +2,7 @@
 # Puts the same requests to Ryu's REST server and to Weir's, each over `weir switch`, and compares
 # the answers field by field.
 #
-#   run.sh [-o OUTDIR] [-s 'ofctl topology'] [-v '10 13'] [-V VENV] [-r]
+#   run.sh [-o OUTDIR] [-s 'ofctl topology firewall qos'] [-v '10 13'] [-V VENV] [-r]
 #
 #     -o OUTDIR    where results go (default ./out)
 #     -s, -v       which suites, and over which versions of OpenFlow
@@ -22,6 +22,8 @@ start_server() {
   local apps=(ryu.app.ofctl_rest) more=()
   case $1-$2 in
     ryu-topology) apps=(ryu.app.rest_topology) more=(--observe-links) ;;
+    ryu-firewall) apps=(ryu.app.rest_firewall) ;;
+    ryu-qos) apps=(ryu.app.rest_qos) ;;
   esac
   case $1 in
     ryu)
@@ -84,7 +86,7 @@ if [ "${1:-}" = --inner ]; then
   inside "$2"
   exit "$failed"
 fi
-OUT=./out SUITES='ofctl topology' VERSIONS='10 13' ONLY_WEIR=
+OUT=./out SUITES='ofctl topology firewall qos' VERSIONS='10 13' ONLY_WEIR=
 VENV=${RYU_VENV:-$HOME/.cache/weir-ryu-4.34}
 while getopts o:s:v:V:r option; do
   case $option in

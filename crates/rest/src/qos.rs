@@ -79,11 +79,32 @@ static METER: Shape = Shape {
     ],
 };
 
+static QUEUES: Shape = Shape {
+    name: "queues",
+    what: "queues of ports",
+    keys: &[
+        key("port_name", Of::Text, "the port; default: all"),
+        key("type", Of::Text, "linux-htb or linux-other"),
+        key("max_rate", Of::Scalar, "the highest rate of all queues, b/s"),
+        key("queues", Of::List(&QUEUE), "the queues, counted from zero"),
+    ],
+};
+
+static QUEUE: Shape = Shape {
+    name: "queue",
+    what: "a queue of a port",
+    keys: &[
+        key("max_rate", Of::Scalar, "its highest rate, b/s"),
+        key("min_rate", Of::Scalar, "its guaranteed rate, b/s"),
+    ],
+};
+
 /// The endpoints.
 pub(crate) fn rows() -> [Row; 13] {
     endpoints! {
         GET "/qos/queue/{switch}" "Queues" Body::None, true => queues;
-        POST "/qos/queue/{switch}" "OpenFlow sets up no queues" Body::None, true => no_queues;
+        POST "/qos/queue/{switch}" "OpenFlow sets up no queues" Body::May(&QUEUES), true
+            => no_queues;
         DELETE "/qos/queue/{switch}" "OpenFlow deletes no queues" Body::None, true => no_queues;
         GET "/qos/queue/status/{switch}" "Counters of queues" Body::None, true => queue_status;
         GET "/qos/rules/{switch}" "Rules for packets of any VLAN" Body::None, true => get;

@@ -179,6 +179,7 @@ pub(crate) fn matching(fields: &Fields<'_>, version: Version, vlan: u16) -> Resu
     let implied = match protocol {
         _ if has(["nw_src", "nw_dst"]) => Some("IPv4"),
         _ if has(["ipv6_src", "ipv6_dst"]) => Some("IPv6"),
+        _ if has(["ip_dscp", "ip_dscp"]) => Some("IPv4"),
         Some("ICMP") => Some("IPv4"),
         Some("ICMPv6") => Some("IPv6"),
         Some(_) if eth_type.is_none() => {
@@ -187,6 +188,10 @@ pub(crate) fn matching(fields: &Fields<'_>, version: Version, vlan: u16) -> Resu
         _ => None,
     };
     contradictions(fields, eth_type, protocol)?;
+    if object.is_empty() && eth_type.is_none() && protocol.is_none() {
+        let words = "a rule for every packet is none: name what packets must show";
+        return Err(Problem::bad(words).at(fields.place()).allowing(MATCH_KEYS));
+    }
     let number = |names: &[(&str, u64)], word| {
         names.iter().find(|(name, _)| Some(*name) == word).map(|(_, number)| *number)
     };
@@ -365,6 +370,7 @@ mod tests {
             json!({"nw_proto": "TCP"}),
             json!({"dl_type": "IPX"}),
             json!({"dl_tpye": "IPv4"}),
+            json!({"priority": 5}),
         ] {
             assert!(read(Version::V1_3, 0, &value).is_err(), "{value}");
         }

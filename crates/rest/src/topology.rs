@@ -37,7 +37,7 @@ fn wanted(call: &Call) -> Result<Option<DatapathId>, Problem> {
 pub(crate) fn hex_dpid(text: &str) -> Result<DatapathId, Problem> {
     let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hex);
-    let no_dpid = || Problem::bad(format!("`{text}` is no datapath id of 16 hex digits"));
+    let no_dpid = || Problem::not_found(format!("`{text}` is no datapath id of 16 hex digits"));
     number.map(DatapathId).ok_or_else(no_dpid)
 }
 
