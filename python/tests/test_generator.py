@@ -4,7 +4,10 @@
 """
 
 import os
+import signal
 import subprocess
+import sys
+import time
 import unittest
 from typing import Any
 from unittest import mock
@@ -18,6 +21,15 @@ REAL_POPEN = subprocess.Popen
 def launch(name: str) -> Generator:
     ports = [f"memory:{name}?end=a", f"memory:{name}?end=b"]
     return Generator.launch(ports, weir=WEIR, arguments=["--line-rate", "1G"])
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there, and no mere entry that nobody has waited for."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class GeneratorTest(unittest.TestCase):
@@ -96,6 +108,38 @@ class GeneratorTest(unittest.TestCase):
             server.kill()
             server.wait()
         self.assertIsNotNone(code, "the server runs on")
+
+    def test_the_server_ends_with_a_client_that_is_killed(self) -> None:
+        program = (
+            "import sys, time\n"
+            "from weir import Generator\n"
+            "gen = Generator.launch(['null:killed'], weir=sys.argv[1])\n"
+            "print(gen._process.pid, flush=True)\n"
+            "time.sleep(600)\n"
+        )
+        command = [sys.executable, "-c", program, WEIR]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None
+            server = int(client.stdout.readline())
+            self.assertTrue(runs(server))
+            client.kill()
+        end = time.monotonic() + 30.0
+        while runs(server):
+            if time.monotonic() > end:
+                os.kill(server, signal.SIGKILL)
+                self.fail("the server runs on")
+            time.sleep(0.01)
+
+    def test_a_stream_says_what_is_late_and_what_is_checked(self) -> None:
+        with launch("python-late") as gen:
+            stream = Stream(mode={"burst": 10}, rate="1kpps", late_after_us=0.0)
+            stream.verify_checksums = True
+            gen.add_streams(stream, ports=[0])
+            gen.start()
+            gen.wait_on_traffic()
+            [arrival] = gen.get_stats()["streams"][0]["arrivals"]
+            report = arrival["report"]
+            self.assertEqual((report["received"], report["late"], report["corrupted"]), (10, 10, 0))
 
     def test_ports_and_errors_are_told(self) -> None:
         with launch("python-ports") as gen:

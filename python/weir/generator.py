@@ -53,20 +53,22 @@ class Generator:
         weir: Union[str, "os.PathLike[str]"] = "weir",
         arguments: Sequence[str] = (),
     ) -> "Generator":
-        """Starts ``weir gen serve`` with these ports and connects; it ends with the connection.
+        """Starts ``weir gen serve`` with these ports and connects.
 
+        The server ends with the connection, and with this process, whatever ends that.
         ``arguments`` are further ones of the command, such as ``["--line-rate", "1G"]``.
         """
         folder = tempfile.TemporaryDirectory(prefix="weir-")
         control = os.path.join(folder.name, "gen.sock")
-        command = [os.fspath(weir), "gen", "serve", "--control", control, *arguments]
+        command = [os.fspath(weir), "gen", "serve", "--control", control, "--end-with-input"]
+        command += arguments
         for port in ports:
             command += ["--port", port]
         generator = cls(control)
         generator._folder = folder
         try:
             generator._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
             )
             generator._connect_when_ready(" ".join(command))
         except BaseException:
@@ -127,6 +129,8 @@ class Generator:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
             self._process = None
         if self._folder is not None:
             self._folder.cleanup()

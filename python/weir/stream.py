@@ -38,6 +38,10 @@ class Stream:
     self_start: Optional[bool] = None
     #: Whether frames carry a sequence number and a time stamp.
     probe: Optional[bool] = None
+    #: A frame that arrives so many microseconds after it was due counts as late.
+    late_after_us: Optional[float] = None
+    #: Whether all checksums of each frame that arrives are checked.
+    verify_checksums: Optional[bool] = None
     #: The bytes behind the headers: ``"zero"``, ``"abc"`` or ``{"user": "text"}``.
     pattern: Union[str, Dict[str, str], None] = None
     #: The frames of a file instead: ``{"file": "x.pcap", "timing": "original", "loops": 1}``.

@@ -8,7 +8,7 @@ mod log;
 mod pki;
 mod shell;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -96,7 +96,7 @@ Examples:
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| shell::best_first(error).exit());
     if let Err(error) = log::start(arguments.log.as_deref()) {
-        eprintln!("weir: --log: {error}");
+        tell(format_args!("weir: --log: {error}"));
         return ExitCode::from(2);
     }
     match arguments.program {
@@ -121,10 +121,16 @@ fn main() -> ExitCode {
             ended("man", shell::man(Arguments::command(), &arguments, out))
         }
         Program::Version => {
-            println!("{}", version());
+            // Who does not read it does not miss it.
+            let _ = writeln!(std::io::stdout(), "{}", version());
             ExitCode::SUCCESS
         }
     }
+}
+
+/// A line on standard error. A closed one must not make a panic of an error.
+fn tell(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Exit code 0, or the error on standard error and exit code 1.
@@ -132,7 +138,7 @@ fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCod
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weir {program}: {error}");
+            tell(format_args!("weir {program}: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -141,7 +147,7 @@ fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCod
 /// The exit code that the program chose, or the error on standard error and exit code 1.
 fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
-        eprintln!("weir {program}: {error:#}");
+        tell(format_args!("weir {program}: {error:#}"));
         ExitCode::FAILURE
     })
 }

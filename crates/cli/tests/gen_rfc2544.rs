@@ -16,11 +16,16 @@ fn rfc2544(name: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn every_method_answers_for_each_size() {
-    let methods = ["throughput", "loss", "back-to-back", "latency", "recovery", "ndr", "pdr"];
+    let methods =
+        ["throughput", "loss", "back-to-back", "latency", "recovery", "ndr", "pdr", "reset"];
     for method in methods {
         // A machine that stands still makes frames late: the load is light and nothing is asserted
         // about the figures.
-        let load: &[&str] = if method == "latency" { &["--load", "50"] } else { &[] };
+        let load: &[&str] = match method {
+            "latency" => &["--load", "50"],
+            "reset" => &["--load", "50", "--reset-command", "true"],
+            _ => &[],
+        };
         let common = ["--method", method, "--sizes", "128,512", "--repeats", "2", "--json"];
         let common =
             [common.as_slice(), &["--trial", "0.05", "--precision", "20", "--grace", "5"]].concat();
@@ -56,13 +61,43 @@ fn people_get_a_line_for_each_size() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (name, arguments, says) in [
-        ("size", ["--sizes", "20"], "frames of 20 bytes"),
+        // Nothing is tried of the first size where a later one cannot be sent.
+        ("size", ["--sizes", "64,20"], "--sizes 20"),
+        ("room", ["--packet", "eth/ipv6/tcp"], "--sizes 64"),
+        ("packet", ["--packet", "eth/nonsense"], "--packet eth/nonsense"),
         ("port", ["--to", "7"], "port 7"),
-        ("trial", ["--trial", "0"], "above zero"),
-        ("precision", ["--precision", "0"], "precision"),
+        ("trial", ["--trial", "0"], "--trial"),
+        ("nan", ["--trial", "nan"], "--trial"),
+        ("grace", ["--grace", "inf"], "--grace"),
+        ("precision", ["--precision", "0"], "--precision"),
+        ("load", ["--load", "101"], "--load"),
+        ("repeats", ["--repeats", "0"], "--repeats"),
     ] {
         let output = rfc2544(name, &arguments);
         let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && errors.contains(says), "{name}: {errors}");
+        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
+        assert!(errors.contains(says) && !errors.contains("packets/s for"), "{name}: {errors}");
     }
+}
+
+#[test]
+fn a_result_has_no_number_that_none_is() {
+    let one = ["--sizes", "64", "--trial", "0.05", "--grace", "5", "--repeats", "1", "--json"];
+    for method in ["throughput", "back-to-back"] {
+        let precision = ["--method", method, "--precision", "20"];
+        let output = rfc2544("bounds", &[&one[..], &precision].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let answer: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+        assert!(!text.contains("e+308") && !text.contains("e308"), "{answer}");
+    }
+}
+
+#[test]
+fn a_reset_that_fails_is_told() {
+    let arguments = ["--method", "reset", "--sizes", "64", "--trial", "0.2", "--load", "10"];
+    let failing = ["--reset-command", "exit 7"];
+    let output = rfc2544("failing", &[&arguments[..], &failing].concat());
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("--reset-command \"exit 7\""), "{errors}");
 }

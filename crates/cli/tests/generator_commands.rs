@@ -241,3 +241,130 @@ fn a_port_answers_for_the_addresses_that_it_claims() {
     assert_eq!(server.wait().unwrap().code(), Some(0));
     assert!(!control.exists());
 }
+
+/// The defects of exit code 1 where 2 is documented, and of a port that was down and said nothing.
+#[test]
+fn wrong_usage_and_failed_ports_are_told_apart() {
+    let profile = "contrib/generator/imix.toml";
+    let code = |arguments: &[&str], says: &str| {
+        let output = output(arguments);
+        let errors = text(&output.stderr);
+        assert!(errors.contains(says), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+        output.status.code()
+    };
+    let null = ["--port", "null:"];
+    for (arguments, says) in [
+        (&["flood"][..], "no port"),
+        (&["serve", "--control", "gen.sock"][..], "no port"),
+        (&[][..], "no port"),
+        (&["flood", "--port", "memory:cable?end=c"][..], "end"),
+        (&["ping", "--port", "memory:c?end=c", "--src", "10.0.0.1", "10.0.0.2"][..], "end"),
+        (&["ping", "--port", "null:", "--src", "fd00::1", "10.0.0.2"][..], "two versions"),
+        (&["ping", "--interval", "nan", "10.0.0.2"][..], "--interval"),
+        (&["capture", "--port", "null:", "--duration", "nan", "x.pcap"][..], "--duration"),
+        (&["serve", "--port", "null:", "--control", "/no/such/gen.sock"][..], "no folder /no/such"),
+    ] {
+        assert_eq!(code(arguments, says), Some(2), "{arguments:?}");
+    }
+    for (arguments, says) in [
+        (["--cores", "99"], "core 99"),
+        (["--duration", "nan"], "--duration"),
+        (["--duration", "0"], "--duration"),
+        (["--drain", "inf"], "--drain"),
+        (["--mult", "nan"], "multiplier"),
+    ] {
+        let arguments = [&["run", profile][..], &null, &arguments].concat();
+        assert_eq!(code(&arguments, says), Some(2), "{arguments:?}");
+    }
+    assert!(!Path::new("/no").exists());
+    // The other end of the wire is not there.
+    let down = ["flood", "--port", "memory:unplugged?end=a", "--duration", "1"];
+    assert_eq!(code(&down, "is down"), Some(1));
+}
+
+/// The defect of a panic, exit code 101, where nobody reads standard error.
+#[test]
+fn a_closed_standard_error_changes_no_exit_code() {
+    let code = |command: &str| {
+        let script = format!("{{ \"$0\" {command}; echo $? > \"$1\"; }} 2>&1 >/dev/null | true");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("code");
+        let status = Command::new("bash")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_weir")])
+            .arg(&file)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .status();
+        assert!(status.unwrap().success());
+        std::fs::read_to_string(file).unwrap().trim().to_owned()
+    };
+    let wire = "--port 'memory:closed?end=a' --port 'memory:closed?end=b' --line-rate 1M";
+    // Progress each second, trials, errors: more than a pipe has seen closed at the first write.
+    assert_eq!(code("gen flood --port null: --rate 1kpps --duration 2.5"), "0");
+    assert_eq!(
+        code(&format!("gen rfc2544 {wire} --sizes 128 --trial 0.05 --precision 20 --grace 5")),
+        "0"
+    );
+    assert_eq!(code("gen run no-such-file.toml --port null:"), "2");
+    assert_eq!(code("gen --port null: < <(printf 'x\\n%.0s' 1 2 3)"), "1");
+    assert_eq!(code("gen flood --port af_packet:nosuchdev --duration 1"), "1");
+}
+
+#[test]
+fn a_connection_that_waits_ends_with_its_peer() {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("gen.sock");
+    let mut command = weir_gen(&["serve", "--port", "null:", "--control"]);
+    let mut server = command.arg(&control).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("ready"), "{line}");
+    let ask = |request: &str| {
+        let mut stream = UnixStream::connect(&control).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let answer = |request: &str| {
+        let mut line = String::new();
+        BufReader::new(ask(request)).read_line(&mut line).unwrap();
+        line
+    };
+    let stream = r#"{"command":"add-streams","ports":[0],"streams":[{"rate":"1pps"}]}"#;
+    assert!(!answer(&format!("{stream}\n")).contains("refused"));
+    assert!(!answer("{\"command\":\"start\"}\n").contains("refused"));
+    let huge = answer("{\"command\":\"wait-on-traffic\",\"timeout\":1e9}\n");
+    assert!(huge.contains("refused") && huge.contains("timeout"), "{huge}");
+    // As many as there may be, and then as many again: those of the first have gone.
+    let wait = "{\"command\":\"wait-on-traffic\",\"timeout\":86400}\n";
+    for _ in 0..2 {
+        drop((0..32).map(|_| ask(wait)).collect::<Vec<_>>());
+        let begun = std::time::Instant::now();
+        while answer("{\"command\":\"get-streams\"}\n").contains("open; end one") {
+            assert!(begun.elapsed().as_secs() < 30, "the slots stay taken");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    let long = format!("{{\"command\":\"{}\"}}\n", "x".repeat(60_000));
+    let echoed = answer(&long);
+    assert!(echoed.contains("refused") && echoed.len() < 4_000, "{} bytes", echoed.len());
+    interrupt(&server);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_server_ends_with_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("gen.sock");
+    let mut command = weir_gen(&["serve", "--port", "null:", "--end-with-input", "--control"]);
+    let mut server =
+        command.arg(&control).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("ready") && control.exists(), "{line}");
+    drop(server.stdin.take());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(!control.exists());
+}

@@ -65,7 +65,7 @@ fn output(block: &Block, before: &[&Block], text: &str) -> String {
     let commands = |block: &Block| block.commands.join("\n");
     let mut script = String::from("exec 2>&1\n");
     for block in before {
-        script += &format!("{{ {}\n}} > before.txt\n", commands(block));
+        script += &format!("{{ {}\n}} > before.txt 2>&1\n", commands(block));
     }
     script += &format!("{}\n", commands(block));
     let mut command = Command::new("timeout");

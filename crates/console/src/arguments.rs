@@ -8,17 +8,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand};
-use generator::session::{Session, SessionOptions};
-use netdev::PortSpec;
+use generator::session::{Session, SessionError, SessionOptions};
+use netdev::{Port, PortError, PortSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::capture::CaptureArgs;
 use crate::console::Console;
 use crate::flood::FloodArgs;
 use crate::line_rate::LineRate;
+use crate::load::usage;
 use crate::ping::PingArgs;
 use crate::plain::{self, PlainEnd};
 use crate::rfc2544::Rfc2544Args;
@@ -26,6 +28,9 @@ use crate::run::ProfileRunArgs;
 use crate::runner::{Next, Runner};
 use crate::serve::ServeArgs;
 use crate::terminal;
+
+/// Exit code of wrong usage, a wrong profile included.
+pub(crate) const EXIT_USAGE: u8 = 2;
 
 /// Exit code after a signal, as shells report SIGINT.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
@@ -87,6 +92,53 @@ pub(crate) struct PortArgs {
     claims: Vec<(usize, IpAddr)>,
 }
 
+/// What was asked makes no sense: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub(crate) String);
+
+/// An error of the session, as one of usage where it is one.
+pub(crate) fn session_error(error: SessionError) -> anyhow::Error {
+    match error {
+        SessionError::Option(_)
+        | SessionError::Profile(_)
+        | SessionError::NoPort { .. }
+        | SessionError::Port(PortError::Spec(_)) => UsageError(error.to_string()).into(),
+        SessionError::Port(_)
+        | SessionError::NoStreams(_)
+        | SessionError::Down { .. }
+        | SessionError::Thread { .. } => error.into(),
+    }
+}
+
+/// Opens one port.
+///
+/// # Errors
+/// As [`PortArgs::open`].
+pub(crate) fn open_port(spec: &PortSpec) -> anyhow::Result<Port> {
+    netdev::open(spec).map_err(|error| session_error(error.into()))
+}
+
+/// The longest time that is taken, in seconds: a hundred years.
+const TIME_MAX_S: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// A number of seconds, 0 or more.
+fn seconds(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok().filter(|seconds| (0.0..=TIME_MAX_S).contains(seconds));
+    read.ok_or_else(|| "a number of seconds, 0 or more".to_owned())
+}
+
+/// A time, 0 or more.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    seconds(text).map(Duration::from_secs_f64)
+}
+
+/// A number of seconds above 0.
+pub(crate) fn some_time(text: &str) -> Result<f64, String> {
+    let read = seconds(text).ok().filter(|seconds| *seconds > 0.0);
+    read.ok_or_else(|| "a number of seconds above 0".to_owned())
+}
+
 /// A port's index and an address.
 fn claim(text: &str) -> Result<(usize, IpAddr), String> {
     let parts = text.split_once('=');
@@ -103,10 +155,11 @@ impl PortArgs {
     /// Opens the ports.
     ///
     /// # Errors
-    /// Where there is none, or one cannot be opened.
+    /// [`UsageError`] where there is none or an option is wrong; one that cannot be opened.
     pub(crate) fn open(&self) -> anyhow::Result<Session> {
         if self.port.is_empty() {
-            bail!("no port: name one or more with --port KIND:NAME, such as af_packet:eth0");
+            let why = "no port: name one or more with --port KIND:NAME, such as af_packet:eth0";
+            return Err(UsageError(why.to_owned()).into());
         }
         let options = SessionOptions {
             line_rate_bps: self
@@ -117,7 +170,7 @@ impl PortArgs {
             burst: self.burst.into(),
             ..SessionOptions::default()
         };
-        Ok(Session::open(&self.port, options)?)
+        Session::open(&self.port, options).map_err(session_error)
     }
 }
 
@@ -138,6 +191,13 @@ struct ConsoleArgs {
 /// # Errors
 /// Where ports cannot be opened, a script is wrong or the terminal cannot be used.
 pub fn run(arguments: &GenArgs) -> anyhow::Result<ExitCode> {
+    match carry_out(arguments) {
+        Err(error) if error.is::<UsageError>() => Ok(usage(&format!("{error:#}"))),
+        outcome => outcome,
+    }
+}
+
+fn carry_out(arguments: &GenArgs) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         None => arguments.console.run(),
         Some(GenCommand::Console(console)) => console.run(),
@@ -196,9 +256,21 @@ impl ConsoleArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::{CommandFactory, Parser};
 
-    use super::{EXAMPLES, GenArgs};
+    use super::{EXAMPLES, GenArgs, some_time, time};
+
+    #[test]
+    fn a_time_that_is_no_number_is_refused() {
+        assert_eq!(time("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!((time("0"), some_time("1e-3")), (Ok(Duration::ZERO), Ok(0.001)));
+        for text in ["nan", "-nan", "inf", "-1", "1e300", "x", ""] {
+            assert!(time(text).is_err() && some_time(text).is_err(), "{text}");
+        }
+        assert!(some_time("0").is_err());
+    }
 
     #[derive(Parser)]
     struct Parsed {

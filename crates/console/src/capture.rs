@@ -19,9 +19,11 @@ use netdev::pcap::CaptureFormat;
 use serde_json::json;
 
 use crate::apart::check_apart;
+use crate::arguments::{open_port, time};
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use crate::load::usage;
 use crate::station::Station;
+use crate::tell::tell;
 use filter::{BytesAt, CaptureFilter};
 
 const CAPTURE_EXAMPLES: &str = "\
@@ -62,8 +64,8 @@ pub(crate) struct CaptureArgs {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after SECONDS
-    #[arg(long, short, value_name = "SECONDS")]
-    duration: Option<f64>,
+    #[arg(long, short, value_name = "SECONDS", value_parser = time)]
+    duration: Option<Duration>,
     /// Print the summary as one line of JSON
     #[arg(long)]
     json: bool,
@@ -86,16 +88,12 @@ impl CaptureArgs {
     /// # Errors
     /// Those of the port and of the file.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let limit = self.duration.map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .with_context(|| format!("--duration {seconds}: a number of seconds, 0 or more"))
-        });
-        let limit = limit.transpose()?;
+        let limit = self.duration;
         if let Err(why) = check_apart(std::slice::from_ref(&self.port), [self.file.as_path()]) {
             return Ok(usage(&why));
         }
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
-        let mut station = Station::new(netdev::open(&self.port)?, None, Vec::new());
+        let mut station = Station::new(open_port(&self.port)?, None, Vec::new());
         let to_stdout = self.file.as_os_str() == "-";
         let out: Box<dyn Write> = if to_stdout {
             Box::new(std::io::stdout().lock())
@@ -105,7 +103,7 @@ impl CaptureArgs {
         };
         let mut writer = CaptureWriter::new(out, CaptureFormat::of_path(&self.file));
         // Scripts wait for this line: frames that come from now on are seen.
-        eprintln!("capturing on {}", self.port);
+        tell(format_args!("capturing on {}", self.port));
         let mut count = CaptureCount::default();
         let outcome = writer
             .begin(&self.port.to_string())

@@ -11,11 +11,12 @@ use std::time::Duration;
 use generator::profile::Rate;
 use generator::session::{Session, StartOptions};
 
+use crate::arp;
 use crate::cpu_use::CpuMeter;
 use crate::effect::Effect;
 use crate::page::{self, PageInput};
 use crate::script::{self, ScriptLine, ScriptPort};
-use crate::state::{ConsoleState, PageName, SendMode};
+use crate::state::{ConsoleState, PageName, PortSettings, SendMode};
 use crate::streams;
 use crate::words::{self, LineError, ParsedLine};
 
@@ -42,6 +43,9 @@ pub(crate) enum Outcome {
 const QUIET: Duration = Duration::from_millis(50);
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 
+/// Lines that the log keeps.
+const LOG_MAX: usize = 100;
+
 /// A console.
 pub(crate) struct Console {
     session: Session,
@@ -52,6 +56,8 @@ pub(crate) struct Console {
     /// By port, whether its end before its time has been reported.
     is_stop_reported: Vec<bool>,
     cpu: CpuMeter,
+    /// What was told, the last line last.
+    log: VecDeque<String>,
 }
 
 impl Console {
@@ -71,6 +77,7 @@ impl Console {
             loaded_rates: vec![None; count],
             is_stop_reported: vec![false; count],
             cpu: CpuMeter::default(),
+            log: VecDeque::new(),
         }
     }
 
@@ -141,6 +148,8 @@ impl Console {
                 }
             }
             Effect::Start(ports) => self.start(&ports)?,
+            Effect::Prime(ports) => self.prime(&ports)?,
+            Effect::Arp { ports, is_gratuitous } => self.send_arp(&ports, is_gratuitous)?,
             Effect::Stop(ports) => self.session.stop(&ports).map_err(|error| error.to_string())?,
             Effect::Clear => self.session.clear(),
             Effect::Show => return Ok(Outcome::Page),
@@ -166,7 +175,11 @@ impl Console {
     /// Loads what the settings of `port` say; one that transmits goes on with it. Where it cannot
     /// be sent, the port has what it had.
     fn load(&mut self, port: usize) -> Result<(), String> {
-        let settings = &self.state.ports[port];
+        let settings = self.state.ports[port].clone();
+        self.load_settings(port, &settings)
+    }
+
+    fn load_settings(&mut self, port: usize, settings: &PortSettings) -> Result<(), String> {
         let named = |error: String| format!("port {port}: {error}");
         let streams = streams::of_port(port, settings, self.line_rates_bps[port]).map_err(named)?;
         // The streams have the rate that is set: a factor of a change before would come on top.
@@ -188,6 +201,32 @@ impl Console {
         self.start_loaded(&ports)
     }
 
+    /// Sends the packets of `prime` from those of `ports` that do not transmit.
+    fn prime(&mut self, ports: &[usize]) -> Result<(), String> {
+        let transmitting = self.transmitting(ports);
+        let ports: Vec<usize> =
+            ports.iter().copied().filter(|port| !transmitting.contains(port)).collect();
+        for port in &ports {
+            let settings = self.state.ports[*port].clone();
+            let settings = PortSettings { count: settings.prime, ..settings };
+            self.load_settings(*port, &settings)?;
+            self.is_stop_reported[*port] = false;
+        }
+        self.start_loaded(&ports)
+    }
+
+    fn send_arp(&mut self, ports: &[usize], is_gratuitous: bool) -> Result<(), String> {
+        for port in ports {
+            let frame = arp::request(&self.state.ports[*port], is_gratuitous)
+                .map_err(|error| format!("port {port}: {error}"))?;
+            let is_sent = self.session.send_frame(*port, frame).map_err(|e| e.to_string())?;
+            if !is_sent {
+                return Err(format!("port {port}: too many single frames wait already"));
+            }
+        }
+        Ok(())
+    }
+
     fn start_loaded(&mut self, ports: &[usize]) -> Result<(), String> {
         if ports.is_empty() {
             return Ok(());
@@ -199,7 +238,8 @@ impl Console {
     fn change_rate(&mut self, port: usize) -> Result<(), String> {
         let settings = &self.state.ports[port];
         let factor = self.loaded_rates[port].and_then(|before| factor(before, settings.rate));
-        match factor.filter(|_| settings.mode() != SendMode::Sequence) {
+        let is_one = |mode| !matches!(mode, SendMode::Sequence | SendMode::Capture);
+        match factor.filter(|_| is_one(settings.mode())) {
             Some(factor) => self.session.update(&[port], factor).map_err(|error| error.to_string()),
             None => self.load(port),
         }
@@ -209,9 +249,41 @@ impl Console {
     pub(crate) fn page(&mut self, width: usize) -> Vec<String> {
         let statistics = self.session.statistics();
         let threads = self.cpu.read();
-        let input =
-            PageInput { state: &self.state, statistics: &statistics, threads: &threads, width };
-        page::render(&input)
+        let (mut infos, mut counters) = (Vec::new(), Vec::new());
+        match self.state.page {
+            PageName::Config => {
+                infos.extend((0..self.count()).map(|port| self.session.port_info(port)));
+            }
+            PageName::Xstats => {
+                counters.extend((0..self.count()).map(|port| self.session.port_counters(port)));
+            }
+            PageName::Main
+            | PageName::Range
+            | PageName::Sequence
+            | PageName::Latency
+            | PageName::Stats
+            | PageName::Cpu
+            | PageName::Streams
+            | PageName::Pcap
+            | PageName::Log => {}
+        }
+        page::render(&PageInput {
+            state: &self.state,
+            statistics: &statistics,
+            threads: &threads,
+            infos: &infos,
+            counters: &counters,
+            log: &self.log,
+            width,
+        })
+    }
+
+    /// Keeps a line for the page that shows what was told.
+    pub(crate) fn note(&mut self, line: &str) {
+        if self.log.len() == LOG_MAX {
+            self.log.pop_front();
+        }
+        self.log.push_back(line.to_owned());
     }
 
     /// What happened to ports by itself and has not been reported yet.
@@ -226,6 +298,7 @@ impl Console {
                 notices.push(format!("port {} stopped at {at_s:.3} s: {reason}", port.port));
             }
         }
+        notices.iter().for_each(|notice| self.note(notice));
         notices
     }
 

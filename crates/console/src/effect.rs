@@ -16,8 +16,17 @@ pub(crate) enum Effect {
     Rate(Vec<usize>),
     /// Ports start.
     Start(Vec<usize>),
+    /// Ports send the packets of `prime` and stop.
+    Prime(Vec<usize>),
     /// Ports stop.
     Stop(Vec<usize>),
+    /// Ports send one ARP request: for their destination, or a gratuitous one.
+    Arp {
+        /// The ports.
+        ports: Vec<usize>,
+        /// Whether it tells of the port's own address.
+        is_gratuitous: bool,
+    },
     /// All statistics begin at zero.
     Clear,
     /// The page is shown.

@@ -105,6 +105,16 @@ const KINDS: &[ValueKind] = &[
         read: |token, _| number(token, 0..=u64::from(u32::MAX)),
     },
     ValueKind {
+        word: "WORD24",
+        allowed: "a number of 24 bits, decimal or 0x..",
+        read: |token, _| number(token, 0..=0xff_ffff),
+    },
+    ValueKind {
+        word: "MICROSECONDS",
+        allowed: "a time in us",
+        read: |token, _| number(token, 0..=86_400_000_000),
+    },
+    ValueKind {
         word: "SLOT",
         allowed: "a place in the sequence, 0 to 15",
         read: |token, _| number(token, 0..=15),

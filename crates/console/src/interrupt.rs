@@ -35,9 +35,14 @@ impl Interrupt {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// As a signal does, or as none has come.
+    /// As a signal does.
+    pub(crate) fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// As if no signal had come.
     #[cfg(test)]
-    pub(crate) fn set(&self, is_set: bool) {
-        self.flag.store(is_set, Ordering::Relaxed);
+    pub(crate) fn forget(&self) {
+        self.flag.store(false, Ordering::Relaxed);
     }
 }

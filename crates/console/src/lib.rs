@@ -8,6 +8,7 @@
 
 mod apart;
 mod arguments;
+mod arp;
 mod capture;
 mod console;
 mod cpu_use;
@@ -30,6 +31,7 @@ mod serve;
 mod state;
 mod station;
 mod streams;
+mod tell;
 mod terminal;
 mod words;
 

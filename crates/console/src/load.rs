@@ -10,16 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use generator::profile::Profile;
-use generator::session::{Session, SessionError, StartOptions};
+use generator::session::{Session, StartOptions};
 use generator::statistics::{PortStatistics, SessionStatistics};
 
 use crate::apart::check_apart;
-use crate::arguments::{EXIT_INTERRUPTED, PortArgs};
+use crate::arguments::{EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, session_error, some_time, time};
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use crate::report::RunReport;
-
-/// Exit code of wrong usage, a wrong profile included.
-const EXIT_USAGE: u8 = 2;
+use crate::tell::{bounded, tell};
 
 /// A line of progress stands for this long.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -30,11 +28,11 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     ports: PortArgs,
     /// Seconds that are sent for [default: until the streams end, or Ctrl-C]
-    #[arg(long, short, value_name = "SECONDS")]
+    #[arg(long, short, value_name = "SECONDS", value_parser = some_time)]
     duration: Option<f64>,
     /// Seconds that frames in flight are waited for after the last one has left
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.2)]
-    drain: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = time)]
+    drain: Duration,
     /// Print the report as one line of JSON
     #[arg(long)]
     json: bool,
@@ -66,9 +64,6 @@ impl LoadArgs {
     /// # Errors
     /// Ports that cannot be opened, and standard output.
     pub(crate) fn carry_out(&self, load: &Load<'_>) -> anyhow::Result<ExitCode> {
-        let Ok(drain) = Duration::try_from_secs_f64(self.drain) else {
-            return Ok(usage(&format!("--drain {}: a number of seconds, 0 or more", self.drain)));
-        };
         let captures = load.profile.streams.iter().filter_map(|stream| stream.capture.as_ref());
         let files = captures.map(|capture| capture.file.as_path());
         if let Err(why) = check_apart(self.ports.specs(), files) {
@@ -81,19 +76,13 @@ impl LoadArgs {
             Err(why) => return Ok(usage(&why)),
         };
         let how = StartOptions { multiplier: load.multiplier, duration_s: self.duration };
-        match session.start(&ports, &how) {
-            Ok(()) => {}
-            Err(error @ (SessionError::Option(_) | SessionError::Profile(_))) => {
-                return Ok(usage(&error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        }
+        session.start(&ports, &how).map_err(session_error)?;
         let start = Instant::now();
         self.watch(&mut session, &ports, &interrupt, start)?;
         let took = start.elapsed().as_secs_f64();
         session.stop(&ports)?;
         let interrupted = interrupt.is_set();
-        wait(drain, &interrupt);
+        wait(self.drain, &interrupt);
         let statistics = session.statistics();
         let sending_s = sending_s(&statistics).unwrap_or(took);
         let report = RunReport { statistics: &statistics, sending_s, interrupted };
@@ -140,8 +129,7 @@ impl LoadArgs {
             let seconds = (start.elapsed().as_nanos() / PROGRESS_EVERY.as_nanos()) as u64;
             if seconds > told && !self.quiet {
                 told = seconds;
-                // A closed standard error is no reason to end a measurement.
-                let _ = writeln!(std::io::stderr(), "{}", progress(told, &session.statistics()));
+                tell(format_args!("{}", progress(told, &session.statistics())));
             }
         }
         Ok(())
@@ -193,7 +181,8 @@ fn exit_code(load: &Load<'_>, report: &RunReport<'_>) -> ExitCode {
     let lossy = load.loss_percent_max.is_some_and(|most| report.loss_percent() > most);
     if lossy {
         let (loss, most) = (report.loss_percent(), load.loss_percent_max.unwrap_or_default());
-        eprintln!("weir gen: {loss} % of the frames were lost, more than --max-loss {most}");
+        let why = format_args!("{loss} % of the frames were lost, more than --max-loss {most}");
+        tell(format_args!("weir gen: {why}"));
     }
     let has_failed = report.statistics.ports.iter().any(has_failed);
     if lossy || has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -206,7 +195,7 @@ fn has_failed(port: &PortStatistics) -> bool {
 
 /// Says what is wrong with what was asked.
 pub(crate) fn usage(why: &str) -> ExitCode {
-    eprintln!("weir gen: {why}");
+    tell(format_args!("weir gen: {}", bounded(why)));
     ExitCode::from(EXIT_USAGE)
 }
 
@@ -264,7 +253,11 @@ mod tests {
         let mut is_set = false;
         while !thread.is_finished() {
             is_set = !is_set;
-            interrupt.set(is_set);
+            if is_set {
+                interrupt.set()
+            } else {
+                interrupt.forget()
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         thread.join().unwrap();

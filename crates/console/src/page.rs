@@ -4,15 +4,22 @@
 //! They are functions of their input, so that tests compare whole screens. Rates are those of layer
 //! 1, as Pktgen shows them: with FCS, preamble and gap.
 
+mod config;
 mod latency;
 mod main;
+mod pcap;
 mod range;
 mod sequence;
 mod stats;
 mod streams;
 mod table;
+mod xstats;
+
+use std::collections::VecDeque;
 
 use generator::statistics::{PortStatistics, SessionStatistics};
+
+use netdev::{PortCounters, PortInfo};
 
 use crate::cpu_use::ThreadUse;
 use crate::state::{ConsoleState, PageName};
@@ -26,6 +33,12 @@ pub(crate) struct PageInput<'a> {
     pub(crate) statistics: &'a SessionStatistics,
     /// The threads of the process.
     pub(crate) threads: &'a [ThreadUse],
+    /// The devices of the ports, for the page that shows them.
+    pub(crate) infos: &'a [PortInfo],
+    /// Their counters, for the page that shows them.
+    pub(crate) counters: &'a [PortCounters],
+    /// What was told, the last line last.
+    pub(crate) log: &'a VecDeque<String>,
     /// Columns of the screen.
     pub(crate) width: usize,
 }
@@ -43,6 +56,10 @@ pub(crate) fn render(input: &PageInput<'_>) -> Vec<String> {
         PageName::Stats => stats::lines(input),
         PageName::Cpu => threads(input),
         PageName::Streams => streams::lines(input),
+        PageName::Config => config::lines(input),
+        PageName::Pcap => pcap::lines(input),
+        PageName::Log => log(input),
+        PageName::Xstats => xstats::lines(input),
     };
     let cut = |line: String| line.chars().take(input.width).collect::<String>();
     lines.into_iter().map(cut).map(|line| line.trim_end().to_owned()).collect()
@@ -61,6 +78,19 @@ fn title(input: &PageInput<'_>, page: &str) -> String {
 /// The counts of a port.
 fn port_statistics<'a>(input: &PageInput<'a>, port: usize) -> Option<&'a PortStatistics> {
     input.statistics.ports.get(port)
+}
+
+/// Lines of the log that are shown: those that fit a screen of 24.
+const LOG_LINES: usize = 19;
+
+fn log(input: &PageInput<'_>) -> Vec<String> {
+    let mut lines = vec![title(input, "Log")];
+    let skipped = input.log.len().saturating_sub(LOG_LINES);
+    lines.extend(input.log.iter().skip(skipped).cloned());
+    if input.log.is_empty() {
+        lines.push("nothing was told".to_owned());
+    }
+    lines
 }
 
 fn threads(input: &PageInput<'_>) -> Vec<String> {

@@ -11,15 +11,16 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use netdev::PortSpec;
 use openflow::MacAddr;
 use serde_json::json;
 
-use crate::arguments::EXIT_INTERRUPTED;
+use crate::arguments::{EXIT_INTERRUPTED, UsageError, open_port, time};
 use crate::interrupt::Interrupt;
 use crate::station::Station;
+use crate::tell::tell;
 use echo::{EchoCount, EchoPath, EchoReply};
 
 const PING_EXAMPLES: &str = "\
@@ -64,8 +65,8 @@ pub(crate) struct PingArgs {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds from one request to the next
-    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0)]
-    interval: f64,
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = time)]
+    interval: Duration,
     /// Bytes of data in a request
     #[arg(long, short, value_name = "BYTES", default_value_t = 56,
         value_parser = clap::value_parser!(u16).range(0..=8_900))]
@@ -74,8 +75,8 @@ pub(crate) struct PingArgs {
     #[arg(long, default_value_t = 64)]
     ttl: u8,
     /// Seconds that answers are waited for after the last request
-    #[arg(long, short = 'W', value_name = "SECONDS", default_value_t = 1.0)]
-    timeout: f64,
+    #[arg(long, short = 'W', value_name = "SECONDS", default_value = "1", value_parser = time)]
+    timeout: Duration,
     /// Print only the summary
     #[arg(long, short)]
     quiet: bool,
@@ -93,9 +94,9 @@ impl PingArgs {
     /// # Errors
     /// Addresses of two versions, and those of the port.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let (interval, timeout) = self.times()?;
+        self.check_versions()?;
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
-        let port = netdev::open(&self.port)?;
+        let port = open_port(&self.port)?;
         let mut station = Station::new(port, self.src_mac, vec![self.src]);
         let out = &mut std::io::stdout().lock();
         let start = Instant::now();
@@ -109,10 +110,11 @@ impl PingArgs {
             let path = self.path(station.mac(), dst_mac);
             let mut exchange = Exchange { station, path, count, zero: Instant::now() };
             self.head(out, &exchange.path)?;
-            exchange.run(self, (interval, timeout), &interrupt, out)?;
+            exchange.run(self, (self.interval, self.timeout), &interrupt, out)?;
             count = exchange.count;
         } else {
-            eprintln!("weir gen ping: {next_hop} does not answer: no Ethernet address to send to");
+            let why = "does not answer: no Ethernet address to send to";
+            tell(format_args!("weir gen ping: {next_hop} {why}"));
         }
         self.summary(out, &count, start.elapsed())?;
         let interrupted = count.received == 0 && interrupt.is_set();
@@ -123,19 +125,21 @@ impl PingArgs {
         })
     }
 
-    /// Interval and timeout.
-    fn times(&self) -> anyhow::Result<(Duration, Duration)> {
-        if self.src.is_ipv4() != self.dst.is_ipv4() {
-            bail!("--src {} and {} are addresses of two versions of IP", self.src, self.dst);
+    /// Whether all addresses are of one version of IP.
+    fn check_versions(&self) -> Result<(), UsageError> {
+        let is_other = |address: IpAddr| address.is_ipv4() != self.dst.is_ipv4();
+        let (src, dst) = (self.src, self.dst);
+        if is_other(src) {
+            return Err(UsageError(format!(
+                "--src {src} and {dst} are addresses of two versions of IP"
+            )));
         }
-        if self.gateway.is_some_and(|gateway| gateway.is_ipv4() != self.dst.is_ipv4()) {
-            bail!("--gateway and {} are addresses of two versions of IP", self.dst);
+        if self.gateway.is_some_and(is_other) {
+            return Err(UsageError(format!(
+                "--gateway and {dst} are addresses of two versions of IP"
+            )));
         }
-        let seconds = |option: &str, value: f64| {
-            Duration::try_from_secs_f64(value)
-                .with_context(|| format!("{option} {value}: a number of seconds, 0 or more"))
-        };
-        Ok((seconds("--interval", self.interval)?, seconds("--timeout", self.timeout)?))
+        Ok(())
     }
 
     fn path(&self, src_mac: MacAddr, dst_mac: MacAddr) -> EchoPath {

@@ -7,11 +7,12 @@
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::console::Console;
 use crate::page::WIDTH;
 use crate::runner::{Next, Output, Runner};
+use crate::tell::{bounded, tell};
 
 /// How often ports are asked whether they have stopped by themselves.
 const TICK: Duration = Duration::from_millis(100);
@@ -58,7 +59,7 @@ impl Output for PlainOutput<'_> {
 
     fn error(&mut self, text: &str) {
         let _ = self.out.flush();
-        eprintln!("weir gen: {text}");
+        tell(format_args!("weir gen: {}", bounded(text)));
     }
 }
 
@@ -70,8 +71,8 @@ fn input_lines(prompt: Option<&'static str>) -> std::io::Result<Receiver<Result<
         let mut input = std::io::stdin().lock();
         loop {
             if let Some(prompt) = prompt {
-                print!("{prompt}");
-                let _ = std::io::stdout().flush();
+                let mut out = std::io::stdout();
+                let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());
             }
             let (line, is_last) = match read_line(&mut input) {
                 Ok(Some(line)) => (line, false),
@@ -118,13 +119,18 @@ pub(crate) fn run(runner: &Runner, out: &mut dyn Write) -> std::io::Result<Plain
     let mut output = PlainOutput::new(out);
     let mut end = PlainEnd::Done;
     let mut number = 0_u64;
+    let mut noticed: Option<Instant> = None;
     loop {
         if runner.take_interrupt() {
             end = PlainEnd::Interrupted;
             break;
         }
-        for notice in runner.console().notices() {
-            output.show(&notice);
+        // Counting costs more than most lines do.
+        if noticed.is_none_or(|at| at.elapsed() >= TICK) {
+            noticed = Some(Instant::now());
+            for notice in runner.console().notices() {
+                output.show(&notice);
+            }
         }
         let line = match lines.recv_timeout(TICK) {
             Ok(line) => line,

@@ -30,13 +30,21 @@ impl RunReport<'_> {
         percent(lost, sent)
     }
 
-    /// The value for programs.
+    /// The value for programs. Its rates are those of the tables: what the ports counted in their
+    /// last second is mostly the silence after the end.
     pub(crate) fn json(&self) -> Value {
+        let mut statistics = self.statistics.clone();
+        for port in &mut statistics.ports {
+            for traffic in [&mut port.tx.traffic, &mut port.rx.traffic] {
+                let PortTraffic { packets, bytes, .. } = *traffic;
+                *traffic = PortTraffic::since(packets, bytes, (0, 0), self.sending_s);
+            }
+        }
         json!({
             "interrupted": self.interrupted,
             "sending_s": self.sending_s,
             "loss_percent": self.loss_percent(),
-            "statistics": self.statistics,
+            "statistics": statistics,
         })
     }
 
@@ -51,6 +59,9 @@ impl RunReport<'_> {
             if let Some(stop) = &port.stopped {
                 let (reason, at_s) = (&stop.reason, stop.at_ns as f64 / 1e9);
                 text += &format!("port {number} stopped sending at {at_s:.3} s: {reason}\n");
+            }
+            if !port.link_up && port.stopped.is_none() {
+                text += &format!("port {number} is down\n");
             }
             if port.tx.errors > 0 {
                 text += &format!("port {number} lost {} of the sent frames\n", port.tx.errors);
@@ -172,4 +183,33 @@ fn table(header: &[&str]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use generator::statistics::{
+        PortStatistics, PortTraffic, RxStatistics, SessionStatistics, TxStatistics,
+    };
+
+    use super::RunReport;
+
+    /// The defect of a report of one second of sending and one of silence that had half the rate.
+    #[test]
+    fn rates_for_programs_are_those_of_the_time_in_which_was_sent() {
+        let faded = PortTraffic { packets: 1_000, bytes: 64_000, pps: 3.0, ..Default::default() };
+        let port = PortStatistics {
+            tx: TxStatistics { traffic: faded, ..TxStatistics::default() },
+            rx: RxStatistics { traffic: faded, ..RxStatistics::default() },
+            ..PortStatistics::default()
+        };
+        let statistics = SessionStatistics { ports: vec![port], ..SessionStatistics::default() };
+        let report = RunReport { statistics: &statistics, sending_s: 0.5, interrupted: false };
+        let port = &report.json()["statistics"]["ports"][0];
+        for side in ["tx", "rx"] {
+            assert_eq!(port[side]["pps"], 2_000.0);
+            assert_eq!(port[side]["l2_bps"], 1_024_000.0);
+            assert_eq!(port[side]["l1_bps"], 1_344_000.0);
+        }
+        assert!(report.text().contains("port 0 is down"), "{}", report.text());
+    }
 }

@@ -5,12 +5,15 @@
 //! object for programs, one for each frame size, with its 99 % interval. It must never print a
 //! figure that is the tester's own limit without saying so.
 
+mod reset;
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use generator::method::back_to_back::{BackToBackOptions, back_to_back};
 use generator::method::frame_loss::{FrameLossOptions, frame_loss};
@@ -20,19 +23,24 @@ use generator::method::on_ports::{PortTrialError, SessionMeasurer};
 use generator::method::recovery::{RecoveryOptions, recovery};
 use generator::method::throughput::{ThroughputOptions, ThroughputReport, throughput};
 use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
-use generator::profile::{LAYER_1_OVERHEAD, StreamSpec};
+use generator::profile::{FrameSize, LAYER_1_OVERHEAD, StreamSpec};
+use generator::session::Session;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::arguments::{EXIT_INTERRUPTED, PortArgs};
+use crate::arguments::{EXIT_INTERRUPTED, PortArgs, UsageError, some_time, time};
+use crate::tell::tell;
 
 const RFC2544_EXAMPLES: &str = "\
 Examples:
   weir gen rfc2544 --port af_packet:veth1 --port af_packet:veth2 --trial 1
   weir gen rfc2544 --port tap:left --port tap:right --method ndr --sizes 64,1518 --json
+  weir gen rfc2544 --port af_packet:veth1 --port af_packet:veth2 --method reset --sizes 64 \\
+      --trial 30 --load 10 --reset-command ./reset.sh
 
-The frames should reach the other port: a switch that learns must know where it is. RFC 2544 has
-trials of 60 seconds; --trial shortens them for a first look.
+Before each trial, learning frames show the device where the other port is (RFC 2544, clause 23).
+RFC 2544 has trials of 60 seconds; --trial shortens them for a first look. The interval in brackets
+is the one in which the truth lies with 99 %.
 
 Exit codes:
   0    done
@@ -60,6 +68,8 @@ enum MethodWord {
     Ndr,
     /// Partial drop rate with a loss of 0.5 %, by MLRsearch
     Pdr,
+    /// The time that a reset takes, in the middle of a trial (RFC 6201)
+    Reset,
 }
 
 /// Measures a device between two ports.
@@ -89,23 +99,44 @@ pub(crate) struct Rfc2544Args {
     #[arg(long, value_name = "PORT", default_value_t = 1)]
     to: usize,
     /// Duration of a trial in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = some_time)]
     trial: f64,
     /// Frames that come later than this after the end of a trial count as lost, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
-    grace: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = time)]
+    grace: Duration,
     /// A search ends when its bounds are so near, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = precision)]
     precision: f64,
-    /// Load of --method latency in per cent of the line [default: the throughput, searched first]
-    #[arg(long, value_name = "PERCENT")]
+    /// Load of --method latency and reset in per cent of the line [default: the throughput,
+    /// searched first]
+    #[arg(long, value_name = "PERCENT", value_parser = load)]
     load: Option<f64>,
     /// Trials or repeats of latency, back-to-back and recovery
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
+    /// What resets the device, for the shell, after a quarter of the trial [default: the operator,
+    /// who is told when]
+    #[arg(long, value_name = "COMMAND")]
+    reset_command: Option<String>,
+    /// Send no learning frames
+    #[arg(long)]
+    no_learning: bool,
     /// One JSON object for each size
     #[arg(long)]
     json: bool,
+}
+
+/// A part of the line, in per cent.
+fn load(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    read.ok_or_else(|| "per cent of the line, above 0 and up to 100".to_owned())
+}
+
+/// The least precision that a search has, in per cent.
+fn precision(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok().filter(|percent| (1e-4..100.0).contains(percent));
+    read.ok_or_else(|| "per cent, from 0.0001 to below 100".to_owned())
 }
 
 /// A measurer that reports each trial on standard error.
@@ -120,7 +151,7 @@ impl<M: Measurer> Measurer for TellingMeasurer<M> {
         let outputs = self.inner.run(phases)?;
         for output in &outputs {
             let row = output.row();
-            eprintln!(
+            tell(format_args!(
                 "{} B, {:.0} packets/s for {:.3} s: {} sent, {} arrived, loss {:.4} %{}",
                 output.input.frame_size,
                 row.rate_pps,
@@ -129,7 +160,7 @@ impl<M: Measurer> Measurer for TellingMeasurer<M> {
                 row.in_time,
                 100.0 * output.loss_ratio(),
                 tester_text(&row),
-            );
+            ));
         }
         Ok(outputs)
     }
@@ -155,17 +186,20 @@ impl Rfc2544Args {
         let mut session = self.ports.open()?;
         let count = session.port_count();
         if let Some(port) = [self.from, self.to].into_iter().find(|port| *port >= count) {
-            bail!("port {port}: there are {count} ports, from 0 on; --from and --to name two");
+            let why = format!("port {port}: there are {count} ports, from 0 on");
+            return Err(UsageError(format!("{why}; --from and --to name two")).into());
         }
         let line_bps = session.line_rate_bps(self.from);
         let stream = StreamSpec { packet: self.packet.clone(), ..StreamSpec::default() };
-        let (from, to) = (self.from, self.to);
+        self.check_sizes(&mut session, &stream)?;
+        let (from, to, is_learning) = (self.from, self.to, !self.no_learning);
+        let session = &mut session;
         let mut measurer = TellingMeasurer {
-            inner: SessionMeasurer { session: &mut session, from, to, stream, stop: &stop },
+            inner: SessionMeasurer { session, from, to, stream, is_learning, stop: &stop },
         };
         for size in &self.sizes {
             let line_pps = line_bps / (8 * (size + LAYER_1_OVERHEAD as usize)) as f64;
-            let answer = match self.measure(&mut measurer, *size, line_pps) {
+            let answer = match self.measure(&mut measurer, *size, line_pps, &stop) {
                 Ok(answer) => answer,
                 Err(_) if stop.load(Ordering::Relaxed) => {
                     return Ok(ExitCode::from(EXIT_INTERRUPTED));
@@ -175,6 +209,24 @@ impl Rfc2544Args {
             self.print(*size, line_pps, answer)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Whether frames of all sizes can be sent, before the first trial of the first.
+    fn check_sizes(&self, session: &mut Session, stream: &StreamSpec) -> Result<(), UsageError> {
+        for size in &self.sizes {
+            let wrong = |why: String| UsageError(format!("--sizes {size}: {why}"));
+            let bytes = u32::try_from(*size).unwrap_or(u32::MAX);
+            let spec = StreamSpec { size: FrameSize::Fixed(bytes), ..stream.clone() };
+            session.load(self.from, &[spec]).map_err(|error| match error.field.as_str() {
+                "packet" => UsageError(format!("--packet {}: {}", self.packet, error.reason)),
+                _ => wrong(error.reason),
+            })?;
+            let streams = session.statistics().streams;
+            if streams.iter().any(|stream| stream.port == self.from && stream.lost.is_none()) {
+                return Err(wrong("no room for a sequence number behind the headers".to_owned()));
+            }
+        }
+        Ok(())
     }
 
     fn print(&self, size: usize, line_pps: f64, answer: MethodAnswer) -> std::io::Result<()> {
@@ -197,6 +249,7 @@ impl Rfc2544Args {
         measurer: &mut M,
         frame_size: usize,
         line_pps: f64,
+        stop: &AtomicBool,
     ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
         match self.method {
             MethodWord::Throughput => {
@@ -211,6 +264,12 @@ impl Rfc2544Args {
             MethodWord::Recovery => self.recovery(measurer, frame_size, line_pps),
             MethodWord::Ndr => self.search(measurer, frame_size, line_pps, SearchGoal::ndr()),
             MethodWord::Pdr => self.search(measurer, frame_size, line_pps, SearchGoal::pdr()),
+            MethodWord::Reset => {
+                let rate_pps = self.rate_pps(measurer, frame_size, line_pps)?;
+                let (duration_s, grace_s) = (self.trial, self.grace.as_secs_f64());
+                let input = TrialInput { frame_size, rate_pps, duration_s, grace_s };
+                reset::measure(measurer, input, self.reset_command.as_deref(), stop)
+            }
         }
     }
 
@@ -222,7 +281,7 @@ impl Rfc2544Args {
     ) -> Result<ThroughputReport, MethodError<PortTrialError>> {
         let options = ThroughputOptions {
             trial_s: self.trial,
-            grace_s: self.grace,
+            grace_s: self.grace.as_secs_f64(),
             precision: self.precision / 100.0,
             ..ThroughputOptions::new(frame_size, line_pps)
         };
@@ -266,10 +325,9 @@ impl Rfc2544Args {
         };
         let found = back_to_back(measurer, &options)?;
         let text = format!(
-            "longest burst {:.0} frames ({:.0} to {:.0}), {:.6} s of the line's rate{}",
+            "longest burst {:.0} frames {}, {:.6} s of the line's rate{}",
             found.burst.value,
-            found.burst.low,
-            found.burst.high,
+            ends(&found.burst, 0),
             found.implied_buffer_s.value,
             match (found.is_at_longest, found.is_tester_limited) {
                 (true, false) => "; the device can take more",
@@ -286,13 +344,7 @@ impl Rfc2544Args {
         frame_size: usize,
         line_pps: f64,
     ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
-        let rate_pps = match self.load {
-            Some(percent) => line_pps * percent / 100.0,
-            None => self.throughput(measurer, frame_size, line_pps)?.rate_pps.value,
-        };
-        if rate_pps <= 0.0 {
-            return Err(MethodError::Options("no load passes without loss: give one by --load"));
-        }
+        let rate_pps = self.rate_pps(measurer, frame_size, line_pps)?;
         let (trial_s, trials) = (self.trial, self.repeats);
         let found = latency(measurer, &LatencyOptions { frame_size, rate_pps, trial_s, trials })?;
         let Some(found) = found else {
@@ -300,7 +352,7 @@ impl Rfc2544Args {
         };
         let us = |estimate: &Estimate| {
             let us = estimate.scaled(1e-3);
-            format!("{:.2} us ({:.2} to {:.2})", us.value, us.low, us.high)
+            format!("{:.2} us {}", us.value, ends(&us, 2))
         };
         let p99 = found.p99_ns.as_ref().map(us).unwrap_or_else(|| "unknown, too few frames".into());
         let text = format!(
@@ -310,6 +362,23 @@ impl Rfc2544Args {
             100.0 * found.loss_ratio,
         ) + limits(false, found.is_tester_limited);
         Ok(MethodAnswer { text, value: json!(found) })
+    }
+
+    /// The load of methods that have one.
+    fn rate_pps<M: Measurer<Error = PortTrialError>>(
+        &self,
+        measurer: &mut M,
+        frame_size: usize,
+        line_pps: f64,
+    ) -> Result<f64, MethodError<PortTrialError>> {
+        let rate_pps = match self.load {
+            Some(percent) => line_pps * percent / 100.0,
+            None => self.throughput(measurer, frame_size, line_pps)?.rate_pps.value,
+        };
+        if rate_pps > 0.0 {
+            return Ok(rate_pps);
+        }
+        Err(MethodError::Options("no load passes without loss: give one by --load"))
     }
 
     fn recovery<M: Measurer<Error = PortTrialError>>(
@@ -335,10 +404,9 @@ impl Rfc2544Args {
         let found = recovery(measurer, &options)?;
         let ms = found.recovery_s.scaled(1e3);
         let text = format!(
-            "recovery {:.3} ms ({:.3} to {:.3}) after an overload with {:.3} % of loss{}",
+            "recovery {:.3} ms {} after an overload with {:.3} % of loss{}",
             ms.value,
-            ms.low,
-            ms.high,
+            ends(&ms, 3),
             100.0 * found.overload_loss_ratio,
             if found.is_unfinished { "; not over at the end of a trial" } else { "" },
         ) + limits(false, found.is_tester_limited);
@@ -357,7 +425,7 @@ impl Rfc2544Args {
         let goals = vec![goal.with_durations_times(self.trial / goal.duration_sum_s)];
         let options = MlrsearchOptions {
             goals,
-            grace_s: self.grace,
+            grace_s: self.grace.as_secs_f64(),
             ..MlrsearchOptions::ndr_pdr(frame_size, line_pps)
         };
         let found = mlrsearch(measurer, &options)?;
@@ -369,6 +437,16 @@ impl Rfc2544Args {
         );
         let text = text + limits(result.upper_bound_pps.is_none(), found.is_tester_limited);
         Ok(MethodAnswer { text, value: json!(found) })
+    }
+}
+
+/// The interval in brackets; a single sample has none.
+fn ends(estimate: &Estimate, decimals: usize) -> String {
+    let Estimate { low, high, .. } = *estimate;
+    if low.is_finite() && high.is_finite() {
+        format!("({low:.decimals$} to {high:.decimals$})")
+    } else {
+        "(one sample, no interval)".to_owned()
     }
 }
 
@@ -401,7 +479,24 @@ fn limits(is_at_max: bool, is_tester_limited: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::limits;
+    use generator::method::Estimate;
+
+    use super::{ends, limits, load, precision};
+
+    #[test]
+    fn an_interval_without_ends_is_told_in_words() {
+        let one = Estimate::of_mean(&[7.0]).unwrap();
+        assert_eq!(ends(&one, 2), "(one sample, no interval)");
+        assert_eq!(ends(&Estimate { value: 1.0, low: 0.5, high: 2.0 }, 1), "(0.5 to 2.0)");
+    }
+
+    #[test]
+    fn loads_and_precisions_are_shares() {
+        assert_eq!((load("100"), precision("0.5")), (Ok(100.0), Ok(0.5)));
+        for text in ["0", "-1", "nan", "101", "x"] {
+            assert!(load(text).is_err() && precision(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_limit_of_the_tester_is_never_shown_as_the_devices() {

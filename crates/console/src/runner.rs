@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::console::{Console, Outcome};
 use crate::script::ScriptLine;
+use crate::tell::bounded;
 
 /// How often a wait looks for a signal.
 const STEP: Duration = Duration::from_millis(20);
@@ -69,7 +70,7 @@ impl Runner {
             Ok(Some(command)) => command,
             Ok(None) => return (Next::More, true),
             Err(error) => {
-                output.error(&error.to_string());
+                self.tell(&error.to_string(), output);
                 return (Next::More, false);
             }
         };
@@ -98,16 +99,23 @@ impl Runner {
                 Ok(Outcome::Script(lines)) => commands.extend(lines),
                 Ok(Outcome::Quit) => return (Next::Quit, true),
                 Err(error) if place.is_empty() => {
-                    output.error(&error);
+                    self.tell(&error, output);
                     return (Next::More, false);
                 }
                 Err(error) => {
-                    output.error(&format!("{place}: {error}"));
+                    self.tell(&format!("{place}: {error}"), output);
                     return (Next::More, false);
                 }
             }
         }
         (Next::More, true)
+    }
+
+    /// An error, for the output and the log.
+    fn tell(&self, error: &str, output: &mut dyn Output) {
+        let error = bounded(error);
+        self.console().note(&error);
+        output.error(&error);
     }
 
     /// Waits; false when a signal came, which is forgotten.

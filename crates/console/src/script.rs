@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use generator::profile::Payload;
 
+use crate::arp;
 use crate::effect::Effect;
 use crate::state::packet::mac_text;
 use crate::state::{Bound, ConsoleState, PacketSettings, PortSettings, RANGE_FIELDS, RangeField};
@@ -128,6 +129,12 @@ impl ScriptReader {
                     self.ports[port].is_transmitting = self.state.ports[port].count == 0;
                 }
             }
+            Effect::Prime(ports) => {
+                ports.into_iter().try_for_each(|port| self.try_streams(port))?;
+            }
+            Effect::Arp { ports, .. } => {
+                ports.into_iter().try_for_each(|port| arp::check(&self.state.ports[port]))?;
+            }
             Effect::Changed(ports) | Effect::Rate(ports) => {
                 for port in ports.into_iter().filter(|port| self.ports[*port].is_transmitting) {
                     self.try_streams(port)?;
@@ -192,16 +199,24 @@ fn save_port(text: &mut String, port: usize, settings: &PortSettings) {
         format!("qinq {port} {}", on(tags.has_qinq)),
         format!("gre {port} {}", on(tags.has_gre)),
         format!("gre_eth {port} {}", on(tags.has_gre_eth)),
+        format!("vxlan {port} {}", on(tags.has_vxlan)),
         format!("mpls_entry {port} {:#x}", tags.mpls_entry),
         format!("qinqids {port} {} {}", tags.qinq_ids.0, tags.qinq_ids.1),
         format!("gre_key {port} {}", tags.gre_key),
+        format!("vni {port} {}", tags.vni),
         format!("teid {port} {}", packet.teid),
+        format!("set {port} tcp seq {}", packet.tcp.seq),
+        format!("set {port} tcp ack {}", packet.tcp.ack),
+        format!("set {port} tcp flags {}", packet.tcp.flags),
         match &packet.payload {
             Payload::Abc => format!("pattern abc {port}"),
             Payload::Zero => format!("pattern zero {port}"),
             Payload::User(user) => format!("user.pattern {port} \"{user}\""),
         },
         format!("latency {port} {}", on(settings.is_latency_on)),
+        format!("set {port} prime {}", settings.prime),
+        format!("set {port} late_after {}", settings.late_after_us.unwrap_or_default()),
+        format!("verify {port} {}", on(settings.verifies)),
     ] {
         let _ = writeln!(text, "{line}");
     }
@@ -210,6 +225,10 @@ fn save_port(text: &mut String, port: usize, settings: &PortSettings) {
         let _ = writeln!(text, "{}", sequence_line(slot, port, packet));
     }
     let _ = writeln!(text, "set {port} seqCnt {}", settings.sequence_count);
+    if let Some(file) = &settings.pcap_file {
+        let _ = writeln!(text, "pcap.file {port} \"{}\"", file.display());
+        let _ = writeln!(text, "pcap {port} {}", on(settings.is_pcap_on));
+    }
 }
 
 fn save_range(text: &mut String, port: usize, settings: &PortSettings) {
@@ -222,6 +241,17 @@ fn save_range(text: &mut String, port: usize, settings: &PortSettings) {
             let _ = match row.field {
                 RangeField::Cos | RangeField::Tos | RangeField::Ttl => {
                     writeln!(text, "range {port} {} {bound} {value}", row.word)
+                }
+                RangeField::TcpSeq
+                | RangeField::TcpAck
+                | RangeField::TcpFlags
+                | RangeField::MplsEntry
+                | RangeField::QinqOuter
+                | RangeField::QinqInner
+                | RangeField::GreKey
+                | RangeField::Vni => {
+                    let words = row.word.replace('.', " ");
+                    writeln!(text, "range {port} {words} {bound} {value}")
                 }
                 RangeField::DstMac
                 | RangeField::SrcMac

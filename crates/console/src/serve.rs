@@ -9,6 +9,7 @@ mod answer;
 mod connection;
 mod words;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +20,7 @@ use control::{ControlLine, ControlSocket};
 use netdev::sys::event::wait;
 use std::os::fd::AsFd;
 
-use crate::arguments::PortArgs;
+use crate::arguments::{PortArgs, UsageError};
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use answer::Served;
 use connection::Connections;
@@ -41,27 +42,50 @@ pub(crate) struct ServeArgs {
     /// The control socket that is made, for its owner alone
     #[arg(long, visible_alias = "socket", value_name = "PATH")]
     control: PathBuf,
+    /// End when the standard input ends: with the program that holds its other end, whatever ends
+    /// that
+    #[arg(long)]
+    end_with_input: bool,
     #[command(flatten)]
     ports: PortArgs,
 }
 
 impl ServeArgs {
-    /// Serves until SIGINT, SIGTERM or SIGHUP.
+    /// Serves until SIGINT, SIGTERM or SIGHUP, or the end of the input.
     ///
     /// # Errors
-    /// Ports that cannot be opened, and a socket that cannot be made.
+    /// A folder that is not there, ports that cannot be opened, a socket that cannot be made.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
+        // A wrong path must not make folders somewhere.
+        let folder = self.control.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let (path, folder) = (self.control.display(), folder.display());
+            return Err(UsageError(format!("--control {path}: there is no folder {folder}")).into());
+        }
         let session = self.ports.open()?;
+        if self.end_with_input {
+            end_with_input(interrupt.clone()).context("no thread that reads the input")?;
+        }
         let socket = ControlSocket::bind(&self.control)?;
         let served = Mutex::new(Served::new(session));
         // Scripts wait for this line.
-        println!("ready: control socket {}", self.control.display());
+        let _ = writeln!(std::io::stdout(), "ready: control socket {}", self.control.display());
         serve(&socket, &served, &interrupt)?;
         let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
         served.stop_all();
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Sets the interrupt at the end of the standard input.
+fn end_with_input(interrupt: Interrupt) -> std::io::Result<()> {
+    let read = move || {
+        // What comes before the end says nothing.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        interrupt.set();
+    };
+    std::thread::Builder::new().name("input".to_owned()).spawn(read).map(drop)
 }
 
 /// Accepts and serves connections until the interrupt.

@@ -8,6 +8,8 @@
 pub(crate) mod packet;
 pub(crate) mod range;
 
+use std::path::PathBuf;
+
 use generator::profile::Rate;
 
 pub(crate) use packet::{EtherKind, IpProtocol, PacketSettings};
@@ -33,11 +35,19 @@ pub(crate) enum PageName {
     Cpu,
     /// Each stream that is loaded.
     Streams,
+    /// What each port is and how it is used.
+    Config,
+    /// The capture files that ports send.
+    Pcap,
+    /// What was told.
+    Log,
+    /// The counters of the devices.
+    Xstats,
 }
 
 impl PageName {
     /// All pages in the order of `page next`.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Main,
         Self::Range,
         Self::Sequence,
@@ -45,6 +55,10 @@ impl PageName {
         Self::Stats,
         Self::Cpu,
         Self::Streams,
+        Self::Config,
+        Self::Pcap,
+        Self::Log,
+        Self::Xstats,
     ];
 
     /// The page's word.
@@ -57,6 +71,10 @@ impl PageName {
             Self::Stats => "stats",
             Self::Cpu => "cpu",
             Self::Streams => "streams",
+            Self::Config => "config",
+            Self::Pcap => "pcap",
+            Self::Log => "log",
+            Self::Xstats => "xstats",
         }
     }
 
@@ -82,6 +100,8 @@ pub(crate) enum SendMode {
     Range,
     /// The packets of the sequence in turn.
     Sequence,
+    /// The frames of a capture file.
+    Capture,
 }
 
 /// All that is set for one port.
@@ -101,8 +121,18 @@ pub(crate) struct PortSettings {
     pub(crate) sequence: Vec<PacketSettings>,
     /// How many of them are sent in turn; 0 is off.
     pub(crate) sequence_count: usize,
+    /// The capture file of pcap mode.
+    pub(crate) pcap_file: Option<PathBuf>,
+    /// Whether pcap mode is on.
+    pub(crate) is_pcap_on: bool,
+    /// Packets that `prime` sends.
+    pub(crate) prime: u64,
     /// Whether frames carry a sequence number and a time stamp, where they have room.
     pub(crate) is_latency_on: bool,
+    /// Frames that arrive so many microseconds after they were due count as late.
+    pub(crate) late_after_us: Option<u64>,
+    /// Whether all checksums of the frames that arrive are checked.
+    pub(crate) verifies: bool,
     /// Ethernet address of the port.
     pub(crate) mac: u64,
 }
@@ -118,7 +148,12 @@ impl PortSettings {
             is_range_on: false,
             sequence: vec![single.clone(); SEQUENCE_MAX],
             sequence_count: 0,
+            pcap_file: None,
+            is_pcap_on: false,
+            prime: 1,
             is_latency_on: true,
+            late_after_us: None,
+            verifies: false,
             single,
             mac,
         }
@@ -126,10 +161,11 @@ impl PortSettings {
 
     /// What the port sends.
     pub(crate) fn mode(&self) -> SendMode {
-        match (self.is_range_on, self.sequence_count) {
-            (true, _) => SendMode::Range,
-            (false, 0) => SendMode::Single,
-            (false, _) => SendMode::Sequence,
+        match (self.is_pcap_on, self.is_range_on, self.sequence_count) {
+            (true, _, _) => SendMode::Capture,
+            (false, true, _) => SendMode::Range,
+            (false, false, 0) => SendMode::Single,
+            (false, false, _) => SendMode::Sequence,
         }
     }
 }

@@ -4,13 +4,14 @@
 //! number of frames a second, each a place further on in time, so that they leave in turn.
 
 use generator::profile::{
-    FCS_LEN, FieldModifier, FieldValue, FrameSize, Mode, Modifier, ModifierOp, Rate, StreamSpec,
+    CaptureReplay, CaptureTiming, FCS_LEN, FieldModifier, FieldValue, FrameSize, Mode, Modifier,
+    ModifierOp, Rate, StreamSpec,
 };
 use generator::stack::HeaderStack;
 
 use crate::state::{
     EtherKind, IpProtocol, PacketSettings, PortSettings, RANGE_FIELDS, RangeField, RangeKind,
-    SendMode,
+    RangeSpan, SendMode,
 };
 
 /// The streams of port `port`, whose line carries `line_rate_bps` at layer 1.
@@ -29,7 +30,22 @@ pub(crate) fn of_port(
         }
         SendMode::Range => Ok(vec![range(port, settings)?]),
         SendMode::Sequence => Ok(sequence(port, settings, line_rate_bps)),
+        SendMode::Capture => Ok(vec![capture(port, settings)?]),
     }
+}
+
+/// The frames of a capture file at the port's rate, again and again, or as many as its count says.
+fn capture(port: usize, settings: &PortSettings) -> Result<StreamSpec, String> {
+    let file = settings.pcap_file.clone();
+    let file = file.ok_or_else(|| "pcap: no file; pcap.file PORTS FILE names one".to_owned())?;
+    Ok(StreamSpec {
+        name: "pcap".to_owned(),
+        port,
+        rate: settings.rate,
+        mode: mode(settings.count),
+        capture: Some(CaptureReplay { file, timing: CaptureTiming::Rate, loops: 0 }),
+        ..StreamSpec::default()
+    })
 }
 
 /// Whether the generator takes the streams of a port, which all send together, as far as no port is
@@ -88,6 +104,8 @@ fn stream(port: usize, name: &str, settings: &PortSettings, packet: &PacketSetti
         packet: packet.headers(),
         size: FrameSize::Fixed(packet.size as u32),
         probe: settings.is_latency_on,
+        late_after_us: settings.late_after_us.map(|us| us as f64),
+        verify_checksums: settings.verifies,
         pattern: packet.payload.clone(),
         ..StreamSpec::default()
     }
@@ -112,7 +130,41 @@ pub(crate) fn range_packet(settings: &PortSettings) -> PacketSettings {
     (packet.vlan_id, packet.tags.cos) = (first(RangeField::VlanId), first(RangeField::Cos));
     (packet.tos, packet.ttl) = (first(RangeField::Tos), first(RangeField::Ttl));
     (packet.size, packet.teid) = (first(RangeField::PktSize), first(RangeField::Teid));
+    let tags = &mut packet.tags;
+    for (field, value) in [
+        (RangeField::TcpSeq, &mut packet.tcp.seq),
+        (RangeField::TcpAck, &mut packet.tcp.ack),
+        (RangeField::TcpFlags, &mut packet.tcp.flags),
+        (RangeField::MplsEntry, &mut tags.mpls_entry),
+        (RangeField::QinqOuter, &mut tags.qinq_ids.0),
+        (RangeField::QinqInner, &mut tags.qinq_ids.1),
+        (RangeField::GreKey, &mut tags.gre_key),
+        (RangeField::Vni, &mut tags.vni),
+    ] {
+        if range.span(field).is_set() {
+            *value = first(field);
+        }
+    }
     packet
+}
+
+/// A label stack entry (RFC 3032): its label is above so many other bits.
+const LABEL_SHIFT: u32 = 12;
+
+/// The labels of a range of label stack entries; the other bits are those of the first one.
+fn labels(span: &RangeSpan) -> Result<RangeSpan, String> {
+    let below = (1 << LABEL_SHIFT) - 1;
+    if span.inc & below != 0 {
+        let inc = span.inc;
+        return Err(format!(
+            "mpls.entry: inc {inc:#x} would change class, bottom bit or TTL; use a multiple of \
+             {:#x}, which is one label",
+            below + 1
+        ));
+    }
+    let label = |entry: u128| entry >> LABEL_SHIFT;
+    let RangeSpan { start, min, max, inc } = *span;
+    Ok(RangeSpan { start: label(start), min: label(min), max: label(max), inc: label(inc) })
 }
 
 fn range(port: usize, settings: &PortSettings) -> Result<StreamSpec, String> {
@@ -126,6 +178,8 @@ fn range(port: usize, settings: &PortSettings) -> Result<StreamSpec, String> {
         let Some(header) = header_field(row.field, &packet).filter(|_| span.inc != 0) else {
             continue;
         };
+        let labels = if row.field == RangeField::MplsEntry { Some(labels(span)?) } else { None };
+        let span = labels.as_ref().unwrap_or(span);
         if !(span.min..=span.max).contains(&span.start) {
             let [start, min, max] =
                 [span.start, span.min, span.max].map(|value| row.field.text(value, is_ipv6));
@@ -176,14 +230,19 @@ fn header_field(field: RangeField, packet: &PacketSettings) -> Option<String> {
     let is_arp = packet.kind == EtherKind::Arp;
     let ip = if packet.kind == EtherKind::Ipv6 { "ipv6" } else { "ipv4" };
     // Under GRE the inner packet is the one that varies.
-    let is_tunnelled = packet.tags.has_gre || packet.tags.has_gre_eth;
+    let tags = &packet.tags;
+    let is_tunnelled = tags.has_tunnel();
     let inner = if is_tunnelled { "#2" } else { "" };
     let network = (!is_arp).then(|| format!("{ip}{inner}"));
     let ports = match packet.protocol {
+        // That of VXLAN stands before it.
+        IpProtocol::Udp if !is_arp && tags.has_vxlan => Some("udp#2"),
         IpProtocol::Tcp | IpProtocol::Udp if !is_arp => Some(packet.protocol.word()),
         IpProtocol::Tcp | IpProtocol::Udp | IpProtocol::Icmp => None,
     };
-    let has_tag = packet.tags.has_vlan && !packet.tags.has_qinq;
+    let tcp = (!is_arp && packet.protocol == IpProtocol::Tcp).then_some("tcp");
+    let gre = (!is_arp && (tags.has_gre || tags.has_gre_eth) && !tags.has_vxlan).then_some("gre");
+    let has_tag = tags.has_vlan && !tags.has_qinq;
     match field {
         RangeField::DstMac => Some("eth.dst".to_owned()),
         RangeField::SrcMac => Some("eth.src".to_owned()),
@@ -199,6 +258,14 @@ fn header_field(field: RangeField, packet: &PacketSettings) -> Option<String> {
         RangeField::Ttl => network.map(|header| format!("{header}.ttl")),
         RangeField::Teid => packet.has_gtpu().then(|| "gtpu.teid".to_owned()),
         RangeField::PktSize => None,
+        RangeField::TcpSeq => tcp.map(|header| format!("{header}.seq")),
+        RangeField::TcpAck => tcp.map(|header| format!("{header}.ack")),
+        RangeField::TcpFlags => tcp.map(|header| format!("{header}.flags")),
+        RangeField::MplsEntry => tags.has_mpls.then(|| "mpls.label".to_owned()),
+        RangeField::QinqOuter => tags.has_qinq.then(|| "svlan.vid".to_owned()),
+        RangeField::QinqInner => tags.has_qinq.then(|| "vlan.vid".to_owned()),
+        RangeField::GreKey => gre.map(|header| format!("{header}.key")),
+        RangeField::Vni => (!is_arp && tags.has_vxlan).then(|| "vxlan.vni".to_owned()),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod back_to_back;
 pub mod estimate;
 pub mod frame_loss;
 pub mod latency;
+mod learning;
 pub mod mlrsearch;
 pub mod on_ports;
 pub mod recovery;
@@ -180,12 +181,11 @@ pub enum MethodError<E> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::back_to_back::{BackToBackOptions, back_to_back};
     use super::frame_loss::{FrameLossOptions, frame_loss};
     use super::latency::{LatencyOptions, latency};
     use super::mlrsearch::{MlrsearchOptions, mlrsearch};
+    use super::on_ports::PortTrialError;
     use super::recovery::{RecoveryOptions, recovery};
     use super::throughput::{ThroughputOptions, throughput};
     use super::{Measurer, TrialInput, TrialOutput, reset::reset};
@@ -198,9 +198,9 @@ mod tests {
     }
 
     impl Measurer for SlowTester {
-        type Error = Infallible;
+        type Error = PortTrialError;
 
-        fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, Infallible> {
+        fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
             let mut outputs = self.inner.run(phases)?;
             for output in &mut outputs {
                 let share = if self.is_late { 10 } else { 1_000 };

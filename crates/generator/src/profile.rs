@@ -80,6 +80,13 @@ pub struct StreamSpec {
     pub self_start: bool,
     /// Whether each frame that has room carries a sequence number and a time stamp, at its end.
     pub probe: bool,
+    /// A frame that arrives so many microseconds after it was due is counted as late (the waiting
+    /// time of RFC 7680).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_after_us: Option<f64>,
+    /// Whether all checksums of each frame that arrives are checked, so that a corrupted byte
+    /// outside of number and time stamp is seen too.
+    pub verify_checksums: bool,
     /// The bytes behind the headers.
     pub pattern: Payload,
     /// Frames of a capture file instead of `packet`, `size`, `modifiers` and `pattern`.
@@ -101,6 +108,8 @@ impl Default for StreamSpec {
             next: None,
             self_start: true,
             probe: true,
+            late_after_us: None,
+            verify_checksums: false,
             pattern: Payload::Zero,
             capture: None,
         }

@@ -67,6 +67,8 @@ pub struct Receiver {
     /// From the stream's number to its place in `streams`; [`NOWHERE`] for others.
     places: Box<[u16; STREAMS]>,
     streams: Vec<StreamReceiver>,
+    /// Whether the checksums of some stream are checked.
+    has_checks: bool,
 }
 
 /// How many numbers of streams there are.
@@ -80,14 +82,26 @@ impl Receiver {
     #[must_use]
     pub fn new(options: ReceiverOptions) -> Self {
         let places = Box::new([NOWHERE; STREAMS]);
-        Self { options, counts: ReceiverCounts::default(), places, streams: Vec::new() }
+        let (counts, streams) = (ReceiverCounts::default(), Vec::new());
+        Self { options, counts, places, streams, has_checks: false }
     }
 
     /// Accounts for `stream` from frame number `first` on, and forgets what was counted of it.
     /// Earlier numbers are stale from now on. A port has up to 65,535 streams; more are refused by
     /// `false`.
     pub fn start_stream(&mut self, stream: StreamId, first: u64) -> bool {
-        let account = StreamReceiver::starting_at(stream, first, self.options);
+        self.start_stream_with(stream, first, self.options)
+    }
+
+    /// As [`Receiver::start_stream`], with options of the stream's own.
+    pub fn start_stream_with(
+        &mut self,
+        stream: StreamId,
+        first: u64,
+        options: ReceiverOptions,
+    ) -> bool {
+        let account = StreamReceiver::starting_at(stream, first, options);
+        self.has_checks |= options.verify_checksums;
         let place = &mut self.places[usize::from(stream.0)];
         if let Some(old) = self.streams.get_mut(usize::from(*place)) {
             *old = account;
@@ -105,6 +119,7 @@ impl Receiver {
     pub fn clear(&mut self) {
         self.places.fill(NOWHERE);
         self.streams.clear();
+        self.has_checks = false;
         self.counts = ReceiverCounts::default();
     }
 
@@ -130,7 +145,7 @@ impl Receiver {
     pub fn take_batch(&mut self, batch: &Batch, now_ns: u64) {
         self.counts.packets += batch.len() as u64;
         for group in batch.frames().chunks(GROUP) {
-            if self.options.verify_checksums {
+            if self.has_checks {
                 group.iter().for_each(|frame| self.take_checked(frame, now_ns));
             } else {
                 self.take_group(group, now_ns);
@@ -153,7 +168,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a frame of which all checksums are checked.
+    /// Takes a frame of which all checksums are checked, if its stream wants that.
     fn take_checked(&mut self, frame: &PacketBuf, now_ns: u64) {
         self.counts.bytes += frame.len() as u64 + FCS_LEN;
         let words = ProbeWords::read(frame.bytes());
@@ -163,7 +178,9 @@ impl Receiver {
         }
         let place = self.places[usize::from(probe.stream.0)];
         match self.streams.get_mut(usize::from(place)) {
-            Some(stream) if packet::verify(frame.bytes()).is_err() => stream.count_corrupted(),
+            Some(stream) if stream.verifies() && packet::verify(frame.bytes()).is_err() => {
+                stream.count_corrupted();
+            }
             Some(_) | None => self.account(&probe, now_ns),
         }
     }
@@ -261,6 +278,24 @@ mod tests {
             // Only a stream's number that was hit hides whose frame it was.
             assert!(foreign == 0 || (48 * 8..50 * 8).contains(&bit), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn each_stream_has_its_own_options() {
+        let mut receiver = Receiver::new(ReceiverOptions::default());
+        let checked = ReceiverOptions { verify_checksums: true, ..ReceiverOptions::default() };
+        let hurried = ReceiverOptions { late_after_ns: 100, ..ReceiverOptions::default() };
+        assert!(receiver.start_stream_with(StreamId(1), 0, checked));
+        assert!(receiver.start_stream_with(StreamId(2), 0, hurried));
+        for stream in [1, 2] {
+            let mut bad = frame(stream, 0, 1_000);
+            // An address, which a probe says nothing about.
+            bad[30] ^= 1;
+            receiver.take_batch(&batch(&[bad, frame(stream, 1, 1_000)]), 1_101);
+        }
+        let report = |stream| receiver.stream(StreamId(stream)).unwrap().report(None);
+        assert_eq!((report(1).corrupted, report(1).received, report(1).late), (1, 1, 0));
+        assert_eq!((report(2).corrupted, report(2).received, report(2).late), (0, 2, 2));
     }
 
     #[test]

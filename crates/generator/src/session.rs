@@ -13,6 +13,7 @@ mod watcher;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
@@ -22,12 +23,13 @@ use openflow::MacAddr;
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::profile::ProfileError;
+use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
 use crate::transmit::{BURST_MAX, TransmitLimits};
 use line_use::LineUse;
-use sender::{PortSender, SendCommand, SenderFlags};
+use sender::{PortSender, SendCommand, SenderFlags, SenderPlace};
 use snapshot::Baseline;
-use taker::{PortTaker, TakeCommand};
+use taker::{PortTaker, TakeCommand, TakerPlace};
 use watcher::Watcher;
 
 /// What a line carries where neither the user nor the port says it: 10 Gbit/s.
@@ -55,6 +57,12 @@ pub struct SessionOptions {
     /// The time between the call of `start` and the first frame, in nanoseconds: all ports start
     /// together.
     pub lead_ns: u64,
+    /// Whether threads sleep where they would poll: for a session that shares its cores with what
+    /// it measures. Frames then leave some 60 us late, and a delay has the time of a wake-up in it.
+    pub is_sparing: bool,
+    /// The number of the first stream in its frames, 1 or more. Sessions after each other on the
+    /// same wire that have other numbers do not take late frames of each other for their own.
+    pub first_stream: u16,
     /// Ports and the addresses that they claim: ARP requests, neighbour solicitations and echo
     /// requests for them are answered. Answers are no part of what a port has sent.
     pub claims: Vec<(usize, IpAddr)>,
@@ -70,6 +78,8 @@ impl Default for SessionOptions {
             // What a machine whose cores are not all its own may make a thread wait.
             unsent_after_ns: 100_000_000,
             lead_ns: 2_000_000,
+            is_sparing: false,
+            first_stream: 1,
             claims: Vec::new(),
         }
     }
@@ -119,6 +129,14 @@ pub enum SessionError {
     /// Nothing is loaded into the port.
     #[error("port {0} has no streams")]
     NoStreams(usize),
+    /// The port carries nothing: its device is down, or its line has no other end.
+    #[error("port {port}, {name}, is down")]
+    Down {
+        /// The port.
+        port: usize,
+        /// Its spec text, or its name.
+        name: String,
+    },
     /// An option, a multiplier or a duration outside its range.
     #[error("{0}")]
     Option(String),
@@ -170,6 +188,8 @@ struct LoadedStream {
     id: StreamId,
     name: String,
     has_probes: bool,
+    /// How its frames are accounted for where they arrive.
+    arrival: ReceiverOptions,
     /// What it asks of the line; `None` where it takes what is left.
     line_use: Option<LineUse>,
 }
@@ -214,7 +234,8 @@ impl Session {
         }
         let (mut devices, mut senders, mut queues) = (Vec::new(), Vec::new(), Vec::new());
         for (index, Port { device, rx, tx }) in ports.into_iter().enumerate() {
-            senders.push(PortSender::start(index, tx, limits, core(index), clock)?);
+            let on = SenderPlace { port: index, core: core(index), is_sparing: options.is_sparing };
+            senders.push(PortSender::start(&on, tx, limits, clock)?);
             devices.push(device);
             queues.push(rx);
         }
@@ -226,8 +247,14 @@ impl Session {
             senders.into_iter().zip(queues).zip(infos).enumerate()
         {
             let answers = options.responder(index, info.mac).zip(sender.teller());
-            let core = core(count + index);
-            let taker = PortTaker::start(index, queue, core, clock, flags.clone(), answers)?;
+            let place = TakerPlace {
+                port: index,
+                core: core(count + index),
+                // Asleep it does not look whether anybody sends.
+                senders: if options.is_sparing { Vec::new() } else { flags.clone() },
+                is_sparing: options.is_sparing,
+            };
+            let taker = PortTaker::start(place, queue, clock, answers)?;
             let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
             let rates = [given, speed_bps(&info), LINE_RATE_BPS];
             ports.push(SessionPort {
@@ -247,8 +274,25 @@ impl Session {
         // its end.
         let tellers = ports.iter().filter_map(|port| port.sender.teller()).collect();
         let watcher = Watcher::start(devices, tellers, clock)?;
-        let lead_ns = options.lead_ns;
-        Ok(Self { watcher, ports, clock, lead_ns, free_ids: Vec::new(), next_id: 1 })
+        let (lead_ns, next_id) = (options.lead_ns, options.first_stream);
+        Ok(Self { watcher, ports, clock, lead_ns, free_ids: Vec::new(), next_id })
+    }
+
+    /// Ends the session and gives its ports back, open, in their order.
+    ///
+    /// # Panics
+    /// When a thread of the session has panicked: the same panic.
+    #[must_use]
+    pub fn into_ports(self) -> Vec<Port> {
+        let Self { watcher, ports, .. } = self;
+        // The watcher first and each taker before its sender: they hold a way to it.
+        let devices = watcher.end();
+        let queues = ports.into_iter().map(|port| {
+            let rx = port.taker.end();
+            (rx, port.sender.end())
+        });
+        let whole = devices.into_iter().zip(queues);
+        whole.map(|(device, (rx, tx))| Port { device, rx, tx }).collect()
     }
 
     /// How many ports there are.
@@ -281,11 +325,17 @@ impl Session {
         self.clock.now_ns()
     }
 
+    /// The time from [`Session::start`] to the first due time, in nanoseconds.
+    #[must_use]
+    pub fn lead_ns(&self) -> u64 {
+        self.lead_ns
+    }
+
     /// Starts the streams of these ports from their beginning, all at one time.
     ///
     /// # Errors
-    /// A port that is not there or has no streams, a multiplier or a duration that is no positive
-    /// number, rates above the line's; then nothing is started.
+    /// A port that is not there, has no streams or is down, a multiplier or a duration that is no
+    /// positive number, rates above the line's; then nothing is started.
     pub fn start(&mut self, ports: &[usize], how: &StartOptions) -> Result<(), SessionError> {
         self.check_ports(ports)?;
         check_positive("multiplier", how.multiplier)?;
@@ -294,6 +344,9 @@ impl Session {
             return Err(SessionError::NoStreams(*port));
         }
         self.check_lines(ports, how.multiplier)?;
+        if let Some(port) = ports.iter().copied().find(|port| !self.watcher.is_up(*port)) {
+            return Err(SessionError::Down { port, name: self.ports[port].name.clone() });
+        }
         ports.iter().for_each(|port| self.set_baseline(*port));
         let at_ns = self.clock.now_ns() + self.lead_ns;
         let end_ns = how
@@ -362,6 +415,23 @@ impl Session {
             let _ = self.ports[*port].sender.ask(SendCommand::Report);
         }
         Ok(())
+    }
+
+    /// Sends one frame beside the streams, at once, and counts it nowhere but at the device; false
+    /// where too many of them wait.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn send_frame(&self, port: usize, frame: Vec<u8>) -> Result<bool, SessionError> {
+        self.check_ports(&[port])?;
+        let teller = self.ports[port].sender.teller();
+        Ok(teller.is_some_and(|teller| teller.answer(frame)))
+    }
+
+    /// The counters of a port's device since it was opened.
+    #[must_use]
+    pub fn port_counters(&self, port: usize) -> PortCounters {
+        self.watcher.counters(port)
     }
 
     /// Whether a port has something to send, or will have when it is resumed.
@@ -436,6 +506,9 @@ fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
     {
         return Err(SessionError::Option(format!("a line rate of {rate} bit/s")));
     }
+    if options.first_stream == 0 {
+        return Err(SessionError::Option("streams are numbered from 1 on, not from 0".to_owned()));
+    }
     let allowed = allowed_cpus().unwrap_or_default();
     match options.cores.iter().find(|core| !allowed.contains(core)) {
         Some(core) => {
@@ -446,16 +519,22 @@ fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
 }
 
 /// Starts a thread, on a core of its own where one is given.
-fn spawn_on(
+fn spawn_on<T: Send + 'static>(
     core: Option<usize>,
     name: String,
-    run: impl FnOnce() + Send + 'static,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name).spawn(move || {
         // Pinning is a wish: the session has checked that the core exists.
         let _ = core.map(pin_thread);
-        run();
+        run()
     })
+}
+
+/// What a thread ends with; its panic goes on in the caller.
+fn joined<T>(thread: Option<JoinHandle<T>>) -> T {
+    let Some(thread) = thread else { unreachable!("a thread is joined once") };
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// What a port says of its speed, in bit/s; 0 when that means nothing: the kernel calls every TAP

@@ -2,15 +2,22 @@
 //! loss, duplication, reordering, capacity, stalls, recovery and reset are known, so that a method
 //! can be held against the truth.
 //!
-//! Frames follow the schedule of [`crate::pacing`] and are accounted by the generator's receiver;
-//! transmitter, device and wires are simulated. It must never look at the clock of the machine: the
+//! Frames are made, timed and sent by the transmitter of a session and accounted by its receiver;
+//! only device, wires and clock are simulated. It must never look at the clock of the machine: the
 //! same seed gives the same run.
 
+use netdev::{PortError, TxQueue};
+use packet::{Batch, PacketBuf};
+
+use crate::method::on_ports::{PortTrialError, phase_starts, phase_streams, phases_end};
 use crate::method::{Measurer, TrialInput, TrialOutput};
-use crate::pacing::Schedule;
-use crate::probe::{ProbeHeader, StreamId};
+use crate::probe::StreamId;
+use crate::profile::StreamSpec;
 use crate::random::SplitMix64;
-use crate::receiver::{ReceiverOptions, StreamReceiver};
+use crate::receiver::{Receiver, ReceiverOptions};
+use crate::schedule::StreamSchedule;
+use crate::template::FrameMaker;
+use crate::transmit::{BURST_MAX, PortStream, TransmitLimits, TransmitStep, Transmitter};
 
 /// How the delay of a frame varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,7 +190,8 @@ impl SimulatedDevice {
     }
 }
 
-/// Trials with a simulated device, in virtual time.
+/// Trials with a simulated device, in virtual time, by the transmitter and the receiver of a
+/// session.
 #[derive(Clone, Debug)]
 pub struct SimulatedMeasurer {
     /// The device.
@@ -194,6 +202,13 @@ pub struct SimulatedMeasurer {
 
 /// How long after a trial frames are waited for.
 const DRAIN_NS: u64 = 2_000_000_000;
+
+/// A sender that is never late: time passes only where it waits for it.
+const LIMITS: TransmitLimits =
+    TransmitLimits { burst: BURST_MAX, late_after_ns: 0, unsent_after_ns: DRAIN_NS };
+
+/// The Ethernet address of the sending port.
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 impl SimulatedMeasurer {
     /// Measures a device of that model.
@@ -208,68 +223,175 @@ impl SimulatedMeasurer {
         self.now_ns
     }
 
-    /// Offers all frames of `schedule`; appends those that left, with the time of their arrival.
-    fn offer(&mut self, schedule: &Schedule, phase: usize, arrivals: &mut Vec<Arrived>) {
-        for number in 0..schedule.count() {
-            let due_ns = schedule.due_ns(number);
-            let forwarded = self.device.offer(due_ns);
-            let Some(at_ns) = forwarded.at_ns else { continue };
-            let arrived = Arrived { at_ns, phase, number, due_ns, ..Arrived::default() };
-            let is_corrupted = forwarded.is_corrupted;
-            arrivals.push(Arrived { is_corrupted, ..arrived });
-            if forwarded.is_doubled {
-                arrivals.push(arrived);
+    /// The streams of the phases, ready to be sent, and their numbers.
+    fn streams(&mut self, phases: &[TrialInput]) -> Result<Vec<PortStream>, PortTrialError> {
+        let specs = phase_streams(&StreamSpec::default(), phases);
+        let mut streams = Vec::new();
+        for (phase, spec) in specs.iter().enumerate() {
+            self.stream = self.stream.wrapping_add(1).max(1);
+            let id = StreamId(self.stream);
+            let maker = FrameMaker::new(spec, id, phase as u32 + 1, MAC)?;
+            if !maker.has_probes() {
+                return Err(PortTrialError::NoProbe(phases[phase].frame_size));
+            }
+            streams.push(PortStream {
+                id,
+                maker,
+                // Rates are in frames: what a line carries does not matter.
+                plan: StreamSchedule::rated(spec.rate, 0.0, spec.mode, spec.arrival),
+                start_after_ns: 0,
+                starts_itself: spec.self_start,
+                next: spec.next.as_ref().map(|_| phase + 1),
+            });
+        }
+        Ok(streams)
+    }
+
+    /// Sends all frames of the transmitter through the device.
+    fn send(&mut self, transmitter: &mut Transmitter) -> Result<Arrivals, PortTrialError> {
+        let mut now_ns = self.now_ns;
+        let mut queue =
+            DeviceQueue { device: &mut self.device, now_ns, arrivals: Arrivals::default() };
+        loop {
+            queue.now_ns = now_ns;
+            let step = transmitter.step(now_ns, &mut queue);
+            match step.map_err(|error| PortTrialError::Port(error.to_string()))? {
+                // The queue is never full.
+                TransmitStep::Sent | TransmitStep::Blocked => {}
+                TransmitStep::DueAt(due_ns) => now_ns = due_ns,
+                TransmitStep::Over => return Ok(queue.arrivals),
             }
         }
     }
 }
 
-/// A frame on its way to the receiver.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arrived {
-    at_ns: u64,
-    phase: usize,
-    number: u64,
-    due_ns: u64,
-    is_corrupted: bool,
+/// Frames on their way from the device to the receiver.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// All bytes of all frames.
+    bytes: Vec<u8>,
+    /// When each arrives, where its bytes begin, and its length.
+    frames: Vec<(u64, usize, usize)>,
+}
+
+impl Arrivals {
+    fn push(&mut self, at_ns: u64, frame: &[u8]) {
+        self.frames.push((at_ns, self.bytes.len(), frame.len()));
+        self.bytes.extend_from_slice(frame);
+    }
+
+    /// Hands the frames that arrive before `end_ns` to the receiver, in the order of their times.
+    fn deliver(mut self, receiver: &mut Receiver, end_ns: u64) {
+        self.frames.sort_by_key(|(at_ns, ..)| *at_ns);
+        let mut batch = Batch::default();
+        for (at_ns, start, len) in self.frames {
+            if at_ns > end_ns {
+                return;
+            }
+            batch.push_slice(&self.bytes[start..start + len]);
+            receiver.take_batch(&batch, at_ns);
+            batch.clear();
+        }
+    }
+}
+
+/// The port behind which the device stands.
+struct DeviceQueue<'a> {
+    device: &'a mut SimulatedDevice,
+    now_ns: u64,
+    arrivals: Arrivals,
+}
+
+/// A byte of the probe from the end of a frame: a corrupted frame has another one.
+const CORRUPTED_BYTE: usize = 5;
+
+impl TxQueue for DeviceQueue<'_> {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        for frame in frames {
+            let forwarded = self.device.offer(self.now_ns);
+            let Some(at_ns) = forwarded.at_ns else { continue };
+            if forwarded.is_doubled {
+                self.arrivals.push(at_ns, frame.bytes());
+            }
+            self.arrivals.push(at_ns, frame.bytes());
+            let place = self.arrivals.bytes.len() - CORRUPTED_BYTE;
+            self.arrivals.bytes[place] ^= u8::from(forwarded.is_corrupted);
+        }
+        Ok(frames.len())
+    }
 }
 
 impl Measurer for SimulatedMeasurer {
-    type Error = std::convert::Infallible;
+    type Error = PortTrialError;
 
-    fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, Self::Error> {
-        let (mut arrivals, mut receivers, mut schedules) = (Vec::new(), Vec::new(), Vec::new());
-        let mut start_ns = self.now_ns;
-        for (phase, input) in phases.iter().enumerate() {
-            let schedule = Schedule::new(start_ns, input.rate_pps, input.duration_s);
-            self.offer(&schedule, phase, &mut arrivals);
-            start_ns = schedule.end_ns();
-            self.stream = self.stream.wrapping_add(1);
-            let deadline_ns = start_ns + (input.grace_s * 1e9) as u64;
+    fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
+        let streams = self.streams(phases)?;
+        let mut receiver = Receiver::new(ReceiverOptions::default());
+        let starts_ns = phase_starts(self.now_ns, phases);
+        let end_ns = phases_end(self.now_ns, phases);
+        let mut ids = Vec::new();
+        for (phase, (stream, input)) in streams.iter().zip(phases).enumerate() {
+            let deadline_ns =
+                phases_end(self.now_ns, &phases[..=phase]) + (input.grace_s * 1e9) as u64;
             let options = ReceiverOptions { deadline_ns, ..ReceiverOptions::default() };
-            receivers.push(StreamReceiver::new(StreamId(self.stream), options));
-            schedules.push(schedule);
+            receiver.start_stream_with(stream.id, 0, options);
+            ids.push(stream.id);
         }
-        arrivals.sort_by_key(|arrived| arrived.at_ns);
-        for arrived in arrivals.iter().take_while(|arrived| arrived.at_ns <= start_ns + DRAIN_NS) {
-            let receiver = &mut receivers[arrived.phase];
-            let stream = receiver.id();
-            let sequence = arrived.number as u32;
-            let mut payload = [0; 18];
-            ProbeHeader { stream, sequence, due_ns: arrived.due_ns }.write(&mut payload);
-            payload[9] ^= u8::from(arrived.is_corrupted);
-            receiver.take(&payload, arrived.at_ns);
-        }
-        self.now_ns = start_ns + 2 * DRAIN_NS;
-        let outputs = phases.iter().zip(&receivers).zip(&schedules);
-        Ok(outputs
-            .map(|((input, receiver), schedule)| TrialOutput {
-                input: *input,
-                start_ns: schedule.start_ns(),
-                unsent: 0,
-                sent_late: 0,
-                report: receiver.report(Some(schedule.count())),
+        let mut transmitter = Transmitter::new(LIMITS);
+        transmitter.load(streams);
+        transmitter.start(self.now_ns, u64::MAX, 1.0);
+        let arrivals = self.send(&mut transmitter)?;
+        arrivals.deliver(&mut receiver, end_ns + DRAIN_NS);
+        self.now_ns = end_ns + 2 * DRAIN_NS;
+        let counts = transmitter.stream_counts();
+        let phases = phases.iter().zip(starts_ns).zip(ids.iter().zip(counts));
+        Ok(phases
+            .map(|((input, start_ns), (id, (counts, _)))| {
+                let account = receiver.stream(*id);
+                let report = account.map(|account| account.report(Some(counts.probes)));
+                TrialOutput {
+                    input: *input,
+                    start_ns,
+                    unsent: counts.unsent,
+                    sent_late: counts.late,
+                    report: report.unwrap_or_default(),
+                }
             })
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DeviceModel, SimulatedMeasurer};
+    use crate::method::on_ports::PortTrialError;
+    use crate::method::{Measurer, TrialInput};
+
+    const INPUT: TrialInput =
+        TrialInput { frame_size: 64, rate_pps: 1_000.0, duration_s: 0.1, grace_s: 0.1 };
+
+    #[test]
+    fn a_frame_leaves_when_it_is_due_and_arrives_when_the_device_says() {
+        let model = DeviceModel { delay_ns: 5_000, ..DeviceModel::perfect(1e6, 4) };
+        let mut measurer = SimulatedMeasurer::new(model, 1);
+        let reduced = TrialInput { rate_pps: 500.0, ..INPUT };
+        let outputs = measurer.run(&[INPUT, reduced]).unwrap();
+        assert_eq!([outputs[0].start_ns, outputs[1].start_ns], [0, 100_000_000]);
+        for (output, sent) in outputs.iter().zip([100, 50]) {
+            let report = &output.report;
+            assert_eq!((report.sent, report.received, output.unsent), (sent, sent, 0));
+            // A microsecond to forward it, and the delay.
+            assert_eq!(report.first_ns, Some(output.start_ns + 6_000));
+            assert_eq!(output.sent_late, 0);
+        }
+    }
+
+    #[test]
+    fn a_frame_without_room_for_a_probe_is_an_error() {
+        let mut measurer = SimulatedMeasurer::new(DeviceModel::perfect(1e6, 4), 1);
+        let refused = |measurer: &mut SimulatedMeasurer, frame_size| {
+            measurer.run(&[TrialInput { frame_size, ..INPUT }]).unwrap_err()
+        };
+        assert!(matches!(refused(&mut measurer, 20), PortTrialError::Stream(_)));
     }
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use generator::method::TrialInput;
+
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{ControllerPlan, ControllerProgram};
 use crate::dut::{Dut, DutPlan, PortName};
@@ -12,8 +14,7 @@ use crate::report::CellKey;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{self, CONTROLLER_IP, NetnsTestbed, PORTS};
-use crate::testbed::{CONTROLLER_PORT, LinkShape};
-use crate::testbed::{Testbed, Traffic};
+use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
 
 /// How long the switch has to find its controller and the first packet to cross.
@@ -184,12 +185,11 @@ impl Setup {
     /// Sends a few probes there and back until two rounds in a row come back whole: the connection
     /// is up, the controller answers, and a learning switch has learned.
     fn wait_for_path(&mut self, cancel: &Cancel) -> Result<(), SetupError> {
-        let traffic =
-            Traffic { frame_size: 64, rate_pps: 50.0, duration_s: 0.1, grace_s: 1.0, drain_s: 1.0 };
+        let probes = TrialInput { frame_size: 64, rate_pps: 50.0, duration_s: 0.1, grace_s: 1.0 };
         let mut whole = 0;
         let mut last = String::new();
         let reached = cancel.poll(PATH_LIMIT, || {
-            match self.bed.round_trip(&traffic, cancel) {
+            match self.bed.round_trip(&probes, cancel) {
                 Ok(outcome) if outcome.report.lost == 0 => whole += 1,
                 Ok(outcome) => {
                     whole = 0;

@@ -6,25 +6,28 @@
 
 pub mod memory;
 pub mod netns;
+mod reflector;
+mod udp_port;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use generator::clock::RunClock;
-use generator::endpoint::{TrafficEndpoint, UdpEndpoint};
-use generator::pacing::Schedule;
-use generator::probe::StreamId;
-use generator::run::{self, ReceiveLimits, TrialResult};
-use generator::stream::TestStream;
+use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
+use generator::profile::StreamSpec;
+use generator::session::{Session, SessionOptions};
+use netdev::Port;
+use openflow::MacAddr;
 use serde::{Deserialize, Serialize};
 
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Stopped};
 use crate::load::LinkSample;
 use crate::rate::LinkRate;
 use crate::trial_error::TrialError;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
+use udp_port::UdpEnd;
 
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
@@ -59,12 +62,6 @@ pub const HOSTS: [HostAddress; 2] = [
 /// UDP port of the lab's own traffic at both hosts.
 const PORT: u16 = 9201;
 
-/// Silence after the end of a schedule that ends a trial.
-const QUIET_S: f64 = 0.3;
-
-/// How far ahead a schedule starts, so that the receiver is there first.
-const LEAD_NS: u64 = 5_000_000;
-
 /// A testbed.
 #[derive(Debug)]
 pub enum Testbed {
@@ -72,21 +69,6 @@ pub enum Testbed {
     Kernel(NetnsTestbed),
     /// In-memory ports.
     Memory(MemoryTestbed),
-}
-
-/// One trial of the lab's own traffic.
-#[derive(Clone, Copy, Debug)]
-pub struct Traffic {
-    /// Bytes of a frame, FCS counted.
-    pub frame_size: usize,
-    /// Offered load, frames a second.
-    pub rate_pps: f64,
-    /// For how long, seconds.
-    pub duration_s: f64,
-    /// How long after the end a frame is still in time, seconds.
-    pub grace_s: f64,
-    /// How long after the end the trial waits at most, seconds.
-    pub drain_s: f64,
 }
 
 impl Testbed {
@@ -126,97 +108,183 @@ impl Testbed {
         }
     }
 
-    /// Two endpoints at one host that share a socket or port: one to send, one to receive.
-    fn pair(&self, host: usize) -> Result<[Box<dyn TrafficEndpoint>; 2], TrialError> {
-        let failed = |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
+    /// The ports of both hosts, for one trial.
+    fn take_ports(&self) -> Result<[Port; 2], TrialError> {
         match self {
             Self::Kernel(bed) => {
-                let first = udp(bed, host).map_err(failed)?;
-                let second = first.share().map_err(failed)?;
-                Ok([Box::new(first), Box::new(second)])
+                let failed =
+                    |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
+                Ok([udp(bed, 0).map_err(failed)?, udp(bed, 1).map_err(failed)?])
             }
-            Self::Memory(_) => Ok([self.endpoint(host)?, self.endpoint(host)?]),
+            Self::Memory(bed) => bed.take_ports(),
         }
     }
 
-    /// An endpoint at host 0 or 1, talking to the other.
-    fn endpoint(&self, host: usize) -> Result<Box<dyn TrafficEndpoint>, TrialError> {
-        let failed = |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
+    /// Gives them back; sockets end here.
+    fn give_back(&self, ports: Vec<Port>) {
         match self {
-            Self::Kernel(bed) => {
-                let endpoint = udp(bed, host).map_err(failed)?;
-                Ok(Box::new(endpoint))
-            }
-            Self::Memory(bed) => bed.endpoint(host).map_err(failed),
+            Self::Kernel(_) => drop(ports),
+            Self::Memory(bed) => bed.give_back(ports),
         }
     }
 
     /// Sends from host 1 to host 2.
     ///
     /// # Errors
-    /// [`TrialError::Io`] of a socket or port, [`TrialError::Stopped`].
-    pub fn one_way(&self, traffic: &Traffic, cancel: &Cancel) -> Result<TrialResult, TrialError> {
-        let (mut tx, mut rx) = (self.endpoint(0)?, self.endpoint(1)?);
-        carry(&mut *tx, &mut *rx, traffic, cancel)
+    /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
+    pub fn one_way(&self, input: &TrialInput, cancel: &Cancel) -> Result<TrialOutput, TrialError> {
+        let (outcome, ports) = carry(self.take_ports()?.into(), (0, 1), input, cancel);
+        self.give_back(ports);
+        outcome
     }
 
     /// Sends from host 1, reflects at host 2, receives at host 1.
     ///
     /// # Errors
-    /// [`TrialError::Io`] of a socket or port, [`TrialError::Stopped`].
+    /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
     pub fn round_trip(
         &self,
-        traffic: &Traffic,
+        input: &TrialInput,
         cancel: &Cancel,
-    ) -> Result<TrialResult, TrialError> {
-        let [mut tx, mut rx] = self.pair(0)?;
-        let mut far = self.endpoint(1)?;
+    ) -> Result<TrialOutput, TrialError> {
+        let [near, mut far] = self.take_ports()?;
         let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let reflector = scope.spawn(|| run::reflect(&mut *far, &done));
-            let outcome = carry(&mut *tx, &mut *rx, traffic, cancel);
+        let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
+            let reflector = scope.spawn(|| reflector::reflect(&mut far, &HOSTS[1], &done));
+            let (outcome, ports) = carry(vec![near], (0, 0), input, cancel);
             done.store(true, Ordering::Relaxed);
             let reflected =
                 reflector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let reflected =
-                reflected.map_err(|source| TrialError::Io { what: "reflecting", source });
-            reflected.and(outcome)
-        })
+            (outcome, reflected, ports)
+        });
+        ports.push(far);
+        self.give_back(ports);
+        reflected.map_err(|error| traffic_error(PortTrialError::Port(error.to_string())))?;
+        outcome
     }
 }
 
-fn udp(bed: &NetnsTestbed, host: usize) -> io::Result<UdpEndpoint> {
-    let (own, other) = (HOSTS[host].ip, HOSTS[1 - host].ip);
-    let connect =
-        || UdpEndpoint::connect(SocketAddrV4::new(own, PORT), SocketAddrV4::new(other, PORT));
-    bed.host(host).enter(connect)?
+fn udp(bed: &NetnsTestbed, host: usize) -> io::Result<Port> {
+    let end = |host: usize| {
+        let HostAddress { ip, mac } = HOSTS[host];
+        UdpEnd { mac, address: SocketAddrV4::new(ip, PORT) }
+    };
+    bed.host(host).enter(|| udp_port::open(end(host), end(1 - host)))?
+}
+
+/// The headers of the frames from host 1 to host 2.
+fn headers() -> String {
+    let [HostAddress { ip: src, mac: src_mac }, HostAddress { ip: dst, mac: dst_mac }] = HOSTS;
+    let (src_mac, dst_mac) = (MacAddr(src_mac), MacAddr(dst_mac));
+    format!("eth(src={src_mac},dst={dst_mac})/ipv4(src={src},dst={dst})/udp(src={PORT},dst={PORT})")
 }
 
 /// Every trial has a number of its own, so that frames that come too late are not counted in the
 /// next one.
-fn next_stream() -> StreamId {
+fn next_stream() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(1);
-    StreamId(NEXT.fetch_add(1, Ordering::Relaxed))
+    let after = |number: u16| Some(number.checked_add(1).unwrap_or(1));
+    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    // One below the end, where a session finds no number behind its own.
+    next.unwrap_or(1).clamp(1, u16::MAX - 1)
 }
 
+/// Carries one trial out on a session of its own over the ports, and gives them back.
 fn carry(
-    tx: &mut dyn TrafficEndpoint,
-    rx: &mut dyn TrafficEndpoint,
-    traffic: &Traffic,
+    ports: Vec<Port>,
+    (from, to): (usize, usize),
+    input: &TrialInput,
     cancel: &Cancel,
-) -> Result<TrialResult, TrialError> {
-    let nanos = |seconds: f64| (seconds * 1e9) as u64;
-    let clock = RunClock::start();
-    let mut stream = TestStream::new(next_stream(), traffic.frame_size)
-        .map_err(|error| TrialError::Output { program: "generator", what: error.to_string() })?;
-    let schedule = Schedule::new(clock.now_ns() + LEAD_NS, traffic.rate_pps, traffic.duration_s);
-    let limits = ReceiveLimits {
-        grace_ns: nanos(traffic.grace_s),
-        quiet_ns: nanos(QUIET_S),
-        drain_ns: nanos(traffic.drain_s),
+) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
+    // The switch under test needs the cores more than the lab does.
+    let options = SessionOptions {
+        is_sparing: true,
+        first_stream: next_stream(),
+        ..SessionOptions::default()
     };
-    let outcome = run::trial(tx, rx, &mut stream, &schedule, &limits, &clock, cancel.flag())
-        .map_err(|source| TrialError::Io { what: "the lab's own traffic", source })?;
-    cancel.check()?;
-    Ok(outcome)
+    let mut session = match Session::from_ports(ports, options) {
+        Ok(session) => session,
+        Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
+    };
+    let stream = StreamSpec { packet: headers(), ..StreamSpec::default() };
+    // The hosts have talked before: there is nothing to learn.
+    let is_learning = false;
+    let stop = cancel.flag();
+    let mut measurer =
+        SessionMeasurer { session: &mut session, from, to, stream, is_learning, stop };
+    let outcome = match measurer.trial(*input) {
+        Ok(output) => Ok(output),
+        Err(MethodError::Trial(error)) => Err(traffic_error(error)),
+        Err(error @ (MethodError::NoOutput | MethodError::Options(_))) => {
+            Err(traffic_error(PortTrialError::Port(error.to_string())))
+        }
+    };
+    (outcome, session.into_ports())
+}
+
+fn traffic_error(error: PortTrialError) -> TrialError {
+    match error {
+        PortTrialError::Stopped => TrialError::Stopped(Stopped),
+        PortTrialError::Session(_)
+        | PortTrialError::Stream(_)
+        | PortTrialError::NoProbe(_)
+        | PortTrialError::Port(_) => TrialError::Traffic(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use generator::method::TrialInput;
+    use netdev::Port;
+    use packet::Batch;
+
+    use super::Testbed;
+    use super::memory::MemoryTestbed;
+    use crate::cancel::Cancel;
+
+    const INPUT: TrialInput =
+        TrialInput { frame_size: 64, rate_pps: 500.0, duration_s: 0.1, grace_s: 30.0 };
+
+    /// A switch that is a wire between its two ports.
+    fn forward(ports: &mut [Port; 2], stop: &AtomicBool) {
+        let mut batch = Batch::default();
+        while !stop.load(Ordering::Relaxed) {
+            for (from, to) in [(0, 1), (1, 0)] {
+                ports[from].rx(&mut batch, 64).unwrap();
+                ports[to].tx(batch.frames()).unwrap();
+                batch.clear();
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    #[test]
+    fn trials_follow_each_other_on_the_same_memory_ports() {
+        let folder = tempfile::tempdir().unwrap();
+        let bed = MemoryTestbed::new(folder.path()).unwrap();
+        let mut ports = bed.port_texts().clone().map(|text| netdev::open_text(&text).unwrap());
+        let bed = Testbed::Memory(bed);
+        let (stop, cancel) = (AtomicBool::new(false), Cancel::default());
+        std::thread::scope(|scope| {
+            scope.spawn(|| forward(&mut ports, &stop));
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..2 {
+                    for output in [
+                        bed.one_way(&INPUT, &cancel).unwrap(),
+                        bed.round_trip(&INPUT, &cancel).unwrap(),
+                    ] {
+                        let report = &output.report;
+                        assert_eq!(report.sent, 50);
+                        assert_eq!(report.received, 50 - output.unsent, "{output:?}");
+                        assert_eq!((report.late, report.stale, report.duplicated), (0, 0, 0));
+                    }
+                }
+            }));
+            stop.store(true, Ordering::Relaxed);
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        });
+    }
 }

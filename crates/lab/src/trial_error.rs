@@ -1,5 +1,7 @@
 //! Why a trial yields nothing: below testbeds and methods, which both end with it.
 
+use generator::method::on_ports::PortTrialError;
+
 use crate::cancel::Stopped;
 use crate::process;
 use crate::tools::Missing;
@@ -32,6 +34,9 @@ pub enum TrialError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// The lab's own traffic could not be sent or received.
+    #[error("the lab's own traffic: {0}")]
+    Traffic(#[source] PortTrialError),
     /// A program is missing.
     #[error(transparent)]
     Missing(#[from] Missing),

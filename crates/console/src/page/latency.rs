@@ -14,7 +14,7 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         stream.arrivals.iter().filter_map(|arrival| row(stream, arrival)).collect()
     };
     let rows: Vec<Vec<String>> = streams.iter().flat_map(arrivals).collect();
-    lines.extend(table::lines(&HEADS, &rows));
+    lines.extend(table::fitting(&HEADS, &rows, input.width));
     let without = streams.iter().filter(|stream| stream.lost.is_none()).count();
     if without > 0 {
         lines.push(format!("{without} streams have no time stamps (latency off, or no room)"));

@@ -72,7 +72,9 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         .filter_map(|(port, settings)| {
             let packet = match settings.mode() {
                 SendMode::Range => streams::range_packet(settings),
-                SendMode::Single | SendMode::Sequence => settings.single.clone(),
+                SendMode::Single | SendMode::Sequence | SendMode::Capture => {
+                    settings.single.clone()
+                }
             };
             Some(Column { port, settings, packet, counts: port_statistics(input, port)? })
         })
@@ -110,6 +112,7 @@ fn flags(column: &Column<'_>) -> String {
         SendMode::Single => "Single",
         SendMode::Range => "Range",
         SendMode::Sequence => "Sequence",
+        SendMode::Capture => "Pcap",
     };
     let latency = if column.settings.is_latency_on { "L" } else { "-" };
     let sending = match (column.counts.transmitting, column.counts.paused) {
@@ -170,6 +173,7 @@ fn size(settings: &PortSettings) -> String {
             }
         }
         SendMode::Sequence => "see page seq".to_owned(),
+        SendMode::Capture => "see page pcap".to_owned(),
     }
 }
 

@@ -7,6 +7,9 @@ use crate::state::{Bound, RANGE_FIELDS};
 /// Columns of a value: those of an Ethernet address.
 const VALUE: usize = 17;
 
+/// Columns of a field's word.
+const LABEL: usize = 8;
+
 /// The order of the values, as Pktgen has it.
 const BOUNDS: [Bound; 4] = [Bound::Start, Bound::Inc, Bound::Min, Bound::Max];
 
@@ -21,14 +24,27 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         lines.push(format!("Port {port}: range {mode}, ip.proto {}", range.protocol.word()));
         let line = |label: &str, values: [String; 4]| {
             let [start, inc, min, max] = values;
-            format!("{label:<8} {start:>VALUE$} {inc:>VALUE$} {min:>VALUE$} {max:>VALUE$}")
+            format!("{label:<LABEL$} {start:>VALUE$} {inc:>VALUE$} {min:>VALUE$} {max:>VALUE$}")
         };
         lines.push(line("", BOUNDS.map(|bound| bound.word().to_owned())));
-        lines.extend(RANGE_FIELDS.iter().map(|row: &RangeFieldRow| {
+        let is_shown =
+            |row: &&RangeFieldRow| row.field.is_usual() || range.span(row.field).is_set();
+        lines.extend(RANGE_FIELDS.iter().filter(is_shown).map(|row: &RangeFieldRow| {
             let span = range.span(row.field);
             let value = |bound| row.field.text(span.get(bound), range.is_ipv6());
-            line(row.word.trim_start_matches("gtpu."), BOUNDS.map(value))
+            line(short(row.word), BOUNDS.map(value))
         }));
     }
     lines
+}
+
+/// A field's word where its header is known from the rest, so that it fits its columns.
+fn short(word: &str) -> &str {
+    match word.split_once('.') {
+        Some(("gtpu" | "mpls" | "vxlan", rest)) => rest,
+        Some(("tcp", "flags")) => "tcp.flag",
+        Some(("qinq", "outer")) => "qinq.out",
+        Some(("qinq", "inner")) => "qinq.in",
+        Some(_) | None => word,
+    }
 }

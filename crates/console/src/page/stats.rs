@@ -40,7 +40,7 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         std::iter::once((*label).to_owned()).chain(cells).collect()
     };
     let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
-    lines.extend(table::lines(&heads, &rows));
+    lines.extend(table::fitting(&heads, &rows, input.width));
     for port in ports {
         if let Some(stop) = &port.stopped {
             let (at_s, reason) = (stop.at_ns as f64 / 1e9, &stop.reason);

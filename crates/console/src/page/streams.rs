@@ -12,7 +12,7 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Streams")];
     let streams = &input.statistics.streams;
     let rows: Vec<Vec<String>> = streams.iter().map(row).collect();
-    lines.extend(table::lines(&HEADS, &rows));
+    lines.extend(table::fitting(&HEADS, &rows, input.width));
     if streams.iter().any(|stream| stream.lost.is_none()) {
         lines.push("- : frames without a sequence number (latency off, or no room)".to_owned());
     }

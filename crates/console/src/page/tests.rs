@@ -1,9 +1,13 @@
 //! Whole screens, compared with the texts in `snapshots/`, and their bounds.
 
+use std::collections::VecDeque;
+
 use generator::statistics::{
     GapStatistics, PortStatistics, PortStop, PortTraffic, RxLosses, RxStatistics,
     SessionStatistics, StreamStatistics, TxStatistics,
 };
+
+use netdev::{PortCounters, PortInfo};
 
 use super::{PageInput, WIDTH, render};
 use crate::cpu_use::ThreadUse;
@@ -64,7 +68,29 @@ fn page(state: &ConsoleState, statistics: &SessionStatistics, width: usize) -> V
         ThreadUse { name: "tx0".to_owned(), percent: 99.7 },
         ThreadUse { name: "weir".to_owned(), percent: 0.3 },
     ];
-    render(&PageInput { state, statistics, threads: &threads, width })
+    let info = |port: u8| PortInfo {
+        name: format!("wire{port}?end=a"),
+        kind: "memory",
+        mac: [2, 0, 0, 0, 0, port],
+        mtu: 1500,
+        link_up: port == 0,
+        speed_bps: 10_000_000_000 * u64::from(port),
+        full_duplex: None,
+        exists: true,
+        notes: if port == 1 { vec!["a remark".to_owned()] } else { Vec::new() },
+    };
+    let counters = [PortCounters { rx_packets: 5, tx_bytes: 640, ..Default::default() }; 2];
+    let log = VecDeque::from(["column 5: a word is missing".to_owned()]);
+    let infos = [info(0), info(1)];
+    render(&PageInput {
+        state,
+        statistics,
+        threads: &threads,
+        infos: &infos,
+        counters: &counters,
+        log: &log,
+        width,
+    })
 }
 
 #[test]

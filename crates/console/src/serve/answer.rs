@@ -1,10 +1,12 @@
 //! What becomes of each request.
 
+use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use generator::profile::{Profile, StreamSpec};
 use generator::session::{Session, StartOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::words::GeneratorCommand;
@@ -122,6 +124,25 @@ impl Served {
     }
 }
 
+/// The longest wait for traffic: a week.
+const WAIT_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// Who waits for an answer.
+pub(super) struct Peer<'a> {
+    pub(super) stream: &'a UnixStream,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+impl Peer<'_> {
+    /// Whether the peer has closed its end; one that only sends no more still reads.
+    fn is_gone(&self) -> bool {
+        let mut polled = [PollFd::new(self.stream, PollFlags::empty())];
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&none))
+            .is_ok_and(|_| polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
+    }
+}
+
 /// The value that answers a request.
 ///
 /// # Errors
@@ -129,10 +150,10 @@ impl Served {
 pub(super) fn answer(
     served: &Mutex<Served>,
     command: &GeneratorCommand,
-    interrupt: &Interrupt,
+    peer: &Peer<'_>,
 ) -> Result<Value, String> {
     if let GeneratorCommand::WaitOnTraffic { ports, timeout, rx_delay } = command {
-        return wait_on_traffic(served, ports, (*timeout, *rx_delay), interrupt);
+        return wait_on_traffic(served, ports, (*timeout, *rx_delay), peer);
     }
     let mut served = lock(served);
     let served = &mut *served;
@@ -186,11 +207,12 @@ fn wait_on_traffic(
     served: &Mutex<Served>,
     ports: &Option<Vec<usize>>,
     (timeout, rx_delay): (f64, f64),
-    interrupt: &Interrupt,
+    peer: &Peer<'_>,
 ) -> Result<Value, String> {
     let seconds = |name: &str, value: f64| {
-        let wrong = |_| format!("{name} {value}: a number of seconds, 0 or more");
-        Duration::try_from_secs_f64(value).map_err(wrong)
+        let read = Duration::try_from_secs_f64(value).ok().filter(|time| *time <= WAIT_MAX);
+        let most = WAIT_MAX.as_secs();
+        read.ok_or_else(|| format!("{name} {value}: a number of seconds from 0 to {most}"))
     };
     let (timeout, rx_delay) = (seconds("timeout", timeout)?, seconds("rx_delay", rx_delay)?);
     let ports = lock(served).ports(ports)?;
@@ -204,8 +226,11 @@ fn wait_on_traffic(
             return Ok(Value::Null);
         }
         drop(locked);
-        if interrupt.is_set() {
+        if peer.interrupt.is_set() {
             return Err("the server ends".to_owned());
+        }
+        if peer.is_gone() {
+            return Err("nobody waits for the answer".to_owned());
         }
         if ended.is_none() && start.elapsed() >= timeout {
             return Err(format!("still sending after {} s", timeout.as_secs_f64()));

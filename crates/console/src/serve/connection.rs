@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use control::{ControlLine, LINE_MAX};
 
-use super::answer::{self, Served};
+use super::answer::{self, Peer, Served};
 use super::words::GeneratorCommand;
 use crate::interrupt::Interrupt;
+use crate::tell::bounded;
 
 /// How long an answer may stay unread.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -75,8 +76,8 @@ fn answer_lines(
     let mut read = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
-        let mut bounded = (&mut read).take(LINE_MAX as u64 + 1);
-        if bounded.read_until(b'\n', &mut line)? == 0 {
+        let mut limited = (&mut read).take(LINE_MAX as u64 + 1);
+        if limited.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         if line.pop() != Some(b'\n') {
@@ -84,8 +85,8 @@ fn answer_lines(
             return stream.write_all(&ControlLine::Refused(why).encode());
         }
         let outcome = match serde_json::from_slice::<GeneratorCommand>(&line) {
-            Ok(command) => answer::answer(served, &command, interrupt),
-            Err(error) => Err(format!("not a request: {error}")),
+            Ok(command) => answer::answer(served, &command, &Peer { stream, interrupt }),
+            Err(error) => Err(bounded(&format!("not a request: {error}"))),
         };
         let mut bytes = Vec::new();
         match outcome {

@@ -62,6 +62,30 @@ pub(crate) struct TagSettings {
     pub(crate) has_gre: bool,
     pub(crate) has_gre_eth: bool,
     pub(crate) gre_key: u64,
+    pub(crate) has_vxlan: bool,
+    /// VXLAN network identifier (RFC 7348).
+    pub(crate) vni: u64,
+}
+
+impl TagSettings {
+    /// Whether the packet stands in another one.
+    pub(crate) fn has_tunnel(&self) -> bool {
+        self.has_gre || self.has_gre_eth || self.has_vxlan
+    }
+}
+
+/// What a TCP header says beside its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TcpSettings {
+    pub(crate) seq: u64,
+    pub(crate) ack: u64,
+    /// FIN 1, SYN 2, RST 4, PSH 8, ACK 16.
+    pub(crate) flags: u64,
+}
+
+impl TcpSettings {
+    /// A SYN, as the generator sends it where nothing is said.
+    const USUAL: Self = Self { seq: 0, ack: 0, flags: 2 };
 }
 
 /// One packet.
@@ -75,6 +99,7 @@ pub(crate) struct PacketSettings {
     pub(crate) src_prefix: u8,
     pub(crate) src_port: u64,
     pub(crate) dst_port: u64,
+    pub(crate) tcp: TcpSettings,
     pub(crate) kind: EtherKind,
     pub(crate) protocol: IpProtocol,
     pub(crate) vlan_id: u64,
@@ -109,6 +134,8 @@ impl PacketSettings {
             has_gre: false,
             has_gre_eth: false,
             gre_key: 0,
+            has_vxlan: false,
+            vni: 0,
         };
         Self {
             dst_mac: peer,
@@ -118,6 +145,7 @@ impl PacketSettings {
             src_prefix: 24,
             src_port: 1234,
             dst_port: 5678,
+            tcp: TcpSettings::USUAL,
             kind: EtherKind::Ipv4,
             protocol: IpProtocol::Tcp,
             vlan_id: 1,
@@ -175,11 +203,14 @@ impl PacketSettings {
             let (label, tc) = (tags.mpls_entry >> 12, tags.mpls_entry >> 9 & 7);
             let _ = write!(stack, "/mpls(label={label},tc={tc},ttl={})", tags.mpls_entry & 255);
         }
-        if (tags.has_gre || tags.has_gre_eth) && self.kind != EtherKind::Arp {
+        if tags.has_tunnel() && self.kind != EtherKind::Arp {
             let outer = if self.kind == EtherKind::Ipv6 { "ipv6" } else { "ipv4" };
             let _ = write!(stack, "/{outer}(src={},dst={})", self.src_ip, self.dst_ip);
-            let _ = write!(stack, "/gre(key={})", tags.gre_key);
-            if tags.has_gre_eth {
+            let _ = match tags.has_vxlan {
+                true => write!(stack, "/udp/vxlan(vni={})", tags.vni),
+                false => write!(stack, "/gre(key={})", tags.gre_key),
+            };
+            if tags.has_gre_eth || tags.has_vxlan {
                 let _ = write!(stack, "/{}", self.ethernet());
             }
         }
@@ -208,7 +239,15 @@ impl PacketSettings {
                 write!(stack, "/udp(src={},dst={})", self.src_port, self.dst_port)
             }
             (IpProtocol::Tcp, _) => {
-                write!(stack, "/tcp(src={},dst={})", self.src_port, self.dst_port)
+                let (ports, tcp) = ((self.src_port, self.dst_port), self.tcp);
+                let _ = write!(stack, "/tcp(src={},dst={}", ports.0, ports.1);
+                match tcp == TcpSettings::USUAL {
+                    true => write!(stack, ")"),
+                    false => {
+                        let TcpSettings { seq, ack, flags } = tcp;
+                        write!(stack, ",seq={seq},ack={ack},flags={flags})")
+                    }
+                }
             }
             (IpProtocol::Icmp, EtherKind::Ipv6) => write!(stack, "/icmpv6(type=128)"),
             (IpProtocol::Icmp, EtherKind::Ipv4 | EtherKind::Arp) => {

@@ -22,6 +22,14 @@ pub(crate) enum RangeField {
     Ttl,
     PktSize,
     Teid,
+    TcpSeq,
+    TcpAck,
+    TcpFlags,
+    MplsEntry,
+    QinqOuter,
+    QinqInner,
+    GreKey,
+    Vni,
 }
 
 /// How the values of a field are written.
@@ -46,7 +54,7 @@ const fn row(field: RangeField, word: &'static str, kind: RangeKind) -> RangeFie
 }
 
 /// The fields in the order of the page.
-pub(crate) const RANGE_FIELDS: [RangeFieldRow; 12] = [
+pub(crate) const RANGE_FIELDS: [RangeFieldRow; 20] = [
     row(RangeField::DstIp, "dst.ip", RangeKind::Ip),
     row(RangeField::SrcIp, "src.ip", RangeKind::Ip),
     row(RangeField::DstPort, "dst.port", RangeKind::Number),
@@ -59,7 +67,19 @@ pub(crate) const RANGE_FIELDS: [RangeFieldRow; 12] = [
     row(RangeField::Teid, "gtpu.teid", RangeKind::Number),
     row(RangeField::DstMac, "dst.mac", RangeKind::Mac),
     row(RangeField::SrcMac, "src.mac", RangeKind::Mac),
+    row(RangeField::TcpSeq, "tcp.seq", RangeKind::Number),
+    row(RangeField::TcpAck, "tcp.ack", RangeKind::Number),
+    row(RangeField::TcpFlags, "tcp.flags", RangeKind::Number),
+    row(RangeField::MplsEntry, "mpls.entry", RangeKind::Number),
+    row(RangeField::QinqOuter, "qinq.outer", RangeKind::Number),
+    row(RangeField::QinqInner, "qinq.inner", RangeKind::Number),
+    row(RangeField::GreKey, "gre.key", RangeKind::Number),
+    row(RangeField::Vni, "vxlan.vni", RangeKind::Number),
 ];
+
+/// How many of them have a value of their own in every packet; the others have that of single mode
+/// until a range word sets them.
+pub(crate) const USUAL_FIELDS: usize = 12;
 
 impl RangeField {
     /// The field's row.
@@ -82,7 +102,20 @@ impl RangeField {
             Self::Teid => 9,
             Self::DstMac => 10,
             Self::SrcMac => 11,
+            Self::TcpSeq => 12,
+            Self::TcpAck => 13,
+            Self::TcpFlags => 14,
+            Self::MplsEntry => 15,
+            Self::QinqOuter => 16,
+            Self::QinqInner => 17,
+            Self::GreKey => 18,
+            Self::Vni => 19,
         }
+    }
+
+    /// Whether the field has a value of its own in every packet.
+    pub(crate) fn is_usual(self) -> bool {
+        self.index() < USUAL_FIELDS
     }
 
     /// A value of the field as text; addresses of IPv6 where `is_ipv6`.
@@ -134,6 +167,11 @@ pub(crate) struct RangeSpan {
 impl RangeSpan {
     const fn new(start: u128, min: u128, max: u128, inc: u128) -> Self {
         Self { start, min, max, inc }
+    }
+
+    /// Whether a range word has set where it starts, or that it runs.
+    pub(crate) fn is_set(&self) -> bool {
+        self.start != 0 || self.inc != 0
     }
 
     /// The value of a bound.
@@ -188,6 +226,14 @@ impl RangeSettings {
                 RangeSpan::new(0, 0, 0xffff_ffff, 0),
                 RangeSpan::new(peer.into(), 0, 0xffff_ffff_ffff, 0),
                 RangeSpan::new(mac.into(), 0, 0xffff_ffff_ffff, 0),
+                RangeSpan::new(0, 0, 0xffff_ffff, 0),
+                RangeSpan::new(0, 0, 0xffff_ffff, 0),
+                RangeSpan::new(0, 0, 255, 0),
+                RangeSpan::new(0, 0, 0xffff_ffff, 0),
+                RangeSpan::new(0, 0, 4095, 0),
+                RangeSpan::new(0, 0, 4095, 0),
+                RangeSpan::new(0, 0, 0xffff_ffff, 0),
+                RangeSpan::new(0, 0, 0xff_ffff, 0),
             ],
         }
     }

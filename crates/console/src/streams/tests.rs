@@ -107,9 +107,25 @@ fn the_generator_takes_every_packet_and_every_field() {
             | RangeField::VlanId
             | RangeField::PktSize
             | RangeField::Teid => format!("{} inc 0 1", row.word),
+            RangeField::MplsEntry => "range 0 mpls entry inc 0x1000".to_owned(),
+            RangeField::TcpSeq
+            | RangeField::TcpAck
+            | RangeField::TcpFlags
+            | RangeField::QinqOuter
+            | RangeField::QinqInner
+            | RangeField::GreKey
+            | RangeField::Vni => format!("range 0 {} inc 1", row.word.replace('.', " ")),
         })
         .collect();
-    for tags in ["vlan 0 on", "qinq 0 on", "mpls 0 on", "gre 0 on", "gre_eth 0 on", "range 0 on"] {
+    for tags in [
+        "vlan 0 on",
+        "qinq 0 on",
+        "mpls 0 on",
+        "gre 0 on",
+        "gre_eth 0 on",
+        "vxlan 0 on",
+        "range 0 on",
+    ] {
         for packet in ["proto udp 0", "proto tcp 0", "proto icmp 0", "type arp 0", "type ipv6 0"] {
             // ARP has no place behind MPLS; the generator says so when the port starts.
             if (tags, packet) == ("mpls 0 on", "type arp 0") {
@@ -130,6 +146,51 @@ fn the_generator_takes_every_packet_and_every_field() {
             }
         }
     }
+}
+
+#[test]
+fn headers_and_tunnels_run_where_the_packet_has_them() {
+    let field = |lines: &[&str]| {
+        let spec = one(&[&["range 0 on"][..], lines].concat());
+        (spec.packet.clone(), fields(&spec).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let has = |lines: &[&str], name: &str| field(lines).1.iter().any(|field| field == name);
+    for (words, tag, name) in [
+        ("range 0 tcp seq inc 1", "vlan 0 off", "tcp.seq"),
+        ("range 0 tcp flags inc 1", "vlan 0 off", "tcp.flags"),
+        ("range 0 qinq inner inc 1", "qinq 0 on", "vlan.vid"),
+        ("range 0 qinq outer inc 1", "qinq 0 on", "svlan.vid"),
+        ("range 0 gre key inc 1", "gre 0 on", "gre.key"),
+        ("range 0 vxlan vni inc 1", "vxlan 0 on", "vxlan.vni"),
+        ("range 0 mpls entry inc 0x1000", "mpls 0 on", "mpls.label"),
+    ] {
+        assert!(has(&[words, tag], name), "{words}");
+        let others = ["proto udp 0", &tag.replace(" on", " off")].map(str::to_owned);
+        assert!(!has(&[words, &others[0], &others[1]], name), "{words} without its header");
+    }
+    // What single mode says stands until a range word says more.
+    assert!(field(&["gre 0 on", "gre_key 0 9"]).0.contains("gre(key=9)"));
+    assert!(field(&["gre 0 on", "gre_key 0 9", "range 0 gre key start 4"]).0.contains("(key=4)"));
+    assert!(has(&["vxlan 0 on", "proto udp 0"], "udp#2.dst"));
+    let wrong = streams(&["range 0 on", "mpls 0 on", "range 0 mpls entry inc 1"]).unwrap_err();
+    assert!(wrong.contains("0x1000"), "{wrong}");
+}
+
+#[test]
+fn what_arrives_is_judged_as_the_words_say() {
+    let spec = one(&["set 0 late_after 250", "verify 0 on"]);
+    assert_eq!((spec.late_after_us, spec.verify_checksums), (Some(250.0), true));
+    let spec = one(&["set 0 late_after 250", "set 0 late_after 0", "disable 0 verify"]);
+    assert_eq!((spec.late_after_us, spec.verify_checksums), (None, false));
+}
+
+#[test]
+fn a_capture_file_is_sent_at_the_rate() {
+    let spec = one(&["pcap.file 0 some.pcap", "pcap 0 on", "set 0 count 9", "set 0 rate 3kpps"]);
+    let capture = spec.capture.unwrap();
+    assert_eq!((capture.file.to_str(), capture.loops), (Some("some.pcap"), 0));
+    assert_eq!((spec.mode, spec.rate), (Mode::Burst(9), Rate::PacketsPerSecond(3e3)));
+    assert!(streams(&["pcap 0 on"]).unwrap_err().contains("pcap.file"));
 }
 
 #[test]

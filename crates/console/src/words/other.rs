@@ -8,8 +8,16 @@ use crate::effect::{Effect, Values};
 use crate::state::{ConsoleState, PORTS_PER_PAGE, PageName};
 
 pub(super) const ROWS: &[WordRow] = &[
-    row("page main|range|seq|sequence|latency|stats|cpu|streams", "show a page", |state, v| {
-        state.page = PageName::of_word(v.word(0)).unwrap_or(state.page);
+    row(
+        "page main|range|seq|sequence|latency|stats|cpu|streams|config|pcap|log|xstats",
+        "show a page",
+        |state, v| {
+            state.page = PageName::of_word(v.word(0)).unwrap_or(state.page);
+            Ok(Effect::Show)
+        },
+    ),
+    row("pcap.show", "show the page pcap", |state, _| {
+        state.page = PageName::Pcap;
         Ok(Effect::Show)
     }),
     row("page next", "show the next page", |state, _| {

@@ -33,6 +33,15 @@ pub(super) const ROWS: &[WordRow] = &[
     row("set PORTS ttl BYTE", "time to live", |state, v| {
         set(state, &v, 0, |packet, v| packet.ttl = v.number(1))
     }),
+    row("set PORTS tcp seq|ack WORD32", "numbers of the TCP header", |state, v| {
+        set(state, &v, 0, |packet, v| match v.word(1) {
+            "seq" => packet.tcp.seq = v.number(2),
+            _ => packet.tcp.ack = v.number(2),
+        })
+    }),
+    row("set PORTS tcp flags BYTE", "FIN 1, SYN 2, RST 4, PSH 8, ACK 16", |state, v| {
+        set(state, &v, 0, |packet, v| packet.tcp.flags = v.number(1))
+    }),
     row("set mac PORTS MAC", "destination Ethernet address", |state, v| {
         set(state, &v, 0, |packet, v| packet.dst_mac = v.mac(1))
     }),
@@ -69,10 +78,10 @@ pub(super) const ROWS: &[WordRow] = &[
         let text = v.text(1).to_owned();
         change(state, v.ports(0), |port| port.single.payload = Payload::User(text.clone()))
     }),
-    row("vlan|mpls|qinq|gre|gre_eth PORTS on|off", "tags and tunnels", |state, v| {
+    row("vlan|mpls|qinq|gre|gre_eth|vxlan PORTS on|off", "tags and tunnels", |state, v| {
         set_tag(state, v.ports(1), v.word(0), v.is_on(2))
     }),
-    row("enable|disable PORTS vlan|mpls|qinq|gre|gre_eth", "the same", |state, v| {
+    row("enable|disable PORTS vlan|mpls|qinq|gre|gre_eth|vxlan", "the same", |state, v| {
         set_tag(state, v.ports(1), v.word(2), v.is_on(0))
     }),
     row("mpls_entry PORTS WORD32", "label stack entry, with label, class and TTL", |state, v| {
@@ -83,6 +92,9 @@ pub(super) const ROWS: &[WordRow] = &[
     }),
     row("gre_key PORTS WORD32", "key of the GRE header", |state, v| {
         set(state, &v, 0, |packet, v| packet.tags.gre_key = v.number(1))
+    }),
+    row("vni PORTS WORD24", "network of the VXLAN header", |state, v| {
+        set(state, &v, 0, |packet, v| packet.tags.vni = v.number(1))
     }),
     row("teid PORTS WORD32", "tunnel endpoint of GTP-U, behind UDP port 2152", |state, v| {
         set(state, &v, 0, |packet, v| packet.teid = v.number(1))
@@ -176,7 +188,15 @@ fn set_tag(
             "mpls" => tags.has_mpls = is_on,
             "qinq" => tags.has_qinq = is_on,
             "gre" => tags.has_gre = is_on,
-            _ => tags.has_gre_eth = is_on,
+            "gre_eth" => tags.has_gre_eth = is_on,
+            _ => tags.has_vxlan = is_on,
+        }
+        // A packet has one tunnel.
+        if is_on && ["gre", "gre_eth"].contains(&word) {
+            tags.has_vxlan = false;
+        }
+        if is_on && word == "vxlan" {
+            (tags.has_gre, tags.has_gre_eth) = (false, false);
         }
     })
 }

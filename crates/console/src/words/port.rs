@@ -1,5 +1,7 @@
 //! Words about whole ports: start and stop, rate, count, statistics.
 
+use std::path::PathBuf;
+
 use generator::profile::Rate;
 
 use super::{WordRow, row};
@@ -12,6 +14,35 @@ pub(super) const ROWS: &[WordRow] = &[
     row("stop PORTS", "stop transmitting", |_, v| Ok(Effect::Stop(v.ports(0).to_vec()))),
     row("str", "start all", |state, _| Ok(Effect::Start(all(state)))),
     row("stp", "stop all", |state, _| Ok(Effect::Stop(all(state)))),
+    row("prime PORTS", "send the packets of set PORTS prime, and stop", |_, v| {
+        Ok(Effect::Prime(v.ports(0).to_vec()))
+    }),
+    row("set PORTS prime COUNT", "packets that prime sends", |state, v| {
+        let count = v.number(1);
+        if count == 0 {
+            return Err("prime sends 1 packet or more".to_owned());
+        }
+        state.each(v.ports(0)).for_each(|port| port.prime = count);
+        Ok(Effect::Changed(Vec::new()))
+    }),
+    row("send arp req|grat PORTS", "an ARP request, or a gratuitous one", |_, v| {
+        let is_gratuitous = v.word(0) == "grat";
+        Ok(Effect::Arp { ports: v.ports(1).to_vec(), is_gratuitous })
+    }),
+    row("garp PORTS", "a gratuitous ARP request", |_, v| {
+        Ok(Effect::Arp { ports: v.ports(0).to_vec(), is_gratuitous: true })
+    }),
+    row("pcap.file PORTS TEXT", "the capture file of pcap mode", |state, v| {
+        let file = PathBuf::from(v.text(1));
+        state.each(v.ports(0)).for_each(|port| port.pcap_file = Some(file.clone()));
+        Ok(Effect::Changed(v.ports(0).to_vec()))
+    }),
+    row("pcap PORTS on|off", "pcap mode: the frames of a file", |state, v| {
+        set_pcap(state, v.ports(0), v.is_on(1))
+    }),
+    row("enable|disable PORTS pcap", "the same", |state, v| {
+        set_pcap(state, v.ports(1), v.is_on(0))
+    }),
     row("set PORTS rate RATE", "rate of all that the port sends", set_rate),
     row("set PORTS count COUNT", "packets to send (0: for ever)", |state, v| {
         let count = v.number(1);
@@ -23,6 +54,21 @@ pub(super) const ROWS: &[WordRow] = &[
     }),
     row("enable|disable PORTS latency", "the same", |state, v| {
         set_latency(state, v.ports(1), v.is_on(0))
+    }),
+    row(
+        "set PORTS late_after MICROSECONDS",
+        "frames that arrive so long after they were due count as late (0: none)",
+        |state, v| {
+            let late = Some(v.number(1)).filter(|us| *us > 0);
+            state.each(v.ports(0)).for_each(|port| port.late_after_us = late);
+            Ok(Effect::Changed(v.ports(0).to_vec()))
+        },
+    ),
+    row("verify PORTS on|off", "check all checksums of what arrives", |state, v| {
+        set_verify(state, v.ports(0), v.is_on(1))
+    }),
+    row("enable|disable PORTS verify", "the same", |state, v| {
+        set_verify(state, v.ports(1), v.is_on(0))
     }),
     row("clear PORTS", "all statistics begin at zero", |_, _| Ok(Effect::Clear)),
     row("clear PORTS stats", "the same", |_, _| Ok(Effect::Clear)),
@@ -49,6 +95,16 @@ fn set_rate(state: &mut ConsoleState, values: Values<'_>) -> Result<Effect, Stri
 
 fn set_latency(state: &mut ConsoleState, ports: &[usize], is_on: bool) -> Result<Effect, String> {
     state.each(ports).for_each(|port| port.is_latency_on = is_on);
+    Ok(Effect::Changed(ports.to_vec()))
+}
+
+fn set_pcap(state: &mut ConsoleState, ports: &[usize], is_on: bool) -> Result<Effect, String> {
+    state.each(ports).for_each(|port| port.is_pcap_on = is_on);
+    Ok(Effect::Changed(ports.to_vec()))
+}
+
+fn set_verify(state: &mut ConsoleState, ports: &[usize], is_on: bool) -> Result<Effect, String> {
+    state.each(ports).for_each(|port| port.verifies = is_on);
     Ok(Effect::Changed(ports.to_vec()))
 }
 

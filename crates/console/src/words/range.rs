@@ -96,6 +96,37 @@ pub(super) const ROWS: &[WordRow] = &[
     row("range PORTS teid WORD32 WORD32 WORD32 WORD32", "start, min, max, inc", |state, v| {
         set_all(state, RangeField::Teid, &v, 1)
     }),
+    row(
+        "range PORTS tcp seq|ack start|min|max|inc WORD32",
+        "numbers of the TCP header",
+        |state, v| {
+            let field = if v.word(1) == "seq" { RangeField::TcpSeq } else { RangeField::TcpAck };
+            set(state, field, v.ports(0), v.word(2), &v, 3)
+        },
+    ),
+    row("range PORTS tcp flags start|min|max|inc BYTE", "flags of the TCP header", |state, v| {
+        set(state, RangeField::TcpFlags, v.ports(0), v.word(1), &v, 2)
+    }),
+    row(
+        "range PORTS mpls entry start|min|max|inc WORD32",
+        "label stack entries; only the label runs",
+        |state, v| set(state, RangeField::MplsEntry, v.ports(0), v.word(1), &v, 2),
+    ),
+    row(
+        "range PORTS qinq outer|inner start|min|max|inc VID",
+        "VLAN IDs of both tags",
+        |state, v| {
+            let is_outer = v.word(1) == "outer";
+            let field = if is_outer { RangeField::QinqOuter } else { RangeField::QinqInner };
+            set(state, field, v.ports(0), v.word(2), &v, 3)
+        },
+    ),
+    row("range PORTS gre key start|min|max|inc WORD32", "keys of the GRE header", |state, v| {
+        set(state, RangeField::GreKey, v.ports(0), v.word(1), &v, 2)
+    }),
+    row("range PORTS vxlan vni start|min|max|inc WORD24", "VXLAN networks", |state, v| {
+        set(state, RangeField::Vni, v.ports(0), v.word(1), &v, 2)
+    }),
 ];
 
 /// The field of today's grammar: `src` or `dst` stands behind the ports.

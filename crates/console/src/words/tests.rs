@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{FAMILIES, REFUSED, complete, help, parse, rows};
 use crate::effect::Effect;
-use crate::state::{ConsoleState, PageName, RangeField};
+use crate::state::{ConsoleState, PageName, RangeField, SendMode};
 
 fn state() -> ConsoleState {
     ConsoleState::new(&[0x0200_0000_0001, 0x0200_0000_0002])
@@ -32,8 +32,8 @@ fn example(word: &str) -> &str {
         "SIZE" => "128",
         "FILE" | "WHAT" => "start",
         "TEXT" => "any text",
-        "COUNT" | "STEP" | "L4PORT" | "VID" | "BITS3" | "BYTE" | "WORD32" | "SLOT" | "SLOTS"
-        | "MILLISECONDS" | "SECONDS" => "1",
+        "COUNT" | "STEP" | "L4PORT" | "VID" | "BITS3" | "BYTE" | "WORD24" | "WORD32" | "SLOT"
+        | "SLOTS" | "MICROSECONDS" | "MILLISECONDS" | "SECONDS" => "1",
         "NUMBER" => "0",
         choice => choice,
     }
@@ -125,8 +125,9 @@ fn both_grammars_set_the_same() {
 fn wrong_words_get_their_place_and_what_is_allowed() {
     assert_eq!(
         error("set all rat 80"),
-        "column 9: \"rat\" cannot stand here; allowed: cos, count, dport, dst, pattern, prio, \
-         proto, rate, seqCnt, seq_cnt, seqcnt, size, sport, src, tos, ttl, type, vlan, vlanid"
+        "column 9: \"rat\" cannot stand here; allowed: cos, count, dport, dst, late_after, \
+         pattern, prime, prio, proto, rate, seqCnt, seq_cnt, seqcnt, size, sport, src, tcp, tos, \
+         ttl, type, vlan, vlanid"
     );
     assert_eq!(
         error("start 7"),
@@ -146,9 +147,26 @@ fn wrong_words_get_their_place_and_what_is_allowed() {
 }
 
 #[test]
+fn single_packets_and_files_are_sent_by_their_words() {
+    let mut state = state();
+    assert_eq!(done(&mut state, "set all prime 7"), Effect::Changed(Vec::new()));
+    assert_eq!(state.ports[1].prime, 7);
+    assert_eq!(done(&mut state, "prime 1"), Effect::Prime(vec![1]));
+    let arp = |is_gratuitous| Effect::Arp { ports: vec![0], is_gratuitous };
+    assert_eq!(done(&mut state, "send arp req 0"), arp(false));
+    assert_eq!(done(&mut state, "send arp grat 0"), done(&mut state, "garp 0"));
+    done(&mut state, "pcap.file 0 \"some file.pcap\"");
+    done(&mut state, "enable 0 pcap");
+    assert_eq!(state.ports[0].mode(), SendMode::Capture);
+    assert_eq!(done(&mut state, "pcap.show"), Effect::Show);
+    assert_eq!(state.page, PageName::Pcap);
+}
+
+#[test]
 fn values_that_make_no_sense_change_nothing() {
     for (line, reason) in [
         ("set all rate 101", "a line carries 100 %"),
+        ("set all prime 0", "1 packet or more"),
         ("range 0 size 512 1518 64 1", "min is greater than max"),
         ("range 0 dst ip 10.0.0.1 10.0.0.1 2001:db8::1 0.0.0.1", "one version"),
         ("page 1", "pages 0 to 0"),

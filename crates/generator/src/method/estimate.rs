@@ -3,21 +3,37 @@
 //! It must never be narrower than the samples allow: a single sample has no spread and so, here, an
 //! interval without bounds.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use statrs::distribution::{Beta, ContinuousCDF, StudentsT};
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// A value and its 99 % interval, in the unit of what was asked.
+/// A value and its 99 % interval, in the unit of what was asked. An end without a bound is infinite
+/// here, and null in JSON, which has no such number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value.
     pub value: f64,
     /// The lower end of the interval.
+    #[serde(serialize_with = "bound", deserialize_with = "lower")]
     pub low: f64,
     /// The upper end of the interval.
+    #[serde(serialize_with = "bound", deserialize_with = "upper")]
     pub high: f64,
+}
+
+/// A bound, or none.
+fn bound<S: Serializer>(bound: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(*bound).filter(|bound| bound.is_finite()).serialize(serializer)
+}
+
+fn lower<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
+}
+
+fn upper<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
 impl Estimate {
@@ -30,7 +46,7 @@ impl Estimate {
         }
         let mean = samples.iter().sum::<f64>() / n;
         let Ok(student) = StudentsT::new(0.0, 1.0, n - 1.0) else {
-            return Some(Self { value: mean, low: f64::MIN, high: f64::MAX });
+            return Some(Self { value: mean, low: f64::NEG_INFINITY, high: f64::INFINITY });
         };
         let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
         let t = student.inverse_cdf(0.5 + CONFIDENCE / 2.0);
@@ -87,6 +103,14 @@ mod tests {
         assert!(one.contains(1e9) && one.contains(-1e9));
         assert_eq!(Estimate::of_mean(&[]), None);
         assert_eq!(Estimate::of_mean(&[2.0; 3]).map(|e| (e.low, e.high)), Some((2.0, 2.0)));
+    }
+
+    #[test]
+    fn an_end_without_a_bound_is_no_number() {
+        let one = Estimate::of_mean(&[7.0]).unwrap();
+        let text = serde_json::to_string(&one).unwrap();
+        assert_eq!(text, r#"{"value":7.0,"low":null,"high":null}"#);
+        assert_eq!(serde_json::from_str::<Estimate>(&text).unwrap(), one);
     }
 
     #[test]

@@ -295,7 +295,7 @@ impl<M: Measurer> MlrSearch<'_, M> {
             rate_pps: Estimate {
                 value,
                 low: low.unwrap_or(0.0).min(value),
-                high: upper.unwrap_or(f64::MAX),
+                high: upper.unwrap_or(f64::INFINITY),
             },
             is_regular: lower.zip(upper).is_some_and(|(lower, upper)| near(lower, upper)),
         }

@@ -1,28 +1,38 @@
 //! Trials on real ports: the frames of a stream leave by one port of a session and come back by
 //! another.
 //!
-//! A device that learns addresses should have seen those of the stream before. The measurer waits
-//! after each trial until nothing comes any more, so that the next one finds the device empty. It
-//! must never take frames that it could not send for frames that were lost on the way without
-//! saying so: [`TrialOutput::unsent`] counts them.
+//! A device that learns addresses should have seen those of the stream before, so learning frames
+//! (RFC 2544, clause 23) can go before each trial: from the port at which the frames arrive, with
+//! source and destination exchanged. The measurer waits after each trial until all has come or
+//! nothing comes any more, so that the next one finds the device empty. It must never take frames
+//! that it could not send for frames that were lost on the way without saying so:
+//! [`TrialOutput::unsent`] counts them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::learning::returning;
 use super::{Measurer, TrialInput, TrialOutput};
-use crate::profile::{FrameSize, Mode, ProfileError, Rate, StreamSpec};
+use crate::profile::{FrameSize, LAYER_1_OVERHEAD, Mode, ProfileError, Rate, StreamSpec};
 use crate::receiver::StreamReport;
 use crate::session::{Session, SessionError, StartOptions};
 use crate::statistics::StreamStatistics;
 
 /// Silence after which nothing is on its way any more.
-const QUIET: Duration = Duration::from_millis(200);
+const QUIET: Duration = Duration::from_millis(300);
 
 /// The longest wait for that.
 const DRAIN: Duration = Duration::from_secs(12);
 
 /// Time between two looks at the flag that stops a trial.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Time between two looks at what has come.
+const COUNT_EVERY: Duration = Duration::from_millis(2);
+
+/// Learning frames, and the most of them a second; a slow line is half full with them.
+const LEARNING_FRAMES: u64 = 3;
+const LEARNING_PPS: f64 = 100.0;
 
 /// Why a trial on ports has no result.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +57,8 @@ pub enum PortTrialError {
 /// Performs trials by a session.
 #[derive(Debug)]
 pub struct SessionMeasurer<'a> {
-    /// The session; its streams of the sending port are replaced.
+    /// The session; its streams of the sending port are replaced, and with `is_learning` those of
+    /// the receiving port.
     pub session: &'a mut Session,
     /// The port that sends.
     pub from: usize,
@@ -55,82 +66,166 @@ pub struct SessionMeasurer<'a> {
     pub to: usize,
     /// What the frames are; size, rate and mode are those of each trial.
     pub stream: StreamSpec,
+    /// Whether learning frames go before each trial.
+    pub is_learning: bool,
     /// Ends a trial early.
     pub stop: &'a AtomicBool,
 }
 
+/// The streams of the phases, each of which starts the next.
+pub(crate) fn phase_streams(stream: &StreamSpec, phases: &[TrialInput]) -> Vec<StreamSpec> {
+    let name = |phase: usize| format!("phase-{phase}");
+    let of_phase = |(phase, input): (usize, &TrialInput)| StreamSpec {
+        name: name(phase),
+        size: FrameSize::Fixed(u32::try_from(input.frame_size).unwrap_or(u32::MAX)),
+        rate: Rate::PacketsPerSecond(input.rate_pps),
+        mode: Mode::Burst(input.frames()),
+        next: (phase + 1 < phases.len()).then(|| name(phase + 1)),
+        self_start: phase == 0,
+        probe: true,
+        ..stream.clone()
+    };
+    phases.iter().enumerate().map(of_phase).collect()
+}
+
+/// When the first frame of each phase is due: where the last interval of the one before it ends.
+pub(crate) fn phase_starts(start_ns: u64, phases: &[TrialInput]) -> Vec<u64> {
+    (0..phases.len()).map(|phase| phases_end(start_ns, &phases[..phase])).collect()
+}
+
+/// Where the last interval of the last phase ends.
+pub(crate) fn phases_end(start_ns: u64, phases: &[TrialInput]) -> u64 {
+    let takes_ns = |input: &TrialInput| input.frames() as f64 * 1e9 / input.rate_pps;
+    start_ns.saturating_add(phases.iter().map(takes_ns).sum::<f64>() as u64)
+}
+
 impl SessionMeasurer<'_> {
-    /// The streams of the phases, each of which starts the next.
-    fn streams(&self, phases: &[TrialInput]) -> Vec<StreamSpec> {
-        let name = |phase: usize| format!("phase-{phase}");
-        let of_phase = |(phase, input): (usize, &TrialInput)| StreamSpec {
-            name: name(phase),
-            port: self.from,
-            size: FrameSize::Fixed(u32::try_from(input.frame_size).unwrap_or(u32::MAX)),
-            rate: Rate::PacketsPerSecond(input.rate_pps),
-            mode: Mode::Burst(input.frames()),
-            next: (phase + 1 < phases.len()).then(|| name(phase + 1)),
-            self_start: phase == 0,
-            probe: true,
-            ..self.stream.clone()
+    /// Shows the device where the destination of the stream is, and waits until it has been shown.
+    fn learn(&mut self, phases: &[TrialInput]) -> Result<(), PortTrialError> {
+        let Some(input) = phases.first().filter(|_| self.is_learning && self.from != self.to)
+        else {
+            return Ok(());
         };
-        phases.iter().enumerate().map(of_phase).collect()
+        let mac = self.session.port_info(self.from).mac;
+        let Some(packet) = returning(&self.stream.packet, mac) else { return Ok(()) };
+        let size = u32::try_from(input.frame_size).unwrap_or(u32::MAX);
+        let line_bps = self.session.line_rate_bps(self.to);
+        let line_pps = line_bps / (8.0 * f64::from(size.saturating_add(LAYER_1_OVERHEAD)));
+        let stream = StreamSpec {
+            name: "learning".to_owned(),
+            packet,
+            size: FrameSize::Fixed(size),
+            rate: Rate::PacketsPerSecond(LEARNING_PPS.min(line_pps / 2.0)),
+            mode: Mode::Burst(LEARNING_FRAMES),
+            ..StreamSpec::default()
+        };
+        self.session.load(self.to, &[stream])?;
+        self.session.start(&[self.to], &StartOptions::default())?;
+        self.wait(self.to)?;
+        // A device that does not forward them may have learnt all the same.
+        self.settle((self.to, self.from), QUIET)?;
+        Ok(())
     }
 
     /// Waits until nothing is sent any more.
-    fn wait(&mut self) -> Result<(), PortTrialError> {
+    fn wait(&mut self, port: usize) -> Result<(), PortTrialError> {
         while !self.session.wait(Some(LOOK)) {
-            if self.stop.load(Ordering::Relaxed) {
-                self.session.stop(&[self.from])?;
-                return Err(PortTrialError::Stopped);
-            }
+            self.check_stop(port)?;
         }
         Ok(())
     }
 
-    /// The streams of the sending port as they are now.
-    fn counted(&mut self) -> Result<Vec<StreamStatistics>, PortTrialError> {
-        let statistics = self.session.statistics();
-        if let Some(stop) = statistics.ports.get(self.from).and_then(|port| port.stopped.as_ref()) {
-            return Err(PortTrialError::Port(stop.reason.clone()));
+    /// Ends the trial when the user wants it.
+    fn check_stop(&mut self, port: usize) -> Result<(), PortTrialError> {
+        if !self.stop.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(statistics.streams.into_iter().filter(|stream| stream.port == self.from).collect())
+        self.session.stop(&[port])?;
+        Err(PortTrialError::Stopped)
     }
 
-    fn arrived(&self, stream: &StreamStatistics) -> StreamReport {
-        let arrival = stream.arrivals.iter().find(|arrival| arrival.port == self.to);
-        arrival.map_or_else(StreamReport::default, |arrival| arrival.report.clone())
+    /// Waits until all frames have come, or none comes any more, or until `limit` has passed. The
+    /// streams at that time, and whether it was before the limit.
+    fn settle(
+        &mut self,
+        (from, to): (usize, usize),
+        limit: Duration,
+    ) -> Result<(Vec<StreamStatistics>, bool), PortTrialError> {
+        let begun = Instant::now();
+        let mut last = (begun, None);
+        loop {
+            let counted = self.counted(from)?;
+            let received = |stream: &StreamStatistics| arrived(stream, to).received;
+            if counted.iter().all(|stream| received(stream) >= stream.probes) {
+                return Ok((counted, true));
+            }
+            let all: u64 = counted.iter().map(received).sum();
+            if last.1 != Some(all) {
+                last = (Instant::now(), Some(all));
+            }
+            if last.0.elapsed() >= QUIET {
+                return Ok((counted, true));
+            }
+            if begun.elapsed() >= limit {
+                return Ok((counted, false));
+            }
+            self.check_stop(from)?;
+            std::thread::sleep(COUNT_EVERY);
+        }
     }
+
+    /// The streams of a port as they are now.
+    fn counted(&mut self, from: usize) -> Result<Vec<StreamStatistics>, PortTrialError> {
+        let statistics = self.session.statistics();
+        if let Some(stop) = statistics.ports.get(from).and_then(|port| port.stopped.as_ref()) {
+            return Err(PortTrialError::Port(stop.reason.clone()));
+        }
+        let receiver = statistics.ports.get(self.to);
+        if let Some(error) = receiver.and_then(|port| port.rx.error.as_ref()) {
+            return Err(PortTrialError::Port(error.clone()));
+        }
+        Ok(statistics.streams.into_iter().filter(|stream| stream.port == from).collect())
+    }
+}
+
+/// What has come of a stream at a port.
+fn arrived(stream: &StreamStatistics, port: usize) -> StreamReport {
+    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
+    arrival.map_or_else(StreamReport::default, |arrival| arrival.report.clone())
 }
 
 impl Measurer for SessionMeasurer<'_> {
     type Error = PortTrialError;
 
     fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
-        let streams = self.streams(phases);
+        self.learn(phases)?;
+        let streams = phase_streams(&self.stream, phases);
         self.session.load(self.from, &streams)?;
-        let start_ns = self.session.now_ns();
+        let start_ns = self.session.now_ns() + self.session.lead_ns();
         self.session.start(&[self.from], &StartOptions::default())?;
-        self.wait()?;
+        self.wait(self.from)?;
         let grace_s = phases.last().map_or(0.0, |phase| phase.grace_s);
-        // No longer than silence needs: what has come cannot be late.
-        self.session.settle(QUIET, Duration::try_from_secs_f64(grace_s).unwrap_or(DRAIN));
-        let in_time: Vec<u64> =
-            self.counted()?.iter().map(|stream| self.arrived(stream).received).collect();
-        self.session.settle(QUIET, DRAIN);
-        let counted = self.counted()?;
+        let grace = Duration::try_from_secs_f64(grace_s).unwrap_or(DRAIN);
+        // Frames that left late have no more time than the others.
+        let over_ns = self.session.now_ns().saturating_sub(phases_end(start_ns, phases));
+        let ports = (self.from, self.to);
+        let left = grace.saturating_sub(Duration::from_nanos(over_ns));
+        let (in_time, is_settled) = self.settle(ports, left)?;
+        let counted = if is_settled { in_time.clone() } else { self.settle(ports, DRAIN)?.0 };
         let without = phases.iter().zip(&counted).find(|(_, stream)| stream.lost.is_none());
         if let Some((input, _)) = without {
             return Err(PortTrialError::NoProbe(input.frame_size));
         }
-        let outputs = phases.iter().zip(counted).zip(in_time);
+        let starts_ns = phase_starts(start_ns, phases);
+        let outputs = phases.iter().zip(starts_ns).zip(in_time.iter().zip(&counted));
         Ok(outputs
-            .map(|((input, stream), in_time)| {
-                let mut report = self.arrived(&stream);
+            .map(|((input, start_ns), (in_time, stream))| {
+                let (in_time, mut report) = (arrived(in_time, self.to), arrived(stream, self.to));
                 // The schedule is what was offered: what could not be sent did not arrive either.
                 report.sent = stream.probes + stream.unsent;
                 report.lost = report.sent.saturating_sub(report.received);
-                report.late = report.received.saturating_sub(in_time);
+                report.late = report.received.saturating_sub(in_time.received);
+                report.last_ns = in_time.last_ns;
                 let (unsent, sent_late) = (stream.unsent, stream.late);
                 TrialOutput { input: *input, start_ns, unsent, sent_late, report }
             })
@@ -153,7 +248,8 @@ mod tests {
     }
 
     fn measurer<'a>(session: &'a mut Session, stop: &'a AtomicBool) -> SessionMeasurer<'a> {
-        SessionMeasurer { session, from: 0, to: 1, stream: StreamSpec::default(), stop }
+        let stream = StreamSpec::default();
+        SessionMeasurer { session, from: 0, to: 1, stream, is_learning: true, stop }
     }
 
     const INPUT: TrialInput =
@@ -176,6 +272,31 @@ mod tests {
                 assert!(report.delay.is_some());
             }
         }
+    }
+
+    #[test]
+    fn a_device_sees_where_the_destination_is_before_the_trial() {
+        let stop = AtomicBool::new(false);
+        for (is_learning, before) in [(true, 3), (false, 0)] {
+            let mut session = session(&format!("generator-learning-{is_learning}"));
+            let mut measurer = SessionMeasurer { is_learning, ..measurer(&mut session, &stop) };
+            let output = measurer.trial(INPUT).unwrap();
+            assert_eq!(output.report.sent, 200);
+            // What came back the other way are the learning frames, if they left at all.
+            let port = &session.statistics().ports[1];
+            assert_eq!(port.tx.traffic.packets + port.tx.unsent, before);
+            assert_eq!(session.statistics().ports[0].rx.traffic.packets, port.tx.traffic.packets);
+        }
+    }
+
+    #[test]
+    fn a_slow_line_learns_too() {
+        let stop = AtomicBool::new(false);
+        let end = |end: &str| format!("memory:generator-slow?end={end}").parse().unwrap();
+        let options = SessionOptions { line_rate_bps: vec![1e6; 2], ..SessionOptions::default() };
+        let mut session = Session::open(&[end("a"), end("b")], options).unwrap();
+        let long = TrialInput { frame_size: 1518, rate_pps: 20.0, ..INPUT };
+        assert_eq!(measurer(&mut session, &stop).trial(long).unwrap().report.sent, 2);
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub fn throughput<M: Measurer>(
     }
     let mut report = search.report;
     report.is_at_max = search.low_pps >= options.max_pps;
-    let high = if report.is_at_max { f64::MAX } else { search.high_pps };
+    let high = if report.is_at_max { f64::INFINITY } else { search.high_pps };
     let low = search.low_pps.min(search.sustained_pps);
     report.rate_pps = Estimate { value: search.low_pps, low, high };
     Ok(report)

@@ -74,6 +74,11 @@ impl StreamReceiver {
         self.received
     }
 
+    /// Whether anything of it has come, whole or not.
+    pub(crate) fn has_come(&self) -> bool {
+        self.received + self.corrupted + self.duplicated > 0
+    }
+
     /// Payloads that were no probes of this stream.
     #[must_use]
     pub fn foreign(&self) -> u64 {
@@ -139,6 +144,11 @@ impl StreamReceiver {
             SequenceClass::Stale => self.stale += 1,
             SequenceClass::Next | SequenceClass::Ahead | SequenceClass::Behind => {}
         }
+    }
+
+    /// Whether all checksums of its frames are checked.
+    pub(super) fn verifies(&self) -> bool {
+        self.options.verify_checksums
     }
 
     /// A frame of this stream that was changed on the way.

@@ -10,12 +10,14 @@ use rustix::fs::OFlags;
 
 use super::line_use::LineUse;
 use super::sender::SendCommand;
-use super::taker::TakeCommand;
+use super::taker::{TakeCommand, TakenStream};
 use super::{LoadedStream, Session, SessionPort, StartedPort, line_use};
 use crate::probe::StreamId;
 use crate::profile::{
-    CaptureReplay, CaptureTiming, FCS_LEN, Mode, Profile, ProfileError, Rate, StreamSpec,
+    CaptureReplay, CaptureTiming, FCS_LEN, FieldModifier, Mode, Modifier, Profile, ProfileError,
+    Rate, StreamSpec,
 };
+use crate::receiver::ReceiverOptions;
 use crate::schedule::StreamSchedule;
 use crate::template::FrameMaker;
 use crate::transmit::PortStream;
@@ -87,10 +89,11 @@ impl Session {
         }
         let kept: Vec<StreamId> = ids.iter().map(|(id, _)| *id).collect();
         self.free_ids.extend(ended.into_iter().filter(|(id, _)| !kept.contains(id)));
-        let numbers: Vec<(StreamId, u64)> =
-            streams.iter().map(|stream| (stream.id, stream.maker.sequence())).collect();
+        let both = loaded.iter().zip(&streams);
+        let taken: Vec<TakenStream> =
+            both.map(|(loaded, stream)| loaded.taken(stream.maker.sequence())).collect();
         for taker in self.ports.iter().map(|port| &port.taker) {
-            let _ = taker.ask(|answer| TakeCommand::Streams(numbers.clone(), answer));
+            let _ = taker.ask(|answer| TakeCommand::Streams(taken.clone(), answer));
         }
         let port = &mut self.ports[port];
         port.streams = loaded;
@@ -137,6 +140,13 @@ impl Session {
     }
 }
 
+impl LoadedStream {
+    /// What takers are told of it: its next frame has the number `first`.
+    pub(super) fn taken(&self, first: u64) -> TakenStream {
+        TakenStream { id: self.id, first, options: self.arrival }
+    }
+}
+
 /// The streams, ready to be sent, and what the session remembers of them.
 type Built = (Vec<PortStream>, Vec<LoadedStream>);
 
@@ -169,6 +179,11 @@ fn build(
             id: *id,
             name: spec.name.clone(),
             has_probes: maker.has_probes(),
+            arrival: ReceiverOptions {
+                late_after_ns: spec.late_after_us.map_or(u64::MAX, |us| (us * 1e3) as u64),
+                verify_checksums: spec.verify_checksums,
+                ..ReceiverOptions::default()
+            },
             line_use: if is_timed_by_rate(spec) {
                 LineUse::new(spec, maker.mean_size(), port.line_rate_bps)
             } else {
@@ -217,6 +232,25 @@ fn check_numbers(spec: &StreamSpec) -> Result<(), ProfileError> {
     if !(0.0..=TIME_MAX_S).contains(&spec.start_after_s) {
         let reason = format!("{}: use 0 to {TIME_MAX_S}", spec.start_after_s);
         return wrong("start_after_s", reason);
+    }
+    // What is not recognised cannot be accounted for.
+    let is_recognised = spec.probe && spec.capture.is_none();
+    if spec.verify_checksums && !is_recognised {
+        return wrong("verify_checksums", "the frames carry no sequence number".to_owned());
+    }
+    if let Some(late_us) = spec.late_after_us {
+        if !(0.0..=TIME_MAX_S * 1e6).contains(&late_us) {
+            return wrong("late_after_us", format!("{late_us}: use 0 to {}", TIME_MAX_S * 1e6));
+        }
+        if !is_recognised {
+            return wrong("late_after_us", "the frames carry no time stamp".to_owned());
+        }
+    }
+    for (place, modifier) in spec.modifiers.iter().enumerate() {
+        if let Modifier::Field(FieldModifier { step: Some(0), .. }) = modifier {
+            let reason = "0: the field would not differ; use 1 or more".to_owned();
+            return wrong(&format!("modifiers[{place}].step"), reason);
+        }
     }
     if spec.mode.frames() == Some(0) {
         return wrong("mode", "no frame at all: use 1 or more".to_owned());
@@ -286,7 +320,7 @@ fn replayed(
         }
         CaptureTiming::Rate => {
             let count = replay.loops.saturating_mul(frames.len() as u64);
-            let mode = if count == 0 { Mode::Continuous } else { Mode::Burst(count) };
+            let mode = if count == 0 { spec.mode } else { Mode::Burst(count) };
             let plan = StreamSchedule::rated(spec.rate, port.line_rate_bps, mode, spec.arrival);
             return Ok((maker, plan));
         }

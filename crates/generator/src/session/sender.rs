@@ -13,7 +13,7 @@ use std::time::Duration;
 use netdev::{PortError, TxQueue};
 use packet::PacketBuf;
 
-use super::{SessionError, spawn_on};
+use super::{SessionError, joined, spawn_on};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::statistics::{GapStatistics, PortStop};
@@ -29,6 +29,9 @@ const SPIN_NS: u64 = 5_000;
 
 /// Answers that wait for a sender, at most: who floods a port with requests must not fill memory.
 const ANSWERS_MAX: usize = 64;
+
+/// The shortest sleep of a sparing thread: below it the timer's slack dominates.
+const NAP_NS: u64 = 50_000;
 
 /// How long a thread without work or a paused one sleeps at most.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -96,7 +99,16 @@ impl SenderFlags {
 pub(super) struct PortSender {
     commands: Option<Sender<SendCommand>>,
     pub(super) flags: Arc<SenderFlags>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Box<dyn TxQueue>>>,
+}
+
+/// Where and how a thread sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SenderPlace {
+    pub(super) port: usize,
+    pub(super) core: Option<usize>,
+    /// Whether it sleeps where it would poll.
+    pub(super) is_sparing: bool,
 }
 
 impl PortSender {
@@ -105,12 +117,12 @@ impl PortSender {
     /// # Errors
     /// When no thread can be started.
     pub(super) fn start(
-        port: usize,
+        place: &SenderPlace,
         queue: Box<dyn TxQueue>,
         limits: TransmitLimits,
-        core: Option<usize>,
         clock: RunClock,
     ) -> Result<Self, SessionError> {
+        let SenderPlace { port, core, is_sparing } = *place;
         let (commands, inbox) = channel();
         let flags = Arc::new(SenderFlags::default());
         let mut sending = Sending {
@@ -119,17 +131,32 @@ impl PortSender {
             inbox,
             flags: Arc::clone(&flags),
             clock,
+            is_sparing,
             stopped: None,
             is_paused: false,
         };
-        let thread =
-            spawn_on(core, format!("gen-tx-{port}"), move || sending.run()).map_err(|source| {
-                SessionError::Thread {
-                    what: format!("starting the thread that sends on port {port}"),
-                    source,
-                }
-            })?;
+        let run = move || {
+            sending.run();
+            sending.queue
+        };
+        let thread = spawn_on(core, format!("gen-tx-{port}"), run).map_err(|source| {
+            SessionError::Thread {
+                what: format!("starting the thread that sends on port {port}"),
+                source,
+            }
+        })?;
         Ok(Self { commands: Some(commands), flags, thread: Some(thread) })
+    }
+
+    /// Ends the thread and gives its queue back.
+    pub(super) fn end(mut self) -> Box<dyn TxQueue> {
+        self.hang_up();
+        joined(self.thread.take())
+    }
+
+    fn hang_up(&mut self) {
+        self.commands = None;
+        self.flags.has_command.store(true, Ordering::Release);
     }
 
     /// Tells the thread.
@@ -161,8 +188,7 @@ impl PortSender {
 
 impl Drop for PortSender {
     fn drop(&mut self) {
-        self.commands = None;
-        self.flags.has_command.store(true, Ordering::Release);
+        self.hang_up();
         if let Some(thread) = self.thread.take() {
             // A panic has been printed by the thread; there is nobody to hand it to.
             let _ = thread.join();
@@ -178,15 +204,16 @@ pub(super) struct SenderTeller {
 }
 
 impl SenderTeller {
-    /// Sends a frame beside the streams, unless too many wait for that.
-    pub(super) fn answer(&self, frame: Vec<u8>) {
+    /// Sends a frame beside the streams, unless too many wait for that; whether it will.
+    pub(super) fn answer(&self, frame: Vec<u8>) -> bool {
         if self.flags.answers.fetch_add(1, Ordering::AcqRel) >= ANSWERS_MAX {
             self.flags.answers.fetch_sub(1, Ordering::AcqRel);
             self.flags.unanswered.fetch_add(1, Ordering::Relaxed);
-            return;
+            return false;
         }
-        let _ = self.commands.send(SendCommand::Answer(frame));
+        let is_taken = self.commands.send(SendCommand::Answer(frame)).is_ok();
         self.flags.has_command.store(true, Ordering::Release);
+        is_taken
     }
 
     /// Stops the port's streams for a reason.
@@ -203,6 +230,7 @@ struct Sending {
     inbox: Receiver<SendCommand>,
     flags: Arc<SenderFlags>,
     clock: RunClock,
+    is_sparing: bool,
     stopped: Option<PortStop>,
     is_paused: bool,
 }
@@ -216,6 +244,9 @@ impl Sending {
             let now_ns = self.clock.now_ns();
             let is_open = match self.transmitter.step(now_ns, self.queue.as_mut()) {
                 Ok(TransmitStep::Sent) => true,
+                Ok(TransmitStep::Blocked) if self.is_sparing => {
+                    self.sleep(Duration::from_nanos(NAP_NS))
+                }
                 Ok(TransmitStep::Blocked) => {
                     std::thread::yield_now();
                     true
@@ -235,6 +266,9 @@ impl Sending {
 
     /// Waits for a due time that is `ahead_ns` away; false at the end of the session.
     fn wait(&mut self, ahead_ns: u64) -> bool {
+        if self.is_sparing {
+            return self.sleep(Duration::from_nanos(ahead_ns.max(NAP_NS)).min(IDLE));
+        }
         if ahead_ns > SLEEP_MARGIN_NS {
             return self.sleep(Duration::from_nanos(ahead_ns - SLEEP_MARGIN_NS).min(IDLE));
         }
@@ -347,7 +381,8 @@ mod tests {
         let (commands, inbox) = channel();
         let flags = Arc::new(SenderFlags::default());
         let teller = SenderTeller { commands, flags: Arc::clone(&flags) };
-        (0..ANSWERS_MAX + 9).for_each(|_| teller.answer(vec![0; 60]));
+        let taken = (0..ANSWERS_MAX + 9).filter(|_| teller.answer(vec![0; 60])).count();
+        assert_eq!(taken, ANSWERS_MAX);
         drop(teller);
         assert_eq!(inbox.iter().count(), ANSWERS_MAX);
         assert_eq!(flags.unanswered.load(Ordering::Relaxed), 9);

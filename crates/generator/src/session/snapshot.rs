@@ -27,11 +27,7 @@ impl Session {
     /// first: what is on its way counts as lost.
     pub fn statistics(&mut self) -> SessionStatistics {
         let at_ns = self.clock.now_ns();
-        let sent: Vec<SendReportSoFar> = self
-            .ports
-            .iter()
-            .map(|port| port.sender.ask(SendCommand::Report).unwrap_or_default())
-            .collect();
+        let sent = self.ask_senders();
         let mut asked: Vec<(StreamId, Option<u64>)> = Vec::new();
         for (index, (port, report)) in self.ports.iter().zip(&sent).enumerate() {
             let is_over = !self.is_transmitting(index);
@@ -48,6 +44,8 @@ impl Session {
             .into_iter()
             .map(|inbox| inbox.and_then(|inbox| inbox.recv().ok()).unwrap_or_default())
             .collect();
+        // Asked again, so that what has come has also left.
+        let sent = self.ask_senders();
         let ports = (0..self.ports.len())
             .map(|port| self.port_statistics(port, at_ns, &sent[port], &taken[port]))
             .collect();
@@ -61,6 +59,11 @@ impl Session {
         SessionStatistics { at_ns, ports, streams }
     }
 
+    fn ask_senders(&self) -> Vec<SendReportSoFar> {
+        let report = |port: &SessionPort| port.sender.ask(SendCommand::Report).unwrap_or_default();
+        self.ports.iter().map(report).collect()
+    }
+
     fn port_statistics(
         &mut self,
         index: usize,
@@ -68,7 +71,7 @@ impl Session {
         sent: &SendReportSoFar,
         taken: &TakeReport,
     ) -> PortStatistics {
-        let link_up = self.watcher.info(index).is_some_and(|info| info.link_up && info.exists);
+        let link_up = self.watcher.is_up(index);
         let counters = self.watcher.counters(index);
         let transmitting = self.is_transmitting(index);
         let port = &mut self.ports[index];
@@ -111,12 +114,15 @@ impl Session {
 
     /// Counts from zero: ports, streams, gaps and delays. What is under way goes on.
     pub fn clear(&mut self) {
-        let mut numbers = Vec::new();
+        let mut streams = Vec::new();
         for port in &self.ports {
-            numbers.extend(port.sender.ask(SendCommand::Clear).unwrap_or_default());
+            let numbers = port.sender.ask(SendCommand::Clear).unwrap_or_default();
+            // The sender has the streams in the same order.
+            let both = port.streams.iter().zip(numbers);
+            streams.extend(both.map(|(stream, (_, first))| stream.taken(first)));
         }
         for (index, port) in self.ports.iter_mut().enumerate() {
-            let _ = port.taker.ask(|answer| TakeCommand::Clear(numbers.clone(), answer));
+            let _ = port.taker.ask(|answer| TakeCommand::Clear(streams.clone(), answer));
             port.counters = self.watcher.counters(index);
             port.baselines = [Baseline { at_ns: self.clock.now_ns(), ..Baseline::default() }; 2];
         }

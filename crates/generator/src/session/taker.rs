@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netdev::RxQueue;
-use netdev::sys::event::wait;
+use netdev::sys::event::{WakeEvent, wait};
 use packet::Batch;
 
 use super::sender::{SenderFlags, SenderTeller};
-use super::{SessionError, spawn_on};
+use super::{SessionError, joined, spawn_on};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverOptions, StreamReport};
@@ -26,7 +26,7 @@ use crate::responder::Responder;
 /// Frames taken from the port at once.
 const BURST: usize = 64;
 
-/// How long a thread sleeps before it looks for commands.
+/// How long a thread sleeps before it looks whether anybody sends.
 const NAP: Duration = Duration::from_millis(5);
 
 /// How long a port without a descriptor is left alone between two looks.
@@ -38,13 +38,22 @@ const AWAKE_NS: u64 = 50_000_000;
 /// Time between the reports of two streams, so that frames come in between.
 const REPORT_EVERY_NS: u64 = 200_000;
 
+/// A stream that is to be accounted for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TakenStream {
+    pub(super) id: StreamId,
+    /// The number of its next frame.
+    pub(super) first: u64,
+    pub(super) options: ReceiverOptions,
+}
+
 /// What a taker is told.
 #[derive(Debug)]
 pub(super) enum TakeCommand {
-    /// Account for these streams from these numbers on; answered when it is done.
-    Streams(Vec<(StreamId, u64)>, Sender<bool>),
-    /// Count from zero, with these streams from these numbers on.
-    Clear(Vec<(StreamId, u64)>, Sender<bool>),
+    /// Account for these streams; answered when it is done.
+    Streams(Vec<TakenStream>, Sender<bool>),
+    /// Count from zero, with these streams.
+    Clear(Vec<TakenStream>, Sender<bool>),
     /// Report on these streams, with how many frames of each were sent, if that is known.
     Report(Vec<(StreamId, Option<u64>)>, Sender<TakeReport>),
 }
@@ -64,29 +73,41 @@ pub(super) struct TakeReport {
 pub(super) struct PortTaker {
     commands: Option<Sender<TakeCommand>>,
     has_command: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    /// Wakes the thread for a command.
+    bell: Arc<WakeEvent>,
+    thread: Option<JoinHandle<Box<dyn RxQueue>>>,
+}
+
+/// Where and how a thread receives.
+#[derive(Clone, Debug)]
+pub(super) struct TakerPlace {
+    pub(super) port: usize,
+    pub(super) core: Option<usize>,
+    /// Those that keep it awake while they send.
+    pub(super) senders: Vec<Arc<SenderFlags>>,
+    /// Whether it sleeps where it would poll.
+    pub(super) is_sparing: bool,
 }
 
 impl PortTaker {
-    /// Starts the thread. `senders` say whether any port of the session sends; `answers` are given
-    /// by the port's own sender.
+    /// Starts the thread. `answers` are given by the port's own sender.
     ///
     /// # Errors
     /// When no thread can be started, or no descriptor is left.
     pub(super) fn start(
-        port: usize,
+        place: TakerPlace,
         queue: Box<dyn RxQueue>,
-        core: Option<usize>,
         clock: RunClock,
-        senders: Vec<Arc<SenderFlags>>,
         answers: Option<(Responder, SenderTeller)>,
     ) -> Result<Self, SessionError> {
+        let TakerPlace { port, core, senders, is_sparing } = place;
         let failed = |source| SessionError::Thread {
             what: format!("starting the thread that receives on port {port}"),
             source,
         };
         let (commands, inbox) = channel();
         let has_command = Arc::new(AtomicBool::new(false));
+        let bell = Arc::new(WakeEvent::new().map_err(failed)?);
         let descriptor =
             queue.fd().map(|fd| fd.try_clone_to_owned()).transpose().map_err(failed)?;
         let mut taking = Taking {
@@ -96,16 +117,37 @@ impl PortTaker {
             receiver: Receiver::new(ReceiverOptions::default()),
             inbox,
             has_command: Arc::clone(&has_command),
+            bell: Arc::clone(&bell),
             clock,
             senders,
+            is_sparing,
             answers,
             awake_until_ns: 0,
             report: None,
             error: None,
         };
-        let thread =
-            spawn_on(core, format!("gen-rx-{port}"), move || taking.run()).map_err(failed)?;
-        Ok(Self { commands: Some(commands), has_command, thread: Some(thread) })
+        let run = move || {
+            taking.run();
+            taking.queue
+        };
+        let thread = spawn_on(core, format!("gen-rx-{port}"), run).map_err(failed)?;
+        Ok(Self { commands: Some(commands), has_command, bell, thread: Some(thread) })
+    }
+
+    /// Ends the thread and gives its queue back.
+    pub(super) fn end(mut self) -> Box<dyn RxQueue> {
+        self.hang_up();
+        joined(self.thread.take())
+    }
+
+    fn hang_up(&mut self) {
+        self.commands = None;
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.has_command.store(true, Ordering::Release);
+        self.bell.ring();
     }
 
     /// Asks the thread for something; `None` when it has ended.
@@ -120,15 +162,14 @@ impl PortTaker {
     ) -> Option<Inbox<T>> {
         let (answer, inbox) = channel();
         self.commands.as_ref()?.send(question(answer)).ok()?;
-        self.has_command.store(true, Ordering::Release);
+        self.ring();
         Some(inbox)
     }
 }
 
 impl Drop for PortTaker {
     fn drop(&mut self) {
-        self.commands = None;
-        self.has_command.store(true, Ordering::Release);
+        self.hang_up();
         if let Some(thread) = self.thread.take() {
             // A panic has been printed by the thread; there is nobody to hand it to.
             let _ = thread.join();
@@ -153,8 +194,10 @@ struct Taking {
     receiver: Receiver,
     inbox: Inbox<TakeCommand>,
     has_command: Arc<AtomicBool>,
+    bell: Arc<WakeEvent>,
     clock: RunClock,
     senders: Vec<Arc<SenderFlags>>,
+    is_sparing: bool,
     answers: Option<(Responder, SenderTeller)>,
     awake_until_ns: u64,
     report: Option<ReportInMaking>,
@@ -193,7 +236,10 @@ impl Taking {
     fn answer(&self) {
         let Some((responder, sender)) = &self.answers else { return };
         let replies = self.batch.frames().iter().filter_map(|frame| responder.reply(frame.bytes()));
-        replies.for_each(|reply| sender.answer(reply));
+        // What is not taken is counted as unanswered.
+        for reply in replies {
+            let _ = sender.answer(reply);
+        }
     }
 
     /// Nothing came: lets others have the core, or sleeps.
@@ -205,13 +251,16 @@ impl Taking {
         if self.senders.iter().any(|sender| sender.is_transmitting()) {
             self.awake_until_ns = now_ns + AWAKE_NS;
         }
-        if now_ns < self.awake_until_ns {
+        if now_ns < self.awake_until_ns && !self.is_sparing {
             std::thread::yield_now();
             return;
         }
         match &self.descriptor {
             // An error of poll(2) shows in the next call of the queue.
-            Some(descriptor) => drop(wait(&[descriptor.as_fd()], Some(NAP))),
+            Some(descriptor) => {
+                drop(wait(&[descriptor.as_fd(), self.bell.fd()], Some(NAP)));
+                self.bell.drain();
+            }
             None => std::thread::sleep(SHORT_NAP),
         }
     }
@@ -247,8 +296,11 @@ impl Taking {
         }
     }
 
-    fn start_streams(&mut self, streams: &[(StreamId, u64)]) -> bool {
-        streams.iter().all(|(stream, first)| self.receiver.start_stream(*stream, *first))
+    fn start_streams(&mut self, streams: &[TakenStream]) -> bool {
+        let start = |stream: &TakenStream| {
+            self.receiver.start_stream_with(stream.id, stream.first, stream.options)
+        };
+        streams.iter().all(start)
     }
 
     /// Reports on one more stream, if it is time or if there is nothing else to do.
@@ -260,7 +312,7 @@ impl Taking {
         while let Some((stream, sent)) = report.asked.get(report.next) {
             report.next += 1;
             let Some(account) = self.receiver.stream(*stream) else { continue };
-            if account.received() > 0 {
+            if account.has_come() {
                 report.made.streams.push(account.report(*sent));
                 report.next_ns = now_ns + REPORT_EVERY_NS;
                 return;

@@ -1,8 +1,8 @@
 //! The devices of a session, and the thread that sees one go down.
 //!
 //! Asking a device costs system calls, so it is done beside the threads that send and receive. A
-//! port that was up and goes down while it sends is stopped, with the time and the reason. It must
-//! never hold a lock while it waits.
+//! port that goes down while it sends is stopped, with the time and the reason; one that is down
+//! already is not started. It must never hold a lock while it waits.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use netdev::{PortCounters, PortDevice, PortInfo};
 
-use super::SessionError;
 use super::sender::SenderTeller;
+use super::{SessionError, joined};
 use crate::clock::RunClock;
 use crate::statistics::PortStop;
 
@@ -57,10 +57,22 @@ impl Watcher {
         Ok(Self { devices, end: Some(end), thread: Some(thread) })
     }
 
+    /// Ends the thread and gives the devices back.
+    pub(super) fn end(mut self) -> Vec<Box<dyn PortDevice>> {
+        self.end = None;
+        joined(self.thread.take());
+        std::mem::take(&mut *self.devices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The properties of a device.
     pub(super) fn info(&self, port: usize) -> Option<PortInfo> {
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         devices.get_mut(port).map(|device| device.info())
+    }
+
+    /// Whether a port carries frames.
+    pub(super) fn is_up(&self, port: usize) -> bool {
+        self.info(port).is_some_and(|info| is_up(&info))
     }
 
     /// The counters of a device.
@@ -80,12 +92,15 @@ impl Drop for Watcher {
     }
 }
 
+/// Whether a device is there and up.
+fn is_up(info: &PortInfo) -> bool {
+    info.link_up && info.exists
+}
+
 fn watch(devices: &Devices, tellers: &[SenderTeller], clock: RunClock, ended: &Receiver<()>) {
-    let mut was_up = vec![false; tellers.len()];
     while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-        for (port, (teller, was_up)) in tellers.iter().zip(&mut was_up).enumerate() {
+        for (port, teller) in tellers.iter().enumerate() {
             if !teller.flags.is_transmitting() {
-                *was_up = false;
                 continue;
             }
             let info = {
@@ -93,12 +108,10 @@ fn watch(devices: &Devices, tellers: &[SenderTeller], clock: RunClock, ended: &R
                 devices.get_mut(port).map(|device| device.info())
             };
             let Some(info) = info else { continue };
-            let is_up = info.link_up && info.exists;
-            if *was_up && !is_up {
+            if !is_up(&info) {
                 let reason = if info.exists { "the port went down" } else { "the port is gone" };
                 teller.stop(PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() });
             }
-            *was_up = is_up;
         }
     }
 }

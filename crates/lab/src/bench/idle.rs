@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use files::proc::ProcFolder;
-use generator::one_way::OneWayTimer;
 use netdev::sys::{affinity, event};
-use netdev::{Port, open_text};
+use netdev::{Port, PortError, open_text};
 use openflow::Version;
+use packet::{Batch, PacketBuf};
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
@@ -171,7 +171,7 @@ impl IdleArgs {
                 let mut bed = IdleTestbed::start(run, poll, folder.path())?;
                 for _ in 0..self.probes {
                     run.cancel.sleep(silence)?;
-                    match bed.exchange.one_way(LOST)? {
+                    match bed.single.one_way(LOST)? {
                         Some(time) => times.push(time),
                         None => lost += 1,
                     }
@@ -198,9 +198,40 @@ fn wires(folder: &Path, end: char) -> [String; 2] {
     [1, 2].map(|n| format!("memory:{}?end={end}", folder.join(format!("wire-{n}")).display()))
 }
 
+/// Two ports, and the single frame that goes from one to the other through the switch. A session
+/// of the generator would be polling at both ports while the switch sleeps, and so keep the core
+/// busy that the switch is to be woken on.
+struct SingleFrame {
+    from: Port,
+    to: Port,
+    frame: [PacketBuf; 1],
+    came: Batch,
+}
+
+impl SingleFrame {
+    /// A frame that enters the switch by `from` and leaves it by `to`.
+    fn new(from: Port, to: Port, frame: &[u8]) -> Self {
+        Self { from, to, frame: [PacketBuf::from_slice(frame)], came: Batch::default() }
+    }
+
+    /// Sends the frame and polls for it; its delay, or `None` when it did not come within `limit`.
+    fn one_way(&mut self, limit: Duration) -> Result<Option<Duration>, PortError> {
+        self.came.clear();
+        let begun = Instant::now();
+        self.from.tx(&self.frame)?;
+        while self.to.rx(&mut self.came, 1)? == 0 {
+            if begun.elapsed() > limit {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(Some(begun.elapsed()))
+    }
+}
+
 /// A switch between two wires whose other ends are ours.
 struct IdleTestbed {
-    exchange: OneWayTimer,
+    single: SingleFrame,
     weir: Weir,
 }
 
@@ -213,9 +244,9 @@ impl IdleTestbed {
         let launch = Launch { poll, ..run.launch(wires(folder, 'b').to_vec()) };
         let mut weir = Weir::launch(&launch, folder, &run.cancel)?;
         weir.load(Version::V1_3, made::entries(2))?;
-        let mut exchange = OneWayTimer::new(from, to, &made::frame(0));
-        ensure!(exchange.one_way(LOST)?.is_some(), "no frame comes through the switch");
-        Ok(Self { exchange, weir })
+        let mut single = SingleFrame::new(from, to, &made::frame(0));
+        ensure!(single.one_way(LOST)?.is_some(), "no frame comes through the switch");
+        Ok(Self { single, weir })
     }
 }
 
@@ -230,7 +261,7 @@ fn idle_cpu(run: &Run) -> Result<IdleCpu> {
         run.cancel.sleep(Duration::from_secs_f64(run.window.seconds))?;
         percents.push(100.0 * (used()? - before) / begun.elapsed().as_secs_f64());
     }
-    ensure!(bed.exchange.one_way(LOST)?.is_some(), "the switch has stopped forwarding");
+    ensure!(bed.single.one_way(LOST)?.is_some(), "the switch has stopped forwarding");
     let (ports, seconds) = (2, run.window.seconds);
     let (switch, bench) = ("weir", "idle");
     Ok(IdleCpu { switch, bench, ports, seconds, cpu_percent: Spread::of(&percents) })
@@ -288,8 +319,20 @@ fn woken(core: usize, probes: u32, silence: Duration, cancel: &Cancel) -> Result
 mod tests {
     use std::time::Duration;
 
-    use super::{Times, used_s, woken};
+    use netdev::open_text;
+
+    use super::{SingleFrame, Times, used_s, woken};
     use crate::cancel::Cancel;
+
+    #[test]
+    fn a_frame_comes_back_by_a_wire_and_not_from_nowhere() {
+        let open = |text: &str| open_text(text).unwrap();
+        let (from, to) = (open("memory:bench-idle?end=a"), open("memory:bench-idle?end=b"));
+        let mut single = SingleFrame::new(from, to, &[1; 60]);
+        assert!(single.one_way(Duration::from_secs(30)).unwrap().is_some());
+        let mut nowhere = SingleFrame::new(open("null:a"), open("null:b"), &[1; 60]);
+        assert!(nowhere.one_way(Duration::from_millis(1)).unwrap().is_none());
+    }
 
     #[test]
     fn times_are_reported_by_their_quantiles() {

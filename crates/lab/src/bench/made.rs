@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use generator::frame;
-use generator::stream::Host;
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::{Action, Field, Instruction, Match, PortNo};
+use openflow::{Action, Field, Instruction, MacAddr, Match, PortNo};
+use packet::build::{FrameBuilder, Ipv4};
 
 /// Entries that differ in their addresses.
 pub(super) const ENTRIES_MAX: u32 = 1 << 24;
@@ -51,11 +50,9 @@ pub(super) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
 /// A frame of 64 bytes, FCS counted, of the flow `number`.
 pub(super) fn frame(number: u32) -> Vec<u8> {
     let (from, to) = addresses(number);
-    let from = Host { mac: SOURCE, ip: Ipv4Addr::from_bits(from), port: 1000 };
-    let to = Host { mac: DESTINATION, ip: Ipv4Addr::from_bits(to), port: 2000 };
-    let mut bytes = Vec::new();
-    frame::build(&mut bytes, &from, &to, &[0; 18]);
-    bytes
+    let addresses = Ipv4::new(Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to));
+    let headers = FrameBuilder::ethernet(MacAddr(DESTINATION), MacAddr(SOURCE)).ipv4(addresses);
+    headers.udp(1000, 2000).payload(&[0; 18]).build()
 }
 
 /// Writes a trace of so many flows, a frame each in an order without a pattern; its path.

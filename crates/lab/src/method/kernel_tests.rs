@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use generator::method::TrialInput;
 use netdev::Port;
 use netdev::sys::event::wait;
 use packet::Batch;
@@ -12,8 +13,7 @@ use packet::Batch;
 use super::{ALL, Method, MethodContext, Timing, blast, echo};
 use crate::cancel::Cancel;
 use crate::testbed::netns::{NetnsTestbed, PORTS};
-use crate::testbed::{HOSTS, LinkShape};
-use crate::testbed::{Testbed, Traffic};
+use crate::testbed::{HOSTS, LinkShape, Testbed};
 
 const TIMING: Timing = Timing {
     ping_count: 10,
@@ -82,17 +82,12 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
         let mbps = received.bytes as f64 * 8.0 / received.seconds / 1e6;
         // Above would be a broken token bucket; far below is a machine that stalls.
         assert!((0.1..97.0).contains(&mbps), "{mbps}");
-        let traffic = Traffic {
-            frame_size: 1516,
-            rate_pps: 100.0,
-            duration_s: 0.3,
-            grace_s: 10.0,
-            drain_s: 10.0,
-        };
-        let there = context.bed.one_way(&traffic, context.cancel).unwrap();
-        assert_eq!((there.sent.sent, there.report.received), (30, 30));
-        let back = context.bed.round_trip(&traffic, context.cancel).unwrap();
-        assert_eq!((back.report.received, back.report.duplicated), (30, 0));
+        let input =
+            TrialInput { frame_size: 1516, rate_pps: 100.0, duration_s: 0.3, grace_s: 10.0 };
+        let there = context.bed.one_way(&input, context.cancel).unwrap();
+        assert_eq!((there.report.sent, there.report.received + there.unsent), (30, 30));
+        let back = context.bed.round_trip(&input, context.cancel).unwrap();
+        assert_eq!((back.report.received + back.unsent, back.report.duplicated), (30, 0));
     });
 }
 

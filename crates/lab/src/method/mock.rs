@@ -1,7 +1,7 @@
 //! The generator's simulated device as a path that the lab's methods must find again.
 
-use generator::method::{Measurer, MethodError, TrialInput};
-use generator::receiver::StreamReport;
+use generator::method::on_ports::PortTrialError;
+use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::testing::{DeviceModel, SimulatedMeasurer};
 
 use super::search::{Attempt, Path};
@@ -17,13 +17,13 @@ pub(super) fn perfect() -> DeviceModel {
 }
 
 /// Carries one second of small frames through the path.
-pub(super) fn carry(path: &mut SimulatedMeasurer, rate_pps: f64) -> StreamReport {
+pub(super) fn carry(path: &mut SimulatedMeasurer, rate_pps: f64) -> TrialOutput {
     let input = TrialInput { frame_size: 64, rate_pps, duration_s: 1.0, grace_s: 0.05 };
-    Measurer::trial(path, input).unwrap().report
+    Measurer::trial(path, input).unwrap()
 }
 
 impl Path for SimulatedMeasurer {
-    type Error = MethodError<std::convert::Infallible>;
+    type Error = MethodError<PortTrialError>;
 
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Self::Error> {
         let input =
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_account_shows_the_delay_and_the_loss() {
         let model = DeviceModel { delay_ns: 2_000_000, loss: 0.1, ..perfect() };
-        let account = carry(&mut path(model), 1_000.0);
+        let account = carry(&mut path(model), 1_000.0).report;
         assert!((account.loss_ratio() - 0.1).abs() < 0.05);
         let p50 = account.delay_us(0.5).unwrap();
         assert!((p50 - 2_010.0).abs() < 5.0, "{p50}");

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use generator::method::TrialInput;
 use generator::receiver::StreamReport;
 
 use super::search::{Attempt, Path, Range, search};
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
 use crate::ceilings::LINE_MINIMUM;
-use crate::testbed::{Testbed, Traffic};
+use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct PacketRate;
@@ -31,9 +32,6 @@ const MAX_PPS: f64 = 1_000_000.0;
 
 /// Frames that arrive this long after the end of the schedule are in time.
 const GRACE_S: f64 = 0.05;
-
-/// How long a trial waits for what is still queued, so that the next one starts on an empty path.
-const DRAIN_S: f64 = 12.0;
 
 /// The saturating trial lasts at least so long, seconds: its load is looked at, and CPU time is
 /// counted in steps of 10 ms.
@@ -131,14 +129,13 @@ impl Path for RealPath<'_, '_> {
 
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
         let timing = &self.context.timing;
-        let traffic = Traffic {
+        let input = TrialInput {
             frame_size: timing.small_frame,
             rate_pps: offered_pps,
             duration_s: self.duration_s,
             grace_s: GRACE_S,
-            drain_s: DRAIN_S,
         };
-        let outcome = self.context.bed.one_way(&traffic, self.context.cancel)?;
+        let outcome = self.context.bed.one_way(&input, self.context.cancel)?;
         let attempt = Attempt {
             offered_pps,
             received_pps: received_pps(&outcome.report, outcome.start_ns, self.duration_s),

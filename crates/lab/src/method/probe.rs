@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use generator::method::TrialInput;
+
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
-use crate::testbed::{Testbed, Traffic};
+use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct Probe;
@@ -60,15 +62,14 @@ impl Method for Probe {
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let traffic = Traffic {
+        let input = TrialInput {
             frame_size: context.timing.small_frame,
             rate_pps: context.timing.probe_pps,
             duration_s: context.timing.probe_s,
             // Late answers count: the histogram shows how late.
             grace_s: 3.0,
-            drain_s: 3.0,
         };
-        let (outcome, load) = context.observe(|| context.bed.round_trip(&traffic, context.cancel));
+        let (outcome, load) = context.observe(|| context.bed.round_trip(&input, context.cancel));
         let outcome = outcome?;
         let account = &outcome.report;
         let at = |quantile: f64| account.delay_us(quantile);
@@ -93,10 +94,10 @@ impl Method for Probe {
             load,
             carried: None,
             raw: serde_json::json!({
-                "sent": outcome.sent.sent,
+                "sent": account.sent.saturating_sub(outcome.unsent),
                 "received": account.received,
-                "refused": outcome.sent.refused,
-                "latest_send_us": outcome.sent.late_ns_max as f64 / 1e3,
+                "refused": outcome.unsent,
+                "sent_late": outcome.sent_late,
                 "quantiles_us": quantiles,
             }),
         })

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use generator::run::TrialResult;
+use generator::method::{TrialInput, TrialOutput};
 
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
-use crate::testbed::{Testbed, Traffic};
+use crate::testbed::Testbed;
 use crate::tools::{Missing, Tool};
 
 /// By `iperf3`.
@@ -170,16 +170,15 @@ fn own(
     metrics: &'static [Metric],
 ) -> Result<Trial, TrialError> {
     let wanted_pps = context.timing.udp_bps as f64 / (UDP_PAYLOAD * 8) as f64;
-    let traffic = Traffic {
+    let input = TrialInput {
         frame_size: FRAME,
         rate_pps: wanted_pps,
         duration_s: f64::from(context.timing.load_s),
         grace_s: 0.05,
-        drain_s: 12.0,
     };
-    let (outcome, load) = context.observe(|| context.bed.one_way(&traffic, context.cancel));
+    let (outcome, load) = context.observe(|| context.bed.one_way(&input, context.cancel));
     let outcome = outcome?;
-    let [mbps, loss_pct, jitter_ms] = figures(&outcome, traffic.duration_s);
+    let [mbps, loss_pct, jitter_ms] = figures(&outcome);
     Ok(Trial {
         values: metrics.iter().map(|m| m.id).zip([mbps, loss_pct, jitter_ms]).collect(),
         tool: format!("Weir's own UDP sender ({why})"),
@@ -187,42 +186,46 @@ fn own(
         load,
         carried: Some(1.0 - outcome.report.loss_ratio()),
         raw: serde_json::json!({
-            "sent_datagrams": outcome.sent.sent,
-            "refused_by_the_port": outcome.sent.refused,
+            "sent_datagrams": sent(&outcome),
+            "refused_by_the_port": outcome.unsent,
             "received_datagrams": outcome.report.received,
         }),
     })
 }
 
 /// Mb/s of payload, loss in percent of what left the host, jitter in ms.
-fn figures(outcome: &TrialResult, duration_s: f64) -> [f64; 3] {
+fn figures(outcome: &TrialOutput) -> [f64; 3] {
     let report = &outcome.report;
-    let rate = super::pps::received_pps(report, outcome.start_ns, duration_s);
-    let lost = 1.0 - report.in_time() as f64 / outcome.sent.sent.max(1) as f64;
+    let rate = super::pps::received_pps(report, outcome.start_ns, outcome.input.duration_s);
+    let lost = 1.0 - report.in_time() as f64 / sent(outcome).max(1) as f64;
     [rate * (UDP_PAYLOAD * 8) as f64 / 1e6, 100.0 * lost.max(0.0), report.jitter_ns / 1e6]
+}
+
+/// Frames that left the host.
+fn sent(outcome: &TrialOutput) -> u64 {
+    outcome.report.sent.saturating_sub(outcome.unsent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{FRAME, figures};
     use crate::method::mock::{carry, path, perfect};
-    use generator::run::{SendReport, TrialResult};
-    use generator::stream::TestStream;
+    use generator::stack::HeaderStack;
     use generator::testing::DeviceModel;
 
     #[test]
     fn a_frame_holds_a_datagram_of_1470_bytes() {
-        let stream = TestStream::new(generator::probe::StreamId(1), FRAME).unwrap();
-        assert_eq!(stream.payload_len(), 1470);
+        let stack = HeaderStack::parse("eth/ipv4/udp").unwrap();
+        // Behind the payload stands the FCS.
+        assert_eq!(FRAME - stack.headers_len() - 4, 1470);
     }
 
     #[test]
     fn known_loss_is_found() {
-        let report = carry(&mut path(DeviceModel { loss: 0.05, ..perfect() }), 8_000.0);
-        let truth = report.loss_ratio();
+        let outcome = carry(&mut path(DeviceModel { loss: 0.05, ..perfect() }), 8_000.0);
+        let truth = outcome.loss_ratio();
         assert!((truth - 0.05).abs() < 0.01, "{truth}");
-        let sent = SendReport { sent: report.sent, ..SendReport::default() };
-        let [mbps, loss_pct, jitter_ms] = figures(&TrialResult { start_ns: 0, sent, report }, 1.0);
+        let [mbps, loss_pct, jitter_ms] = figures(&outcome);
         assert!((loss_pct - 100.0 * truth).abs() < 1e-6, "{loss_pct}");
         assert!((mbps - 8_000.0 * 1470.0 * 8.0 / 1e6 * (1.0 - truth)).abs() < 0.5, "{mbps}");
         assert!(jitter_ms < 0.01);

@@ -7,20 +7,16 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, PoisonError};
 
-use generator::endpoint::TrafficEndpoint;
-use generator::port_endpoint::{PortEndpoint, SharedPort};
-use generator::stream::Host;
+use netdev::Port;
 
-use super::HOSTS;
-
-/// UDP port of the lab's traffic.
-const PORT: u16 = 9201;
+use crate::trial_error::TrialError;
 
 /// The testbed; its files are in the folder that it was given.
 pub struct MemoryTestbed {
-    ports: [SharedPort; 2],
+    /// The lab's ends of the wires, except while a trial has them.
+    ports: Mutex<Vec<Port>>,
     texts: [String; 2],
     controller_port: u16,
 }
@@ -40,14 +36,13 @@ impl MemoryTestbed {
         let wire = |number: usize, end: char| {
             format!("memory:{}?end={end}", dir.join(format!("wire-{number}")).display())
         };
-        let open = |number: usize| -> io::Result<SharedPort> {
-            let port = netdev::open_text(&wire(number, 'a')).map_err(io::Error::other)?;
-            Ok(Arc::new(Mutex::new(port)))
+        let open = |number: usize| -> io::Result<Port> {
+            netdev::open_text(&wire(number, 'a')).map_err(io::Error::other)
         };
         // The listener is closed again: the controller binds the port a moment later.
         let controller_port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         Ok(Self {
-            ports: [open(1)?, open(2)?],
+            ports: Mutex::new(vec![open(1)?, open(2)?]),
             texts: [wire(1, 'b'), wire(2, 'b')],
             controller_port,
         })
@@ -65,14 +60,21 @@ impl MemoryTestbed {
         self.controller_port
     }
 
-    /// An endpoint at host 0 or 1 that talks to the other.
+    /// The ports of both hosts. They stay open between trials: the switch must not see its links
+    /// go down.
     ///
     /// # Errors
-    /// When no file descriptor is left.
-    pub fn endpoint(&self, host: usize) -> io::Result<Box<dyn TrafficEndpoint>> {
-        let at = |index: usize| Host { mac: HOSTS[index].mac, ip: HOSTS[index].ip, port: PORT };
-        let port = Arc::clone(&self.ports[host]);
-        Ok(Box::new(PortEndpoint::new(port, at(host), at(1 - host))?))
+    /// [`TrialError::Unfit`] while another trial has them.
+    pub(super) fn take_ports(&self) -> Result<[Port; 2], TrialError> {
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = std::mem::take(&mut *ports);
+        let busy = |_| TrialError::Unfit("another trial has the in-memory ports");
+        <[Port; 2]>::try_from(taken).map_err(busy)
+    }
+
+    /// Takes them back.
+    pub(super) fn give_back(&self, given: Vec<Port>) {
+        *self.ports.lock().unwrap_or_else(PoisonError::into_inner) = given;
     }
 
     /// What the reader of a report should know about this testbed.
