@@ -1,4 +1,5 @@
-//! Formats of test vectors and cases, where they lie in the workspace, and a seeded generator.
+//! Formats of test vectors and cases, where they lie in the workspace, a seeded generator, and an
+//! etcd for tests that need one.
 //!
 //! Bytes in tests come from other programs and from the specification; they are kept as text so
 //! that people can read and review them (`vectors/README.md` describes both formats). This crate
@@ -8,6 +9,7 @@
 
 mod block;
 pub mod cases;
+mod etcd;
 pub mod hex;
 mod random;
 pub mod vectors;
@@ -15,6 +17,7 @@ pub mod vectors;
 use std::path::{Path, PathBuf};
 
 pub use block::Error;
+pub use etcd::EtcdProcess;
 pub use random::Random;
 
 /// The root of the workspace: the folder that holds `vectors/` and `crates/`.

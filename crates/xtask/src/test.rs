@@ -130,6 +130,11 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
     Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
     Step {
+        name: "cluster",
+        what: "controllers that share their switches through etcd",
+        run: cargo::cluster,
+    },
+    Step {
         name: "sameness",
         what: "the fast datapath against the reference, on random packets",
         run: datapath::sameness,

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::{Context, Tally};
+use super::{Context, Tally, peers};
 use crate::shell;
 
 pub(super) fn fmt(context: &Context) -> Result<Tally> {
@@ -33,8 +33,25 @@ pub(super) fn tests(context: &Context) -> Result<Tally> {
     let mut command = context.cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
     if context.is_root {
-        command.args(["--", "--include-ignored"]);
+        // Those with etcd are the step `cluster`.
+        command.args(["--", "--include-ignored", "--skip", WITH_ETCD]);
     }
+    counted(&mut command)
+}
+
+/// How the names of tests begin that need etcd.
+const WITH_ETCD: &str = "with_etcd_";
+
+/// The tests of the cluster, with an etcd of their own each.
+pub(super) fn cluster(context: &Context) -> Result<Tally> {
+    if !peers::installed("etcd") {
+        return Ok(Tally::left_out("etcd is missing (Debian's package etcd-server)"));
+    }
+    let mut command = context.cargo();
+    command.args(["test", "--no-fail-fast", "-p", "weir-cluster"]);
+    // Each runs an etcd.
+    let tests = ["--include-ignored", "--nocapture", "--test-threads", "2", WITH_ETCD];
+    command.args(["--test", "with_etcd", "--"]).args(tests);
     counted(&mut command)
 }
 

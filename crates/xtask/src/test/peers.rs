@@ -1,4 +1,4 @@
-//! The programs that tests run beside Weir: Open vSwitch, iperf, ping, os-ken, Valgrind.
+//! The programs that tests run beside Weir: Open vSwitch, etcd, iperf, ping, os-ken, Valgrind.
 //!
 //! As root they are installed when missing, from Debian's packages and, for os-ken, into a private
 //! virtual environment below the target folder. It must never let a package start a service: a
@@ -17,6 +17,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ovs-ofctl", "openvswitch-common"),
     ("ovs-vswitchd", "openvswitch-switch"),
     ("ovs-testcontroller", "openvswitch-testcontroller"),
+    ("etcd", "etcd-server"),
     ("iperf", "iperf"),
     ("iperf3", "iperf3"),
     ("ping", "iputils-ping"),

@@ -1,0 +1,500 @@
+//! What a node of the cluster does, without input and output: what it sees and what it is told come
+//! in with the time, orders to the sessions and transactions for etcd come out.
+//!
+//! It compares what should be in etcd with what is there, and asks for the difference, one
+//! transaction at a time; so whatever is lost or refused is asked for again. It serves a switch
+//! only while etcd says that it owns it and while its lease has not ended by its own clock. Two
+//! nodes may disagree for a moment about who is master; the switch does not, because generation ids
+//! grow in etcd's order. It must never serve a switch on a guess.
+
+mod request;
+#[cfg(test)]
+mod simulation;
+
+use crate::address::KeyName;
+use crate::etcd::{Snapshot, TxnAnswer, WatchBatch};
+use crate::view::View;
+use openflow::DatapathId;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+pub(crate) use request::Request;
+
+/// How long a switch that not all nodes are connected with waits for the others before it is
+/// claimed: switches connect with all controllers at about the same time.
+const SETTLE: Duration = Duration::from_millis(250);
+/// A switch answers a role request within this time, or another node tries.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+/// A node that a switch is handed over to takes it within this time.
+const YIELD_WITHIN: Duration = Duration::from_secs(5);
+/// A switch that refused us is not claimed again for this time.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// After a transaction that failed or changed nothing.
+const RETRY: Duration = Duration::from_millis(100);
+/// A node that leaves goes after this time, whatever it still has.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the sessions of a node have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterOrder {
+    /// Become the switch's master.
+    Serve {
+        /// The switch.
+        dpid: DatapathId,
+        /// The connection with it, by the number that the session gave.
+        connection: u64,
+        /// What the role request says.
+        generation: u64,
+        /// Another master has set the switch up: its flow entries stand.
+        is_set_up: bool,
+    },
+    /// Be master no longer.
+    Stand {
+        /// The switch.
+        dpid: DatapathId,
+        /// The connection with it.
+        connection: u64,
+    },
+}
+
+/// A lease of this node, and the key that says that the node is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Its id.
+    pub(crate) lease: i64,
+    /// The revision that made the node's key.
+    pub(crate) created: i64,
+    /// When it ends, by our clock, unless it is kept alive.
+    pub(crate) ends: Instant,
+}
+
+/// A switch that is connected with this node.
+#[derive(Debug)]
+struct Local {
+    connection: u64,
+    has_roles: bool,
+    connected_at: Instant,
+    /// The revision that told the others of this connection: what etcd has after it has happened
+    /// while the switch was connected.
+    reach_revision: Option<i64>,
+    /// A master has set it up since it connected.
+    is_set_up: bool,
+    /// An ownership that must end: of an earlier connection, or one that the switch refused.
+    stale_owner: Option<i64>,
+    unowned_since: Option<Instant>,
+    claim_after: Option<Instant>,
+    /// It is being handed over and must not be served any more.
+    giving_until: Option<Instant>,
+    standing: Standing,
+}
+
+/// What the session has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nothing, or to stand.
+    Slave,
+    /// To be master; the switch has not confirmed it.
+    Asked { generation: u64, since: Instant },
+    /// To be master; it is.
+    Serving { generation: u64 },
+    /// As before: until the node that the switch is handed over to is master.
+    Yielding { next: u64, until: Instant },
+}
+
+/// A node of the cluster.
+pub(crate) struct Member {
+    me: KeyName,
+    prefix: String,
+    rebalance_after: Duration,
+    patience: Duration,
+    view: View,
+    is_synced: bool,
+    held: Option<Held>,
+    local: BTreeMap<DatapathId, Local>,
+    is_asking: bool,
+    retry_at: Option<Instant>,
+    leaving_since: Option<Instant>,
+    /// When nodes, connections or owners changed last.
+    changed_at: Instant,
+    orders: Vec<ClusterOrder>,
+}
+
+impl Member {
+    /// A node that knows nothing yet. `ttl` is that of its lease.
+    pub(crate) fn new(
+        me: KeyName,
+        prefix: &str,
+        ttl: Duration,
+        rebalance_after: Duration,
+        now: Instant,
+    ) -> Self {
+        Self {
+            me,
+            prefix: prefix.into(),
+            rebalance_after,
+            // Within it a master that has lost the switch says so or loses its lease.
+            patience: ttl + Duration::from_secs(1),
+            view: View::new(prefix),
+            is_synced: false,
+            held: None,
+            local: BTreeMap::new(),
+            is_asking: false,
+            retry_at: None,
+            leaving_since: None,
+            changed_at: now,
+            orders: Vec::new(),
+        }
+    }
+
+    /// A switch has connected. A connection that it had before is over.
+    pub(crate) fn connected(
+        &mut self,
+        dpid: DatapathId,
+        connection: u64,
+        has_roles: bool,
+        now: Instant,
+    ) {
+        let before = self.local.get(&dpid);
+        if before.is_some_and(|before| before.connection > connection) {
+            return;
+        }
+        let stale_owner = self.own_revision(dpid);
+        let local = Local {
+            connection,
+            has_roles,
+            connected_at: now,
+            reach_revision: None,
+            is_set_up: false,
+            // What was owned by the old connection is claimed anew: the switch may have restarted.
+            stale_owner,
+            unowned_since: None,
+            claim_after: None,
+            giving_until: None,
+            standing: Standing::Slave,
+        };
+        self.local.insert(dpid, local);
+    }
+
+    /// A connection is over.
+    pub(crate) fn disconnected(&mut self, dpid: DatapathId, connection: u64) {
+        if self.local.get(&dpid).is_some_and(|local| local.connection == connection) {
+            self.local.remove(&dpid);
+        }
+    }
+
+    /// The switch has made us its master.
+    pub(crate) fn confirmed(&mut self, dpid: DatapathId, connection: u64, confirmed: u64) {
+        if let Some(local) = self.local.get_mut(&dpid)
+            && local.connection == connection
+            && local.is_asked(confirmed)
+        {
+            local.standing = Standing::Serving { generation: confirmed };
+            local.is_set_up = true;
+        }
+    }
+
+    /// The switch refuses to make us its master: it knows a later one, or has another cluster.
+    pub(crate) fn refused(
+        &mut self,
+        dpid: DatapathId,
+        connection: u64,
+        refused: u64,
+        now: Instant,
+    ) {
+        let owned = self.own_revision(dpid);
+        if let Some(local) = self.local.get_mut(&dpid)
+            && local.connection == connection
+            && local.is_asked(refused)
+        {
+            local.standing = Standing::Slave;
+            local.stale_owner = owned;
+            local.claim_after = Some(now + REFUSED_FOR);
+        }
+    }
+
+    /// The node is in etcd, under this lease.
+    pub(crate) fn joined(&mut self, held: Held) {
+        self.held = Some(held);
+    }
+
+    /// The lease lives until then.
+    pub(crate) fn renewed(&mut self, lease: i64, ends: Instant) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.lease == lease) {
+            held.ends = held.ends.max(ends);
+        }
+    }
+
+    /// The lease is over, and with it all that was bound to it.
+    pub(crate) fn lost_lease(&mut self) {
+        self.held = None;
+    }
+
+    /// All keys as they are; a watch tells what changes from now on.
+    pub(crate) fn synced(&mut self, snapshot: Snapshot, now: Instant) {
+        self.view.take_snapshot(snapshot);
+        self.is_synced = true;
+        self.changed_at = now;
+    }
+
+    /// What has changed.
+    pub(crate) fn changed(&mut self, batch: WatchBatch, now: Instant) {
+        self.view.take_batch(batch);
+        self.changed_at = now;
+    }
+
+    /// Changes are not told any more, until the next snapshot.
+    pub(crate) fn watch_broke(&mut self) {
+        self.is_synced = false;
+        self.view.watch_broke();
+    }
+
+    /// The node is to hand over what it has.
+    pub(crate) fn leave(&mut self, now: Instant) {
+        self.leaving_since.get_or_insert(now);
+    }
+
+    /// Whether the node may go: nothing is left that another node could have.
+    pub(crate) fn has_left(&self, now: Instant) -> bool {
+        let Some(since) = self.leaving_since else { return false };
+        if now >= since + LEAVE_WITHIN || self.held_now(now).is_none() {
+            return true;
+        }
+        let is_marked = self.view.nodes.get(&self.me).is_some_and(|record| record.is_leaving);
+        let is_kept = |dpid: &DatapathId, local: &Local| {
+            (local.standing != Standing::Slave || self.own_revision(*dpid).is_some())
+                && self.has_other(*dpid)
+        };
+        is_marked && !self.local.iter().any(|(dpid, local)| is_kept(dpid, local))
+    }
+
+    /// What the sessions have to do, in this order.
+    pub(crate) fn take_orders(&mut self) -> Vec<ClusterOrder> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// Does what is due, and gives the transaction that etcd is to carry out next, if any. Its
+    /// answer comes to [`Member::answered`] before there is another.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Request> {
+        self.settle(now);
+        let may_ask = !self.is_asking
+            && self.is_synced
+            && self.retry_at.is_none_or(|at| at <= now)
+            && self.is_in_view(now);
+        if !may_ask {
+            return None;
+        }
+        let request = self.wanted(now)?;
+        self.is_asking = true;
+        Some(request)
+    }
+
+    /// What became of a transaction; nothing when that is not known. Gives whether the node is
+    /// still a member; if not, it needs a new lease.
+    pub(crate) fn answered(
+        &mut self,
+        request: Request,
+        answer: Option<TxnAnswer>,
+        now: Instant,
+    ) -> bool {
+        self.is_asking = false;
+        self.retry_at = None;
+        let Some(answer) = answer else {
+            self.retry_at = Some(now + RETRY);
+            return true;
+        };
+        if !answer.succeeded {
+            self.lost_lease();
+            return false;
+        }
+        if !self.take_answer(request, answer) {
+            self.retry_at = Some(now + RETRY);
+        }
+        true
+    }
+
+    /// When [`Member::poll`] is due, if nothing happens before.
+    pub(crate) fn next_timeout(&self, now: Instant) -> Instant {
+        let is_waiting = |(dpid, local): (&DatapathId, &Local)| match local.standing {
+            Standing::Serving { .. } => false,
+            Standing::Yielding { .. } => true,
+            Standing::Slave | Standing::Asked { .. } => {
+                self.view.owners.get(dpid).is_none_or(|owner| owner.node == self.me)
+            }
+        };
+        let Some(held) = self.held_now(now) else { return now + Duration::from_secs(1) };
+        let is_busy = self.leaving_since.is_some() || self.local.iter().any(is_waiting);
+        let soon = if is_busy { Duration::from_millis(50) } else { Duration::from_secs(1) };
+        held.ends.min(now + soon)
+    }
+
+    /// The lease, while it lives.
+    fn held_now(&self, now: Instant) -> Option<Held> {
+        self.held.filter(|held| now < held.ends)
+    }
+
+    /// Whether the view has our own key: it is not older than our start.
+    fn is_in_view(&self, now: Instant) -> bool {
+        let record = self.view.nodes.get(&self.me);
+        let held = self.held_now(now);
+        record.zip(held).is_some_and(|(record, held)| record.lease == held.lease)
+    }
+
+    /// The revision of our ownership of a switch, if etcd says that it is ours.
+    fn own_revision(&self, dpid: DatapathId) -> Option<i64> {
+        let owner = self.view.owners.get(&dpid)?;
+        let held = self.held?;
+        (owner.node == self.me && owner.lease == held.lease).then_some(owner.revision)
+    }
+
+    /// Whether another node could be the switch's master.
+    fn has_other(&self, dpid: DatapathId) -> bool {
+        let is_other = |node: &KeyName| {
+            *node != self.me && self.view.nodes.get(node).is_some_and(|record| !record.is_leaving)
+        };
+        self.view.reach.get(&dpid).is_some_and(|nodes| nodes.iter().any(is_other))
+    }
+
+    /// Orders what follows from the view.
+    fn settle(&mut self, now: Instant) {
+        let held = self.held_now(now);
+        let patience = self.patience;
+        // What an old view says of others may be over for long.
+        let is_fresh = self.is_synced && self.is_in_view(now);
+        for (dpid, local) in &mut self.local {
+            if is_fresh {
+                local.notice(&self.view, *dpid, patience, now);
+            }
+            let owner = self.view.owners.get(dpid);
+            let claim = owner.map_or(Claim::Another, |owner| {
+                let Some(held) = held else { return Claim::Another };
+                let Some(generation) = self.view.generation(owner) else { return Claim::Another };
+                let is_own = owner.node == self.me && owner.lease == held.lease;
+                if is_own && local.stale_owner != Some(owner.revision) {
+                    let is_set_up = local.is_set_up
+                        || owner.from.is_some() && local.is_after_connecting(owner.revision);
+                    Claim::Own { generation, revision: owner.revision, is_set_up }
+                } else if !is_own && owner.from.as_ref() == Some(&self.me) {
+                    Claim::Given { to: generation }
+                } else {
+                    Claim::Another
+                }
+            });
+            let served = self.view.served.get(dpid).map(|served| served.generation);
+            self.orders.extend(local.settle(*dpid, claim, served, now));
+        }
+    }
+}
+
+/// Whose a switch is, as the view says.
+#[derive(Clone, Copy, Debug)]
+enum Claim {
+    /// Ours.
+    Own { generation: u64, revision: i64, is_set_up: bool },
+    /// We have handed it over; the other node's generation id.
+    Given { to: u64 },
+    /// Another node's, or nobody's.
+    Another,
+}
+
+impl Local {
+    /// Whether the session has been told to serve under this generation id, and has not answered.
+    fn is_asked(&self, asked: u64) -> bool {
+        matches!(self.standing, Standing::Asked { generation, .. } if generation == asked)
+    }
+
+    /// Whether a revision is later than this connection.
+    fn is_after_connecting(&self, revision: i64) -> bool {
+        self.reach_revision.is_some_and(|reach| revision > reach)
+    }
+
+    /// Notices what the view says of the switch.
+    fn notice(&mut self, view: &View, dpid: DatapathId, patience: Duration, now: Instant) {
+        let owner = view.owners.get(&dpid);
+        if self.stale_owner.is_some() && self.stale_owner != owner.map(|owner| owner.revision) {
+            self.stale_owner = None;
+        }
+        if self.stale_owner.is_none()
+            && let Some(served) = view.served.get(&dpid)
+        {
+            let owns = owner.and_then(|owner| view.generation(owner)) == Some(served.generation);
+            // A master from before may not have noticed yet that the switch has restarted.
+            let is_still_served = owns && now >= self.connected_at + patience;
+            self.is_set_up |= is_still_served || self.is_after_connecting(served.revision);
+        }
+        match owner {
+            None => {
+                self.unowned_since.get_or_insert(now);
+            }
+            Some(_) => self.unowned_since = None,
+        }
+    }
+
+    /// Takes the step from what the session has been told to what it should do. `served` is the
+    /// generation id under which the switch has a master.
+    fn settle(
+        &mut self,
+        dpid: DatapathId,
+        claim: Claim,
+        served: Option<u64>,
+        now: Instant,
+    ) -> Option<ClusterOrder> {
+        let is_giving = self.giving_until.is_some_and(|until| now < until);
+        let wait = match (claim, self.standing) {
+            (_, Standing::Slave) => true,
+            (Claim::Own { .. }, _) if is_giving => false,
+            (Claim::Own { .. }, _) => true,
+            // The switch is served until the other node is its master.
+            (Claim::Given { to }, Standing::Serving { .. }) if served < Some(to) => {
+                self.standing = Standing::Yielding { next: to, until: now + YIELD_WITHIN };
+                true
+            }
+            (Claim::Given { to }, Standing::Yielding { next, until }) => {
+                to == next && served < Some(to) && now < until
+            }
+            (Claim::Given { .. } | Claim::Another, _) => false,
+        };
+        match claim {
+            _ if !wait => self.stand(dpid),
+            Claim::Own { generation, revision, is_set_up } if !is_giving => {
+                self.settle_own(dpid, generation, revision, is_set_up, now)
+            }
+            Claim::Own { .. } | Claim::Given { .. } | Claim::Another => None,
+        }
+    }
+
+    fn stand(&mut self, dpid: DatapathId) -> Option<ClusterOrder> {
+        self.standing = Standing::Slave;
+        Some(ClusterOrder::Stand { dpid, connection: self.connection })
+    }
+
+    fn settle_own(
+        &mut self,
+        dpid: DatapathId,
+        generation: u64,
+        revision: i64,
+        is_set_up: bool,
+        now: Instant,
+    ) -> Option<ClusterOrder> {
+        match self.standing {
+            Standing::Serving { generation: told } if told == generation => None,
+            Standing::Asked { generation: told, since } if told == generation => {
+                if now < since + CONFIRM_WITHIN {
+                    return None;
+                }
+                // It is given up as if the switch had refused.
+                tracing::debug!(%dpid, "the switch does not answer the role request");
+                self.stale_owner = Some(revision);
+                self.claim_after = Some(now + REFUSED_FOR);
+                self.stand(dpid)
+            }
+            Standing::Slave
+            | Standing::Asked { .. }
+            | Standing::Serving { .. }
+            | Standing::Yielding { .. } => {
+                self.standing = Standing::Asked { generation, since: now };
+                let connection = self.connection;
+                Some(ClusterOrder::Serve { dpid, connection, generation, is_set_up })
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Which node should be master of which switch: a function of the view, the same on every node.
+//!
+//! An owner keeps what it has. A switch without an owner goes to the connected node with the fewest
+//! switches, and a node that has two more than another gives some up. Ties go by the node's name,
+//! so that nodes which see the same plan the same; where they see different things, etcd decides.
+
+use crate::address::KeyName;
+use crate::view::View;
+use openflow::DatapathId;
+use std::collections::BTreeMap;
+
+/// Who should be master.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// For each switch that somebody is connected with.
+    pub(crate) targets: BTreeMap<DatapathId, KeyName>,
+}
+
+impl Plan {
+    pub(crate) fn of(view: &View) -> Self {
+        let mut loads: BTreeMap<&KeyName, usize> = BTreeMap::new();
+        for (node, record) in &view.nodes {
+            if !record.is_leaving {
+                loads.insert(node, 0);
+            }
+        }
+        let mut targets: BTreeMap<DatapathId, &KeyName> = BTreeMap::new();
+        for (dpid, nodes) in &view.reach {
+            let owner = view.owners.get(dpid).map(|owner| &owner.node);
+            if let Some(owner) = owner.filter(|owner| nodes.contains(*owner))
+                && let Some(load) = loads.get_mut(owner)
+            {
+                *load += 1;
+                targets.insert(*dpid, owner);
+            }
+        }
+        for (dpid, nodes) in &view.reach {
+            if targets.contains_key(dpid) {
+                continue;
+            }
+            let candidates = loads.iter().filter(|(node, _)| nodes.contains(**node));
+            let least = candidates.min_by_key(|(node, load)| (**load, **node));
+            if let Some(node) = least.map(|(node, _)| *node) {
+                *loads.entry(node).or_default() += 1;
+                targets.insert(*dpid, node);
+            }
+        }
+        balance(view, &mut loads, &mut targets);
+        let targets = targets.into_iter().map(|(dpid, node)| (dpid, node.clone())).collect();
+        Self { targets }
+    }
+}
+
+/// Moves switches, the highest ids first, from nodes that have two more than another. Each move
+/// makes the loads more even, so it comes to an end; without it a plan that is carried out could
+/// ask for further moves.
+fn balance<'v>(
+    view: &'v View,
+    loads: &mut BTreeMap<&'v KeyName, usize>,
+    targets: &mut BTreeMap<DatapathId, &'v KeyName>,
+) {
+    while balance_once(view, loads, targets) {}
+}
+
+/// One pass; whether it moved a switch.
+fn balance_once<'v>(
+    view: &'v View,
+    loads: &mut BTreeMap<&'v KeyName, usize>,
+    targets: &mut BTreeMap<DatapathId, &'v KeyName>,
+) -> bool {
+    let mut has_moved = false;
+    for (dpid, target) in targets.iter_mut().rev() {
+        let Some(nodes) = view.reach.get(dpid) else { continue };
+        let load = loads.get(*target).copied().unwrap_or(0);
+        let candidates = loads.iter().filter(|(node, _)| nodes.contains(**node));
+        let least = candidates.min_by_key(|(node, load)| (**load, **node));
+        let Some((node, least)) = least.map(|(node, load)| (*node, *load)) else { continue };
+        if least + 2 <= load {
+            loads.insert(*target, load - 1);
+            loads.insert(node, least + 1);
+            *target = node;
+            has_moved = true;
+        }
+    }
+    has_moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+    use crate::address::KeyName;
+    use crate::view::{NodeRecord, Owner, View};
+    use openflow::DatapathId;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn name(text: &str) -> KeyName {
+        text.parse().unwrap()
+    }
+
+    fn view(nodes: &[&str], switches: u64) -> View {
+        let mut view = View::new("/p/");
+        for node in nodes {
+            let record = NodeRecord { lease: 1, created: 1, is_leaving: false };
+            view.nodes.insert(name(node), record);
+        }
+        let all: BTreeSet<KeyName> = nodes.iter().map(|node| name(node)).collect();
+        view.reach.extend((0..switches).map(|dpid| (DatapathId(dpid), all.clone())));
+        view
+    }
+
+    fn own(view: &mut View, dpid: u64, node: &str) {
+        let owner = Owner { node: name(node), lease: 1, revision: 1, from: None };
+        view.owners.insert(DatapathId(dpid), owner);
+    }
+
+    fn loads(plan: &Plan) -> Vec<usize> {
+        let mut loads: BTreeMap<&KeyName, usize> = BTreeMap::new();
+        for node in plan.targets.values() {
+            *loads.entry(node).or_default() += 1;
+        }
+        loads.into_values().collect()
+    }
+
+    #[test]
+    fn switches_are_spread_evenly() {
+        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 9))), [3, 3, 3]);
+        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 10))), [4, 3, 3]);
+        assert!(Plan::of(&view(&[], 3)).targets.is_empty());
+    }
+
+    #[test]
+    fn those_of_a_node_that_is_gone_go_to_the_others_and_nothing_else_moves() {
+        let mut view = view(&["b", "c"], 9);
+        for dpid in 0..9 {
+            own(&mut view, dpid, ["a", "b", "c"][dpid as usize % 3]);
+        }
+        let plan = Plan::of(&view);
+        assert_eq!(loads(&plan), [5, 4]);
+        for dpid in (0..9).filter(|dpid| dpid % 3 != 0) {
+            assert_eq!(plan.targets[&DatapathId(dpid)], view.owners[&DatapathId(dpid)].node);
+        }
+    }
+
+    #[test]
+    fn a_node_that_comes_gets_its_share_by_the_fewest_moves() {
+        let mut view = view(&["a", "b", "c"], 9);
+        for dpid in 0..9 {
+            own(&mut view, dpid, ["a", "b"][dpid as usize % 2]);
+        }
+        let plan = Plan::of(&view);
+        assert_eq!(loads(&plan), [3, 3, 3]);
+        let moved = plan.targets.iter().filter(|(dpid, node)| view.owners[dpid].node != **node);
+        assert_eq!(moved.count(), 3);
+    }
+
+    #[test]
+    fn a_node_that_leaves_or_is_not_connected_gets_nothing() {
+        let mut view = view(&["a", "b"], 4);
+        (0..4).for_each(|dpid| own(&mut view, dpid, "a"));
+        view.nodes.get_mut(&name("a")).unwrap().is_leaving = true;
+        view.reach.insert(DatapathId(3), BTreeSet::from([name("a")]));
+        let plan = Plan::of(&view);
+        assert!((0..3).all(|dpid| plan.targets[&DatapathId(dpid)] == name("b")));
+        assert!(!plan.targets.contains_key(&DatapathId(3)));
+    }
+
+    #[test]
+    fn whatever_the_view_the_plan_is_stable_once_it_is_carried_out() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..300 {
+            let nodes = &["a", "b", "c", "d"][..random.usize(1..5)];
+            let mut view = view(nodes, random.u64(0..40));
+            for (dpid, reach) in &mut view.reach {
+                reach.retain(|_| random.u8(0..5) > 0);
+                if random.bool() {
+                    let node = name(["a", "b", "c", "d"][random.usize(0..4)]);
+                    let owner = Owner { node, lease: 1, revision: 1, from: None };
+                    view.owners.insert(*dpid, owner);
+                }
+            }
+            let plan = Plan::of(&view);
+            for (dpid, node) in &plan.targets {
+                assert!(view.reach[dpid].contains(node) && view.nodes.contains_key(node));
+                let owner = Owner { node: node.clone(), lease: 1, revision: 2, from: None };
+                view.owners.insert(*dpid, owner);
+            }
+            let reached = view.reach.values().filter(|nodes| !nodes.is_empty()).count();
+            assert_eq!(plan.targets.len(), reached);
+            assert_eq!(Plan::of(&view), plan, "no switch moves back and forth");
+        }
+    }
+}
