@@ -68,7 +68,14 @@ struct ControllerCommand {
 
 impl ControllerCommand {
     fn run(&self) -> anyhow::Result<()> {
-        controller::cli::run_beside(&self.controller, |handle| Ok(self.rest.start(handle)?))
+        controller::cli::run_beside(&self.controller, |handle| {
+            let server = self.rest.start(handle)?;
+            if let Some(server) = &server {
+                // Whoever started the controller may have closed its standard error.
+                drop(writeln!(std::io::stderr(), "REST on http://{}", server.address()));
+            }
+            anyhow::Ok(server)
+        })
     }
 }
 

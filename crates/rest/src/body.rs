@@ -10,11 +10,20 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The value of a body; `Null` when it is empty.
+/// The value of a body; `Null` when it is empty, and only then.
 ///
 /// # Errors
-/// When it is neither JSON nor a Python literal; the words say where it stops being either.
+/// When it is neither JSON nor a Python literal (the words say where it stops being either), or is
+/// nothing in words.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Problem> {
+    let value = parsed(bytes)?;
+    if value.is_null() && !bytes.trim_ascii().is_empty() {
+        return Err(Problem::bad("the body is null; one that is not there is empty"));
+    }
+    Ok(value)
+}
+
+fn parsed(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Problem::bad(format!("the body is not UTF-8: {error}")))?;
     if text.trim().is_empty() {
@@ -116,6 +125,7 @@ mod tests {
             assert_eq!(parse(body.as_bytes()).unwrap(), expected, "{body}");
         }
         assert_eq!(parse(b" \n").unwrap(), Value::Null);
+        assert!(parse(b"null").is_err() && parse(b"None").is_err());
     }
 
     #[test]

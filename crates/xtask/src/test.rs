@@ -152,6 +152,11 @@ const STEPS: &[Step] = &[
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
     Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
     Step { name: "ryu", what: "the Ryu switch tester, 1.0 and 1.3", run: suites::ryu },
+    Step {
+        name: "rest",
+        what: "REST beside Ryu's own server, and fuzzed from its OpenAPI document",
+        run: suites::rest,
+    },
     Step { name: "mininet", what: "weir in Mininet", run: suites::mininet },
     Step {
         name: "demo",

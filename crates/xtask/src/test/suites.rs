@@ -64,6 +64,46 @@ fn answers(text: &str) -> Result<(u64, u64)> {
     }
 }
 
+/// What `contrib/peers/rest` takes from PyPI, each into a virtual environment of its own.
+const RYU: &str = "ryu==4.34";
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+
+/// `contrib/peers/rest`: Ryu's REST server and Weir's, asked the same, and Weir's fuzzed from its
+/// own OpenAPI document.
+pub(super) fn rest(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !peers::installed("ethtool") || !peers::installed("python3") {
+        return Ok(Tally::left_out("ethtool or python3 is missing"));
+    }
+    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let out = context.target().join("rest");
+    let mut tally = Tally::default();
+    for (script, package) in [("run.sh", RYU), ("fuzz.sh", SCHEMATHESIS)] {
+        let venv = context.cache().join("weir").join(package.replace("==", "-"));
+        if !context.install && !venv.join("bin/python").exists() {
+            tally.left_out.push(format!("{package} is missing (PyPI)"));
+            continue;
+        }
+        let mut command = context.command(context.root.join("contrib/peers/rest").join(script));
+        command.arg("-o").arg(&out).arg("-V").arg(&venv);
+        command.env("WEIR", context.target().join("release/weir"));
+        let ended_well = shell::watch(&mut command, |_| {})?;
+        if script == "fuzz.sh" {
+            tally.passed += u64::from(ended_well);
+            tally.failed += u64::from(!ended_well);
+            continue;
+        }
+        let text = std::fs::read_to_string(out.join("compare.txt"));
+        let (same, different) = answers(&text.context("reading the comparison")?)?;
+        tally.passed += same;
+        // An explanation that is no longer needed is a failure without a difference.
+        tally.failed += if ended_well { 0 } else { different.max(1) };
+    }
+    Ok(tally)
+}
+
 /// `contrib/mininet`: the switch and the controller in Mininet, nothing dropped.
 pub(super) fn mininet(context: &Context) -> Result<Tally> {
     if !context.is_root {
