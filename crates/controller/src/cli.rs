@@ -162,6 +162,10 @@ pub fn run_beside<T, E: From<Error>>(
     args: &ControllerArgs,
     beside: impl FnOnce(Handle) -> Result<T, E>,
 ) -> Result<(), E> {
+    // Each switch is an open file, and a shell's limit of them is lower than a network is large.
+    if let Err(error) = files::raise_open_files() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
     let controller = Controller::new(AppName::list(&args.apps), args.options())?;
     let beside = beside(controller.handle())?;
     run_until_signal(controller)?;

@@ -2,8 +2,8 @@
 //!
 //! An app is a value with handlers; a handler queues messages on a [`Switch`]. [`Controller`] runs
 //! a list of apps on real connections, its switches sharded over threads by datapath id; a
-//! [`Handle`] reaches any switch from any thread. [`Shard`] and [`Session`] are what it is made of, without
-//! input and output. The words are those of OpenFlow 1.3.4 and 1.0.2.
+//! [`Handle`] reaches any switch from any thread. [`Shard`] and [`Session`] are what it is made of,
+//! without input and output. The words are those of OpenFlow 1.3.4 and 1.0.2.
 //!
 //! An app and its test, which needs no network:
 //!
@@ -62,6 +62,7 @@ pub use app::App;
 pub use app_list::AppList;
 pub use error::HandleError;
 pub use events::{ControllerEvent, HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
+pub use files::raise_open_files;
 pub use handle::Handle;
 pub use openflow::message::PacketIn;
 pub use options::Options;

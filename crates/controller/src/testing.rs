@@ -2,8 +2,8 @@
 //!
 //! Events go in, messages come out. The apps run in a real shard and every message passes the codec
 //! of the switch's version, so a message that the version cannot say never arrives here either.
-//! What is left out are sockets and flow tables: a switch keeps what it is sent for the test to look at,
-//! and answers only what every switch answers, or what [`TestNetwork::answer`] says.
+//! What is left out are sockets and flow tables: a switch keeps what it is sent for the test to
+//! look at, and answers only what every switch answers, or what [`TestNetwork::answer`] says.
 //!
 //! The test of an app, whole:
 //!

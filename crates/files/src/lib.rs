@@ -1,4 +1,5 @@
-//! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]).
+//! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]);
+//! raises the process's limit of open files.
 //!
 //! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
 //! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
@@ -12,7 +13,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod limits;
 pub mod proc;
+
+pub use limits::raise_open_files;
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};

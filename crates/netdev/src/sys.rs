@@ -8,7 +8,6 @@ pub(crate) mod dpdk;
 pub mod ethtool;
 pub mod event;
 pub(crate) mod ifreq;
-pub mod limits;
 pub mod link;
 pub mod memory;
 pub mod monitor;

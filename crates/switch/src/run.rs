@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 
 use channel::{Listener, TransportError};
 use control::ControlSocket;
+use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
-use netdev::sys::limits::raise_open_files;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;

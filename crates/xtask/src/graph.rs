@@ -75,7 +75,7 @@ pub(crate) const ROOMS: &[Room] = &[
     room("switch", 3, FORBID, "agent, workers, configuration, control socket",
         &["openflow", "wire", "packet", "channel", "control", "datapath", "netdev", "files"]),
     room("controller", 3, FORBID, "the App trait, its runtime, ready apps",
-        &["openflow", "wire", "packet", "channel", "cluster"]),
+        &["openflow", "wire", "packet", "channel", "cluster", "files"]),
     room("generator", 3, FORBID, "streams, pacing, probes, receiver",
         &["openflow", "packet", "netdev"]),
     room("channel", 2, FORBID, "one OpenFlow connection, sans I/O, and its transports",

@@ -51,7 +51,7 @@ impl Wishes {
 }
 
 fn main() -> Result<()> {
-    netdev::sys::limits::raise_open_files()?;
+    files::raise_open_files()?;
     let wishes = Wishes::read()?;
     println!(
         "| bridges | connection | ready, s | all connected, s | CPU of {} silent s, % | memory, \

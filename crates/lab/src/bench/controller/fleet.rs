@@ -109,7 +109,7 @@ impl Fleet {
     /// # Errors
     /// No thread, or too few descriptors.
     pub(super) fn start(plan: FleetPlan) -> Result<Self> {
-        let limit = netdev::sys::limits::raise_open_files();
+        let limit = files::raise_open_files();
         let limit = limit.context("raising the limit of open files")?;
         // A few for standard streams, the runtime and what else is open.
         if let Some(limit) = limit.filter(|limit| *limit < u64::from(plan.switches) + 64) {
