@@ -1,6 +1,7 @@
 //! The options of `weir controller` that are REST's.
 
 use crate::guard::Token;
+use crate::page::NetworkEvents;
 use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
 use crate::services::RestNetwork;
 use clap::Args;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "REST")]
 pub struct RestArgs {
-    /// Serve REST here: the endpoints of Ryu's apps, described at /openapi.json
+    /// Serve REST here, the endpoints of Ryu's apps (described at /openapi.json), and at / a page
+    /// to look at
     #[arg(long, value_name = "HOST:PORT")]
     pub rest: Option<String>,
 
@@ -32,6 +34,8 @@ impl RestArgs {
         let token = self.rest_token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Error::Token)?;
         let options = RestOptions { listen, token, limits: RestLimits::default() };
-        start(&options, RestNetwork { datapaths: Arc::new(handle), map: None }).map(Some)
+        let events = Some(Arc::new(handle.clone()) as Arc<dyn NetworkEvents>);
+        let network = RestNetwork { datapaths: Arc::new(handle), map: None, events };
+        start(&options, network).map(Some)
     }
 }

@@ -12,6 +12,7 @@
 mod body;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod controller_events;
 mod controller_switches;
 mod datapath;
 mod firewall;
@@ -19,6 +20,7 @@ mod guard;
 mod literal;
 mod ofctl;
 mod openapi;
+mod page;
 mod problem;
 mod qos;
 mod route;
@@ -31,6 +33,7 @@ mod words;
 
 pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
 pub use guard::Token;
+pub use page::{EventFeed, NetworkEvents, SeenEvent};
 pub use problem::Problem;
 pub use server::{Error, RestLimits, RestOptions, RestServer, start};
 pub use services::{LinkEnd, NetworkMap, RestNetwork, SeenHost};

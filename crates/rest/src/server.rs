@@ -8,6 +8,7 @@
 use crate::body;
 use crate::guard::{Guard, Token};
 use crate::openapi;
+use crate::page;
 use crate::problem::Problem;
 use crate::route::{Body, Call, Row};
 use crate::rules::Numbers;
@@ -123,6 +124,7 @@ pub(crate) fn router(services: &Arc<Services>, guard: Guard, limits: RestLimits)
         };
         router = router.route(path, on(filter, handler));
     }
+    let router = router.merge(page::events(services)).merge(page::files());
     let turns = Arc::new(Semaphore::new(limits.requests));
     let checks = Arc::new((guard, turns));
     router
@@ -253,6 +255,7 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     let services = Arc::new(Services {
         datapaths: services.datapaths,
         map: services.map,
+        events: services.events,
         document: Arc::new(document),
         firewall: Numbers::default(),
         qos: Numbers::default(),

@@ -1,6 +1,7 @@
 //! What the endpoints share: the controller's switches and the map of its network.
 
 use crate::datapath::ServedSwitches;
+use crate::page::NetworkEvents;
 use crate::rules::Numbers;
 use openflow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
@@ -44,6 +45,8 @@ pub struct RestNetwork {
     pub datapaths: Arc<dyn ServedSwitches>,
     /// The map, when something discovers the network.
     pub map: Option<Arc<dyn NetworkMap>>,
+    /// What happens, for the page, when somebody tells it.
+    pub events: Option<Arc<dyn NetworkEvents>>,
 }
 
 /// What the endpoints share.
@@ -52,6 +55,8 @@ pub(crate) struct Services {
     pub(crate) datapaths: Arc<dyn ServedSwitches>,
     /// The map, when something discovers the network.
     pub(crate) map: Option<Arc<dyn NetworkMap>>,
+    /// What happens, when somebody tells it.
+    pub(crate) events: Option<Arc<dyn NetworkEvents>>,
     /// The OpenAPI document.
     pub(crate) document: Arc<Value>,
     /// The numbers of the firewall's rules.

@@ -88,7 +88,8 @@ fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {
     let token = token.map(|text| Token::new(text).unwrap());
     let options = RestOptions { listen: "127.0.0.1:0".into(), token, limits };
     let datapaths: Arc<dyn ServedSwitches> = switches.clone();
-    let running = rest::start(&options, RestNetwork { datapaths, map: None }).unwrap();
+    let running =
+        rest::start(&options, RestNetwork { datapaths, map: None, events: None }).unwrap();
     Served { running, switches }
 }
 
@@ -199,7 +200,7 @@ fn a_token_is_demanded_of_everyone_where_there_is_one() {
 fn an_address_that_others_reach_needs_a_token() {
     let datapaths: Arc<dyn ServedSwitches> =
         Arc::new(Scripted { mood: Mood::Obeys, applied: Mutex::new(Vec::new()) });
-    let network = RestNetwork { datapaths, map: None };
+    let network = RestNetwork { datapaths, map: None, events: None };
     let options = |listen: &str| RestOptions {
         listen: listen.into(),
         token: None,

@@ -1,0 +1,132 @@
+//! A controller's events as the page's: a kind, a switch, a line for people.
+
+use crate::page::{EventFeed, NetworkEvents, SeenEvent};
+use controller::{ControllerEvent, EventError, EventReceiver, Handle, HostEvent, LinkEvent};
+use controller::{SwitchPort, TopologyHost, TopologyLink};
+use openflow::message::ErrorMessage;
+use openflow::port::{PortReason, PortState, PortStatus};
+use openflow::{DatapathId, PortNo};
+use std::future::Future;
+use std::pin::Pin;
+
+impl NetworkEvents for Handle {
+    fn follow(&self) -> Box<dyn EventFeed> {
+        Box::new(Feed { handle: self.clone(), events: self.events_but_packet_ins() })
+    }
+}
+
+struct Feed {
+    handle: Handle,
+    events: EventReceiver,
+}
+
+impl EventFeed for Feed {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let seen = match self.events.recv().await {
+                    Ok(event) => of_event(&self.handle, &event),
+                    Err(EventError::Lagged(count)) => {
+                        let text = format!("{count} events are not shown: they came too fast");
+                        Some(SeenEvent { kind: "lagged", dpid: None, text })
+                    }
+                    Err(EventError::Ended | EventError::WouldBlock) => return None,
+                };
+                if seen.is_some() {
+                    return seen;
+                }
+            }
+        })
+    }
+}
+
+/// The line of an event; none for answers to questions and for packets, which are too many.
+fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
+    let (kind, dpid, text) = match event {
+        ControllerEvent::SwitchReady(info) => {
+            let (dpid, version, ports) = (info.dpid, info.version, info.ports.len());
+            let text = format!("switch {dpid} is ready: {version}, {ports} ports");
+            ("switch-ready", Some(dpid), text)
+        }
+        ControllerEvent::SwitchDown(dpid) => {
+            ("switch-down", Some(*dpid), format!("switch {dpid} is gone"))
+        }
+        ControllerEvent::PortStatus { dpid, status } => {
+            let kind = if is_down(status) { "port-down" } else { "port-status" };
+            (kind, Some(*dpid), format!("switch {dpid}: {}", of_port(status)))
+        }
+        ControllerEvent::FlowRemoved { dpid, removed } => {
+            let (table, priority) = (removed.table_id, removed.priority);
+            let (packets, bytes) = (removed.packet_count, removed.byte_count);
+            let text = format!(
+                "switch {dpid}: a flow entry of table {table}, priority {priority}, is removed \
+                 after {packets} packets, {bytes} bytes"
+            );
+            ("flow-removed", Some(*dpid), text)
+        }
+        ControllerEvent::Error { dpid, xid, error } => {
+            let name = error_name(handle, *dpid, error);
+            let text = format!("switch {dpid} refuses message {}: {name}", xid.0);
+            ("error", Some(*dpid), text)
+        }
+        ControllerEvent::Link(LinkEvent::Up(link)) => {
+            ("link-up", Some(link.from.dpid), format!("link {} is up", of_link(link)))
+        }
+        ControllerEvent::Link(LinkEvent::Down(link)) => {
+            ("link-down", Some(link.from.dpid), format!("link {} is down", of_link(link)))
+        }
+        ControllerEvent::Host(HostEvent::Up(host)) => {
+            ("host-up", Some(host.at.dpid), format!("host {} is at {}", of_host(host), at(host.at)))
+        }
+        ControllerEvent::Host(HostEvent::Moved { host, from }) => {
+            let text =
+                format!("host {} moved from {} to {}", of_host(host), at(*from), at(host.at));
+            ("host-moved", Some(host.at.dpid), text)
+        }
+        ControllerEvent::Host(HostEvent::Changed(host)) => (
+            "host-changed",
+            Some(host.at.dpid),
+            format!("host {} has other addresses", of_host(host)),
+        ),
+        ControllerEvent::Host(HostEvent::Down(host)) => {
+            ("host-down", Some(host.at.dpid), format!("host {} is gone", of_host(host)))
+        }
+        ControllerEvent::PacketIn { .. } | ControllerEvent::Message { .. } => return None,
+    };
+    Some(SeenEvent { kind, dpid, text })
+}
+
+fn is_down(status: &PortStatus) -> bool {
+    status.reason == PortReason::Delete || status.desc.state.contains(PortState::LINK_DOWN)
+}
+
+fn of_port(status: &PortStatus) -> String {
+    let port = &status.desc;
+    let what = match status.reason {
+        PortReason::Add => "is added",
+        PortReason::Delete => "is removed",
+        PortReason::Modify | PortReason::Unknown(_) if is_down(status) => "is down",
+        PortReason::Modify | PortReason::Unknown(_) => "is up",
+    };
+    format!("port {} ({}) {what}", port.port_no, port.name)
+}
+
+fn error_name(handle: &Handle, dpid: DatapathId, error: &ErrorMessage) -> String {
+    let version = handle.switch(dpid).map(|info| info.version);
+    let row = version.and_then(|version| error.error(version));
+    let unnamed = || format!("error type {}, code {}", error.error_type, error.code);
+    row.map_or_else(unnamed, |row| row.name().to_owned())
+}
+
+fn at(place: SwitchPort) -> String {
+    let SwitchPort { dpid, port: PortNo(port) } = place;
+    format!("{dpid} port {port}")
+}
+
+fn of_link(link: &TopologyLink) -> String {
+    format!("{} to {}", at(link.from), at(link.to))
+}
+
+fn of_host(host: &TopologyHost) -> String {
+    host.ipv4.first().map_or_else(|| host.mac.to_string(), |ip| format!("{} ({ip})", host.mac))
+}
