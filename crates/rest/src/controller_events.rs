@@ -56,7 +56,7 @@ fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
             (kind, Some(*dpid), format!("switch {dpid}: {}", of_port(status)))
         }
         ControllerEvent::FlowRemoved { dpid, removed } => {
-            let (table, priority) = (removed.table_id, removed.priority);
+            let (table, priority) = (removed.table_id.0, removed.priority);
             let (packets, bytes) = (removed.packet_count, removed.byte_count);
             let text = format!(
                 "switch {dpid}: a flow entry of table {table}, priority {priority}, is removed \
