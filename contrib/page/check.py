@@ -141,8 +141,7 @@ def small(checks, browser, weir, folder, pictures):
         checks.check("the search narrows", lambda: _search(browser))
         checks.check("a refused entry says the switch's error", lambda: _refused(browser))
         checks.check("a flow entry is deleted", lambda: _delete(browser, run))
-        checks.check("events tell of switches", lambda: wait(
-            "event", lambda: "3" in browser.text("#events")))
+        checks.check("a link that goes down is an event", lambda: _down(browser, net))
         checks.check("nothing is wider than the screen", lambda: _narrow(browser))
         checks.check("the page complains of nothing", lambda: _quiet(browser))
         _pictures(browser, pictures, "3")
@@ -217,6 +216,14 @@ def _delete(browser, run):
                       for row in next(iter(run.json("stats/flow/0x2").values())))
     wait("the switch without the entry", lambda: not has())
     wait("the page without it", lambda: not any("\t777\t" in row for row in _rows(browser)))
+
+
+def _down(browser, net):
+    device = net.devices[1]
+    ip("link", "set", device, "down")
+    wait("event", lambda: f"({device}) is down" in browser.text("#events"))
+    ip("link", "set", device, "up")
+    wait("event", lambda: f"({device}) is up" in browser.text("#events"))
 
 
 def _narrow(browser):

@@ -91,9 +91,16 @@ function rate(value, unit) {
   return `${(value / size).toFixed(size === 1 ? 0 : 2)} ${prefix}${unit}`;
 }
 
-function fields(match) {
-  const words = Object.entries(match || {}).map(([key, value]) => `${key}=${value}`);
-  return words.length ? words.join(", ") : "any";
+const fields = (match) => Object.entries(match || {}).map(([key, value]) => `${key}=${value}`);
+
+// Words that stay whole where the line is long enough.
+function words(list, nothing) {
+  const parts = document.createDocumentFragment();
+  list.forEach((word, index) => {
+    parts.append(element("span", { class: "word" }, index + 1 < list.length ? `${word},` : word), " ");
+  });
+  if (!list.length) parts.append(nothing);
+  return parts;
 }
 
 function problem(error) {
@@ -151,7 +158,7 @@ function select(dpid) {
     if (state.selected !== dpid) return;
     const about = Object.values(reply)[0] || {};
     $("described").textContent = [about.mfr_desc, about.hw_desc, about.sw_desc, about.dp_desc]
-      .filter((word) => word && word !== "None").join(" · ");
+      .filter((word) => word && word.toLowerCase() !== "none").join(" · ");
   }).catch(problem);
   refreshTab();
 }
@@ -478,7 +485,7 @@ function countFlow(dpid, row, now) {
 
 function showFlows() {
   const wanted = $("search").value.trim().toLowerCase();
-  const text = (row) => `table=${row.table_id} priority=${row.priority} ${fields(row.match)} ${row.actions.join(" ")} cookie=0x${Number(row.cookie).toString(16)}`;
+  const text = (row) => `table=${row.table_id} priority=${row.priority} ${fields(row.match).join(" ")} ${row.actions.join(" ")} cookie=0x${Number(row.cookie).toString(16)}`;
   const found = state.flows.filter((row) => text(row).toLowerCase().includes(wanted));
   const rows = found.slice(0, ROWS_MAX);
   $("shown").textContent = rows.length < state.flows.length
@@ -487,8 +494,8 @@ function showFlows() {
   table([
     ["Table", "number", (row) => String(row.table_id)],
     ["Priority", "number", (row) => String(row.priority)],
-    ["Match", "code", (row) => fields(row.match)],
-    ["Actions", "code", (row) => row.actions.join(", ") || "drop"],
+    ["Match", "code", (row) => words(fields(row.match), "any")],
+    ["Actions", "code", (row) => words(row.actions, "drop")],
     ["Packets", "number", (row) => whole.format(row.packet_count)],
     ["Rate", "number", (row) => rate(row.rate, "pps")],
     ["Bytes", "number wide-only", (row) => whole.format(row.byte_count)],

@@ -10,6 +10,7 @@ mod demo;
 mod deny;
 mod dpdk;
 mod leftovers;
+mod page;
 mod peers;
 mod suites;
 
@@ -158,6 +159,7 @@ const STEPS: &[Step] = &[
         run: suites::rest,
     },
     Step { name: "mininet", what: "weir in Mininet", run: suites::mininet },
+    Step { name: "page", what: "the controller's page in headless Chromium", run: page::run },
     Step {
         name: "demo",
         what: "the demo of the README: whole, stopped, without root",

@@ -1,4 +1,5 @@
-//! The programs that tests run beside Weir: Open vSwitch, etcd, iperf, ping, os-ken, Valgrind.
+//! The programs that tests run beside Weir: Open vSwitch, iperf, ping, os-ken, Valgrind, a
+//! browser, etcd.
 //!
 //! As root they are installed when missing, from Debian's packages and, for os-ken, into a private
 //! virtual environment below the target folder. It must never let a package start a service: a
@@ -26,6 +27,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
     ("c++", "g++"),
     ("valgrind", "valgrind"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
 ];
 
 const OS_KEN: &str = "os-ken==4.2.2";

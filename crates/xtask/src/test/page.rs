@@ -1,0 +1,51 @@
+//! The controller's page in headless Chromium, driven as a person would, with real switches behind.
+//!
+//! It must never take a run for a success in which no check was made.
+
+use anyhow::Result;
+
+use super::{Context, Tally, peers};
+use crate::shell;
+
+/// `contrib/page`: three switches and three hundred.
+pub(super) fn run(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !peers::installed("chromium") || !peers::installed("chromedriver") {
+        return Ok(Tally::left_out("chromium or chromedriver is missing"));
+    }
+    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let mut command = context.command("python3");
+    command.arg("-B").arg(context.root.join("contrib/page/check.py"));
+    command.arg(context.target().join("release/weir")).arg(context.target().join("page"));
+    let mut tally = Tally::default();
+    let ended_well = shell::watch(&mut command, |line| count(&mut tally, line))?;
+    // A run that is cut off has said nothing of what it had not come to.
+    let is_silent = tally.passed + tally.failed == 0;
+    tally.failed += u64::from(tally.failed == 0 && (is_silent || !ended_well));
+    Ok(tally)
+}
+
+/// Counts a line of the checks.
+fn count(tally: &mut Tally, line: &str) {
+    match line.split_whitespace().next() {
+        Some("ok") => tally.passed += 1,
+        Some("FAIL") => tally.failed += 1,
+        Some(_) | None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tally, count};
+
+    #[test]
+    fn each_check_is_a_line() {
+        let mut tally = Tally::default();
+        for line in ["ok   three switches show", "FAIL a click: nothing", "", "1 passed, 1 failed"] {
+            count(&mut tally, line);
+        }
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+    }
+}
