@@ -78,7 +78,7 @@ class Run:
         openflow = free_port()
         log = open(os.path.join(folder, "controller.log"), "wb")
         self._start(
-            [weir, "controller", "l2", "--observe-links", "--rest", f"127.0.0.1:{self.page}",
+            [weir, "controller", "shortest-path", "--observe-links", "--rest", f"127.0.0.1:{self.page}",
              "--listen", f"tcp:127.0.0.1:{openflow}"], log)
         path = os.path.join(folder, "switch.toml")
         with open(path, "w", encoding="ascii") as file:

@@ -43,7 +43,8 @@ mod tests {
     #[test]
     fn each_check_is_a_line() {
         let mut tally = Tally::default();
-        for line in ["ok   three switches show", "FAIL a click: nothing", "", "1 passed, 1 failed"] {
+        for line in ["ok   three switches show", "FAIL a click: nothing", "", "1 passed, 1 failed"]
+        {
             count(&mut tally, line);
         }
         assert_eq!((tally.passed, tally.failed), (1, 1));
