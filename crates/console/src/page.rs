@@ -85,12 +85,40 @@ const LOG_LINES: usize = 19;
 
 fn log(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Log")];
-    let skipped = input.log.len().saturating_sub(LOG_LINES);
-    lines.extend(input.log.iter().skip(skipped).cloned());
+    let told: Vec<String> = input.log.iter().flat_map(|line| wrapped(line, input.width)).collect();
+    let skipped = told.len().saturating_sub(LOG_LINES);
+    lines.extend(told.into_iter().skip(skipped));
     if input.log.is_empty() {
         lines.push("nothing was told".to_owned());
     }
     lines
+}
+
+/// A line in pieces of at most `width` columns, broken at blanks where there are some.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut pieces = vec![String::new()];
+    let mut taken = 0;
+    for word in line.split_inclusive(' ') {
+        let len = word.chars().count();
+        if taken > 0 && taken + word.trim_end().chars().count() > width {
+            pieces.push(String::new());
+            taken = 0;
+        }
+        let mut rest: Vec<char> = word.chars().collect();
+        while rest.len() > width {
+            let more = rest.split_off(width);
+            pieces.push(rest.into_iter().collect());
+            pieces.push(String::new());
+            rest = more;
+        }
+        taken = if len > width { rest.len() } else { taken + len };
+        if let Some(last) = pieces.last_mut() {
+            last.extend(rest);
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 fn threads(input: &PageInput<'_>) -> Vec<String> {

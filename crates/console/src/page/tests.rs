@@ -112,6 +112,16 @@ fn every_page_is_as_it_was() {
 }
 
 #[test]
+fn a_long_line_of_the_log_goes_on_below_and_is_not_cut() {
+    let line = format!("one {} two, three", "x".repeat(25));
+    let pieces = super::wrapped(&line, 10);
+    assert!(pieces.iter().all(|piece| piece.trim_end().chars().count() <= 10), "{pieces:?}");
+    assert_eq!(pieces.concat(), line);
+    assert_eq!(super::wrapped("one two", 80), ["one two"]);
+    assert!(super::wrapped("", 80).is_empty());
+}
+
+#[test]
 fn pages_of_two_ports_fit_a_terminal_of_80_by_24() {
     for name in PageName::ALL {
         let mut state = state(&[]);
