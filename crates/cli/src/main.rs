@@ -68,8 +68,8 @@ struct ControllerCommand {
 
 impl ControllerCommand {
     fn run(&self) -> anyhow::Result<()> {
-        controller::cli::run_beside(&self.controller, |handle| {
-            let server = self.rest.start(handle)?;
+        controller::cli::run_beside(&self.controller, |handle, topology| {
+            let server = self.rest.start(handle, topology)?;
             if let Some(server) = &server {
                 // Whoever started the controller may have closed its standard error.
                 drop(writeln!(std::io::stderr(), "REST on http://{}", server.address()));

@@ -5,8 +5,8 @@
 //! It and the controller have a thread each, so the figure is that of the busier one.
 
 use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
-use controller::apps::AppName;
-use controller::{Options, PacketIn, StatusWriter, serve};
+use controller::apps::Hub;
+use controller::{AppList, Options, PacketIn, StatusWriter, serve};
 use openflow::message::{Features, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::error::Error;
@@ -51,7 +51,7 @@ fn run_hub(endpoint: &mpsc::Sender<String>) -> Result<(), controller::Error> {
         })
     };
     let stop = async move { gone.notified().await };
-    runtime()?.block_on(serve(AppName::list(&[AppName::Hub]), &options, report, stop)).map(drop)
+    runtime()?.block_on(serve(AppList::one(|| Hub), &options, report, stop)).map(drop)
 }
 
 /// Sends packet-ins for a time; how many packet-outs came back.

@@ -3,10 +3,11 @@
 //! The binary parses [`ControllerArgs`] and calls [`run`]; what is printed goes to standard error,
 //! since nothing that a controller says is data.
 
-use crate::apps::AppName;
+use crate::apps::{AppConfig, AppName, AppsError, ReadyApps};
 use crate::handle::Handle;
 use crate::options::Options;
 use crate::runtime::{Controller, Error, SHARDS_MAX, StatusWriter};
+use crate::topology::Topology;
 use channel::{Endpoint, TlsFiles};
 use clap::Args;
 use openflow::Version;
@@ -24,6 +25,10 @@ Examples:
       only switches of this machine, only OpenFlow 1.3
   weir controller learning-switch --shards 4
       switches are shared out over four threads
+  weir controller discovery,learning-switch,flow-exporter
+      several apps; the first sees an event first
+  weir controller router --app-config router.toml
+      an app with settings (docs/controller.md has those of every app)
   weir controller hub --connect tcp:192.0.2.7:6653 --stats-interval 1
       a switch that listens itself; rates every second
   weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \
@@ -49,6 +54,14 @@ pub struct ControllerArgs {
     /// Threads that serve switches, each those with its part of the datapath ids
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_shards)]
     pub shards: usize,
+
+    /// Settings of the apps: TOML, a section [APP] for each
+    #[arg(long, value_name = "FILE")]
+    pub app_config: Option<PathBuf>,
+
+    /// Find links and hosts, whatever the app: discovery stands in front
+    #[arg(long)]
+    pub observe_links: bool,
 
     /// Accept switches here (may be given several times) [default: tcp:0.0.0.0:6653, unless
     /// --connect is given]
@@ -122,6 +135,16 @@ impl ControllerArgs {
         })
     }
 
+    /// The apps with their settings; what they print goes to `print`.
+    fn ready_apps(&self, print: &StatusWriter) -> Result<ReadyApps, AppsError> {
+        let config = self.app_config.as_deref().map(AppConfig::read).transpose()?;
+        let mut names = self.apps.clone();
+        if self.observe_links && !names.contains(&AppName::Discovery) {
+            names.insert(0, AppName::Discovery);
+        }
+        ReadyApps::new(&names, &config.unwrap_or_default(), print)
+    }
+
     /// The settings of the runtime.
     #[must_use]
     pub fn options(&self) -> Options {
@@ -148,39 +171,40 @@ impl ControllerArgs {
 /// Runs the controller until Ctrl-C or SIGTERM, which is success.
 ///
 /// # Errors
-/// When an endpoint cannot be listened on; the text names the remedy.
+/// When an app cannot be made or an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
-    run_beside(args, |_| Ok(()))
+    run_beside(args, |_, _| Ok(()))
 }
 
-/// Runs the controller as [`run`] does, with something beside it that asks it through a handle: a
-/// server, which ends when the controller has.
+/// Runs the controller as [`run`] does, with something beside it that asks it through a handle and
+/// reads the topology: a server, which ends when the controller has.
 ///
 /// # Errors
 /// As [`run`], and those of what is beside it, which is made first.
 pub fn run_beside<T, E: From<Error>>(
     args: &ControllerArgs,
-    beside: impl FnOnce(Handle) -> Result<T, E>,
+    beside: impl FnOnce(Handle, Arc<Topology>) -> Result<T, E>,
 ) -> Result<(), E> {
     // Each switch is an open file, and a shell's limit of them is lower than a network is large.
     if let Err(error) = files::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    let controller = Controller::new(AppName::list(&args.apps), args.options())?;
-    let beside = beside(controller.handle())?;
-    run_until_signal(controller)?;
-    drop(beside);
-    Ok(())
-}
-
-fn run_until_signal(controller: Controller) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report: StatusWriter = Arc::new(|line| {
         // Whoever started the controller may have closed its standard error; switches are served
         // all the same, which is why this is no `eprintln`.
         let written = writeln!(std::io::stderr(), "{line}");
         drop(written);
     });
+    let apps = args.ready_apps(&report).map_err(Error::from)?;
+    let controller = Controller::new(apps.list, args.options())?;
+    let beside = beside(controller.handle(), apps.topology)?;
+    run_until_signal(controller, report)?;
+    drop(beside);
+    Ok(())
+}
+
+fn run_until_signal(controller: Controller, report: StatusWriter) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -197,10 +221,11 @@ fn run_until_signal(controller: Controller) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::ControllerArgs;
+    use super::{ControllerArgs, StatusWriter};
     use crate::apps::AppName;
     use clap::Parser;
     use openflow::Version;
+    use std::sync::Arc;
     use std::time::Duration;
 
     #[derive(Parser)]
@@ -244,8 +269,27 @@ mod tests {
     }
 
     #[test]
+    fn settings_and_observed_links_come_with_the_apps() {
+        let print: StatusWriter = Arc::new(|_| {});
+        let made = |line: &str| parsed(line).unwrap().ready_apps(&print);
+        assert!(made("hub --observe-links").is_ok());
+        assert!(made("discovery,hub --observe-links").is_ok());
+        let without = made("router").unwrap_err().to_string();
+        assert!(without.contains("[router]") && without.contains("--app-config"), "{without}");
+        let missing = made("router --app-config /nowhere/x.toml").unwrap_err().to_string();
+        assert!(missing.starts_with("/nowhere/x.toml: "), "{missing}");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("apps.toml");
+        std::fs::write(&file, "[router]\nport = 1\n").unwrap();
+        let wrong = made(&format!("router --app-config {}", file.display())).unwrap_err();
+        let expected = format!("{}:2:1: ", file.display());
+        assert!(wrong.to_string().starts_with(&expected), "{wrong}");
+        assert!(wrong.to_string().contains("`interface`"), "{wrong}");
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
-        assert!(parsed("repeater").unwrap_err().contains("learning-switch"));
+        assert!(parsed("router-hub").unwrap_err().contains("learning-switch"));
         assert!(parsed("").unwrap_err().contains("<APP>"));
         assert!(parsed("hub --shards 0").unwrap_err().contains("from 1 to 256"));
         assert!(parsed("hub --listen 6653").unwrap_err().contains("tcp:HOST"));

@@ -42,6 +42,7 @@ mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod commands;
+pub mod discovery;
 mod dispatch;
 mod error;
 mod events;
@@ -55,6 +56,7 @@ mod shared;
 mod stats;
 mod switch;
 pub mod testing;
+pub mod topology;
 mod watchers;
 mod xid;
 

@@ -40,6 +40,9 @@ pub enum Error {
     /// The system gave no runtime, thread or signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
+    /// An app cannot be made.
+    #[error(transparent)]
+    Apps(#[from] crate::apps::AppsError),
     /// Nothing to do.
     #[error("no endpoint: give --listen or --connect")]
     NoEndpoint,

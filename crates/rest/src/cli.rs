@@ -6,6 +6,7 @@ use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
 use crate::services::RestNetwork;
 use clap::Args;
 use controller::Handle;
+use controller::topology::Topology;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,17 +26,22 @@ pub struct RestArgs {
 }
 
 impl RestArgs {
-    /// Serves a controller, if asked to, until the server is dropped.
+    /// Serves a controller and what is discovered of its network, if asked to, until the server is
+    /// dropped.
     ///
     /// # Errors
     /// When the token cannot be read, or the address cannot be served on.
-    pub fn start(&self, handle: Handle) -> Result<Option<RestServer>, Error> {
+    pub fn start(
+        &self,
+        handle: Handle,
+        topology: Arc<Topology>,
+    ) -> Result<Option<RestServer>, Error> {
         let Some(listen) = self.rest.clone() else { return Ok(None) };
         let token = self.rest_token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Error::Token)?;
         let options = RestOptions { listen, token, limits: RestLimits::default() };
         let events = Some(Arc::new(handle.clone()) as Arc<dyn NetworkEvents>);
-        let network = RestNetwork { datapaths: Arc::new(handle), map: None, events };
+        let network = RestNetwork { datapaths: Arc::new(handle), map: Some(topology), events };
         start(&options, network).map(Some)
     }
 }

@@ -1,9 +1,34 @@
-//! A controller's handle as what REST asks.
+//! A controller's handle and topology as what REST asks.
 
 use crate::datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
-use controller::{Handle, HandleError, SwitchInfo};
+use crate::services::{LinkEnd, NetworkMap, SeenHost};
+use controller::topology::Topology;
+use controller::{Handle, HandleError, SwitchInfo, SwitchPort};
 use openflow::message::ErrorMessage;
 use openflow::{DatapathId, Message, Xid};
+
+impl NetworkMap for Topology {
+    fn links(&self) -> Vec<(LinkEnd, LinkEnd)> {
+        let links = self.links().into_iter();
+        links.map(|link| (of_port(link.from), of_port(link.to))).collect()
+    }
+
+    fn hosts(&self) -> Vec<SeenHost> {
+        let hosts = self.hosts().into_iter();
+        hosts
+            .map(|host| SeenHost {
+                mac: host.mac,
+                ipv4: host.ipv4,
+                ipv6: host.ipv6,
+                place: of_port(host.at),
+            })
+            .collect()
+    }
+}
+
+fn of_port(port: SwitchPort) -> LinkEnd {
+    LinkEnd { dpid: port.dpid, port: port.port }
+}
 
 impl ServedSwitches for Handle {
     fn all(&self) -> Vec<ServedSwitch> {

@@ -1,8 +1,10 @@
 //! The hub: every packet goes through the controller and out of all ports but its own.
 //!
 //! It is the smallest app and the heaviest on the control channel, which is what evaluation E1
-//! measures. It must never install an entry that forwards.
+//! measures. It must never install an entry that forwards, nor flood what a bridge keeps to its
+//! link.
 
+use super::frame::is_kept_to_link;
 use crate::app::App;
 use crate::switch::Switch;
 use openflow::message::PacketIn;
@@ -18,6 +20,8 @@ impl App for Hub {
     }
 
     fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
-        sw.flood(packet_in);
+        if !is_kept_to_link(&packet_in.data) {
+            sw.flood(packet_in);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The runtime over loopback TCP: a scripted switch, garbage beside it, and the end.
 use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream};
-use controller::apps::AppName;
-use controller::{Error, Options, PacketIn, Stats, StatusWriter, serve};
+use controller::apps::Hub;
+use controller::{AppList, Error, Options, PacketIn, Stats, StatusWriter, serve};
 use openflow::message::{Features, MultipartReply, MultipartReplyBody, PacketInReason};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version, Xid};
 use std::future::Future;
@@ -38,9 +38,7 @@ fn with_hub<F: Future<Output = ()>>(
             let within = tokio::time::timeout(Duration::from_secs(60), test(endpoint, lines));
             within.await.expect("the test takes too long");
         };
-        serve(AppName::list(&[AppName::Hub]), &options("tcp:127.0.0.1:0"), report, test)
-            .await
-            .unwrap()
+        serve(AppList::one(|| Hub), &options("tcp:127.0.0.1:0"), report, test).await.unwrap()
     })
 }
 
@@ -121,8 +119,7 @@ fn an_address_in_use_ends_the_start_with_the_remedy() {
         let options = options(&endpoint.to_string());
         let report: StatusWriter = Arc::new(|_| {});
         let stop = std::future::pending();
-        let error =
-            serve(AppName::list(&[AppName::Hub]), &options, report, stop).await.unwrap_err();
+        let error = serve(AppList::one(|| Hub), &options, report, stop).await.unwrap_err();
         assert!(matches!(error, Error::Transport(_)));
         let text = error.to_string();
         assert!(text.contains("address is in use") && text.contains("choose another"), "{text}");
@@ -157,7 +154,7 @@ fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
             within.await.expect("the controller does not connect");
         };
         let report: StatusWriter = Arc::new(|_| {});
-        serve(AppName::list(&[AppName::Hub]), &options, report, stop).await.unwrap();
+        serve(AppList::one(|| Hub), &options, report, stop).await.unwrap();
     });
 }
 
