@@ -6,6 +6,7 @@
 
 mod log;
 mod pki;
+mod python;
 mod shell;
 
 use std::io::{IsTerminal, Write};
@@ -36,6 +37,9 @@ enum Program {
     Ctl(ctl::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
     Controller(Box<ControllerCommand>),
+    /// Run a controller whose apps are in a file of Python
+    #[command(after_help = python::EXAMPLES, override_usage = python::USAGE)]
+    Run(python::PythonArgs),
     /// Make certificates for TLS between switches and controllers
     #[command(after_help = pki::EXAMPLES)]
     Pki(pki::PkiArgs),
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
             ctl::run(&arguments, &mut out, is_terminal, &mut std::io::stderr())
         }
         Program::Controller(arguments) => ended("controller", arguments.run()),
+        Program::Run(arguments) => ended("run", python::become_python(arguments).map(drop)),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
@@ -197,6 +202,7 @@ mod tests {
     fn commands_of_the_documents_and_of_the_help_are_taken() {
         let texts = [
             include_str!("../../../README.md"),
+            include_str!("../../../docs/python.md"),
             include_str!("../../../docs/switch.md"),
             include_str!("../../../docs/channel.md"),
             include_str!("../../../docs/lab.md"),
@@ -205,6 +211,7 @@ mod tests {
             super::EXAMPLES,
             super::SWITCH_EXAMPLES,
             super::CTL_EXAMPLES,
+            super::python::EXAMPLES,
             super::pki::EXAMPLES,
             console::EXAMPLES,
         ];

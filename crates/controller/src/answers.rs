@@ -187,16 +187,17 @@ impl Answers {
         }
     }
 
-    /// An error about a message of a handle.
-    pub(crate) fn refuse(&mut self, xid: Xid, version: Version, error: &ErrorMessage) {
+    /// An error about a message of a handle; whether somebody waits for its outcome.
+    pub(crate) fn refuse(&mut self, xid: Xid, version: Version, error: &ErrorMessage) -> bool {
         let Some((first, (batch, refusal))) = self.batches.range_mut(..=xid.0).next_back() else {
-            return;
+            return false;
         };
         let at = xid.0 - first;
         if at < batch.count && refusal.is_none() {
             let index = batch.first_index + at as usize;
             *refusal = Some(HandleError::Refused { index, version, error: error.clone() });
         }
+        at < batch.count
     }
 
     /// Gives up the requests that have waited too long; how many.

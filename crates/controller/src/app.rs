@@ -54,7 +54,8 @@ pub trait App: Send {
     fn port_status(&mut self, _sw: &mut Switch, _status: &PortStatus) {}
     /// A flow entry is gone.
     fn flow_removed(&mut self, _sw: &mut Switch, _removed: &FlowRemoved) {}
-    /// The switch refuses the message of this xid, which this app has sent.
+    /// The switch refuses the message of this xid, which this app has sent, or a handle whose
+    /// caller waits for no outcome.
     fn error(&mut self, _sw: &mut Switch, _xid: Xid, _error: &ErrorMessage) {}
     /// Any other message: the answers to this app's requests, with all parts of a multipart answer
     /// in one.

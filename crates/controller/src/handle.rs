@@ -84,6 +84,27 @@ impl Handle {
         self.push(&entry, command)
     }
 
+    /// Sends messages in their order without waiting, by few pushes into the switch's queue and few
+    /// wakes of its shard; how many of them the queue had room for. Those behind them are not sent,
+    /// and counted as full.
+    ///
+    /// # Errors
+    /// There is no such switch, or its version cannot say one of the messages; nothing was sent.
+    pub fn send_all(&self, dpid: DatapathId, messages: &[Message]) -> Result<usize, HandleError> {
+        let entry = self.entry(dpid)?;
+        let mut sent = 0;
+        for mut batch in encode_batches(&entry, messages)? {
+            number(&mut batch.bytes, entry.allocate_xids(batch.count));
+            let command = Command { bytes: batch.bytes, sent: batch.sent, asks: Asks::Nothing };
+            match self.push(&entry, command) {
+                Ok(()) => sent += batch.count as usize,
+                Err(HandleError::Full(_)) => break,
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(sent)
+    }
+
     /// Sends a request and waits for its answer; a multipart answer comes whole.
     ///
     /// # Errors
@@ -139,7 +160,7 @@ impl Handle {
     /// was sent; or what ended the connection.
     pub async fn apply(&self, dpid: DatapathId, messages: Vec<Message>) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
-        let batches = encode_batches(&entry, messages)?;
+        let batches = encode_batches(&entry, &messages)?;
         let mut refused = Ok(());
         let mut outcomes = VecDeque::new();
         for batch in batches {
@@ -340,15 +361,12 @@ fn number(mut bytes: &mut [u8], first: u32) {
 }
 
 /// The messages in batches; at least one, which may be empty.
-fn encode_batches(
-    entry: &SwitchEntry,
-    messages: Vec<Message>,
-) -> Result<Vec<Encoded>, HandleError> {
+fn encode_batches(entry: &SwitchEntry, messages: &[Message]) -> Result<Vec<Encoded>, HandleError> {
     let (mut batches, mut batch) = (Vec::new(), Encoded::default());
-    for (index, message) in messages.into_iter().enumerate() {
-        wire::encode_into(&mut batch.bytes, entry.version, Xid(0), &message)
+    for (index, message) in messages.iter().enumerate() {
+        wire::encode_into(&mut batch.bytes, entry.version, Xid(0), message)
             .map_err(|error| HandleError::Unsaid { index, error })?;
-        batch.sent.count_sent(&message);
+        batch.sent.count_sent(message);
         batch.count += 1;
         if batch.bytes.len() >= BATCH_BYTES {
             let next = Encoded { first_index: index + 1, ..Encoded::default() };

@@ -324,8 +324,9 @@ impl Shard {
         tracing::debug!(peer = %session.peer, xid = xid.0, ?error, "the switch refuses a message");
         self.tell(session, |dpid| ControllerEvent::Error { dpid, xid, error: error.clone() });
         let owner = xid::owner(xid);
-        if let (XidOwner::Handle, Some(version)) = (owner, connection.version()) {
-            session.answers.refuse(xid, version, error);
+        if let (XidOwner::Handle, Some(version)) = (owner, connection.version())
+            && session.answers.refuse(xid, version, error)
+        {
             return;
         }
         self.handle_with(session, connection, now, |apps, sw| match owner {

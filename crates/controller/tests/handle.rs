@@ -155,6 +155,39 @@ fn an_error_goes_to_the_app_that_sent_the_message() {
 }
 
 #[test]
+fn messages_sent_together_come_in_order_and_their_errors_to_the_apps() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let handle = network.handle();
+    let sw = network.add_switch(TestSwitch::new(1, 2));
+    take(&log);
+    let all: Vec<Message> = (0..5_000).map(add).collect();
+    assert_eq!(handle.send_all(sw, &all), Ok(5_000));
+    assert_eq!(handle.send_all(sw, &[]), Ok(0));
+    network.advance(Duration::from_millis(10));
+    assert!(network.take_messages(sw) == all, "all of them, in order");
+    network.answer(sw, |message| match message {
+        Message::FlowMod(entry) if entry.priority == 9 => Some(refusal(Error::FlowModTableFull)),
+        _ => None,
+    });
+    assert_eq!(handle.send_all(sw, &all[..20]), Ok(20));
+    network.advance(Duration::from_millis(10));
+    let told = take(&log);
+    assert_eq!(told.len(), 2, "each app hears of what nobody waits for: {told:?}");
+    assert!(told[0].starts_with("one error ") && told[1].starts_with("two error "), "{told:?}");
+    let unsaid = [add(1), Message::PacketOut(too_long())];
+    assert!(matches!(handle.send_all(sw, &unsaid), Err(HandleError::Unsaid { index: 1, .. })));
+    let gone = handle.send_all(DatapathId(7), &all);
+    assert!(matches!(gone, Err(HandleError::NoSwitch(_))));
+}
+
+/// A packet-out that no version can say.
+fn too_long() -> openflow::message::PacketOut {
+    let (in_port, actions, data) = (PortNo::CONTROLLER, vec![], vec![0; 70_000]);
+    openflow::message::PacketOut { buffer_id: None, in_port, actions, data }
+}
+
+#[test]
 fn a_raised_link_is_told_to_all_apps_and_watchers() {
     let (apps, log) = two_apps(true);
     let mut network = TestNetwork::new(apps);

@@ -50,7 +50,6 @@ const fn room(
 }
 
 const FORBID: Unsafe = Unsafe::Forbid;
-const NOWHERE_YET: Unsafe = Unsafe::Only(&[]);
 
 /// The plan, highest level first.
 #[rustfmt::skip]
@@ -68,8 +67,8 @@ pub(crate) const ROOMS: &[Room] = &[
         ]),
     room("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
         &["openflow", "packet", "netdev", "generator", "control", "files"]),
-    room("python", 4, NOWHERE_YET, "the Python package",
-        &["openflow", "packet", "controller"]),
+    room("python", 4, FORBID, "the Python package's compiled part: apps in Python",
+        &["openflow", "wire", "packet", "channel", "controller"]),
     room("client", 3, FORBID, "an OpenFlow client, blocking and async: requests, lists, loads",
         &["openflow", "wire", "channel", "control"]),
     room("switch", 3, FORBID, "agent, workers, configuration, control socket",

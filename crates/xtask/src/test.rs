@@ -12,6 +12,7 @@ mod dpdk;
 mod leftovers;
 mod page;
 mod peers;
+mod python;
 mod suites;
 
 use std::path::{Path, PathBuf};
@@ -151,6 +152,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", what: "the documentation's printed parts", run: run_docs },
     Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
     Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
+    Step { name: "python", what: "the Python package: wheel, tests, types", run: python::run },
     Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
     Step { name: "ryu", what: "the Ryu switch tester, 1.0 and 1.3", run: suites::ryu },
     Step {

@@ -1,0 +1,89 @@
+//! `weir run`: apps in Python, by the interpreter that has the package `weir`.
+//!
+//! The program becomes the interpreter, so that signals and exit codes are the app's own. It must
+//! never guess a package that is not there: the error says how to install it.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use clap::Args;
+
+pub(crate) const USAGE: &str = "weir run [--python PROGRAM] FILE [OPTIONS]";
+
+pub(crate) const EXAMPLES: &str = "\
+Options behind FILE, with those of `python3 FILE` where the file calls weir.run:
+  --listen ENDPOINT     accept switches here [default: tcp:0.0.0.0:6653, unless --connect is given]
+  --connect ENDPOINT    connect to a switch that listens here
+  --protocols VERSIONS  OpenFlow versions to offer, joined by commas
+  --shards N            threads that serve switches
+  --reload              take the file again whenever it changes
+All of them: weir run FILE --help
+
+Examples:
+  weir run python/examples/hub.py
+      serves the apps of the file to switches that connect to port 6653 of this machine
+  weir run app.py --listen tcp:127.0.0.1:6633 --protocols OpenFlow13 --reload
+      only switches of this machine, only OpenFlow 1.3; a changed file is taken while it runs
+
+The interpreter is that of --python, of WEIR_PYTHON or python3; it needs the package of this
+repository: pip install .";
+
+/// Which interpreter, and what it is given.
+#[derive(Args)]
+pub(crate) struct PythonArgs {
+    /// The Python interpreter that has the package weir
+    #[arg(long, value_name = "PROGRAM", env = "WEIR_PYTHON", default_value = "python3")]
+    python: OsString,
+
+    /// The file with the apps, and its options
+    #[arg(
+        value_name = "FILE",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
+/// Why the interpreter does not run.
+#[derive(Debug)]
+pub(crate) struct NoPython {
+    program: OsString,
+    error: std::io::Error,
+}
+
+impl std::fmt::Display for NoPython {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let program = self.program.to_string_lossy();
+        let error = &self.error;
+        write!(f, "{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON")
+    }
+}
+
+/// Imports the package and says what is missing, in one start of the interpreter.
+const START: &str = "\
+import sys
+try:
+    import weir._weir
+    from weir.__main__ import main
+except ImportError as error:
+    sys.exit(
+        f'weir {sys.argv[1]}: {sys.executable} does not have the package weir ({error}); '
+        'run `pip install .` in the repository of Weir with the pip of this interpreter, or name '
+        'another interpreter by --python or WEIR_PYTHON'
+    )
+sys.exit(main())
+";
+
+/// Becomes `python3 -m weir run ...`.
+///
+/// # Errors
+/// When the interpreter cannot be started.
+pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPython> {
+    let mut command = Command::new(&arguments.python);
+    command.arg("-c").arg(START).arg("run").args(arguments.arguments);
+    let error = command.exec();
+    Err(NoPython { program: arguments.python, error })
+}

@@ -1,0 +1,394 @@
+//! The controller under the apps: starts and ends it, and gives out events in batches.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use channel::{DEFAULT_PORT, Endpoint, TlsFiles};
+use controller::{AppList, Controller, Options, Running};
+use openflow::{DatapathId, Version};
+use pyo3::prelude::{
+    Bound, IntoPyObject, Py, PyDictMethods, PyErr, PyListMethods, PyResult, Python, pyclass,
+    pymethods,
+};
+use pyo3::types::{PyDict, PyList};
+use tokio::sync::oneshot;
+
+use crate::answer::Answered;
+use crate::bridge::Bridge;
+use crate::errors::{Class, exception};
+use crate::live::Live;
+use crate::notice::{FlowRemoved, Message, PortStatus, SwitchError};
+use crate::outlet::{Connected, lock};
+use crate::packet_in::PacketIn;
+use crate::queue::{Kind, Queue, Taken, Waiting};
+use crate::switch::Switch;
+
+/// Levels of lines, in the numbers of Python's `logging`.
+const DEBUG: u8 = 10;
+const INFO: u8 = 20;
+const WARNING: u8 = 30;
+
+/// The controller.
+#[pyclass(frozen, module = "weir")]
+pub(crate) struct Core {
+    options: Options,
+    live: Arc<Live>,
+    /// The switches that the apps know.
+    known: Mutex<BTreeMap<DatapathId, Arc<Connected>>>,
+    running: Mutex<Option<Running>>,
+    waiter: Mutex<Option<Waiter>>,
+}
+
+/// The thread on which answers are awaited.
+struct Waiter {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+fn weir_error(what: &str) -> PyErr {
+    Python::attach(|py| exception(py, Class::Weir, what))
+}
+
+fn endpoints(texts: Vec<String>) -> PyResult<Vec<Endpoint>> {
+    let parse = |text: String| {
+        text.parse::<Endpoint>().map_err(|error| weir_error(&format!("endpoint {text}: {error}")))
+    };
+    texts.into_iter().map(parse).collect()
+}
+
+fn versions(text: &str) -> PyResult<Vec<Version>> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let parse = |word: &str| {
+        Version::from_name(word).ok_or_else(|| {
+            let names: Vec<_> = Version::ALL.iter().map(|version| version.name()).collect();
+            weir_error(&format!("protocol {word}: Weir speaks {}", names.join(" and ")))
+        })
+    };
+    let found: Vec<Version> = words.map(parse).collect::<PyResult<_>>()?;
+    Ok(if found.is_empty() { Options::default().versions } else { found })
+}
+
+fn seconds(name: &str, value: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(value).map_err(|error| weir_error(&format!("{name}: {error}")))
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    #[pyo3(signature = (*, listen, connect, protocols="", shards=1, tls=None,
+        check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of a run")]
+    fn new(
+        listen: Vec<String>,
+        connect: Vec<String>,
+        protocols: &str,
+        shards: usize,
+        tls: Option<(String, String, String)>,
+        check_peer_name: bool,
+        probe_interval_s: f64,
+        stats_interval_s: Option<f64>,
+        debug: bool,
+    ) -> PyResult<Self> {
+        let (mut listen, connect) = (endpoints(listen)?, endpoints(connect)?);
+        if listen.is_empty() && connect.is_empty() {
+            listen.push(Endpoint::PassiveTcp { host: "0.0.0.0".into(), port: DEFAULT_PORT });
+        }
+        let probe = seconds("probe interval", probe_interval_s)?;
+        let stats = stats_interval_s.map(|s| seconds("stats interval", s)).transpose()?;
+        let options = Options {
+            listen,
+            connect,
+            tls: tls.map(|(private_key, certificate, ca_cert)| TlsFiles {
+                private_key: private_key.into(),
+                certificate: certificate.into(),
+                ca_cert: ca_cert.into(),
+            }),
+            check_peer_name,
+            versions: versions(protocols)?,
+            probe_after: Some(probe).filter(|probe| !probe.is_zero()),
+            stats_interval: stats.filter(|interval| !interval.is_zero()),
+            shards,
+            ..Options::default()
+        };
+        let queue = Queue::new()?;
+        let (waiter, runtime) = Waiter::start()?;
+        let live = Live::new(queue, runtime);
+        log_into(&live, debug);
+        Ok(Self {
+            options,
+            live,
+            known: Mutex::default(),
+            running: Mutex::new(None),
+            waiter: Mutex::new(Some(waiter)),
+        })
+    }
+
+    /// Serves switches from now on; comes back once they can connect.
+    fn start(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let started = py.detach(|| {
+            let (live, told) = (Arc::clone(&self.live), Arc::clone(&self.live));
+            let apps = AppList::one(move || Bridge::new(Arc::clone(&live)));
+            let controller = Controller::new(apps, self.options.clone())?;
+            controller.start(move |line| told.queue.line(INFO, line.to_owned()))
+        });
+        let running = started.map_err(|error| weir_error(&error.to_string()))?;
+        let endpoints = running.endpoints().iter().map(ToString::to_string).collect();
+        *lock(&self.running) = Some(running);
+        Ok(endpoints)
+    }
+
+    /// Serves no switch any more.
+    fn stop(&self, py: Python<'_>) {
+        let (running, waiter) = (lock(&self.running).take(), lock(&self.waiter).take());
+        py.detach(|| {
+            self.live.end();
+            // What ended it before was told as a line.
+            drop(running.map(Running::stop));
+            if let Some(waiter) = waiter {
+                waiter.end();
+            }
+        });
+        for connected in std::mem::take(&mut *lock(&self.known)).into_values() {
+            connected.end();
+            connected.object().take();
+        }
+    }
+
+    /// The descriptor that is readable while events wait.
+    fn fileno(&self) -> i32 {
+        self.live.queue.fileno()
+    }
+
+    /// For which kinds of events there are handlers.
+    fn set_wants(&self, wants: Vec<bool>) {
+        let bits = wants.iter().enumerate().filter(|(_, is_wanted)| **is_wanted);
+        self.live.queue.set_wants(bits.fold(0, |bits, (kind, _)| bits | 1 << kind));
+    }
+
+    /// Up to `limit` events: kind, switch, and what there is to tell. Packet-ins of one switch in a
+    /// row are one item. What is sent is gathered until [`Core::flush`].
+    fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
+        let taken = self.live.queue.take(limit);
+        let mut batch = Batch { list: PyList::empty(py), run: None };
+        if taken.is_empty() {
+            return Ok(batch.list);
+        }
+        self.live.begin_batch();
+        for event in taken {
+            match event {
+                Taken::Ready(connected) => {
+                    batch.end_run()?;
+                    lock(&self.known).insert(connected.dpid, Arc::clone(&connected));
+                    batch.push(Kind::SwitchReady, &connected, py.None())?;
+                }
+                Taken::Down(connected) => {
+                    batch.end_run()?;
+                    connected.end();
+                    connected.object().take();
+                    lock(&self.known).remove(&connected.dpid);
+                    let dpid = connected.dpid.0;
+                    batch.list.append((Kind::SwitchDown as u8, py.None(), dpid))?;
+                }
+                Taken::Event(Waiting::PacketIn(from, packet_in)) => {
+                    batch.packet_in(from, packet_in)?;
+                }
+                Taken::Event(other) => {
+                    batch.end_run()?;
+                    batch.event(other)?;
+                }
+            }
+        }
+        batch.end_run()?;
+        Ok(batch.list)
+    }
+
+    /// Sends what handlers have sent since [`Core::take`].
+    fn flush(&self, py: Python<'_>) {
+        py.detach(|| self.live.flush());
+    }
+
+    /// The switches that are ready.
+    fn switches(&self, py: Python<'_>) -> PyResult<Vec<Py<Switch>>> {
+        let known: Vec<Arc<Connected>> = lock(&self.known).values().cloned().collect();
+        known.iter().map(|connected| object(py, connected)).collect()
+    }
+
+    /// The switch of a datapath id, if it is ready.
+    fn switch(&self, py: Python<'_>, dpid: u64) -> PyResult<Option<Py<Switch>>> {
+        let known = lock(&self.known).get(&DatapathId(dpid)).cloned();
+        known.map(|connected| object(py, &connected)).transpose()
+    }
+
+    /// What was counted since the start.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let counters = &self.live.queue.counters;
+        let stats = self.live.handle().map(controller::Handle::stats).unwrap_or_default();
+        for (name, value) in [
+            ("switches", stats.switches),
+            ("packet_ins", stats.packet_ins),
+            ("packet_outs", stats.packet_outs),
+            ("flow_mods", stats.flow_mods),
+            ("packet_ins_dropped", counters.packet_ins_dropped.load(Ordering::Relaxed)),
+            ("events_dropped", counters.events_dropped.load(Ordering::Relaxed)),
+            ("unsent", self.live.unsent()),
+        ] {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+}
+
+/// The apps' object of a connection.
+fn object(py: Python<'_>, connected: &Arc<Connected>) -> PyResult<Py<Switch>> {
+    let mut object = connected.object();
+    if let Some(object) = &*object {
+        return Ok(object.clone_ref(py));
+    }
+    let made = Py::new(py, Switch::new(Arc::clone(connected)))?;
+    *object = Some(made.clone_ref(py));
+    Ok(made)
+}
+
+/// A batch in the making.
+struct Batch<'py> {
+    list: Bound<'py, PyList>,
+    /// Packet-ins of one switch.
+    run: Option<(Arc<Connected>, Bound<'py, PyList>)>,
+}
+
+impl Batch<'_> {
+    fn push(
+        &self,
+        kind: Kind,
+        from: &Arc<Connected>,
+        what: impl for<'a> IntoPyObject<'a>,
+    ) -> PyResult<()> {
+        let py = self.list.py();
+        self.list.append((kind as u8, object(py, from)?, what))
+    }
+
+    fn packet_in(
+        &mut self,
+        from: Arc<Connected>,
+        packet_in: openflow::message::PacketIn,
+    ) -> PyResult<()> {
+        let py = self.list.py();
+        let packet_in = Bound::new(py, PacketIn::new(packet_in))?;
+        match &self.run {
+            Some((current, list)) if Arc::ptr_eq(current, &from) => list.append(packet_in),
+            Some(_) | None => {
+                self.end_run()?;
+                let list = PyList::empty(py);
+                list.append(packet_in)?;
+                self.run = Some((from, list));
+                Ok(())
+            }
+        }
+    }
+
+    fn end_run(&mut self) -> PyResult<()> {
+        match self.run.take() {
+            Some((from, list)) => {
+                let py = self.list.py();
+                self.list.append((Kind::PacketIn as u8, object(py, &from)?, list))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn event(&self, event: Waiting) -> PyResult<()> {
+        let py = self.list.py();
+        match event {
+            Waiting::PortStatus(from, inner) => {
+                from.take_port_status(&inner);
+                self.push(Kind::PortStatus, &from, PortStatus { inner })
+            }
+            Waiting::FlowRemoved(from, inner) => {
+                self.push(Kind::FlowRemoved, &from, FlowRemoved { inner })
+            }
+            Waiting::Error(from, xid, inner) => {
+                let error = SwitchError::new(from.version, xid, inner);
+                self.push(Kind::Error, &from, error)
+            }
+            Waiting::Message(from, xid, inner) => {
+                let message = Message { version: from.version, xid: Some(xid), inner };
+                self.push(Kind::Message, &from, message)
+            }
+            Waiting::Answer(Answered { future, outcome }) => {
+                let (is_good, value) = match outcome {
+                    Ok(answer) => (true, answer.into_object(py)?),
+                    Err(failure) => {
+                        let error = failure.exception(py).into_value(py);
+                        (false, error.into_bound(py).into_any())
+                    }
+                };
+                self.list.append((Kind::Answer as u8, py.None(), (future, is_good, value)))
+            }
+            Waiting::Line(level, line) => {
+                self.list.append((Kind::Line as u8, py.None(), (level, line)))
+            }
+            Waiting::PacketIn(..) | Waiting::Life(_) => Ok(()),
+        }
+    }
+}
+
+impl Waiter {
+    fn start() -> PyResult<(Self, tokio::runtime::Handle)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("answers".into()).spawn(move || {
+            // An error says that the other end is gone, which is to stop too.
+            let _ = runtime.block_on(stopped);
+        })?;
+        Ok((Self { stop, thread }, handle))
+    }
+
+    fn end(self) {
+        // Errors say that it has ended by itself.
+        let _ = self.stop.send(());
+        drop(self.thread.join());
+    }
+}
+
+/// Where lines of `tracing` go: the run that is latest.
+static LINES: Mutex<Weak<Live>> = Mutex::new(Weak::new());
+
+/// Lines of the crates below go to Python's log.
+fn log_into(live: &Arc<Live>, debug: bool) {
+    *lock(&LINES) = Arc::downgrade(live);
+    let level = if debug { tracing::Level::DEBUG } else { tracing::Level::WARN };
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_level(false)
+        .with_max_level(level)
+        .with_writer(move || LineWriter { level: if debug { DEBUG } else { WARNING } })
+        .finish();
+    // Another run of this process has set it already.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Writes lines into the queue.
+struct LineWriter {
+    level: u8,
+}
+
+impl Write for LineWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(live) = lock(&LINES).upgrade() {
+            let line = String::from_utf8_lossy(bytes).trim_end().to_owned();
+            live.queue.line(self.level, line);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

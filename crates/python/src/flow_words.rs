@@ -1,0 +1,172 @@
+//! The words of a flow-mod: from the text of `weir ctl`, from keywords, or both.
+
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
+use openflow::text::{self, PortNames};
+use openflow::{BufferId, Cookie, GroupId, PortNo, TableId};
+use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyDictMethods, PyResult, PyStringMethods};
+use pyo3::types::{PyDict, PyInt, PyString};
+
+use crate::errors::word;
+use crate::matching;
+use crate::packet_in::PacketIn;
+use crate::words;
+
+/// The words of a flow-mod.
+#[derive(Default)]
+pub(crate) struct FlowWords<'a, 'py> {
+    pub(crate) text: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) matching: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) actions: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) priority: Option<u16>,
+    pub(crate) table_id: Option<u8>,
+    pub(crate) cookie: Option<u64>,
+    pub(crate) cookie_mask: Option<u64>,
+    pub(crate) idle_timeout: Option<u16>,
+    pub(crate) hard_timeout: Option<u16>,
+    pub(crate) flags: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) buffer: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) out_port: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) out_group: Option<u32>,
+    pub(crate) fields: Option<&'a Bound<'py, PyDict>>,
+}
+
+/// What a flow verb takes beside the fields of the match.
+const FLOW_WORDS: &str = "match, actions, priority, table_id, cookie, cookie_mask, idle_timeout, \
+                          hard_timeout, flags, buffer_id, out_port, out_group; ";
+
+impl FlowWords<'_, '_> {
+    pub(crate) fn flow_mod(
+        self,
+        command: FlowModCommand,
+        names: impl FnOnce() -> PortNames,
+    ) -> PyResult<FlowMod> {
+        let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+        let mut flow = match self.text {
+            Some(text) => {
+                let has_actions = self.actions.is_some();
+                of_text(text.cast::<PyString>()?.to_str()?, command, has_actions, &names())?
+            }
+            None => FlowMod::new(command),
+        };
+        if deletes && self.text.is_none() {
+            flow.table_id = TableId::ALL;
+        }
+        self.check_fields()?;
+        if self.matching.is_some() || self.fields.is_some() {
+            if !flow.matching.is_any() {
+                return Err(word("the match is given twice: in the text and beside it"));
+            }
+            flow.matching = matching::of(self.matching, self.fields)?;
+        }
+        if let Some(actions) = self.actions {
+            if deletes {
+                return Err(word("a delete takes no actions"));
+            }
+            flow.instructions = words::instructions(actions)?;
+        } else if self.text.is_none() && !deletes {
+            return Err(word("actions are missing: actions=\"output:2\", or \"drop\""));
+        }
+        flow.priority = self.priority.unwrap_or(flow.priority);
+        flow.table_id = self.table_id.map_or(flow.table_id, TableId);
+        flow.idle_timeout_s = self.idle_timeout.unwrap_or(flow.idle_timeout_s);
+        flow.hard_timeout_s = self.hard_timeout.unwrap_or(flow.hard_timeout_s);
+        if let Some(cookie) = self.cookie {
+            flow.cookie = Cookie(cookie);
+            flow.cookie_mask = if deletes { u64::MAX } else { 0 };
+        }
+        flow.cookie_mask = self.cookie_mask.unwrap_or(flow.cookie_mask);
+        if let Some(flags) = self.flags {
+            flow.flags |= flags_of(flags)?;
+        }
+        if let Some(buffer) = self.buffer {
+            flow.buffer_id = buffer_of(buffer)?;
+        }
+        if let Some(port) = self.out_port {
+            flow.out_port = port_of(port)?;
+        }
+        flow.out_group = self.out_group.map_or(flow.out_group, GroupId);
+        Ok(flow)
+    }
+
+    fn check_fields(&self) -> PyResult<()> {
+        for key in self.fields.iter().flat_map(|fields| fields.keys()) {
+            let key = key.cast::<PyString>()?.to_str()?.to_owned();
+            if !matching::is_word(&key) {
+                return Err(matching::unknown(&key, FLOW_WORDS));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A flow as text; actions may stand beside it.
+pub(crate) fn of_text(
+    text: &str,
+    command: FlowModCommand,
+    has_actions: bool,
+    names: &PortNames,
+) -> PyResult<FlowMod> {
+    let whole;
+    let full = if has_actions {
+        if text.contains("actions=") {
+            return Err(word("the actions are given twice: in the text and beside it"));
+        }
+        whole = format!("{text} actions=drop");
+        &whole
+    } else {
+        text
+    };
+    let parsed = names.parse_flow_mod(full, command);
+    parsed.map_err(|error| word(words::bad("flow", text, &error)))
+}
+
+fn flags_of(given: &Bound<'_, PyAny>) -> PyResult<FlowModFlags> {
+    if given.is_instance_of::<PyInt>() {
+        return Ok(FlowModFlags::from_bits_retain(given.extract()?));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        let mut flags = FlowModFlags::empty();
+        for name in text.to_str()?.split([',', ' ']).filter(|name| !name.is_empty()) {
+            flags |= flag_of(name)?;
+        }
+        return Ok(flags);
+    }
+    let mut flags = FlowModFlags::empty();
+    for item in given.try_iter()? {
+        flags |= flag_of(item?.cast::<PyString>()?.to_str()?)?;
+    }
+    Ok(flags)
+}
+
+fn flag_of(name: &str) -> PyResult<FlowModFlags> {
+    Ok(match name {
+        "send_flow_rem" => FlowModFlags::SEND_FLOW_REM,
+        "check_overlap" => FlowModFlags::CHECK_OVERLAP,
+        "reset_counts" => FlowModFlags::RESET_COUNTS,
+        "no_packet_counts" => FlowModFlags::NO_PKT_COUNTS,
+        "no_byte_counts" => FlowModFlags::NO_BYT_COUNTS,
+        other => {
+            return Err(word(format!(
+                "unknown flag `{other}`; allowed are send_flow_rem, check_overlap, reset_counts, \
+                 no_packet_counts, no_byte_counts"
+            )));
+        }
+    })
+}
+
+fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<Option<BufferId>> {
+    if let Ok(packet) = given.cast::<PacketIn>() {
+        return Ok(packet.get().inner.buffer_id);
+    }
+    // Ryu's OFP_NO_BUFFER.
+    Ok(Some(given.extract::<u32>()?).filter(|id| *id != u32::MAX).map(BufferId))
+}
+
+/// A port: a number, or a name of a reserved one.
+pub(crate) fn port_of(given: &Bound<'_, PyAny>) -> PyResult<PortNo> {
+    if let Ok(text) = given.cast::<PyString>() {
+        let text = text.to_str()?;
+        return text::parse_port(text).map_err(|error| word(words::bad("port", text, &error)));
+    }
+    Ok(PortNo(given.extract()?))
+}

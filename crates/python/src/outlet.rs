@@ -1,0 +1,107 @@
+//! A connection of a switch, as the apps' thread sees it, and where what is sent to it goes.
+//!
+//! The runtime's connections are one outlet, the list of a test another; a
+//! [`crate::switch::Switch`] does not know which one it has.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use openflow::message::{Features, MultipartRequestBody};
+use openflow::port::{PortDesc, PortReason, PortStatus};
+use openflow::{DatapathId, Message, PortNo, Version};
+use pyo3::{Py, PyAny};
+
+use crate::switch::Switch;
+
+/// What is asked of a switch.
+pub(crate) enum Question {
+    /// One message that has an answer of its own.
+    One(Message),
+    /// Statistics or descriptions, whole.
+    Multipart(MultipartRequestBody),
+    /// Messages without an answer of their own, and whether the switch takes all of them.
+    Checked(Vec<Message>),
+}
+
+/// Where messages go.
+pub(crate) trait Outlet: Send + Sync {
+    /// Sends a message; one that cannot be sent is counted.
+    fn send(&self, to: &Connected, message: Message);
+
+    /// Asks; the answer, or why there is none, goes to `future`.
+    fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>);
+}
+
+/// One connection of a switch.
+pub(crate) struct Connected {
+    pub(crate) dpid: DatapathId,
+    pub(crate) version: Version,
+    pub(crate) features: Features,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    /// Packet-ins that wait for the apps.
+    pub(crate) waiting: AtomicU64,
+    ports: Mutex<Arc<BTreeMap<PortNo, PortDesc>>>,
+    is_over: AtomicBool,
+    /// The object of the apps; only between ready and down, since it holds this one too.
+    object: Mutex<Option<Py<Switch>>>,
+}
+
+impl Connected {
+    pub(crate) fn new(
+        version: Version,
+        features: Features,
+        ports: BTreeMap<PortNo, PortDesc>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Self {
+        Self {
+            dpid: features.datapath_id,
+            version,
+            features,
+            outlet,
+            waiting: AtomicU64::new(0),
+            ports: Mutex::new(Arc::new(ports)),
+            is_over: AtomicBool::new(false),
+            object: Mutex::new(None),
+        }
+    }
+
+    /// Its ports by number, as they are now.
+    pub(crate) fn ports(&self) -> Arc<BTreeMap<PortNo, PortDesc>> {
+        Arc::clone(&lock(&self.ports))
+    }
+
+    /// Takes what a switch says of one of its ports.
+    pub(crate) fn take_port_status(&self, status: &PortStatus) {
+        let mut ports = lock(&self.ports);
+        let ports = Arc::make_mut(&mut ports);
+        match status.reason {
+            PortReason::Delete => {
+                ports.remove(&status.desc.port_no);
+            }
+            PortReason::Add | PortReason::Modify | PortReason::Unknown(_) => {
+                ports.insert(status.desc.port_no, status.desc.clone());
+            }
+        }
+    }
+
+    /// Whether the connection is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// The connection is over.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// The object that the apps have of it.
+    pub(crate) fn object(&self) -> MutexGuard<'_, Option<Py<Switch>>> {
+        lock(&self.object)
+    }
+}
+
+/// A lock whose data no panic leaves half done.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,765 @@
+//! A switch, as an app sees it: what is known of it, and the verbs that send.
+//!
+//! Verbs queue messages and give nothing back, but those that ask, which give a future of asyncio.
+//! Those of `sw.checked` are the same verbs, whose future ends when the switch has done it, or with
+//! the exception of its error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use openflow::action::MAX_LEN_NO_BUFFER;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::group::GroupModCommand;
+use openflow::message::{ControllerRole, MultipartRequestBody, PacketOut, Role, SwitchConfig};
+use openflow::meter::MeterModCommand;
+use openflow::port::{PortConfig, PortMod};
+use openflow::text::{self, PortNames};
+use openflow::{Action, GroupId, Instruction, Message, MeterId, PortNo, QueueId, Xid};
+use pyo3::prelude::{
+    Bound, Py, PyAny, PyAnyMethods, PyDictMethods, PyResult, PyStringMethods, Python, pyclass,
+    pymethods,
+};
+use pyo3::types::{PyDict, PyString};
+
+use crate::answer::role_name;
+use crate::errors::{Class, exception, word};
+use crate::flow_words::{FlowWords, of_text, port_of};
+use crate::notice::Port;
+use crate::outlet::{Connected, Question};
+use crate::packet_in::PacketIn;
+use crate::words;
+
+/// A switch by one of its connections.
+#[pyclass(frozen, module = "weir")]
+pub(crate) struct Switch {
+    pub(crate) connected: Arc<Connected>,
+    is_checked: bool,
+    is_stopped: AtomicBool,
+}
+
+impl Switch {
+    pub(crate) fn new(connected: Arc<Connected>) -> Self {
+        Self { connected, is_checked: false, is_stopped: AtomicBool::new(false) }
+    }
+
+    fn names(&self) -> PortNames {
+        let ports = self.connected.ports();
+        PortNames::new(ports.values().map(|port| (&*port.name, port.port_no)))
+    }
+
+    /// A future of the loop that runs the apps.
+    fn ask<'py>(&self, py: Python<'py>, question: Question) -> PyResult<Bound<'py, PyAny>> {
+        let future = py.import("asyncio")?.call_method0("get_running_loop");
+        let future = match future {
+            Ok(running) => running,
+            Err(_) => py.import("asyncio")?.call_method0("get_event_loop")?,
+        };
+        let future = future.call_method0("create_future")?;
+        self.connected.outlet.ask(&self.connected, question, future.clone().unbind());
+        Ok(future)
+    }
+
+    fn ask_one<'py>(&self, py: Python<'py>, message: Message) -> PyResult<Bound<'py, PyAny>> {
+        self.check(&message)?;
+        self.ask(py, Question::One(message))
+    }
+
+    fn ask_for<'py>(
+        &self,
+        py: Python<'py>,
+        body: MultipartRequestBody,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, Question::Multipart(body))
+    }
+
+    /// Whether the version can say it.
+    fn check(&self, message: &Message) -> PyResult<()> {
+        let encoded = wire::encode(self.connected.version, Xid(0), message);
+        encoded.map(drop).map_err(|error| {
+            let (name, version) = (message.kind().row().name, self.connected.version);
+            word(format!("{name}: {version} cannot say it: {error}"))
+        })
+    }
+
+    /// Queues messages; for `sw.checked` asks whether the switch takes them.
+    fn send<'py>(
+        &self,
+        py: Python<'py>,
+        messages: Vec<Message>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        for message in &messages {
+            self.check(message)?;
+        }
+        if self.is_checked {
+            return self.ask(py, Question::Checked(messages)).map(Some);
+        }
+        for message in messages {
+            self.connected.outlet.send(&self.connected, message);
+        }
+        Ok(None)
+    }
+
+    fn send_out<'py>(
+        &self,
+        py: Python<'py>,
+        packet_out: PacketOut,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let message = Message::PacketOut(packet_out);
+        if self.is_checked {
+            return self.send(py, vec![message]);
+        }
+        self.connected.outlet.send(&self.connected, message);
+        Ok(None)
+    }
+
+    /// A packet-out of a packet-in's packet: the one that the switch keeps, if it keeps it, else
+    /// the bytes that it sent.
+    fn out_of(
+        &self,
+        py: Python<'_>,
+        packet: &PacketIn,
+        actions: Vec<Action>,
+    ) -> PyResult<PacketOut> {
+        let packet_in = &packet.inner;
+        let is_whole = packet_in.data.len() >= usize::from(packet_in.total_len);
+        let Some(in_port) = packet_in.in_port() else {
+            return Err(exception(py, Class::Weir, "the switch did not say where it came in"));
+        };
+        if packet_in.buffer_id.is_none() && !is_whole {
+            let what = "the switch neither keeps the packet nor sent all of it";
+            return Err(exception(py, Class::Weir, what));
+        }
+        let buffer_id = packet_in.buffer_id;
+        let data = if buffer_id.is_some() { Vec::new() } else { packet_in.data.clone() };
+        Ok(PacketOut { buffer_id, in_port, actions, data })
+    }
+
+    /// Actions in the words of the connection's version.
+    fn say(&self, matching: &openflow::Match, actions: Vec<Action>) -> PyResult<Vec<Action>> {
+        if actions.iter().all(|action| matches!(action, Action::Output { .. })) {
+            return Ok(actions);
+        }
+        text::actions_in(self.connected.version, matching, &actions).map_err(word)
+    }
+
+    fn say_instructions(&self, flow: &mut FlowMod) -> PyResult<()> {
+        let is_plain = match &flow.instructions[..] {
+            [Instruction::ApplyActions(list)] => {
+                list.iter().all(|action| matches!(action, Action::Output { .. }))
+            }
+            other => other.is_empty(),
+        };
+        if !is_plain {
+            let version = self.connected.version;
+            let said = text::instructions_in(version, &flow.matching, &flow.instructions);
+            flow.instructions = said.map_err(word)?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Switch {
+    /// Who it is.
+    #[getter]
+    fn dpid(&self) -> u64 {
+        self.connected.dpid.0
+    }
+
+    /// The version spoken with it, such as `"OpenFlow13"`.
+    #[getter]
+    fn version(&self) -> &'static str {
+        self.connected.version.name()
+    }
+
+    /// Whether the connection is still there.
+    #[getter]
+    fn is_connected(&self) -> bool {
+        !self.connected.is_over()
+    }
+
+    /// Its ports by number, as they are now.
+    #[getter]
+    fn ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for port in self.connected.ports().values() {
+            dict.set_item(port.port_no.0, Py::new(py, Port::new(port.clone()))?)?;
+        }
+        Ok(dict)
+    }
+
+    /// Its flow tables.
+    #[getter]
+    fn n_tables(&self) -> u8 {
+        self.connected.features.n_tables
+    }
+
+    /// Packets that it can keep.
+    #[getter]
+    fn n_buffers(&self) -> u32 {
+        self.connected.features.n_buffers
+    }
+
+    /// The bits of `OFPC_*`.
+    #[getter]
+    fn capabilities(&self) -> u32 {
+        self.connected.features.capabilities.bits()
+    }
+
+    /// The same verbs, but each gives a future that ends when the switch has done it, or with the
+    /// exception of its error.
+    #[getter]
+    fn checked(&self) -> Self {
+        let connected = Arc::clone(&self.connected);
+        Self { connected, is_checked: true, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Keeps the event that is being handled from the apps behind this one.
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn _take_stop(&self) -> bool {
+        self.is_stopped.swap(false, Ordering::Relaxed)
+    }
+
+    /// Sends the packet of a packet-in to all ports but the one it came in by.
+    fn flood<'py>(
+        &self,
+        py: Python<'py>,
+        packet: &Bound<'py, PacketIn>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let actions = vec![Action::output(PortNo::FLOOD)];
+        self.send_out(py, self.out_of(py, packet.get(), actions)?)
+    }
+
+    /// Sends the packet of a packet-in to a port.
+    fn forward<'py>(
+        &self,
+        py: Python<'py>,
+        packet: &Bound<'py, PacketIn>,
+        port: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let actions = vec![Action::output(port_of(port)?)];
+        self.send_out(py, self.out_of(py, packet.get(), actions)?)
+    }
+
+    /// Sends a packet: that of a packet-in, or any bytes.
+    #[pyo3(signature = (packet, *, actions, in_port=None))]
+    fn packet_out<'py>(
+        &self,
+        py: Python<'py>,
+        packet: &Bound<'py, PyAny>,
+        actions: &Bound<'py, PyAny>,
+        in_port: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let actions = self.say(&openflow::Match::any(), words::actions(actions)?)?;
+        let mut packet_out = match packet.cast::<PacketIn>() {
+            Ok(packet) => self.out_of(py, packet.get(), actions)?,
+            Err(_) => PacketOut {
+                buffer_id: None,
+                in_port: PortNo::CONTROLLER,
+                actions,
+                data: packet.extract()?,
+            },
+        };
+        if let Some(port) = in_port {
+            packet_out.in_port = port_of(port)?;
+        }
+        self.send(py, vec![Message::PacketOut(packet_out)])
+    }
+
+    /// Adds a flow entry, replacing one of equal match and priority.
+    #[pyo3(signature = (flow=None, /, *, r#match=None, actions=None, priority=None, table_id=None,
+        cookie=None, idle_timeout=None, hard_timeout=None, flags=None, buffer_id=None, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the words of a flow entry")]
+    fn add_flow<'py>(
+        &self,
+        py: Python<'py>,
+        flow: Option<&Bound<'py, PyAny>>,
+        r#match: Option<&Bound<'py, PyAny>>,
+        actions: Option<&Bound<'py, PyAny>>,
+        priority: Option<u16>,
+        table_id: Option<u8>,
+        cookie: Option<u64>,
+        idle_timeout: Option<u16>,
+        hard_timeout: Option<u16>,
+        flags: Option<&Bound<'py, PyAny>>,
+        buffer_id: Option<&Bound<'py, PyAny>>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let words = FlowWords {
+            text: flow,
+            matching: r#match,
+            actions,
+            priority,
+            table_id,
+            cookie,
+            idle_timeout,
+            hard_timeout,
+            flags,
+            buffer: buffer_id,
+            fields,
+            ..FlowWords::default()
+        };
+        let mut flow = words.flow_mod(FlowModCommand::Add, || self.names())?;
+        self.say_instructions(&mut flow)?;
+        self.send(py, vec![Message::FlowMod(flow)])
+    }
+
+    /// Adds flow entries, each a text.
+    fn add_flows<'py>(
+        &self,
+        py: Python<'py>,
+        flows: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let names = self.names();
+        let mut messages = Vec::new();
+        for flow in flows.try_iter()? {
+            let flow = flow?;
+            let text = flow.cast::<PyString>()?.to_str()?;
+            let mut flow = of_text(text, FlowModCommand::Add, false, &names)?;
+            self.say_instructions(&mut flow)?;
+            messages.push(Message::FlowMod(flow));
+        }
+        self.send(py, messages)
+    }
+
+    /// Changes the instructions of the entries that the match covers; `strict`: of the one entry
+    /// of equal match and priority.
+    #[pyo3(signature = (flow=None, /, *, r#match=None, actions=None, priority=None, table_id=None,
+        cookie=None, cookie_mask=None, strict=false, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the words of a flow entry")]
+    fn modify_flows<'py>(
+        &self,
+        py: Python<'py>,
+        flow: Option<&Bound<'py, PyAny>>,
+        r#match: Option<&Bound<'py, PyAny>>,
+        actions: Option<&Bound<'py, PyAny>>,
+        priority: Option<u16>,
+        table_id: Option<u8>,
+        cookie: Option<u64>,
+        cookie_mask: Option<u64>,
+        strict: bool,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let words = FlowWords {
+            text: flow,
+            matching: r#match,
+            actions,
+            priority,
+            table_id,
+            cookie,
+            cookie_mask,
+            fields,
+            ..FlowWords::default()
+        };
+        let command = if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
+        let mut flow = words.flow_mod(command, || self.names())?;
+        self.say_instructions(&mut flow)?;
+        self.send(py, vec![Message::FlowMod(flow)])
+    }
+
+    /// Deletes the entries that the match covers, in all tables if none is given; `strict`: the
+    /// one entry of equal match and priority.
+    #[pyo3(signature = (flow=None, /, *, r#match=None, priority=None, table_id=None, cookie=None,
+        cookie_mask=None, out_port=None, out_group=None, strict=false, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the words of a flow entry")]
+    fn delete_flows<'py>(
+        &self,
+        py: Python<'py>,
+        flow: Option<&Bound<'py, PyAny>>,
+        r#match: Option<&Bound<'py, PyAny>>,
+        priority: Option<u16>,
+        table_id: Option<u8>,
+        cookie: Option<u64>,
+        cookie_mask: Option<u64>,
+        out_port: Option<&Bound<'py, PyAny>>,
+        out_group: Option<u32>,
+        strict: bool,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if priority.is_some() && !strict {
+            return Err(word("a delete looks at the priority with strict=True only"));
+        }
+        let words = FlowWords {
+            text: flow,
+            matching: r#match,
+            priority,
+            table_id,
+            cookie,
+            cookie_mask,
+            out_port,
+            out_group,
+            fields,
+            ..FlowWords::default()
+        };
+        let command = if strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
+        let flow = words.flow_mod(command, || self.names())?;
+        self.send(py, vec![Message::FlowMod(flow)])
+    }
+
+    /// Deletes every flow entry, whoever made it.
+    fn clear_flows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.send(py, vec![Message::FlowMod(controller::delete_all())])
+    }
+
+    /// Makes packets that no flow entry matches come to the controller whole: by the table-miss
+    /// entry of table 0 where the version has one.
+    fn miss_to_controller<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut messages = Vec::new();
+        if self.connected.version.has_table_miss_entry() {
+            let output = Action::Output { port: PortNo::CONTROLLER, max_len: MAX_LEN_NO_BUFFER };
+            let mut table_miss = FlowMod::new(FlowModCommand::Add);
+            table_miss.priority = 0;
+            table_miss.instructions = vec![Instruction::ApplyActions(vec![output])];
+            messages.push(Message::FlowMod(table_miss));
+        }
+        self.send(py, messages)
+    }
+
+    /// Adds a group: `"group_id=1,type=select,bucket=output:1,bucket=output:2"`.
+    fn add_group<'py>(&self, py: Python<'py>, group: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.group(py, group, GroupModCommand::Add)
+    }
+
+    /// Changes a group.
+    fn modify_group<'py>(
+        &self,
+        py: Python<'py>,
+        group: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.group(py, group, GroupModCommand::Modify)
+    }
+
+    /// Deletes a group, and the flow entries that use it; without a number all groups.
+    #[pyo3(signature = (group_id=None))]
+    fn delete_group<'py>(
+        &self,
+        py: Python<'py>,
+        group_id: Option<u32>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let number = group_id.map_or("all".to_owned(), |id| id.to_string());
+        self.group(py, &format!("group_id={number}"), GroupModCommand::Delete)
+    }
+
+    /// Adds a meter: `"meter=1,kbps,band=type=drop,rate=1000"`.
+    fn add_meter<'py>(&self, py: Python<'py>, meter: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.meter(py, meter, MeterModCommand::Add)
+    }
+
+    /// Changes a meter.
+    fn modify_meter<'py>(
+        &self,
+        py: Python<'py>,
+        meter: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.meter(py, meter, MeterModCommand::Modify)
+    }
+
+    /// Deletes a meter, and the flow entries that use it; without a number all meters.
+    #[pyo3(signature = (meter_id=None))]
+    fn delete_meter<'py>(
+        &self,
+        py: Python<'py>,
+        meter_id: Option<u32>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let number = meter_id.map_or("all".to_owned(), |id| id.to_string());
+        self.meter(py, &format!("meter={number}"), MeterModCommand::Delete)
+    }
+
+    /// Takes a port up or down, or lets it flood or not.
+    #[pyo3(signature = (port, *, up=None, flood=None, receive=None, forward=None, packet_in=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the settings of a port")]
+    fn set_port<'py>(
+        &self,
+        py: Python<'py>,
+        port: &Bound<'py, PyAny>,
+        up: Option<bool>,
+        flood: Option<bool>,
+        receive: Option<bool>,
+        forward: Option<bool>,
+        packet_in: Option<bool>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let port_no = port_of(port)?;
+        let ports = self.connected.ports();
+        let Some(desc) = ports.get(&port_no) else {
+            return Err(word(format!("switch {} has no port {port_no}", self.connected.dpid)));
+        };
+        let (mut config, mut mask) = (PortConfig::empty(), PortConfig::empty());
+        for (wanted, bit) in [
+            (up, PortConfig::PORT_DOWN),
+            (flood, PortConfig::NO_FLOOD),
+            (receive, PortConfig::NO_RECV),
+            (forward, PortConfig::NO_FWD),
+            (packet_in, PortConfig::NO_PACKET_IN),
+        ] {
+            if let Some(wanted) = wanted {
+                mask |= bit;
+                config.set(bit, !wanted);
+            }
+        }
+        let (hw_addr, advertise) = (desc.hw_addr, openflow::port::PortFeatures::empty());
+        let port_mod = PortMod { port_no, hw_addr, config, mask, advertise };
+        self.send(py, vec![Message::PortMod(port_mod)])
+    }
+
+    /// Sets how fragments are treated (`"normal"`, `"drop"` or `"reassemble"`) and how many bytes
+    /// of a packet come in a packet-in that no action asked for.
+    #[pyo3(signature = (*, fragments="normal", miss_send_len=0xffff))]
+    fn set_config<'py>(
+        &self,
+        py: Python<'py>,
+        fragments: &str,
+        miss_send_len: u16,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let flags = match fragments {
+            "normal" => 0,
+            "drop" => 1,
+            "reassemble" => 2,
+            other => {
+                let what = format!("fragments={other:?}: allowed are normal, drop, reassemble");
+                return Err(word(what));
+            }
+        };
+        self.send(py, vec![Message::SetConfig(SwitchConfig { flags, miss_send_len })])
+    }
+
+    /// Waits until the switch has done what was sent to it before.
+    fn barrier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_one(py, Message::BarrierRequest)
+    }
+
+    /// Asks whether the switch is there; the bytes come back.
+    #[pyo3(signature = (data=Vec::new()))]
+    fn echo<'py>(&self, py: Python<'py>, data: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_one(py, Message::EchoRequest(data))
+    }
+
+    /// The flow entries that the match covers, of all tables if none is given.
+    #[pyo3(signature = (flow=None, /, *, r#match=None, table_id=None, cookie=None,
+        cookie_mask=None, out_port=None, out_group=None, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the words of a filter")]
+    fn flow_stats<'py>(
+        &self,
+        py: Python<'py>,
+        flow: Option<&Bound<'py, PyAny>>,
+        r#match: Option<&Bound<'py, PyAny>>,
+        table_id: Option<u8>,
+        cookie: Option<u64>,
+        cookie_mask: Option<u64>,
+        out_port: Option<&Bound<'py, PyAny>>,
+        out_group: Option<u32>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let words = FlowWords {
+            text: flow,
+            matching: r#match,
+            table_id,
+            cookie,
+            cookie_mask,
+            out_port,
+            out_group,
+            fields,
+            ..FlowWords::default()
+        };
+        let filter = self.filter(words)?;
+        self.ask_for(py, MultipartRequestBody::Flow(filter))
+    }
+
+    /// The sums over the flow entries that the match covers.
+    #[pyo3(signature = (flow=None, /, *, r#match=None, table_id=None, cookie=None,
+        cookie_mask=None, out_port=None, out_group=None, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the words of a filter")]
+    fn aggregate_stats<'py>(
+        &self,
+        py: Python<'py>,
+        flow: Option<&Bound<'py, PyAny>>,
+        r#match: Option<&Bound<'py, PyAny>>,
+        table_id: Option<u8>,
+        cookie: Option<u64>,
+        cookie_mask: Option<u64>,
+        out_port: Option<&Bound<'py, PyAny>>,
+        out_group: Option<u32>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let words = FlowWords {
+            text: flow,
+            matching: r#match,
+            table_id,
+            cookie,
+            cookie_mask,
+            out_port,
+            out_group,
+            fields,
+            ..FlowWords::default()
+        };
+        let filter = self.filter(words)?;
+        self.ask_for(py, MultipartRequestBody::Aggregate(filter))
+    }
+
+    /// Counters of all tables.
+    fn table_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::Table)
+    }
+
+    /// What the tables can do, as a message.
+    fn table_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::TableFeatures(Vec::new()))
+    }
+
+    /// Counters of a port, or of all.
+    #[pyo3(signature = (port=None))]
+    fn port_stats<'py>(
+        &self,
+        py: Python<'py>,
+        port: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let port = port.map_or(Ok(PortNo::ANY), port_of)?;
+        self.ask_for(py, MultipartRequestBody::PortStats(port))
+    }
+
+    /// The ports as the switch describes them.
+    fn port_desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::PortDesc)
+    }
+
+    /// Counters of queues.
+    #[pyo3(signature = (port=None, queue_id=None))]
+    fn queue_stats<'py>(
+        &self,
+        py: Python<'py>,
+        port: Option<&Bound<'py, PyAny>>,
+        queue_id: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let port = port.map_or(Ok(PortNo::ANY), port_of)?;
+        let queue = queue_id.map_or(QueueId::ALL, QueueId);
+        self.ask_for(py, MultipartRequestBody::Queue { port, queue })
+    }
+
+    /// Counters of a group, or of all.
+    #[pyo3(signature = (group_id=None))]
+    fn group_stats<'py>(
+        &self,
+        py: Python<'py>,
+        group_id: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::Group(group_id.map_or(GroupId::ALL, GroupId)))
+    }
+
+    /// All groups.
+    fn group_desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::GroupDesc)
+    }
+
+    /// What groups can do.
+    fn group_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::GroupFeatures)
+    }
+
+    /// Counters of a meter, or of all.
+    #[pyo3(signature = (meter_id=None))]
+    fn meter_stats<'py>(
+        &self,
+        py: Python<'py>,
+        meter_id: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::Meter(meter_id.map_or(MeterId::ALL, MeterId)))
+    }
+
+    /// A meter, or all.
+    #[pyo3(signature = (meter_id=None))]
+    fn meter_config<'py>(
+        &self,
+        py: Python<'py>,
+        meter_id: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let meter = meter_id.map_or(MeterId::ALL, MeterId);
+        self.ask_for(py, MultipartRequestBody::MeterConfig(meter))
+    }
+
+    /// What meters can do.
+    fn meter_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::MeterFeatures)
+    }
+
+    /// The switch's description.
+    fn desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_for(py, MultipartRequestBody::Desc)
+    }
+
+    /// How the switch is set.
+    fn get_config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask_one(py, Message::GetConfigRequest)
+    }
+
+    /// Asks for a role: `"nochange"`, `"equal"`, `"master"` or `"slave"`; gives the role that the
+    /// controller has then.
+    #[pyo3(signature = (role="nochange", generation_id=0))]
+    fn role<'py>(
+        &self,
+        py: Python<'py>,
+        role: &str,
+        generation_id: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let known = ControllerRole::ALL.iter().find(|known| role_name(**known) == role);
+        let Some(&role) = known else {
+            let what = format!("role {role:?}: allowed are nochange, equal, master, slave");
+            return Err(word(what));
+        };
+        self.ask_one(py, Message::RoleRequest(Role { role, generation_id }))
+    }
+
+    fn __repr__(&self) -> String {
+        let Connected { dpid, version, .. } = &*self.connected;
+        format!("Switch(dpid={dpid}, version={version})")
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.connected, &other.get().connected))
+    }
+
+    fn __hash__(&self) -> u64 {
+        Arc::as_ptr(&self.connected) as u64
+    }
+}
+
+impl Switch {
+    fn filter(&self, words: FlowWords<'_, '_>) -> PyResult<FlowStatsRequest> {
+        let flow = words.flow_mod(FlowModCommand::Delete, || self.names())?;
+        Ok(FlowStatsRequest {
+            table_id: flow.table_id,
+            out_port: flow.out_port,
+            out_group: flow.out_group,
+            cookie: flow.cookie,
+            cookie_mask: flow.cookie_mask,
+            matching: flow.matching,
+        })
+    }
+
+    fn group<'py>(
+        &self,
+        py: Python<'py>,
+        group: &str,
+        command: GroupModCommand,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let parsed = self.names().parse_group_mod(group, command);
+        let mut parsed = parsed.map_err(|error| word(words::bad("group", group, &error)))?;
+        for bucket in &mut parsed.buckets {
+            bucket.actions =
+                self.say(&openflow::Match::any(), std::mem::take(&mut bucket.actions))?;
+        }
+        self.send(py, vec![Message::GroupMod(parsed)])
+    }
+
+    fn meter<'py>(
+        &self,
+        py: Python<'py>,
+        meter: &str,
+        command: MeterModCommand,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let parsed = text::parse_meter_mod(meter, command);
+        let parsed = parsed.map_err(|error| word(words::bad("meter", meter, &error)))?;
+        self.send(py, vec![Message::MeterMod(parsed)])
+    }
+}

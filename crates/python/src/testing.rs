@@ -1,0 +1,300 @@
+//! A switch for tests of apps: events are made by hand, messages are kept, nothing is sent.
+//!
+//! What is asked of it has the answer of a switch that does all it is told: a barrier is reached,
+//! lists are empty but for the ports. `weir.testing` is the friendlier side.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use openflow::flow::{AggregateStats, FlowRemovedReason};
+use openflow::group::GroupFeatures;
+use openflow::message::{
+    ErrorMessage, Features, MultipartReplyBody, MultipartRequestBody, PacketInReason, SwitchConfig,
+    SwitchDesc,
+};
+use openflow::meter::MeterFeatures;
+use openflow::port::{PortDesc, PortReason, PortState, PortStats};
+use openflow::{BufferId, Cookie, DatapathId, Field, MacAddr, PortNo, TableId, Version, Xid};
+use pyo3::prelude::{Bound, Py, PyAny, PyResult, Python, pyclass, pymethods};
+use pyo3::types::PyDict;
+
+use crate::answer::{Answer, Failure};
+use crate::errors::word;
+use crate::matching;
+use crate::notice::{FlowRemoved, Message, PortStatus, SwitchError};
+use crate::outlet::{Connected, Outlet, Question, lock};
+use crate::packet_in::PacketIn;
+use crate::switch::Switch;
+
+/// A future, and what it is to get.
+type Waited = (Py<PyAny>, Result<Answer, Failure>);
+
+/// A future, whether there is an answer, and the answer or the exception.
+type Told = (Py<PyAny>, bool, Py<PyAny>);
+
+/// What was sent and asked.
+struct Kept {
+    version: Version,
+    sent: Mutex<Vec<openflow::Message>>,
+    /// Futures with their answers, which the test's loop sets.
+    answers: Mutex<Vec<Waited>>,
+    /// The errors of the next questions.
+    refusals: Mutex<VecDeque<openflow::Error>>,
+}
+
+impl Outlet for Kept {
+    fn send(&self, to: &Connected, message: openflow::Message) {
+        if !to.is_over() {
+            lock(&self.sent).push(message);
+        }
+    }
+
+    fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>) {
+        let refusal = lock(&self.refusals).pop_front();
+        let answer = match (to.is_over(), refusal) {
+            (true, _) => Err(Failure::NotConnected(format!("switch {} is not connected", to.dpid))),
+            (false, Some(error)) => Err(Failure::Refused {
+                index: None,
+                version: to.version,
+                error: ErrorMessage::new(to.version, error, Vec::new()),
+            }),
+            (false, None) => Ok(self.answer(to, question)),
+        };
+        lock(&self.answers).push((future, answer));
+    }
+}
+
+impl Kept {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others have an answer without a body")]
+    fn answer(&self, to: &Connected, question: Question) -> Answer {
+        match question {
+            Question::Checked(messages) => {
+                lock(&self.sent).extend(messages);
+                Answer::Done
+            }
+            Question::Multipart(body) => Answer::Multipart(to.version, reply(to, &body)),
+            Question::One(message) => {
+                let answer = match &message {
+                    openflow::Message::EchoRequest(data) => {
+                        openflow::Message::EchoReply(data.clone())
+                    }
+                    openflow::Message::RoleRequest(role) => openflow::Message::RoleReply(*role),
+                    openflow::Message::GetConfigRequest => {
+                        openflow::Message::GetConfigReply(SwitchConfig {
+                            flags: 0,
+                            miss_send_len: 0xffff,
+                        })
+                    }
+                    _ => openflow::Message::BarrierReply,
+                };
+                lock(&self.sent).push(message);
+                Answer::Message(to.version, answer)
+            }
+        }
+    }
+}
+
+/// What a switch without entries says.
+fn reply(to: &Connected, body: &MultipartRequestBody) -> MultipartReplyBody {
+    match body {
+        MultipartRequestBody::Desc => MultipartReplyBody::Desc(SwitchDesc::default()),
+        MultipartRequestBody::Flow(_) => MultipartReplyBody::Flow(Vec::new()),
+        MultipartRequestBody::Aggregate(_) => {
+            MultipartReplyBody::Aggregate(AggregateStats::default())
+        }
+        MultipartRequestBody::Table => MultipartReplyBody::Table(Vec::new()),
+        MultipartRequestBody::PortStats(_) => {
+            let stats = |port: &PortNo| PortStats { port_no: *port, ..PortStats::default() };
+            MultipartReplyBody::PortStats(to.ports().keys().map(stats).collect())
+        }
+        MultipartRequestBody::Queue { .. } => MultipartReplyBody::Queue(Vec::new()),
+        MultipartRequestBody::Group(_) => MultipartReplyBody::Group(Vec::new()),
+        MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(Vec::new()),
+        MultipartRequestBody::GroupFeatures => {
+            MultipartReplyBody::GroupFeatures(GroupFeatures::default())
+        }
+        MultipartRequestBody::Meter(_) => MultipartReplyBody::Meter(Vec::new()),
+        MultipartRequestBody::MeterConfig(_) => MultipartReplyBody::MeterConfig(Vec::new()),
+        MultipartRequestBody::MeterFeatures => {
+            MultipartReplyBody::MeterFeatures(MeterFeatures::default())
+        }
+        MultipartRequestBody::TableFeatures(_) => MultipartReplyBody::TableFeatures(Vec::new()),
+        MultipartRequestBody::PortDesc => {
+            MultipartReplyBody::PortDesc(to.ports().values().cloned().collect())
+        }
+        MultipartRequestBody::Experimenter(own) => MultipartReplyBody::Experimenter(own.clone()),
+    }
+}
+
+/// A switch without a network.
+#[pyclass(frozen, module = "weir")]
+pub(crate) struct TestSwitch {
+    connected: Arc<Connected>,
+    kept: Arc<Kept>,
+    /// What the apps get.
+    #[pyo3(get)]
+    sw: Py<Switch>,
+}
+
+fn port_desc(dpid: u64, number: u32) -> PortDesc {
+    PortDesc {
+        port_no: PortNo(number),
+        hw_addr: MacAddr::from_u64(0x0200_0000_0000 | (dpid & 0xffff) << 16 | u64::from(number)),
+        name: format!("s{dpid}-eth{number}"),
+        ..PortDesc::default()
+    }
+}
+
+#[pymethods]
+impl TestSwitch {
+    #[new]
+    #[pyo3(signature = (dpid=1, *, ports=4, version="OpenFlow13"))]
+    fn new(py: Python<'_>, dpid: u64, ports: u32, version: &str) -> PyResult<Self> {
+        let version = Version::from_name(version).ok_or_else(|| {
+            let names: Vec<_> = Version::ALL.iter().map(|version| version.name()).collect();
+            word(format!("version {version:?}: allowed are {}", names.join(", ")))
+        })?;
+        let kept = Arc::new(Kept {
+            version,
+            sent: Mutex::default(),
+            answers: Mutex::default(),
+            refusals: Mutex::default(),
+        });
+        let datapath_id = DatapathId(dpid);
+        let features = Features { datapath_id, n_tables: 254, ..Features::default() };
+        let ports: BTreeMap<PortNo, PortDesc> =
+            (1..=ports).map(|number| (PortNo(number), port_desc(dpid, number))).collect();
+        let outlet: Arc<dyn Outlet> = Arc::clone(&kept) as Arc<dyn Outlet>;
+        let connected = Arc::new(Connected::new(version, features, ports, outlet));
+        let sw = Py::new(py, Switch::new(Arc::clone(&connected)))?;
+        Ok(Self { connected, kept, sw })
+    }
+
+    /// What was sent since the last call.
+    fn take_sent(&self) -> Vec<Message> {
+        let sent = std::mem::take(&mut *lock(&self.kept.sent));
+        let version = self.kept.version;
+        sent.into_iter().map(|inner| Message { version, xid: None, inner }).collect()
+    }
+
+    /// What was asked since the last call: future, whether there is an answer, and the answer or
+    /// the exception.
+    fn take_answers(&self, py: Python<'_>) -> PyResult<Vec<Told>> {
+        let answers = std::mem::take(&mut *lock(&self.kept.answers));
+        let answers = answers.into_iter().map(|(future, answer)| match answer {
+            Ok(answer) => Ok((future, true, answer.into_object(py)?.unbind())),
+            Err(failure) => Ok((future, false, failure.exception(py).into_value(py).into_any())),
+        });
+        answers.collect()
+    }
+
+    /// The next question is refused with this error.
+    fn refuse_next(&self, name: &str) -> PyResult<()> {
+        let error = openflow::Error::from_name(name)
+            .ok_or_else(|| word(format!("no error {name:?}; see weir.errors")))?;
+        lock(&self.kept.refusals).push_back(error);
+        Ok(())
+    }
+
+    /// The connection is over.
+    fn end(&self) {
+        self.connected.end();
+    }
+
+    /// A packet-in.
+    #[pyo3(signature = (data, in_port=1, *, reason="no_match", table_id=0, cookie=u64::MAX,
+        buffer_id=None, total_len=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of a packet-in")]
+    fn packet_in(
+        &self,
+        data: Vec<u8>,
+        in_port: u32,
+        reason: &str,
+        table_id: u8,
+        cookie: u64,
+        buffer_id: Option<u32>,
+        total_len: Option<u16>,
+    ) -> PyResult<PacketIn> {
+        let known = PacketInReason::ALL.iter().find(|known| known.text() == reason);
+        let reason = *known.ok_or_else(|| {
+            let names: Vec<_> = PacketInReason::ALL.iter().map(|reason| reason.text()).collect();
+            word(format!("reason {reason:?}: allowed are {}", names.join(", ")))
+        })?;
+        let len =
+            u16::try_from(data.len()).map_err(|_| word("a packet has at most 65535 bytes"))?;
+        Ok(PacketIn::new(openflow::message::PacketIn {
+            buffer_id: buffer_id.map(BufferId),
+            total_len: total_len.unwrap_or(len),
+            reason,
+            table_id: TableId(table_id),
+            cookie: Cookie(cookie),
+            matching: openflow::Match::any().with(Field::InPort, in_port.into()),
+            data,
+        }))
+    }
+
+    /// A port has come, gone or changed: `"add"`, `"delete"` or `"modify"`.
+    #[pyo3(signature = (number, reason="modify", *, up=true))]
+    fn port_status(&self, number: u32, reason: &str, up: bool) -> PyResult<PortStatus> {
+        let reason = match reason {
+            "add" => PortReason::Add,
+            "delete" => PortReason::Delete,
+            "modify" => PortReason::Modify,
+            other => {
+                let what = format!("reason {other:?}: allowed are add, delete, modify");
+                return Err(word(what));
+            }
+        };
+        let ports = self.connected.ports();
+        let known = ports.get(&PortNo(number)).cloned();
+        let mut desc = known.unwrap_or_else(|| port_desc(self.connected.dpid.0, number));
+        desc.state.set(PortState::LINK_DOWN, !up);
+        let inner = openflow::port::PortStatus { reason, desc };
+        self.connected.take_port_status(&inner);
+        Ok(PortStatus { inner })
+    }
+
+    /// A flow entry is gone.
+    #[pyo3(signature = (r#match=None, *, reason="idle", priority=0x8000, cookie=0, table_id=0,
+        packet_count=0, byte_count=0, **fields))]
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of the message")]
+    fn flow_removed(
+        &self,
+        r#match: Option<&Bound<'_, PyAny>>,
+        reason: &str,
+        priority: u16,
+        cookie: u64,
+        table_id: u8,
+        packet_count: u64,
+        byte_count: u64,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<FlowRemoved> {
+        let known = FlowRemovedReason::ALL.iter().find(|known| known.text() == reason);
+        let reason = *known.ok_or_else(|| {
+            let names: Vec<_> = FlowRemovedReason::ALL.iter().map(|reason| reason.text()).collect();
+            word(format!("reason {reason:?}: allowed are {}", names.join(", ")))
+        })?;
+        let inner = openflow::flow::FlowRemoved {
+            cookie: Cookie(cookie),
+            priority,
+            reason,
+            table_id: TableId(table_id),
+            duration_s: 0,
+            duration_ns: 0,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            packet_count,
+            byte_count,
+            matching: matching::of(r#match, fields)?,
+        };
+        Ok(FlowRemoved { inner })
+    }
+
+    /// An error about a message for which nobody waits.
+    fn error(&self, name: &str) -> PyResult<SwitchError> {
+        let error = openflow::Error::from_name(name)
+            .ok_or_else(|| word(format!("no error {name:?}; see weir.errors")))?;
+        let version = self.connected.version;
+        Ok(SwitchError::new(version, Xid(1), ErrorMessage::new(version, error, Vec::new())))
+    }
+}

@@ -1,0 +1,363 @@
+"""Apps in the test kit: handlers, verbs, order, exceptions, coroutines, time."""
+
+import asyncio
+import importlib.util
+import unittest
+from pathlib import Path
+from types import ModuleType
+from typing import Any, List
+
+import weir
+import weir.errors
+from weir.testing import Network, frame
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Log(weir.App):
+    """Notes what happens to it."""
+
+    def __init__(self) -> None:
+        self.seen: List[Any] = []
+
+    def switch_ready(self, sw: weir.Switch) -> None:
+        self.seen.append(("ready", sw.dpid))
+
+    def switch_down(self, dpid: int) -> None:
+        self.seen.append(("down", dpid))
+
+    def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+        self.seen.append(("packet", pkt.in_port))
+
+    def tick(self, sw: weir.Switch) -> None:
+        self.seen.append(("tick", sw.dpid))
+
+
+class ExamplesTest(unittest.TestCase):
+    def test_the_hub_floods(self) -> None:
+        for version in ["OpenFlow10", "OpenFlow13"]:
+            sw = Network(example("hub").Hub).switch(ports=3, version=version)
+            data = frame().build()
+            [out] = sw.packet_in(data, in_port=2)
+            self.assertEqual((out.name, out.actions), ("OFPT_PACKET_OUT", "FLOOD"))
+            self.assertEqual(out.data, data)
+
+    def test_the_learning_switch_learns(self) -> None:
+        network = Network(example("learning_switch").LearningSwitch)
+        sw = network.switch(ports=3)
+        self.assertEqual([m.actions for m in sw.sent], ["drop", "CONTROLLER:65535"])
+        [out] = sw.packet_in(frame(dst="02:00:00:00:00:02", src="02:00:00:00:00:01"), in_port=1)
+        self.assertEqual(out.actions, "FLOOD")
+        add, out = sw.packet_in(frame(dst="02:00:00:00:00:01", src="02:00:00:00:00:02"), in_port=2)
+        assert add.match is not None
+        self.assertEqual(add.match["in_port"], 2)
+        self.assertEqual((add.actions, out.actions), ("output:1", "output:1"))
+        self.assertEqual(sw.packet_in(frame(dst="01:80:c2:00:00:0e"), in_port=1), [])
+        [delete] = sw.port_status(1, up=False)
+        self.assertIn("out_port=1", str(delete))
+        [out] = sw.packet_in(frame(dst="02:00:00:00:00:01", src="02:00:00:00:00:02"), in_port=2)
+        self.assertEqual(out.actions, "FLOOD")
+
+
+class EventsTest(unittest.TestCase):
+    def test_apps_see_events_in_order_until_one_stops_them(self) -> None:
+        class First(Log):
+            def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+                super().packet_in(sw, pkt)
+                if pkt.in_port == 2:
+                    sw.stop()
+
+        first, second = First(), Log()
+        sw = Network(first, second).switch(5)
+        sw.packet_in(in_port=1)
+        sw.packet_in(in_port=2)
+        sw.packet_in(in_port=3)
+        sw.disconnect()
+        packets = [("packet", 1), ("packet", 2), ("packet", 3)]
+        self.assertEqual(first.seen, [("ready", 5), *packets, ("down", 5)])
+        del packets[1]
+        self.assertEqual(second.seen, [("ready", 5), *packets, ("down", 5)])
+
+    def test_after_an_exception_the_next_event_goes_on(self) -> None:
+        class Bad(Log):
+            def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+                if pkt.in_port == 1:
+                    raise ValueError("port one")
+                if pkt.in_port == 2:
+                    raise SystemExit(3)
+                super().packet_in(sw, pkt)
+
+        bad = Bad()
+        network = Network(bad, keep_going=True)
+        sw = network.switch()
+        with self.assertLogs("weir", "ERROR") as logged:
+            for port in [1, 2, 3]:
+                sw.packet_in(in_port=port)
+        self.assertEqual(bad.seen, [("ready", 1), ("packet", 3)])
+        text = "\n".join(logged.output)
+        self.assertIn('raise ValueError("port one")', text, "the traceback is there")
+        self.assertIn("controller.stop()", text, "how an app ends the program")
+        self.assertEqual(network.stats()["exceptions"], 2)
+        with self.assertRaisesRegex(ValueError, "port one"):
+            Network(Bad).switch().packet_in(in_port=1)
+
+    def test_a_batch_goes_on_behind_an_exception(self) -> None:
+        class Odd(Log):
+            def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+                super().packet_in(sw, pkt)
+                if pkt.in_port is not None and pkt.in_port % 2:
+                    raise ValueError("odd")
+
+        odd = Odd()
+        network = Network(odd, keep_going=True)
+        sw = network.switch()
+        packets = [sw._test.packet_in(b"", port) for port in range(1, 100)]
+        with self.assertLogs("weir", "ERROR") as logged:
+            network.dispatcher.packet_ins(sw.sw, packets)
+        self.assertEqual(len(odd.seen), 100)
+        self.assertEqual(network.stats()["exceptions"], 50)
+        self.assertLessEqual(len(logged.output), 10, "a flood of tracebacks is cut")
+
+    def test_time_passes_without_waiting(self) -> None:
+        app = Log()
+        network = Network(app)
+        network.switch(9)
+        calls: List[str] = []
+        network.call_later(30, calls.append, "later")
+        every = network.call_every(60, calls.append, "every")
+        network.run(3600)
+        self.assertEqual(calls.count("later"), 1)
+        self.assertIn(calls.count("every"), [59, 60])
+        self.assertIn(app.seen.count(("tick", 9)), [3599, 3600])
+        every.cancel()
+        calls.clear()
+        network.run(600)
+        self.assertEqual(calls, [])
+
+    def test_other_events_come_with_what_they_say(self) -> None:
+        class Other(weir.App):
+            def __init__(self) -> None:
+                self.seen: List[Any] = []
+
+            def port_status(self, sw: weir.Switch, status: weir.PortStatus) -> None:
+                self.seen.append((status.reason, status.port.number, sorted(sw.ports)))
+
+            def flow_removed(self, sw: weir.Switch, removed: weir.FlowRemoved) -> None:
+                self.seen.append((removed.reason, removed.match["in_port"], removed.packet_count))
+
+            def error(self, sw: weir.Switch, error: Any) -> None:
+                self.seen.append((error.name, error.type, error.code))
+
+        other = Other()
+        sw = Network(other).switch(ports=2)
+        sw.port_status(3, "add")
+        sw.port_status(1, "delete")
+        sw.flow_removed(in_port=2, reason="hard", packet_count=7)
+        sw.error("OFPFMFC_TABLE_FULL")
+        expected = [("add", 3, [1, 2, 3]), ("delete", 1, [2, 3]), ("hard", 2, 7)]
+        self.assertEqual(other.seen, [*expected, ("OFPFMFC_TABLE_FULL", 5, 1)])
+
+
+class CoroutineTest(unittest.TestCase):
+    def test_handlers_may_wait(self) -> None:
+        class Waiting(weir.App):
+            def __init__(self) -> None:
+                self.seen: List[Any] = []
+
+            async def switch_ready(self, sw: weir.Switch) -> None:
+                await sw.checked.add_flow("in_port=1,actions=output:2")
+                await sw.barrier()
+                self.seen += [len(await sw.port_stats()), await sw.flow_stats(in_port=1)]
+                self.seen.append((await sw.aggregate_stats()).flow_count)
+                self.seen.append(await sw.echo(b"hello"))
+                self.seen.append((await sw.role("master", 7)).role)
+                await asyncio.sleep(5)
+                self.seen.append("slept")
+
+        app = Waiting()
+        network = Network(app)
+        sw = network.switch(ports=3)
+        self.assertEqual(app.seen, [3, [], 0, b"hello", "master"])
+        self.assertEqual(sw.sent[0].name, "OFPT_FLOW_MOD")
+        network.run(6)
+        self.assertEqual(app.seen[-1], "slept")
+
+    def test_an_error_is_an_exception_of_its_name(self) -> None:
+        class Checking(weir.App):
+            caught: Any = None
+
+            async def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+                try:
+                    await sw.checked.add_flow(in_port=1, actions="output:2")
+                except weir.errors.OFPFMFC_TABLE_FULL as error:
+                    self.caught = error
+
+        app = Checking()
+        sw = Network(app).switch()
+        sw.refuse_next("OFPFMFC_TABLE_FULL")
+        sw.packet_in()
+        self.assertIsInstance(app.caught, weir.OpenFlowError)
+        self.assertEqual((app.caught.name, app.caught.error_type), ("OFPFMFC_TABLE_FULL", 5))
+        sw.refuse_next("OFPFMFC_OVERLAP")
+        with self.assertRaises(weir.errors.OFPFMFC_OVERLAP):
+            sw.packet_in()
+
+    def test_who_waits_for_a_switch_that_goes_is_told(self) -> None:
+        class Late(weir.App):
+            async def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:
+                await asyncio.sleep(10)
+                await sw.barrier()
+
+        network = Network(Late)
+        sw = network.switch()
+        sw.packet_in()
+        sw._test.end()
+        with self.assertRaises(weir.NotConnected):
+            network.run(11)
+
+
+class VerbsTest(unittest.TestCase):
+    def sent(self, verb: Any, version: str = "OpenFlow13") -> List[str]:
+        class Once(weir.App):
+            def switch_ready(self, sw: weir.Switch) -> None:
+                verb(sw)
+
+        return [str(message) for message in Network(Once).switch(version=version).sent]
+
+    def test_a_flow_is_text_or_keywords_or_both(self) -> None:
+        mac = "02:00:00:00:00:01"
+        text = f"priority=5,in_port=1,dl_src={mac} actions=output:2"
+        [expected] = self.sent(lambda sw: sw.add_flow(text))
+        for verb in [
+            lambda sw: sw.add_flow(in_port=1, eth_src=mac, priority=5, actions="output:2"),
+            lambda sw: sw.add_flow(f"priority=5,in_port=1,dl_src={mac}", actions=["output:2"]),
+            lambda sw: sw.add_flow(
+                match=weir.Match(in_port=1, eth_src=mac), priority=5, actions=weir.Action("2")
+            ),
+            lambda sw: sw.add_flow(match=f"in_port=1,dl_src={mac}", priority=5, actions="2"),
+            lambda sw: sw.add_flow("priority=5", in_port=1, dl_src=mac, actions="output:2"),
+        ]:
+            self.assertEqual(self.sent(verb), [expected])
+
+    def test_verbs_make_their_messages(self) -> None:
+        for verb, said in [
+            (lambda sw: sw.clear_flows(), "flow_mod del"),
+            (lambda sw: sw.delete_flows(in_port=1, strict=True, priority=3), "flow_mod del_strict"),
+            (lambda sw: sw.modify_flows(in_port=1, actions="drop"), "flow_mod mod"),
+            (lambda sw: sw.add_flow(in_port=1, actions="meter:1,output:2,goto_table:1"), "meter:1"),
+            (lambda sw: sw.add_group("group_id=1,type=all,bucket=output:1"), "GROUP_MOD"),
+            (lambda sw: sw.delete_group(), "GROUP_MOD"),
+            (lambda sw: sw.add_meter("meter=1,kbps,band=type=drop,rate=5"), "METER_MOD"),
+            (lambda sw: sw.set_port(1, up=False), "PORT_MOD"),
+            (lambda sw: sw.set_config(miss_send_len=128), "SET_CONFIG"),
+            (lambda sw: sw.packet_out(b"\0" * 60, actions="output:1"), "in_port=CONTROLLER"),
+            (lambda sw: sw.packet_out(b"\0" * 60, actions=[], in_port=3), "in_port=3"),
+        ]:
+            [message] = self.sent(verb)
+            self.assertIn(said, message)
+
+    def test_flags_timeouts_and_cookies_are_kept(self) -> None:
+        [flow] = self.sent(
+            lambda sw: sw.add_flow(
+                in_port=1,
+                actions="output:2",
+                idle_timeout=5,
+                hard_timeout=6,
+                cookie=7,
+                table_id=8,
+                flags=["send_flow_rem", "check_overlap"],
+            )
+        )
+        for word in ["idle_timeout=5", "hard_timeout=6", "cookie=0x7", "table=8", "send_flow_rem"]:
+            self.assertIn(word, flow)
+
+    def test_actions_are_said_in_the_words_of_the_version(self) -> None:
+        def verb(sw: weir.Switch) -> None:
+            sw.add_flow("dl_vlan=5,actions=mod_dl_src:02:00:00:00:00:01,output:2")
+
+        [old] = self.sent(verb, "OpenFlow10")
+        [new] = self.sent(verb)
+        self.assertIn("mod_dl_src", old)
+        self.assertIn("set_field:02:00:00:00:00:01->eth_src", new)
+
+    def test_what_cannot_be_sent_is_an_exception_at_once(self) -> None:
+        for verb, said, version in [
+            (lambda sw: sw.add_flow(in_port=1), "actions are missing", "OpenFlow13"),
+            (lambda sw: sw.add_flow(in_prt=1, actions="1"), "match, actions, pri", "OpenFlow13"),
+            (lambda sw: sw.add_flow("in_port=1,colour=2,actions=1"), "unknown word", "OpenFlow13"),
+            (lambda sw: sw.add_flow("in_port=1,actions=1", in_port=2), "given twice", "OpenFlow13"),
+            (lambda sw: sw.add_flow("actions=1", actions="2"), "given twice", "OpenFlow13"),
+            (lambda sw: sw.add_flow(actions="1", flags="often"), "unknown flag", "OpenFlow13"),
+            (lambda sw: sw.delete_flows(priority=1), "strict=True", "OpenFlow13"),
+            (lambda sw: sw.set_port(99, up=True), "no port 99", "OpenFlow13"),
+            (lambda sw: sw.set_config(fragments="glue"), "reassemble", "OpenFlow13"),
+            (lambda sw: sw.role("king"), "equal, master, slave", "OpenFlow13"),
+            (
+                lambda sw: sw.add_group("group_id=1,type=all,bucket=output:1"),
+                "OpenFlow10 cannot say",
+                "OpenFlow10",
+            ),
+            (lambda sw: sw.add_flow(actions="goto_table:1"), "OpenFlow10", "OpenFlow10"),
+        ]:
+            with self.assertRaisesRegex(weir.WordError, said):
+                self.sent(verb, version)
+
+    def test_a_packet_that_is_not_whole_cannot_be_flooded(self) -> None:
+        sw = Network(example("hub").Hub).switch()
+        with self.assertRaisesRegex(weir.WeirError, "neither keeps the packet nor sent all"):
+            sw.packet_in(b"\0" * 20, total_len=60)
+        [out] = sw.packet_in(b"", total_len=60, buffer_id=5)
+        self.assertEqual((out.data, "buffer_id=5" in str(out)), (b"", True))
+
+
+class PacketTest(unittest.TestCase):
+    def parsed(self, data: Any) -> weir.PacketIn:
+        from weir._weir import TestSwitch
+
+        return TestSwitch().packet_in(data if isinstance(data, bytes) else data.build(), 3)
+
+    def test_headers_are_read_by_their_names(self) -> None:
+        base = frame(dst="02:00:00:00:00:02", src="02:00:00:00:00:01")
+        tcp = self.parsed(base.vlan(5, 3).ipv4("10.0.0.1", "10.0.0.2", ttl=9).tcp(1000, 80))
+        assert tcp.eth and tcp.vlan and tcp.ipv4 and tcp.tcp
+        self.assertEqual((tcp.eth.src, tcp.eth.type), ("02:00:00:00:00:01", 0x800))
+        self.assertEqual((tcp.vlan.vid, tcp.vlan.pcp), (5, 3))
+        self.assertEqual((tcp.ipv4.src, tcp.ipv4.ttl, tcp.ipv4.proto), ("10.0.0.1", 9, 6))
+        self.assertEqual((tcp.tcp.dst, tcp.tcp.flags), (80, 2))
+        self.assertTrue(tcp.is_tcp and tcp.is_ipv4 and tcp.is_vlan)
+        self.assertFalse(tcp.is_udp or tcp.is_arp or tcp.is_ipv6)
+        self.assertIsNone(tcp.udp)
+        self.assertIn("dst='10.0.0.2'", repr(tcp.ipv4))
+        mac = "02:00:00:00:00:01"
+        arp = self.parsed(base.arp(1, mac, "10.0.0.1", "00:00:00:00:00:00", "10.0.0.2"))
+        assert arp.arp
+        self.assertEqual((arp.arp.op, arp.arp.spa, arp.arp.tpa), (1, "10.0.0.1", "10.0.0.2"))
+        ping = self.parsed(base.ipv4("10.0.0.1", "10.0.0.2").echo_request(7, 8))
+        assert ping.icmpv4
+        self.assertEqual((ping.icmpv4.type, ping.icmpv4.id, ping.icmpv4.seq), (8, 7, 8))
+        udp = self.parsed(base.ipv6("2001:db8::1", "2001:db8::2").udp(53, 54).payload(b"abc"))
+        assert udp.ipv6 and udp.udp
+        self.assertEqual((udp.ipv6.dst, udp.udp.src), ("2001:db8::2", 53))
+        self.assertTrue(udp.exact_match.covers(udp.exact_match))
+        self.assertEqual(udp.exact_match["udp_dst"], 54)
+
+    def test_any_bytes_are_a_packet(self) -> None:
+        whole = frame().vlan(5).ipv4("10.0.0.1", "10.0.0.2").tcp(1, 2).payload(b"x" * 9).build()
+        names = [name for name in dir(weir.PacketIn) if not name.startswith("_")]
+        for length in range(len(whole)):
+            packet = self.parsed(whole[:length])
+            for name in names:
+                repr(getattr(packet, name))
+        self.assertTrue(self.parsed(bytes.fromhex("0180c200000e")).is_link_local)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,269 @@
+"""Apps on real connections: as a file, as a program, by ``weir run``; apps that misbehave."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+from fake_switch import (
+    BARRIER_REPLY,
+    BARRIER_REQUEST,
+    DEADLINE_S,
+    ERROR,
+    FLOW_MOD,
+    PACKET_OUT,
+    FakeSwitch,
+    Process,
+    controller,
+)
+
+WEIR = os.environ.get("WEIR", "weir")
+
+HUB = """
+import weir
+
+class Hub(weir.App):
+    def switch_ready(self, sw): sw.miss_to_controller()
+    def packet_in(self, sw, pkt): sw.flood(pkt)
+
+if __name__ == "__main__": weir.run(Hub)
+"""
+
+PACKET = bytes.fromhex("020000000002020000000001 88b5") + bytes(46)
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def file(self, text: str, name: str = "app.py") -> Path:
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def test_the_six_lines_answer_packets_however_they_are_started(self) -> None:
+        path = str(self.file(HUB))
+        listen = ["--listen", "tcp:127.0.0.1:0"]
+        for command in [
+            [sys.executable, path, *listen],
+            [sys.executable, "-m", "weir", "run", path, *listen],
+            [WEIR, "run", "--python", sys.executable, path, *listen, "--shards", "2"],
+        ]:
+            with Process(command, self.folder) as running:
+                with FakeSwitch(running.port()) as switch:
+                    switch.packet_in(PACKET, count=5000)
+                    for _ in range(5000):
+                        _, body = switch.expect(PACKET_OUT)
+                        self.assertTrue(body.endswith(PACKET))
+                self.assertEqual(running.end(), 0, running.lines)
+
+    def test_ctrl_c_ends_it_well(self) -> None:
+        with controller(self.file(HUB)) as running:
+            running.port()
+            self.assertEqual(running.end(signal.SIGINT), 0, running.lines)
+
+    def test_several_apps_of_a_file_run_in_their_order(self) -> None:
+        path = self.file(
+            """
+            import weir
+
+            class Base(weir.App):
+                def packet_in(self, sw, pkt):
+                    print(type(self).__name__, flush=True)
+
+            class First(Base): pass
+            class Second(Base): pass
+            class _Hidden(Base): pass
+            """
+        )
+        with controller(path) as running, FakeSwitch(running.port()) as switch:
+            switch.packet_in(PACKET)
+            running.line("Second")
+            names = ["Base", "First", "Second", "_Hidden"]
+            said = [line for line in running.lines if line in names]
+            self.assertEqual(said, ["First", "Second"])
+
+    def test_an_app_that_blocks_stops_neither_switches_nor_the_end(self) -> None:
+        path = self.file(
+            """
+            import time, weir
+
+            class Blocking(weir.App):
+                def packet_in(self, sw, pkt):
+                    print("blocked", flush=True)
+                    time.sleep(100_000)
+            """
+        )
+        with controller(path) as running, FakeSwitch(running.port()) as switch:
+            switch.packet_in(PACKET)
+            running.line("blocked")
+            for _ in range(10):
+                switch.packet_in(PACKET, count=3000)
+                switch.is_answered()
+            with FakeSwitch(running.port(), dpid=2) as another:
+                another.is_answered()
+            self.assertEqual(running.end(), 0)
+
+    def test_an_app_that_raises_or_exits_goes_on(self) -> None:
+        path = self.file(
+            """
+            import sys, weir
+
+            class Bad(weir.App):
+                async def switch_ready(self, sw):
+                    sys.exit(4)
+
+                def packet_in(self, sw, pkt):
+                    if pkt.in_port == 1:
+                        raise ValueError("port one")
+                    if pkt.in_port == 2:
+                        sys.exit(3)
+                    sw.flood(pkt)
+            """
+        )
+        with controller(path) as running, FakeSwitch(running.port()) as switch:
+            for port in [1, 2, 3]:
+                switch.packet_in(PACKET, in_port=port)
+            switch.expect(PACKET_OUT)
+            running.line(r'raise ValueError\("port one"\)')
+            running.line("SystemExit: 3")
+            running.line("SystemExit: 4")
+
+    def test_answers_are_waited_for_and_errors_have_names(self) -> None:
+        path = self.file(
+            """
+            import weir, weir.errors
+
+            class Asking(weir.App):
+                async def switch_ready(self, sw):
+                    sw.add_flow(in_port=1, actions="output:2")
+                    await sw.barrier()
+                    print("barrier", flush=True)
+                    try:
+                        await sw.checked.add_flow(in_port=3, actions="output:2")
+                    except weir.errors.OFPFMFC_OVERLAP as error:
+                        print("refused:", error, flush=True)
+                    sw.add_flow(in_port=4, actions="output:2")
+                    try:
+                        await sw.barrier()
+                    except weir.NotConnected:
+                        print("gone", flush=True)
+
+                def error(self, sw, error):
+                    print("told:", error.name, flush=True)
+            """
+        )
+        with controller(path) as running, FakeSwitch(running.port()) as switch:
+            switch.expect(FLOW_MOD)
+            xid, _ = switch.expect(BARRIER_REQUEST)
+            switch.send(BARRIER_REPLY, xid=xid)
+            running.line("^barrier")
+            xid, _ = switch.expect(FLOW_MOD)
+            switch.send(ERROR, b"\0\3\0\1", xid)
+            xid, _ = switch.expect(BARRIER_REQUEST)
+            switch.send(BARRIER_REPLY, xid=xid)
+            running.line("refused: .*OFPFMFC_OVERLAP")
+            xid, _ = switch.expect(FLOW_MOD)
+            switch.send(ERROR, b"\0\3\0\0", xid)
+            running.line("told: OFPFMFC_TABLE_FULL")
+            switch.expect(BARRIER_REQUEST)
+            switch.__exit__()
+            running.line("^gone")
+
+    def test_a_changed_file_is_taken_and_a_broken_one_is_not(self) -> None:
+        text = """
+            import weir
+
+            class Telling(weir.App):
+                def switch_ready(self, sw):
+                    print("ready WORD", sw.dpid, flush=True)
+
+                def packet_in(self, sw, pkt):
+                    print("packet WORD", flush=True)
+            """
+        path = self.file(text.replace("WORD", "one"))
+        with controller(path, "--reload") as running, FakeSwitch(running.port(), dpid=9) as switch:
+            running.line("ready one 9")
+            self.file("class Broken(:\n")
+            running.line("not taken")
+            switch.packet_in(PACKET)
+            running.line("packet one")
+            self.file(text.replace("WORD", "two"))
+            running.line("ready two 9")
+            switch.packet_in(PACKET)
+            running.line("packet two")
+
+    def test_a_switch_that_flaps_is_told_of_each_time(self) -> None:
+        path = self.file(
+            """
+            import weir
+
+            class Count(weir.App):
+                ready = down = 0
+
+                def switch_ready(self, sw):
+                    self.ready += 1
+
+                def switch_down(self, dpid):
+                    self.down += 1
+                    if self.ready == self.down:
+                        print("settled", self.controller.switches(), flush=True)
+            """
+        )
+        with controller(path) as running:
+            port = running.port()
+            for _ in range(50):
+                FakeSwitch(port).__exit__()
+            running.line(r"settled \[\]")
+            with FakeSwitch(port) as switch:
+                switch.is_answered()
+
+    def test_what_cannot_run_says_why(self) -> None:
+        for text, options, said in [
+            ("x = 1", [], "no class of weir.App"),
+            ("import no_such_module", [], "No module named 'no_such_module'"),
+            ("class X(:", [], "SyntaxError"),
+            ("raise SystemExit(9)", [], "SystemExit: 9"),
+            (HUB, ["--listen", "6653"], "tcp:HOST"),
+            (HUB, ["--listen", "tcp:192.0.2.1:1"], "192.0.2.1"),
+            (HUB, ["--protocols", "OpenFlow99"], "OpenFlow13"),
+            (HUB, ["--shards", "0"], "shards"),
+            (HUB, ["--private-key", "x"], "together"),
+        ]:
+            path = self.file(text)
+            command = [sys.executable, "-m", "weir", "run", str(path), *options]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+            self.assertEqual(done.returncode, 1, (text, options, done.stderr))
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("running.py", done.stderr, "no traceback of ours")
+
+    def test_without_the_package_the_program_says_how_to_get_it(self) -> None:
+        command = [WEIR, "run", "--python", sys.executable, str(self.file(HUB))]
+        elsewhere = {**os.environ, "PYTHONSAFEPATH": "1"}
+        with_no_package = [*command[:3], "/usr/bin/false", *command[4:]]
+        done = subprocess.run(with_no_package, capture_output=True, text=True, env=elsewhere)
+        self.assertEqual(done.returncode, 1)
+        missing = [*command[:3], "/no/such/python", *command[4:]]
+        done = subprocess.run(missing, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("WEIR_PYTHON", done.stderr)
+        bare = tempfile.mkdtemp(dir=self.folder)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+        done = subprocess.run(
+            [*command[:3], f"{bare}/bin/python", *command[4:]],
+            capture_output=True,
+            text=True,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("pip install .", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

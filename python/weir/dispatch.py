@@ -1,0 +1,196 @@
+"""Hands events to the apps: in order, one exception never in the way of the next event."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List, Set, Tuple
+
+from weir.app import EVENTS, App, overrides
+
+if TYPE_CHECKING:
+    from weir._weir import Batch, PacketIn, Switch
+
+log = logging.getLogger("weir")
+
+#: The kinds of events, as the compiled part numbers them.
+PACKET_IN = EVENTS.index("packet_in")
+SWITCH_READY = EVENTS.index("switch_ready")
+SWITCH_DOWN = EVENTS.index("switch_down")
+ANSWER = len(EVENTS)
+LINE = ANSWER + 1
+
+#: Coroutines of handlers that may be under way at a time; a handler that never ends must not fill
+#: the memory.
+TASKS_MAX = 10_000
+
+#: Tracebacks of one handler in a second; the rest is counted.
+TRACEBACKS_MAX = 5
+
+Handler = Callable[..., Any]
+
+
+class Failures:
+    """Logs what handlers raise, a flood of it only in part."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._seen: Dict[str, Tuple[float, int]] = {}
+
+    def note(self, handler: str, error: BaseException) -> None:
+        """Logs the exception with its traceback."""
+        self.count += 1
+        now = time.monotonic()
+        began, seen = self._seen.get(handler, (now, 0))
+        if now - began >= 1.0:
+            if seen > TRACEBACKS_MAX:
+                log.error("%s: raised %d times more", handler, seen - TRACEBACKS_MAX)
+            began, seen = now, 0
+        self._seen[handler] = (began, seen + 1)
+        if seen >= TRACEBACKS_MAX:
+            return
+        hint = ""
+        if isinstance(error, SystemExit):
+            hint = " (an app ends the program by self.controller.stop())"
+        log.error("%s raised%s; the next event goes on", handler, hint, exc_info=error)
+
+
+class Dispatcher:
+    """The apps' handlers, by event."""
+
+    def __init__(self, apps: List[App], loop: asyncio.AbstractEventLoop) -> None:
+        self.apps = apps
+        self.failures = Failures()
+        #: Events whose handler is a coroutine and that found too many of them under way.
+        self.refused = 0
+        self._loop = loop
+        self._tasks: Set["asyncio.Task[None]"] = set()
+        self._chains: List[List[Handler]] = [self._chain(name) for name in EVENTS]
+        self._ticks = self._chain("tick")
+
+    def wants(self) -> List[bool]:
+        """For each kind of event whether any app has a handler for it."""
+        return [bool(chain) for chain in self._chains]
+
+    def wants_ticks(self) -> bool:
+        """Whether any app has a handler for ticks."""
+        return bool(self._ticks)
+
+    def _chain(self, name: str) -> List[Handler]:
+        handlers = (getattr(app, name) for app in self.apps if overrides(app, name))
+        return [self._plain(handler) for handler in handlers]
+
+    def _plain(self, handler: Handler) -> Handler:
+        """A handler to be called; an ``async def`` is started as a task."""
+        if not inspect.iscoroutinefunction(handler):
+            return handler
+
+        def start(*arguments: Any) -> None:
+            self.spawn(handler(*arguments))
+
+        start.__qualname__ = handler.__qualname__
+        return start
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Runs a handler's coroutine beside the others."""
+        name = coroutine.__qualname__
+        if len(self._tasks) >= TASKS_MAX:
+            coroutine.close()
+            self.refused += 1
+            if self.refused == 1 or self.refused % TASKS_MAX == 0:
+                log.error("%s: %d are under way; %d events dropped", name, TASKS_MAX, self.refused)
+            return
+        task = self._loop.create_task(self._guarded(name, coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            await coroutine
+        except (Exception, SystemExit) as error:
+            self.failures.note(name, error)
+
+    def idle(self) -> bool:
+        """Whether no coroutine is under way."""
+        return not self._tasks
+
+    def close(self) -> None:
+        """Cancels what is under way."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def call(self, handler: Handler, *arguments: Any) -> None:
+        """Calls one handler; what it raises is logged."""
+        try:
+            handler(*arguments)
+        except (Exception, SystemExit) as error:
+            self.failures.note(handler.__qualname__, error)
+
+    def each(self, name: str, *arguments: Any) -> None:
+        """Calls the handlers of this name of all apps."""
+        for handler in self._chain(name):
+            self.call(handler, *arguments)
+
+    def batch(self, batch: "Batch") -> None:
+        """Hands over a batch of events."""
+        for kind, sw, what in batch:
+            if kind == PACKET_IN:
+                self.packet_ins(sw, what)
+            elif kind == SWITCH_READY:
+                self.event(kind, sw, sw)
+            elif kind == SWITCH_DOWN:
+                self.event(kind, sw, what)
+            elif kind == ANSWER:
+                answer(what)
+            elif kind == LINE:
+                log.log(what[0], "%s", what[1])
+            else:
+                self.event(kind, sw, sw, what)
+
+    def event(self, kind: int, sw: "Switch", *arguments: Any) -> None:
+        """Hands one event to the apps in order, until one of them stops it."""
+        chain = self._chains[kind]
+        for handler in chain:
+            self.call(handler, *arguments)
+            if sw is not None and len(chain) > 1 and sw._take_stop():
+                return
+
+    def packet_ins(self, sw: "Switch", packets: "Iterable[PacketIn]") -> None:
+        """Hands packet-ins of one switch to the apps; the busiest loop of a controller."""
+        chain = self._chains[PACKET_IN]
+        if len(chain) != 1:
+            for pkt in packets:
+                self.event(PACKET_IN, sw, sw, pkt)
+            return
+        handler = chain[0]
+        rest = iter(packets)
+        # The `try` stands around the loop, not in it; after an exception the loop goes on with the
+        # packet behind.
+        while True:
+            try:
+                for pkt in rest:
+                    handler(sw, pkt)
+                return
+            except (Exception, SystemExit) as error:
+                self.failures.note(handler.__qualname__, error)
+
+    def ticks(self, switches: "Iterable[Switch]") -> None:
+        """Hands a tick of each switch to the apps."""
+        for sw in switches:
+            for handler in self._ticks:
+                self.call(handler, sw)
+                if len(self._ticks) > 1 and sw._take_stop():
+                    break
+
+
+def answer(what: Tuple["asyncio.Future[Any]", bool, Any]) -> None:
+    """Ends the wait for an answer."""
+    future, is_good, value = what
+    if future.done():
+        return
+    if is_good:
+        future.set_result(value)
+    else:
+        future.set_exception(value)

@@ -1,0 +1,215 @@
+"""Tests of apps without a network: events in, messages out, virtual time.
+
+::
+
+    import weir.testing
+
+    def test_hub():
+        sw = weir.testing.Network(Hub).switch(ports=3)
+        [out] = sw.packet_in(weir.testing.frame(), in_port=1)
+        assert out.actions == "FLOOD"
+
+Nothing waits: ``network.run(60)`` lets a minute pass in no time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import Any, Callable, Dict, List, Optional, Type, Union
+
+from weir._weir import Frame, FlowRemoved, Message, PacketIn, PortStatus, Switch, TestSwitch
+from weir.app import EVENTS, App, Controller, Timer
+from weir.dispatch import SWITCH_DOWN, SWITCH_READY, Dispatcher, answer
+from weir.loading import made
+from weir.timers import LoopTimer
+
+
+class _Clock(selectors.SelectSelector):
+    """Lets time pass in place of waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        #: Answers what was asked; whether there was anything.
+        self.answer: Callable[[], bool] = lambda: False
+
+    def select(self, timeout: Optional[float] = None) -> Any:
+        ready = super().select(0)
+        if not ready and timeout is not None and timeout > 0 and not self.answer():
+            self.now += timeout
+        return ready
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An asyncio loop in virtual time."""
+
+    def __init__(self) -> None:
+        self.clock = _Clock()
+        super().__init__(self.clock)
+
+    def time(self) -> float:
+        return self.clock.now
+
+
+class Network(Controller):
+    """Apps, and switches that exist in this process only.
+
+    Exceptions of handlers are raised where the event was made, unless ``keep_going`` is set: then
+    they are logged, as in a real run.
+    """
+
+    def __init__(self, *apps: Union[Type[App], App], keep_going: bool = False) -> None:
+        self.loop = _Loop()
+        self.loop.clock.answer = self._answer
+        self.apps = made(apps)
+        for app in self.apps:
+            app.controller = self
+        self.dispatcher = Dispatcher(self.apps, self.loop)
+        #: What handlers have raised.
+        self.exceptions: List[BaseException] = []
+        self._keep_going = keep_going
+        self._log = self.dispatcher.failures.note
+        self.dispatcher.failures.note = self._note  # type: ignore[method-assign]
+        self._switches: Dict[int, "SimulatedSwitch"] = {}
+        self.is_stopped = False
+        self.loop.call_later(1.0, self._tick)
+        self.dispatcher.each("started")
+        self.settle()
+
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self.loop.is_closed():
+            self.loop.close()
+
+    def close(self) -> None:
+        """Ends the apps."""
+        self.dispatcher.each("stopped")
+        self.dispatcher.close()
+        self.settle()
+        self.loop.close()
+
+    def _note(self, handler: str, error: BaseException) -> None:
+        if self._keep_going:
+            self._log(handler, error)
+        self.exceptions.append(error)
+
+    def switch(  # type: ignore[override]
+        self, dpid: int = 1, *, ports: int = 4, version: str = "OpenFlow13"
+    ) -> "SimulatedSwitch":
+        """A switch that has just become ready, with the ports 1 to ``ports``."""
+        switch = SimulatedSwitch(self, dpid, ports, version)
+        self._switches[dpid] = switch
+        switch._tell(SWITCH_READY, switch.sw)
+        return switch
+
+    def switches(self) -> List[Switch]:
+        return [switch.sw for switch in self._switches.values()]
+
+    def stats(self) -> Dict[str, int]:
+        return {"switches": len(self._switches), "exceptions": len(self.exceptions)}
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def call_later(self, delay_s: float, function: Callable[..., Any], *arguments: Any) -> Timer:
+        return LoopTimer(self.loop, lambda: self.dispatcher, delay_s, False, function, arguments)
+
+    def call_every(self, period_s: float, function: Callable[..., Any], *arguments: Any) -> Timer:
+        return LoopTimer(self.loop, lambda: self.dispatcher, period_s, True, function, arguments)
+
+    def _tick(self) -> None:
+        self.loop.call_later(1.0, self._tick)
+        self.dispatcher.ticks(self.switches())
+
+    def run(self, seconds: float) -> None:
+        """Lets this time pass: timers, ticks, ``asyncio.sleep``."""
+        self.loop.run_until_complete(asyncio.sleep(seconds))
+        self.settle()
+
+    def _answer(self) -> bool:
+        """Answers what was asked of the switches."""
+        answers = [a for s in self._switches.values() for a in s._test.take_answers()]
+        for waiting in answers:
+            answer(waiting)
+        return bool(answers)
+
+    def settle(self) -> None:
+        """Runs what handlers have started until all of it waits for time or for an event."""
+        while True:
+            # Twice: a future that is set wakes its task one turn later.
+            self.loop.run_until_complete(asyncio.sleep(0))
+            self.loop.run_until_complete(asyncio.sleep(0))
+            if not self._answer():
+                break
+        if self.exceptions and not self._keep_going:
+            raise self.exceptions.pop(0)
+
+
+class SimulatedSwitch:
+    """A switch of a test. Each event gives the messages that the apps sent because of it."""
+
+    def __init__(self, network: Network, dpid: int, ports: int, version: str) -> None:
+        self._network = network
+        self._test = TestSwitch(dpid, ports=ports, version=version)
+        #: What the apps get.
+        self.sw: Switch = self._test.sw
+        #: What was sent because of the latest event.
+        self.sent: List[Message] = []
+
+    def _tell(self, kind: int, *arguments: Any) -> List[Message]:
+        asyncio.set_event_loop(self._network.loop)
+        self._network.dispatcher.event(kind, self.sw, *arguments)
+        self._network.settle()
+        self.sent = self._test.take_sent()
+        return self.sent
+
+    def packet_in(
+        self, data: Union[bytes, Frame, None] = None, in_port: int = 1, **parts: Any
+    ) -> List[Message]:
+        """The switch sends a packet; :func:`frame` by default."""
+        whole = frame() if data is None else data
+        packet: PacketIn = self._test.packet_in(
+            whole.build() if isinstance(whole, Frame) else whole, in_port, **parts
+        )
+        return self._tell(EVENTS.index("packet_in"), self.sw, packet)
+
+    def port_status(self, number: int, reason: str = "modify", *, up: bool = True) -> List[Message]:
+        """A port comes, goes or changes."""
+        status: PortStatus = self._test.port_status(number, reason, up=up)
+        return self._tell(EVENTS.index("port_status"), self.sw, status)
+
+    def flow_removed(self, **parts: Any) -> List[Message]:
+        """A flow entry goes."""
+        removed: FlowRemoved = self._test.flow_removed(**parts)
+        return self._tell(EVENTS.index("flow_removed"), self.sw, removed)
+
+    def error(self, name: str) -> List[Message]:
+        """The switch refuses a message for whose answer nobody waits."""
+        return self._tell(EVENTS.index("error"), self.sw, self._test.error(name))
+
+    def refuse_next(self, name: str) -> None:
+        """The next thing that an app waits for is refused with this error."""
+        self._test.refuse_next(name)
+
+    def take_sent(self) -> List[Message]:
+        """What was sent since the latest event, because of time that has passed."""
+        self.sent = self._test.take_sent()
+        return self.sent
+
+    def disconnect(self) -> None:
+        """The connection is over."""
+        self._test.end()
+        dpid = self.sw.dpid
+        self._network._switches.pop(dpid, None)
+        self._tell(SWITCH_DOWN, dpid)
+
+
+def frame(dst: str = "02:00:00:00:00:02", src: str = "02:00:00:00:00:01") -> Frame:
+    """A packet from one address to another; add headers by its methods."""
+    return Frame(dst, src)
