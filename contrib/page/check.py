@@ -78,8 +78,8 @@ class Run:
         openflow = free_port()
         log = open(os.path.join(folder, "controller.log"), "wb")
         self._start(
-            [weir, "controller", "shortest-path", "--observe-links", "--rest", f"127.0.0.1:{self.page}",
-             "--listen", f"tcp:127.0.0.1:{openflow}"], log)
+            [weir, "controller", "shortest-path", "--observe-links",
+             "--rest", f"127.0.0.1:{self.page}", "--listen", f"tcp:127.0.0.1:{openflow}"], log)
         path = os.path.join(folder, "switch.toml")
         with open(path, "w", encoding="ascii") as file:
             file.write(f'controller = ["tcp:127.0.0.1:{openflow}"]\n')
@@ -137,7 +137,7 @@ def small(checks, browser, weir, folder, pictures):
                 "return document.querySelectorAll('#nodes .host').length === 2")))
         checks.check("a click on a switch shows its ports", lambda: _ports(browser))
         checks.check("the flow table has what REST says", lambda: _flows(browser, run))
-        checks.check("a flow entry is added and shows, its packets count", lambda: _add(browser, net))
+        checks.check("a flow entry is added, and its packets count", lambda: _add(browser, net))
         checks.check("the search narrows", lambda: _search(browser))
         checks.check("a refused entry says the switch's error", lambda: _refused(browser))
         checks.check("a flow entry is deleted", lambda: _delete(browser, run))
