@@ -264,6 +264,8 @@ def large(checks, browser, weir, folder, pictures):
     run = Run(weir, folder, bridges(rows * columns, links))
     try:
         wait("page", lambda: _opened(browser, run.address))
+        # The page before said that its controller had ended.
+        browser.complaints()
         checks.check("300 switches and their links show", lambda: wait(
             "map", lambda: browser.run(
                 "return document.querySelectorAll('#nodes .switch').length") == rows * columns
