@@ -144,6 +144,9 @@ def small(checks, browser, weir, folder, pictures):
         checks.check("a link that goes down is an event", lambda: _down(browser, net))
         checks.check("nothing is wider than the screen", lambda: _narrow(browser))
         checks.check("the page complains of nothing", lambda: _quiet(browser))
+        if pictures:
+            wait("hosts", lambda: net.ping() and browser.run(
+                "return document.querySelectorAll('#nodes .host').length === 2"))
         _pictures(browser, pictures, "3")
     finally:
         if run:
