@@ -3,6 +3,8 @@
 //! A queue counts one call in plain numbers and adds them once, so that a frame costs no shared
 //! memory access. It must never be needed to hold a queue in order to read what it has counted.
 
+use std::iter::Sum;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
@@ -27,6 +29,21 @@ pub struct PortCounters {
     /// Frames that the port took and could not send: longer than the MTU, shorter than a header, or
     /// on a full disk.
     pub tx_errors: u64,
+}
+
+impl Sum for PortCounters {
+    fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
+        counters.fold(Self::default(), |sum, one| Self {
+            rx_packets: sum.rx_packets + one.rx_packets,
+            rx_bytes: sum.rx_bytes + one.rx_bytes,
+            rx_drops: sum.rx_drops + one.rx_drops,
+            rx_errors: sum.rx_errors + one.rx_errors,
+            tx_packets: sum.tx_packets + one.tx_packets,
+            tx_bytes: sum.tx_bytes + one.tx_bytes,
+            tx_drops: sum.tx_drops + one.tx_drops,
+            tx_errors: sum.tx_errors + one.tx_errors,
+        })
+    }
 }
 
 /// What one call of a queue has counted.
@@ -85,11 +102,16 @@ impl QueueCounters {
     }
 }
 
-/// The counters of all queues of a port.
+/// The counters of a receive queue and a transmit queue.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueueCounters {
     pub(crate) rx: QueueCounters,
     pub(crate) tx: QueueCounters,
+}
+
+/// The counters of so many queues.
+pub(crate) fn queue_counters(queues: usize) -> Vec<Arc<PortQueueCounters>> {
+    (0..queues).map(|_| Arc::default()).collect()
 }
 
 impl PortQueueCounters {

@@ -55,11 +55,29 @@ pub(crate) fn shared(_: &PortSpec) -> Option<String> {
     None
 }
 
-/// Opens the port that `spec` names.
+/// The option by which a port has more than one queue.
+pub(crate) const QUEUES: &str = "queues";
+
+/// The most queues of one port.
+pub(crate) const QUEUES_MAX: u32 = 64;
+
+/// Opens the port that `spec` names, with one queue.
 ///
 /// # Errors
-/// Those of the kind; every error names what was tried.
+/// Those of the kind; every error names what was tried. [`PortError::Spec`] for a port of several
+/// queues, which are for those who use them all: [`open_queues`].
 pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    if spec.number(QUEUES, 1..=QUEUES_MAX)?.is_some_and(|queues| queues > 1) {
+        return Err(spec.bad_value(QUEUES, "1 here: only the generator uses several").into());
+    }
+    open_queues(spec)
+}
+
+/// Opens the port that `spec` names, with all the queues that it asks for.
+///
+/// # Errors
+/// Those of the kind.
+pub fn open_queues(spec: &PortSpec) -> Result<Port, PortError> {
     (spec.kind().open)(spec)
 }
 

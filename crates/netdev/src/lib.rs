@@ -75,8 +75,10 @@ pub mod sys;
 
 pub use counters::PortCounters;
 pub use error::PortError;
-pub use kind::{KindRow, open, open_text};
+pub use kind::{KindRow, open, open_queues, open_text};
 pub use kinds::KINDS;
-pub use port::{DriverQueue, LinkNotification, Port, PortDevice, PortInfo, RxQueue, TxQueue};
+pub use port::{
+    DriverQueue, LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue, TxQueue,
+};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};

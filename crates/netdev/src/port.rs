@@ -1,4 +1,4 @@
-//! A port: a device handle, a receive queue and a transmit queue.
+//! A port: a device handle, a receive queue and a transmit queue, and more queues where asked for.
 //!
 //! The traits here stand between the datapath and every source of frames, so that switch, generator
 //! and lab do not depend on a port's kind. The three parts share no lock and may be used by three
@@ -136,8 +136,22 @@ pub struct PortInfo {
     pub notes: Vec<String>,
 }
 
+/// A receive queue and a transmit queue.
+pub struct PortQueue {
+    /// Receiving.
+    pub rx: Box<dyn RxQueue>,
+    /// Sending.
+    pub tx: Box<dyn TxQueue>,
+}
+
+impl fmt::Debug for PortQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PortQueue").finish_non_exhaustive()
+    }
+}
+
 /// An open port. Its parts may be taken and used by different threads; the methods are for those
-/// who use it whole.
+/// who use it whole, by its first queues.
 pub struct Port {
     /// Properties, link state and counters.
     pub device: Box<dyn PortDevice>,
@@ -145,6 +159,8 @@ pub struct Port {
     pub rx: Box<dyn RxQueue>,
     /// Sending.
     pub tx: Box<dyn TxQueue>,
+    /// Further queues, where [`crate::open_queues`] was asked for them.
+    pub more: Vec<PortQueue>,
 }
 
 impl Port {
@@ -153,7 +169,25 @@ impl Port {
         rx: impl RxQueue + 'static,
         tx: impl TxQueue + 'static,
     ) -> Self {
-        Self { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx) }
+        Self { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx), more: Vec::new() }
+    }
+
+    /// A port with these queues.
+    ///
+    /// # Panics
+    /// Without any: the kind's mistake.
+    pub(crate) fn with_queues<R: RxQueue + 'static, T: TxQueue + 'static>(
+        device: impl PortDevice + 'static,
+        mut queues: impl Iterator<Item = Result<(R, T), PortError>>,
+    ) -> Result<Self, PortError> {
+        let Some(first) = queues.next() else { panic!("a port without a queue") };
+        let (rx, tx) = first?;
+        let mut port = Self::new(device, rx, tx);
+        for queue in queues {
+            let (rx, tx) = queue?;
+            port.more.push(PortQueue { rx: Box::new(rx), tx: Box::new(tx) });
+        }
+        Ok(port)
     }
 
     /// See [`RxQueue::rx`].

@@ -66,7 +66,12 @@ impl Geometry {
 
     /// Bytes of the whole mapping.
     pub(crate) fn mapping_len(self) -> usize {
-        HEADER_LEN + 2 * self.direction_len()
+        self.mapping_len_of(1)
+    }
+
+    /// The same with so many rings each way.
+    pub(crate) fn mapping_len_of(self, lanes: usize) -> usize {
+        HEADER_LEN + 2 * lanes * self.direction_len()
     }
 
     /// Writes what [`Geometry::read`] reads.

@@ -220,7 +220,8 @@ mod tests {
         assert!(error("afpacket:veth0").contains("af_packet, tap"), "{}", error("afpacket:x"));
         assert!(error("pcap:").contains("pcap:FILE"));
         assert!(error("pcap:f?lop=true").contains("loop=false|true"));
-        assert!(error("null:?x=1").contains("it has none"));
+        assert!(error("null:?x=1").contains("it has: queues=1"));
+        assert!(error("dpdk:x?x=1").contains("it has none"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! workspace's I/O lives here behind safe functions. Nothing above this module may call `libc`.
 
 pub mod affinity;
+pub mod bare_sender;
 pub mod cpu;
 #[cfg(feature = "dpdk")]
 pub(crate) mod dpdk;

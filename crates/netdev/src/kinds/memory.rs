@@ -1,6 +1,7 @@
 //! `memory`: two rings in shared memory, one per direction, as a wire between two ends `a` and `b`.
 //!
-//! `memory:NAME` joins two ports of this process; `memory:/a/path` joins two processes by a file
+//! `memory:NAME` joins two ports of this process, with `queues=N` by so many pairs of rings, of
+//! which each joins two queues of the same number; `memory:/a/path` joins two processes by a file
 //! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The
 //! first end creates these files and the last one removes them. Each end holds a lock on its FIFO
 //! while it exists, so files that a killed process left behind are taken over.
@@ -16,9 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use packet::{Batch, PacketBuf};
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::kind::{KindRow, option};
+use crate::kind::{KindRow, QUEUES, QUEUES_MAX, option};
 use crate::port::{Port, PortDevice, PortInfo, RxQueue, TxQueue, made_up_mac};
 use crate::ring::{Consumer, CorruptIndex, Geometry, Producer};
 use crate::spec::PortSpec;
@@ -37,6 +38,7 @@ pub const ROW: KindRow = KindRow {
         option("end", "a|b", "which end of the wire this port is"),
         option("slots", "1024", "frames that a direction holds; 1 to 65536"),
         option("frame_max", "2104", "longest frame in bytes; 14 to 65535"),
+        option(QUEUES, "1", "queues, each with rings of its own; 1 to 64, 1 between processes"),
     ],
     exclusive: |spec| Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a"))),
     open,
@@ -76,7 +78,7 @@ impl End {
 /// # Errors
 /// [`PortError::Io`] when memory or descriptors run out.
 pub fn pair(name: &str, geometry: Geometry) -> Result<(Port, Port), PortError> {
-    let wire = Arc::new(Wire::new(geometry).map_err(failed(name))?);
+    let wire = Arc::new(Wire::new(geometry, 1).map_err(failed(name))?);
     Ok((wire.attach(name, End::A)?, wire.attach(name, End::B)?))
 }
 
@@ -89,8 +91,12 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let requested = RequestedGeometry {
         slots: spec.number("slots", 1..=Geometry::SLOTS_MAX)?,
         frame_max: spec.number("frame_max", 14..=Geometry::FRAME_MAX)?,
+        queues: spec.number(QUEUES, 1..=QUEUES_MAX)?,
     };
     if spec.name().contains('/') {
+        if requested.queues() > 1 {
+            return Err(spec.bad_value(QUEUES, "1 for a wire between processes").into());
+        }
         open_file(spec.name(), end, requested)
     } else {
         open_named(spec.name(), end, requested)
@@ -103,6 +109,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
 struct RequestedGeometry {
     slots: Option<u32>,
     frame_max: Option<u32>,
+    queues: Option<u32>,
 }
 
 impl RequestedGeometry {
@@ -114,13 +121,20 @@ impl RequestedGeometry {
         }
     }
 
-    fn agree(self, name: &str, there: Geometry) -> Result<(), PortError> {
+    fn queues(self) -> usize {
+        self.queues.unwrap_or(1) as usize
+    }
+
+    /// Queues must be the same even where nothing is said: what goes by one that the other end does
+    /// not know would be lost.
+    fn agree(self, name: &str, there: Geometry, queues: usize) -> Result<(), PortError> {
         let slots = self.slots.is_none_or(|slots| slots == there.slots);
-        if slots && self.frame_max.is_none_or(|frame_max| frame_max == there.frame_max) {
+        let frame_max = self.frame_max.is_none_or(|frame_max| frame_max == there.frame_max);
+        if slots && frame_max && self.queues() == queues {
             return Ok(());
         }
         let reason = format!(
-            "the other end made it with slots={} and frame_max={}",
+            "the other end made it with slots={}, frame_max={} and queues={queues}",
             there.slots, there.frame_max
         );
         Err(PortError::Format { name: name.to_owned(), offset: 0, reason })
@@ -132,17 +146,20 @@ impl RequestedGeometry {
 struct Wire {
     geometry: Geometry,
     mapping: Arc<Mapping>,
-    doorbells: [WakeEvent; 2],
+    /// Those of each queue, by end.
+    doorbells: Vec<[WakeEvent; 2]>,
     taken: [AtomicBool; 2],
 }
 
 impl Wire {
-    fn new(geometry: Geometry) -> io::Result<Self> {
-        let mapping = Mapping::anonymous(geometry.mapping_len())?;
+    fn new(geometry: Geometry, queues: usize) -> io::Result<Self> {
+        let mapping = Mapping::anonymous(geometry.mapping_len_of(queues))?;
+        let doorbells: io::Result<Vec<[WakeEvent; 2]>> =
+            (0..queues).map(|_| Ok([WakeEvent::new()?, WakeEvent::new()?])).collect();
         Ok(Self {
             geometry,
             mapping: Arc::new(mapping),
-            doorbells: [WakeEvent::new()?, WakeEvent::new()?],
+            doorbells: doorbells?,
             taken: [AtomicBool::new(false), AtomicBool::new(false)],
         })
     }
@@ -153,8 +170,12 @@ impl Wire {
         }
         // From here on dropping the attachment frees it again.
         let attachment = Attachment::Wire(WireAttachment { wire: self.clone(), end });
-        let doorbell = |end: End| self.doorbells[end.number()].try_clone().map_err(failed(name));
-        let doorbells = (doorbell(end)?, doorbell(end.other())?);
+        let pair = |doorbells: &[WakeEvent; 2]| -> io::Result<(WakeEvent, WakeEvent)> {
+            let doorbell = |end: End| doorbells[end.number()].try_clone();
+            Ok((doorbell(end)?, doorbell(end.other())?))
+        };
+        let doorbells: io::Result<Vec<_>> = self.doorbells.iter().map(pair).collect();
+        let doorbells = doorbells.map_err(failed(name))?;
         attach_rings(name, end, (self.geometry, self.mapping.clone()), doorbells, attachment)
     }
 }
@@ -183,10 +204,11 @@ fn open_named(name: &str, end: End, requested: RequestedGeometry) -> Result<Port
     let mut wires = WIRES.lock().unwrap_or_else(PoisonError::into_inner);
     wires.retain(|_, wire| wire.strong_count() > 0);
     if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
-        requested.agree(name, wire.geometry)?;
+        requested.agree(name, wire.geometry, wire.doorbells.len())?;
         return wire.attach(name, end);
     }
-    let wire = Arc::new(Wire::new(requested.geometry()).map_err(failed(name))?);
+    let wire = Wire::new(requested.geometry(), requested.queues()).map_err(failed(name))?;
+    let wire = Arc::new(wire);
     wires.insert(name.to_owned(), Arc::downgrade(&wire));
     wire.attach(name, end)
 }
@@ -286,7 +308,7 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port,
     let attachment = FileAttachment { path, main, own: Some(own), peer };
     let geometry = match there.filter(|_| attachment.peer_is_attached().unwrap_or(true)) {
         Some(there) => {
-            requested.agree(name, there)?;
+            requested.agree(name, there, 1)?;
             there
         }
         // New, or left behind by a killed process.
@@ -301,7 +323,7 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port,
     let mapping = Mapping::file(&attachment.main, geometry.mapping_len()).map_err(failed(name))?;
     geometry.write(&mapping);
     attachment.main.unlock().map_err(failed(name))?;
-    let doorbells = (own_doorbell, peer_doorbell);
+    let doorbells = vec![(own_doorbell, peer_doorbell)];
     attach_rings(name, end, (geometry, Arc::new(mapping)), doorbells, Attachment::File(attachment))
 }
 
@@ -336,30 +358,41 @@ fn attach_rings(
     name: &str,
     end: End,
     (geometry, mapping): (Geometry, Arc<Mapping>),
-    (own_doorbell, peer_doorbell): (WakeEvent, WakeEvent),
+    doorbells: Vec<(WakeEvent, WakeEvent)>,
     attachment: Attachment,
 ) -> Result<Port, PortError> {
-    // End a sends in direction 0, end b in direction 1.
-    let producer = Producer::new(mapping.clone(), geometry, end.number());
-    let consumer = Consumer::new(mapping, geometry, end.other().number());
+    let counters = queue_counters(doorbells.len());
     let shared = Arc::new(Shared {
         name: name.to_owned(),
         end,
         geometry,
         attachment,
-        counters: PortQueueCounters::default(),
+        counters: counters.clone(),
     });
-    let rx = MemoryRx {
-        consumer: consumer.map_err(|c| corrupt(name, c))?,
-        doorbell: own_doorbell,
-        shared: Arc::clone(&shared),
-    };
-    let tx = MemoryTx {
-        producer: producer.map_err(|c| corrupt(name, c))?,
-        doorbell: peer_doorbell,
-        shared: Arc::clone(&shared),
-    };
-    Ok(Port::new(MemoryDevice { shared }, rx, tx))
+    let device = MemoryDevice { shared: Arc::clone(&shared) };
+    let lanes = doorbells.into_iter().zip(counters).enumerate();
+    Port::with_queues(
+        device,
+        lanes.map(|(lane, ((own_doorbell, peer_doorbell), counters))| {
+            // Of each lane, end a sends in its first direction, end b in its second.
+            let number = |end: End| 2 * lane + end.number();
+            let producer = Producer::new(mapping.clone(), geometry, number(end));
+            let consumer = Consumer::new(mapping.clone(), geometry, number(end.other()));
+            let rx = MemoryRx {
+                consumer: consumer.map_err(|c| corrupt(name, c))?,
+                doorbell: own_doorbell,
+                shared: Arc::clone(&shared),
+                counters: Arc::clone(&counters),
+            };
+            let tx = MemoryTx {
+                producer: producer.map_err(|c| corrupt(name, c))?,
+                doorbell: peer_doorbell,
+                shared: Arc::clone(&shared),
+                counters,
+            };
+            Ok((rx, tx))
+        }),
+    )
 }
 
 /// What the parts of a port share. The end is attached as long as any of them exists.
@@ -369,7 +402,8 @@ struct Shared {
     end: End,
     geometry: Geometry,
     attachment: Attachment,
-    counters: PortQueueCounters,
+    /// Those of each queue.
+    counters: Vec<Arc<PortQueueCounters>>,
 }
 
 fn corrupt(name: &str, corrupt: CorruptIndex) -> PortError {
@@ -386,11 +420,12 @@ struct MemoryRx {
     consumer: Consumer,
     doorbell: WakeEvent,
     shared: Arc<Shared>,
+    counters: Arc<PortQueueCounters>,
 }
 
 impl RxQueue for MemoryRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        let Self { consumer, doorbell, shared } = self;
+        let Self { consumer, doorbell, shared, counters } = self;
         let mut counted = Counted::default();
         let mut receive = || {
             let received = consumer.receive(batch, max, &mut counted)?;
@@ -400,7 +435,7 @@ impl RxQueue for MemoryRx {
             consumer.receive(batch, max, &mut counted)
         };
         let received = receive();
-        shared.counters.rx.add(&counted);
+        counters.rx.add(&counted);
         received.map_err(|c| corrupt(&shared.name, c))
     }
 
@@ -416,13 +451,14 @@ struct MemoryTx {
     /// The other end's.
     doorbell: WakeEvent,
     shared: Arc<Shared>,
+    counters: Arc<PortQueueCounters>,
 }
 
 impl TxQueue for MemoryTx {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
         let mut counted = Counted::default();
         let sent = self.producer.send(frames, &mut counted);
-        self.shared.counters.tx.add(&counted);
+        self.counters.tx.add(&counted);
         let (taken, wanted) = sent.map_err(|c| corrupt(&self.shared.name, c))?;
         if wanted {
             self.doorbell.ring();
@@ -475,6 +511,6 @@ impl PortDevice for MemoryDevice {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.shared.counters.read()
+        self.shared.counters.iter().map(|queue| queue.read()).sum()
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use packet::PacketBuf;
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::kind::{KindRow, shared};
+use crate::kind::{KindRow, QUEUES, QUEUES_MAX, option, shared};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, SilentRx, TxQueue, made_up_mac};
 use crate::spec::PortSpec;
 
@@ -16,7 +16,7 @@ pub const ROW: KindRow = KindRow {
     word: "null",
     name_hint: "",
     help: "receives nothing and takes everything",
-    options: &[],
+    options: &[option(QUEUES, "1", "queues, each for a thread of its own; 1 to 64")],
     exclusive: shared,
     open,
 };
@@ -24,10 +24,10 @@ pub const ROW: KindRow = KindRow {
 /// The name only distinguishes the port from others.
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let failed = |source| PortError::Io { what: "creating an eventfd".into(), source };
-    let rx = SilentRx::new().map_err(failed)?;
-    let counters = Arc::new(PortQueueCounters::default());
-    let tx = NullTx { counters: Arc::clone(&counters) };
-    Ok(Port::new(NullDevice { name: spec.name().to_owned(), counters }, rx, tx))
+    let counters = queue_counters(spec.number(QUEUES, 1..=QUEUES_MAX)?.unwrap_or(1) as usize);
+    let device = NullDevice { name: spec.name().to_owned(), counters: counters.clone() };
+    let queue = |counters| Ok((SilentRx::new().map_err(failed)?, NullTx { counters }));
+    Port::with_queues(device, counters.into_iter().map(queue))
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl TxQueue for NullTx {
 #[derive(Debug)]
 struct NullDevice {
     name: String,
-    counters: Arc<PortQueueCounters>,
+    counters: Vec<Arc<PortQueueCounters>>,
 }
 
 impl PortDevice for NullDevice {
@@ -70,6 +70,6 @@ impl PortDevice for NullDevice {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters.read()
+        self.counters.iter().map(|queue| queue.read()).sum()
     }
 }

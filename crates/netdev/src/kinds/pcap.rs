@@ -69,6 +69,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         device: Box::new(PcapDevice { name: name.to_owned(), counters: Arc::clone(&counters) }),
         rx,
         tx: Box::new(DroppingTx { counters: Arc::clone(&counters) }),
+        more: Vec::new(),
     };
     if !repeat {
         return Ok(port(Box::new(PcapReader::new(capture, end, Arc::clone(&counters)))));

@@ -200,6 +200,10 @@ impl TxSocket {
         Ok(Self { fd })
     }
 
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     /// Sends a prefix of at most 64 `frames` without waiting; returns how many went out. An error
     /// is that of the first frame.
     pub(crate) fn send_some(&self, frames: &[PacketBuf]) -> io::Result<usize> {

@@ -2,6 +2,7 @@
 //! ends, and the same checks over all. A kind that carries nothing from end to end (null, pcap) has
 //! its own checks below; a test makes sure that no kind is left out.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use netdev::sys::event::wait;
@@ -63,8 +64,11 @@ fn memory_wires() -> Vec<Wire> {
         longest: 9_216,
         _files: files,
     };
+    // Tests run beside each other in one process, where two wires of one name are one.
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("contract-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     vec![
-        wire("memory", ends("contract"), None),
+        wire("memory", ends(&name), None),
         wire("memory file", ends(path.to_str().unwrap()), Some(files)),
     ]
 }
@@ -220,8 +224,8 @@ fn a_sleeper_is_woken(wire: &Wire, from: &mut Port, to: &mut Port) {
 /// by one.
 fn parts_work_apart(wire: &Wire) {
     const COUNT: usize = 200;
-    let [Port { device: mut near, tx: mut near_tx, rx: near_rx }, far] = wire.open();
-    let Port { device: mut far, rx: mut far_rx, tx: far_tx } = far;
+    let [Port { device: mut near, tx: mut near_tx, rx: near_rx, .. }, far] = wire.open();
+    let Port { device: mut far, rx: mut far_rx, tx: far_tx, .. } = far;
     let before = far.counters();
     drop((near_rx, far_tx));
     let sending = std::thread::spawn(move || {

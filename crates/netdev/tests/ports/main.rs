@@ -13,5 +13,6 @@ mod contract;
 mod dpdk;
 mod links;
 mod monitor;
+mod queues;
 mod spawned;
 mod testbed;

@@ -442,7 +442,7 @@ mod tests {
         let lost = &mut ports[2];
         let device = lost.device.take().unwrap();
         let slow = Box::new(SlowlyClosed(device.device));
-        lost.device = Some(Port { device: slow, rx: device.rx, tx: device.tx });
+        lost.device = Some(Port { device: slow, ..device });
         lost.lose(Instant::now());
         let counters = Arc::new(Counters::default());
         let doorbell = Arc::new(Doorbell::new().unwrap());
