@@ -1,15 +1,18 @@
-//! How many instructions the receiver executes for a frame: a count, so that a loaded machine says
-//! the same as a quiet one.
+//! How many instructions the sender and the receiver execute for a frame: counts, so that a loaded
+//! machine says the same as a quiet one.
 //!
 //! `cargo xtask instructions` runs it under Callgrind and compares with the committed figures. Each
-//! case takes 6,400 frames in batches of 64. It must never count what makes the frames.
+//! case takes 6,400 frames in batches of 64. It must never count what makes the receiver's frames.
 #![allow(missing_docs, reason = "the macros make public items that nobody sees")]
 
 use std::hint::black_box;
 
 use generator::probe::{ProbeHeader, StreamId};
+use generator::profile::{FieldModifier, Modifier, ModifierOp, Rate, StreamSpec};
 use generator::receiver::{Receiver, ReceiverOptions};
+use generator::session::virtual_sender::VirtualSender;
 use gungraun::{library_benchmark, library_benchmark_group, main};
+use netdev::{TxQueue, open_text};
 use packet::Batch;
 
 const BATCHES: u64 = 100;
@@ -63,5 +66,53 @@ fn receive((mut receiver, batches): (Receiver, Vec<Batch>)) -> (Receiver, Vec<Ba
     (receiver, batches)
 }
 
+/// `count` streams that ask for `rate` each, and a queue that takes all frames. What is made anew
+/// for each start is made already.
+fn sender(
+    count: u16,
+    rate: Rate,
+    probe: bool,
+    fields: &[&str],
+) -> (VirtualSender, Box<dyn TxQueue>) {
+    let count_up = |field: &&str| Modifier::Field(FieldModifier::new(field, ModifierOp::Increment));
+    let modifiers: Vec<Modifier> = fields.iter().map(count_up).collect();
+    let streams: Vec<StreamSpec> = (0..count)
+        .map(|number| {
+            let (name, modifiers) = (format!("stream-{number}"), modifiers.clone());
+            StreamSpec { name, rate, probe, modifiers, ..StreamSpec::default() }
+        })
+        .collect();
+    let mut sender = VirtualSender::start(&streams, 1e13).expect("streams that can be sent");
+    let mut queue = open_text("null:").expect("a port that is nothing").tx;
+    // Buffers are filled, and histograms grow, with the first bursts.
+    (0..BATCHES).for_each(|_| drop(sender.step(WARM_NS, queue.as_mut())));
+    (sender, queue)
+}
+
+/// When frames are sent before those that are counted.
+const WARM_NS: u64 = 1_000;
+
+/// So many frames a second that all that are counted are due soon, and none is too old.
+const FAST: Rate = Rate::PacketsPerSecond(1e8);
+
+const NO_FIELD: &[&str] = &[];
+const FOUR_FIELDS: &[&str] = &["ipv4.src", "ipv4.dst", "udp.src", "udp.dst"];
+
+#[library_benchmark(setup = sender)]
+#[bench::one_stream(1, Rate::Max, false, NO_FIELD)]
+#[bench::range_4_fields(1, Rate::Max, false, FOUR_FIELDS)]
+#[bench::streams_100(100, Rate::Max, true, NO_FIELD)]
+#[bench::streams_100_due(100, FAST, true, NO_FIELD)]
+fn send(
+    (mut sender, mut queue): (VirtualSender, Box<dyn TxQueue>),
+) -> (VirtualSender, Box<dyn TxQueue>) {
+    let until = sender.sent() + BATCHES * BATCH;
+    while sender.sent() < until {
+        assert_eq!(sender.step(black_box(WARM_NS + 50_000), queue.as_mut()).ok(), Some(true));
+    }
+    (sender, queue)
+}
+
 library_benchmark_group!(name = receiver, benchmarks = [receive]);
-main!(library_benchmark_groups = receiver);
+library_benchmark_group!(name = transmitter, benchmarks = [send]);
+main!(library_benchmark_groups = receiver, transmitter);

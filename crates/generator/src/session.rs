@@ -1,14 +1,17 @@
 //! A session: opened ports, the streams loaded into them, and the threads that send and receive.
 //!
-//! Each port has one thread that sends and one that receives; each owns its queue, so that no frame
-//! meets a lock. Commands go to the threads and snapshots come back between two bursts. Dropping a
-//! session stops and joins all of them. It must never send before everything is known to be right.
+//! Each port has a thread that sends for each of its queues, and one that receives; each owns its
+//! queues, so that no frame meets a lock. Commands go to the threads and snapshots come back
+//! between two bursts. Dropping a session stops and joins all of them. It must never send before
+//! everything is known to be right.
 
 mod line_use;
 mod load;
+mod queues;
 mod sender;
 mod snapshot;
 mod taker;
+pub mod virtual_sender;
 mod watcher;
 
 use std::net::IpAddr;
@@ -17,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
-use netdev::{Port, PortCounters, PortError, PortInfo, PortSpec};
+use netdev::{Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::MacAddr;
 
 use crate::clock::RunClock;
@@ -27,7 +30,8 @@ use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
 use crate::transmit::{BURST_MAX, TransmitLimits};
 use line_use::LineUse;
-use sender::{PortSender, SendCommand, SenderFlags, SenderPlace};
+use queues::PortSenders;
+use sender::{SendCommand, SenderFlags, SenderPlace};
 use snapshot::Baseline;
 use taker::{PortTaker, TakeCommand, TakerPlace};
 use watcher::Watcher;
@@ -44,8 +48,8 @@ pub struct SessionOptions {
     /// What each port's line carries at layer 1, in bit/s, by index; otherwise, and for 0.0, what
     /// the port says, and 10 Gbit/s where it does not know.
     pub line_rate_bps: Vec<f64>,
-    /// The cores of the threads: those that send by port, then those that receive by port. Threads
-    /// beyond the list are not pinned.
+    /// The cores of the threads: those that send by port and queue, then those that receive by
+    /// port. Threads beyond the list are not pinned.
     pub cores: Vec<usize>,
     /// Frames handed to a port at once, 1 to 64.
     pub burst: usize,
@@ -170,10 +174,10 @@ struct SessionPort {
     mac: [u8; 6],
     mtu: u32,
     line_rate_bps: f64,
-    // Dropped in this order: the taker holds a way to the sender.
+    // Dropped in this order: the taker holds a way to a sender.
     taker: PortTaker,
-    sender: PortSender,
-    /// The streams, in the order in which the sender has them.
+    senders: PortSenders,
+    /// The streams, in the order in which they were loaded.
     streams: Vec<LoadedStream>,
     /// What `start` was called with, as long as nothing else was.
     started: Option<StartedPort>,
@@ -207,7 +211,7 @@ impl Session {
     /// # Errors
     /// A port that cannot be opened, an option outside its range.
     pub fn open(ports: &[PortSpec], options: SessionOptions) -> Result<Self, SessionError> {
-        let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open).collect();
+        let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open_queues).collect();
         let mut session = Self::from_ports(opened?, options)?;
         for (port, spec) in session.ports.iter_mut().zip(ports) {
             port.name = spec.to_string();
@@ -227,34 +231,37 @@ impl Session {
             late_after_ns: options.late_after_ns,
             unsent_after_ns: options.unsent_after_ns,
         };
-        let core = |thread: usize| options.cores.get(thread).copied();
+        let mut cores = options.cores.iter().copied();
         let count = ports.len();
         if let Some((port, _)) = options.claims.iter().find(|(port, _)| *port >= count) {
             return Err(SessionError::NoPort { port: *port, count });
         }
         let (mut devices, mut senders, mut queues) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, Port { device, rx, tx }) in ports.into_iter().enumerate() {
-            let on = SenderPlace { port: index, core: core(index), is_sparing: options.is_sparing };
-            senders.push(PortSender::start(&on, tx, limits, clock)?);
+        for (index, Port { device, rx, tx, more }) in ports.into_iter().enumerate() {
+            let (more_rx, more_tx): (Vec<_>, Vec<_>) =
+                more.into_iter().map(|queue| (queue.rx, queue.tx)).unzip();
+            let tx = std::iter::once(tx).chain(more_tx);
+            let place =
+                || SenderPlace { port: index, core: cores.next(), is_sparing: options.is_sparing };
+            senders.push(PortSenders::start(tx.collect(), place, limits, clock)?);
             devices.push(device);
-            queues.push(rx);
+            queues.push(std::iter::once(rx).chain(more_rx).collect::<Vec<_>>());
         }
-        let flags: Vec<Arc<SenderFlags>> =
-            senders.iter().map(|sender| Arc::clone(&sender.flags)).collect();
+        let flags: Vec<Arc<SenderFlags>> = senders.iter().flat_map(PortSenders::flags).collect();
         let infos: Vec<PortInfo> = devices.iter_mut().map(|device| device.info()).collect();
         let mut ports: Vec<SessionPort> = Vec::new();
-        for (index, ((sender, queue), info)) in
+        for (index, ((senders, queues), info)) in
             senders.into_iter().zip(queues).zip(infos).enumerate()
         {
-            let answers = options.responder(index, info.mac).zip(sender.teller());
+            let answers = options.responder(index, info.mac).zip(senders.answerer());
             let place = TakerPlace {
                 port: index,
-                core: core(count + index),
+                core: cores.next(),
                 // Asleep it does not look whether anybody sends.
                 senders: if options.is_sparing { Vec::new() } else { flags.clone() },
                 is_sparing: options.is_sparing,
             };
-            let taker = PortTaker::start(place, queue, clock, answers)?;
+            let taker = PortTaker::start(place, queues, clock, answers)?;
             let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
             let rates = [given, speed_bps(&info), LINE_RATE_BPS];
             ports.push(SessionPort {
@@ -262,7 +269,7 @@ impl Session {
                 mac: info.mac,
                 mtu: info.mtu,
                 line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
-                sender,
+                senders,
                 taker,
                 streams: Vec::new(),
                 started: None,
@@ -272,7 +279,7 @@ impl Session {
         }
         // The last, after all that can fail: it holds a way to each sender, which would wait for
         // its end.
-        let tellers = ports.iter().filter_map(|port| port.sender.teller()).collect();
+        let tellers = ports.iter().map(|port| port.senders.tellers()).collect();
         let watcher = Watcher::start(devices, tellers, clock)?;
         let (lead_ns, next_id) = (options.lead_ns, options.first_stream);
         Ok(Self { watcher, ports, clock, lead_ns, free_ids: Vec::new(), next_id })
@@ -289,10 +296,10 @@ impl Session {
         let devices = watcher.end();
         let queues = ports.into_iter().map(|port| {
             let rx = port.taker.end();
-            (rx, port.sender.end())
+            rx.into_iter().zip(port.senders.end()).map(|(rx, tx)| PortQueue { rx, tx })
         });
         let whole = devices.into_iter().zip(queues);
-        whole.map(|(device, (rx, tx))| Port { device, rx, tx }).collect()
+        whole.filter_map(|(device, queues)| Port::from_queues(device, queues)).collect()
     }
 
     /// How many ports there are.
@@ -355,7 +362,7 @@ impl Session {
         for port in ports {
             let port = &mut self.ports[*port];
             port.started = Some(StartedPort { end_ns, factor: how.multiplier });
-            port.sender.start_streams(at_ns, end_ns, how.multiplier);
+            port.senders.start_streams(at_ns, end_ns, how.multiplier);
         }
         Ok(())
     }
@@ -374,7 +381,7 @@ impl Session {
             if let Some(started) = &mut port.started {
                 started.factor = multiplier;
             }
-            port.sender.tell(SendCommand::Update(multiplier));
+            port.senders.tell(|| SendCommand::Update(multiplier));
         }
         Ok(())
     }
@@ -385,7 +392,7 @@ impl Session {
     /// A port that is not there.
     pub fn pause(&mut self, ports: &[usize]) -> Result<(), SessionError> {
         self.check_ports(ports)?;
-        ports.iter().for_each(|port| self.ports[*port].sender.tell(SendCommand::Pause));
+        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Pause));
         Ok(())
     }
 
@@ -395,7 +402,7 @@ impl Session {
     /// A port that is not there.
     pub fn resume(&mut self, ports: &[usize]) -> Result<(), SessionError> {
         self.check_ports(ports)?;
-        ports.iter().for_each(|port| self.ports[*port].sender.tell(SendCommand::Resume));
+        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Resume));
         Ok(())
     }
 
@@ -408,11 +415,11 @@ impl Session {
         for port in ports {
             let port = &mut self.ports[*port];
             port.started = None;
-            port.sender.tell(SendCommand::Stop(None));
+            port.senders.tell(|| SendCommand::Stop(None));
         }
         // The answer comes behind the command.
         for port in ports {
-            let _ = self.ports[*port].sender.ask(SendCommand::Report);
+            self.ports[*port].senders.report();
         }
         Ok(())
     }
@@ -424,7 +431,7 @@ impl Session {
     /// A port that is not there.
     pub fn send_frame(&self, port: usize, frame: Vec<u8>) -> Result<bool, SessionError> {
         self.check_ports(&[port])?;
-        let teller = self.ports[port].sender.teller();
+        let teller = self.ports[port].senders.answerer();
         Ok(teller.is_some_and(|teller| teller.answer(frame)))
     }
 
@@ -437,7 +444,7 @@ impl Session {
     /// Whether a port has something to send, or will have when it is resumed.
     #[must_use]
     pub fn is_transmitting(&self, port: usize) -> bool {
-        self.ports.get(port).is_some_and(|port| port.sender.flags.is_transmitting())
+        self.ports.get(port).is_some_and(|port| port.senders.is_transmitting())
     }
 
     /// Waits until no port sends any more, or until `limit` has passed; true when none sends.

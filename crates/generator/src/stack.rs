@@ -33,7 +33,7 @@ use openflow::MacAddr;
 use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
 
 use crate::profile::{FieldValue, Payload};
-pub(crate) use checksum::{ChecksumPlan, PlanKind};
+pub(crate) use checksum::{ChecksumPlan, PlanKind, internet_checksum, udp_checksum};
 use rows::{HeaderKind, ROWS, ValueFormat, words};
 
 const VXLAN_PORT: u16 = 4789;

@@ -89,7 +89,8 @@ pub struct TxStatistics {
     pub gaps: GapStatistics,
 }
 
-/// Time between departures, in nanoseconds. Frames of one burst leave at one time.
+/// Time between departures, in nanoseconds. Frames of one burst leave at one time. Of a port with
+/// several queues, each figure is that of the queue where it is greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GapStatistics {
     /// How many gaps were measured.

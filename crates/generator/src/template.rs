@@ -5,17 +5,24 @@
 //! that held one already, into which the modified fields, the checksums over them and the probe are
 //! written. A checksum is the template's sum without the modified fields, plus these: nothing of
 //! the frame is read. A probe has the same sum whatever it says ([`crate::probe`]), so it costs no
-//! checksum. Nothing is allocated, and no call is virtual.
+//! checksum; a CRC32c is the template's, changed by what the probe changes. Nothing is allocated,
+//! and no call is virtual.
 
+mod columns;
 mod modifier;
 
+use packet::checksum::crc32c;
 use packet::{Block, PacketBuf};
 
 use crate::probe::{PROBE_LEN, ProbeHeader, StreamId};
 use crate::profile::{FCS_LEN, ProfileError, SizeSequence, StreamSpec};
-use crate::stack::{ChecksumPlan, HeaderStack, PlanKind};
-use crate::transmit::BURST_MAX;
-use modifier::{Modifiers, SUMS_MAX};
+use crate::stack::{
+    ChecksumPlan, HeaderStack, PlanKind, StackError, internet_checksum, udp_checksum,
+};
+use columns::{WordPlan, WordTarget};
+use modifier::Modifiers;
+
+pub(crate) use columns::RunColumns;
 
 /// Bytes of the pieces in which a template is copied.
 const BLOCK: usize = size_of::<Block>();
@@ -29,13 +36,20 @@ struct Template {
     len: usize,
     /// Whether it has room for a probe behind its headers.
     has_probe: bool,
+    /// The words that are written into each frame, without the modified fields and their checksums.
+    words: Vec<u64>,
     /// Sums without the modified fields.
-    sums: [u64; SUMS_MAX],
+    sums: Vec<u64>,
+    /// The CRC32c but for the share of the probe, where nothing else of the frame counts for it.
+    crc: Option<u32>,
 }
 
-/// What was made.
+/// A frame that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MadeFrame {
+pub(crate) struct PlannedFrame {
+    pub(crate) due_ns: u64,
+    /// Which of the stream's templates it is.
+    template: u32,
     /// Length in bytes, FCS included.
     pub(crate) size: u32,
     /// Whether it has a probe.
@@ -50,15 +64,15 @@ pub(crate) struct FrameMaker {
     modifiers: Modifiers,
     /// Both as they are before each start.
     initial: (TemplateOrder, Modifiers),
-    /// Checksums that cover modified fields, in the order of [`Template::sums`].
-    checksums: Vec<ChecksumPlan>,
-    /// CRC32c over the whole frame, which is computed anew.
+    /// Where the words stand of which [`Template::words`] has the templates' part.
+    words: WordPlan,
+    /// Checksums that cover modified fields, in the order of [`Template::sums`], and their words.
+    checksums: Vec<(ChecksumPlan, Vec<WordTarget>)>,
+    /// A CRC32c that is not the template's.
     crc: Option<ChecksumPlan>,
     stream: StreamId,
     sequence: u64,
     has_probes: bool,
-    /// The sums of the frames of a run that is begun.
-    sums: Vec<[u64; SUMS_MAX]>,
 }
 
 /// Which template is next.
@@ -91,7 +105,15 @@ impl Template {
     fn new(tag: u32, frame: &[u8]) -> Self {
         let mut blocks = vec![[0; BLOCK]; frame.len().div_ceil(BLOCK)].into_boxed_slice();
         blocks.as_flattened_mut()[..frame.len()].copy_from_slice(frame);
-        Self { tag, blocks, len: frame.len(), has_probe: false, sums: [0; SUMS_MAX] }
+        Self {
+            tag,
+            blocks,
+            len: frame.len(),
+            has_probe: false,
+            words: Vec::new(),
+            sums: Vec::new(),
+            crc: None,
+        }
     }
 
     /// Bytes that the MTU does not count: the Ethernet header, and a VLAN tag where there is one
@@ -120,10 +142,7 @@ impl FrameMaker {
         mac: [u8; 6],
     ) -> Result<Self, ProfileError> {
         let wrong = |field: &str, reason: String| ProfileError::new(&spec.name, field, reason);
-        let mut stack =
-            HeaderStack::parse(&spec.packet).map_err(|error| wrong("packet", error.to_string()))?;
-        let mac = mac.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
-        stack.set_default("eth.src", mac);
+        let mut stack = headers(spec, mac).map_err(|error| wrong("packet", error.to_string()))?;
         let sizes = spec.size.sequence().map_err(|error| wrong("size", error.to_string()))?;
         let least = stack.headers_len() as u32 + FCS_LEN;
         if let Some(size) = sizes.sizes().iter().find(|size| **size < least) {
@@ -132,7 +151,9 @@ impl FrameMaker {
         }
         let mut modifiers = Modifiers::new(spec, &mut stack)?;
         let plans = stack.checksums();
-        let checksums = modifiers.bind(spec, &plans)?;
+        let checksums = modifiers.bind(&plans);
+        let shortest = sizes.sizes().first().map_or(least, |size| *size) - FCS_LEN;
+        let words = modifiers.place(&checksums, shortest as usize);
         let crc = plans.iter().find(|plan| plan.kind == PlanKind::Crc32c).cloned();
         let room = |size: u32| (size - least) as usize;
         let templates: Vec<Template> = sizes
@@ -148,11 +169,22 @@ impl FrameMaker {
                 plans.iter().for_each(|plan| plan.fill(&mut frame));
                 let mut template = Template::new(first_tag + index as u32, &frame);
                 template.has_probe = has_probe;
+                template.crc = crc
+                    .as_ref()
+                    .filter(|crc| has_probe && !modifiers.touch(crc))
+                    .map(|crc| crc.read_crc(&frame) ^ probe_crc(&frame));
                 modifiers.erase(&mut frame);
-                for (sum, plan) in template.sums.iter_mut().zip(&checksums) {
-                    *sum = plan.sum(&frame);
-                }
+                template.sums = checksums.iter().map(|plan| plan.sum(&frame)).collect();
+                checksums.iter().for_each(|plan| frame[plan.at..plan.at + 2].fill(0));
+                template.words = words.read(&frame);
                 template
+            })
+            .collect();
+        let checksums = checksums
+            .into_iter()
+            .map(|plan| {
+                let targets = words.targets(plan.at, 2);
+                (plan, targets)
             })
             .collect();
         let has_probes = templates.iter().any(|template| template.has_probe);
@@ -164,12 +196,12 @@ impl FrameMaker {
             order,
             modifiers,
             initial,
+            words,
             checksums,
             crc,
             stream,
             sequence: 0,
             has_probes,
-            sums: Vec::with_capacity(BURST_MAX),
         })
     }
 
@@ -183,12 +215,12 @@ impl FrameMaker {
             order: order.clone(),
             modifiers: Modifiers::default(),
             initial: (order, Modifiers::default()),
+            words: WordPlan::default(),
             checksums: Vec::new(),
             crc: None,
             stream,
             sequence: 0,
             has_probes: false,
-            sums: Vec::new(),
         }
     }
 
@@ -223,19 +255,13 @@ impl FrameMaker {
         self.has_probes
     }
 
-    /// Puts the template of the next frame into `buf`, which holds the template `tag` (0 for none).
-    /// The frames of a run are begun one by one and then finished together.
+    /// The next frame, which is due at this time.
     #[inline]
-    pub(crate) fn begin(&mut self, buf: &mut PacketBuf, tag: &mut u32) -> MadeFrame {
-        let template = &self.templates[self.order.next_index(self.templates.len())];
-        if *tag != template.tag {
-            buf.assign_blocks(&template.blocks, template.len);
-            *tag = template.tag;
-        }
-        if !self.modifiers.is_empty() {
-            self.sums.push(template.sums);
-        }
-        MadeFrame { size: template.size(), has_probe: template.has_probe }
+    pub(crate) fn plan(&mut self, due_ns: u64) -> PlannedFrame {
+        let index = self.order.next_index(self.templates.len());
+        let template = &self.templates[index];
+        let (size, has_probe) = (template.size(), template.has_probe);
+        PlannedFrame { due_ns, template: index as u32, size, has_probe }
     }
 
     /// Leaves out a frame: the next has the size and the values behind it, and its number. Returns
@@ -246,37 +272,71 @@ impl FrameMaker {
         self.templates[self.order.next_index(self.templates.len())].size()
     }
 
-    /// Writes what differs into the frames of a run, which are due at these times: field by field,
-    /// so that the state of a modifier stays in registers. One frame after the other took 490
-    /// instructions a frame with four fields.
+    /// Makes the frames of a run in their buffers, which hold the templates `tags` (0 for none).
     #[inline]
-    pub(crate) fn finish(
+    pub(crate) fn make(
         &mut self,
         bufs: &mut [PacketBuf],
-        made: impl Iterator<Item = (u64, bool)>,
+        tags: &mut [u32],
+        planned: impl Iterator<Item = PlannedFrame> + Clone,
+        columns: &mut RunColumns,
     ) {
-        if !self.modifiers.is_empty() {
-            self.modifiers.apply(bufs, &mut self.sums);
-            for (index, plan) in self.checksums.iter().enumerate() {
-                for (buf, sums) in bufs.iter_mut().zip(&self.sums) {
-                    plan.write(buf.bytes_mut(), sums[index % SUMS_MAX]);
-                }
+        for ((buf, tag), frame) in bufs.iter_mut().zip(tags).zip(planned.clone()) {
+            let template = &self.templates[frame.template as usize];
+            if *tag != template.tag {
+                buf.assign_blocks(&template.blocks, template.len);
+                *tag = template.tag;
             }
-            self.sums.clear();
+        }
+        if !self.modifiers.is_empty() {
+            self.write_fields(bufs, planned.clone(), columns);
         }
         if self.has_probes {
-            for (buf, (due_ns, has_probe)) in bufs.iter_mut().zip(made) {
-                if has_probe {
-                    let sequence = self.sequence as u32;
-                    let probe = ProbeHeader { stream: self.stream, sequence, due_ns };
-                    probe.write(buf.bytes_mut());
-                    self.sequence += 1;
-                }
+            let frames = bufs.iter_mut().zip(planned.clone());
+            for (buf, frame) in frames.filter(|(_, frame)| frame.has_probe) {
+                let (sequence, due_ns) = (self.sequence as u32, frame.due_ns);
+                ProbeHeader { stream: self.stream, sequence, due_ns }.write(buf.bytes_mut());
+                self.sequence += 1;
             }
         }
         if let Some(crc) = &self.crc {
-            bufs.iter_mut().for_each(|buf| crc.fill(buf.bytes_mut()));
+            for (buf, frame) in bufs.iter_mut().zip(planned) {
+                let bytes = buf.bytes_mut();
+                match self.templates[frame.template as usize].crc {
+                    Some(rest) => crc.write_crc(bytes, rest ^ probe_crc(bytes)),
+                    None => crc.fill(bytes),
+                }
+            }
         }
+    }
+
+    /// Writes the modified fields and their checksums, column by column.
+    fn write_fields(
+        &mut self,
+        bufs: &mut [PacketBuf],
+        planned: impl Iterator<Item = PlannedFrame> + Clone,
+        columns: &mut RunColumns,
+    ) {
+        columns.begin(bufs.len(), self.words.len(), self.checksums.len());
+        let templates = &self.templates;
+        for word in 0..self.words.len() {
+            let column = columns.word_mut(word);
+            fill(column, templates, planned.clone(), |template| template.words[word]);
+        }
+        for sum in 0..self.checksums.len() {
+            let column = columns.sum_mut(sum);
+            fill(column, templates, planned.clone(), |template| template.sums[sum]);
+        }
+        self.modifiers.apply(columns);
+        for (sum, (plan, targets)) in self.checksums.iter().enumerate() {
+            match plan.kind {
+                PlanKind::Udp => columns.merge_checksums(sum, targets, udp_checksum),
+                PlanKind::Internet | PlanKind::None | PlanKind::Crc32c => {
+                    columns.merge_checksums(sum, targets, internet_checksum);
+                }
+            }
+        }
+        columns.write(&self.words, bufs);
     }
 
     /// Begins anew with the first values and sizes. Numbers go on: the receiver knows those that
@@ -311,6 +371,38 @@ impl FrameMaker {
             crc.fill(frame);
         }
     }
+}
+
+/// The headers of a stream; `mac` is the source address where it has none.
+fn headers(spec: &StreamSpec, mac: [u8; 6]) -> Result<HeaderStack, StackError> {
+    let mut stack = HeaderStack::parse(&spec.packet)?;
+    let mac = mac.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+    stack.set_default("eth.src", mac);
+    Ok(stack)
+}
+
+/// Gives each frame of a run the number of its template.
+#[inline]
+fn fill(
+    column: &mut [u64],
+    templates: &[Template],
+    planned: impl Iterator<Item = PlannedFrame>,
+    of: impl Fn(&Template) -> u64,
+) {
+    match templates {
+        [template] => column.fill(of(template)),
+        templates => {
+            for (number, frame) in column.iter_mut().zip(planned) {
+                *number = of(&templates[frame.template as usize]);
+            }
+        }
+    }
+}
+
+/// The share of a frame's probe in the CRC32c of the frame. CRCs are linear: behind other bytes, it
+/// is the CRC of the probe's own bytes.
+fn probe_crc(frame: &[u8]) -> u32 {
+    frame.last_chunk::<PROBE_LEN>().map_or(0, |probe| crc32c(&[probe]))
 }
 
 #[cfg(test)]

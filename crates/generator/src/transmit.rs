@@ -6,9 +6,8 @@
 //! run in virtual time. It must never wait, never change a due time because of the queue, and never
 //! count what did not leave as sent.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+mod build;
+mod due;
 
 use hdrhistogram::Histogram;
 use netdev::{PortError, TxQueue};
@@ -17,7 +16,8 @@ use packet::PacketBuf;
 use crate::probe::StreamId;
 use crate::schedule::StreamSchedule;
 use crate::statistics::GapStatistics;
-use crate::template::FrameMaker;
+use crate::template::{FrameMaker, PlannedFrame, RunColumns};
+use due::DueTree;
 
 /// Frames of a burst, at most.
 pub(crate) const BURST_MAX: usize = 64;
@@ -110,13 +110,11 @@ impl RunningStream {
     }
 }
 
-/// A frame that was built and has not left.
+/// A frame of the burst that has not left.
 #[derive(Clone, Copy, Debug)]
 struct PendingFrame {
-    due_ns: u64,
+    planned: PlannedFrame,
     stream: u32,
-    size: u32,
-    has_probe: bool,
     /// Whether it has a due time after which it is late.
     is_timed: bool,
 }
@@ -126,8 +124,8 @@ struct PendingFrame {
 pub(crate) struct Transmitter {
     limits: TransmitLimits,
     streams: Vec<RunningStream>,
-    /// Active streams with due times, the earliest first.
-    due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Active streams with due times.
+    due: DueTree,
     /// Active streams without, in turn.
     greedy: Vec<u32>,
     turn: usize,
@@ -138,8 +136,10 @@ pub(crate) struct Transmitter {
     bufs: Vec<PacketBuf>,
     tags: Vec<u32>,
     pending: Vec<PendingFrame>,
-    /// How many of the burst have left.
+    /// How many of the burst are made, and how many of them have left.
+    made: usize,
     head: usize,
+    columns: RunColumns,
     counts: SendCounts,
     gaps: Histogram<u64>,
 }
@@ -150,7 +150,7 @@ impl Transmitter {
         Self {
             limits: TransmitLimits { burst, ..limits },
             streams: Vec::new(),
-            due: BinaryHeap::new(),
+            due: DueTree::new(0),
             greedy: Vec::new(),
             turn: 0,
             factor: 1.0,
@@ -159,7 +159,9 @@ impl Transmitter {
             bufs: (0..burst).map(|_| PacketBuf::default()).collect(),
             tags: vec![0; burst],
             pending: Vec::with_capacity(burst),
+            made: 0,
             head: 0,
+            columns: RunColumns::default(),
             counts: SendCounts::default(),
             // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
             // documents for three digits.
@@ -173,6 +175,7 @@ impl Transmitter {
     pub(crate) fn load(&mut self, streams: Vec<PortStream>) {
         self.stop();
         self.tags.fill(0);
+        self.due = DueTree::new(streams.len());
         self.streams = streams
             .into_iter()
             .map(|stream| RunningStream {
@@ -210,7 +213,7 @@ impl Transmitter {
         if running.schedule.is_greedy() && running.stream.start_after_ns == 0 {
             self.greedy.push(index as u32);
         } else {
-            self.due.push(Reverse((at_ns, index as u32)));
+            self.due.set(index as u32, at_ns);
         }
     }
 
@@ -233,7 +236,9 @@ impl Transmitter {
         let Some(paused_ns) = self.paused_ns.take() else { return };
         let by_ns = now_ns.saturating_sub(paused_ns);
         self.end_ns = self.end_ns.saturating_add(by_ns);
-        self.pending.iter_mut().for_each(|frame| frame.due_ns = frame.due_ns.saturating_add(by_ns));
+        for PendingFrame { planned, .. } in &mut self.pending {
+            planned.due_ns = planned.due_ns.saturating_add(by_ns);
+        }
         self.change_schedules(|schedule| schedule.shift(by_ns));
     }
 
@@ -247,20 +252,24 @@ impl Transmitter {
     }
 
     fn change_schedules(&mut self, change: impl Fn(&mut StreamSchedule)) {
-        let due: Vec<u32> = self.due.drain().map(|Reverse((_, index))| index).collect();
-        for index in due {
+        for index in self.due.streams() {
             let schedule = &mut self.streams[index as usize].schedule;
             change(schedule);
-            self.due.push(Reverse((schedule.due_ns(), index)));
+            self.due.set(index, schedule.due_ns());
         }
+    }
+
+    /// Empties the burst.
+    fn empty(&mut self) {
+        self.pending.clear();
+        (self.made, self.head) = (0, 0);
     }
 
     /// Whether anything is left to be sent.
     pub(crate) fn is_over(&self) -> bool {
-        let is_due = |Reverse((due_ns, _)): &Reverse<(u64, u32)>| *due_ns < self.end_ns;
         self.head == self.pending.len()
             && self.greedy.is_empty()
-            && !self.due.peek().is_some_and(is_due)
+            && self.due.first().is_none_or(|(due_ns, _)| due_ns >= self.end_ns)
     }
 
     /// Offers what is due to the queue.
@@ -276,17 +285,16 @@ impl Transmitter {
             return Ok(TransmitStep::DueAt(u64::MAX));
         }
         let oldest_ns = now_ns.saturating_sub(self.limits.unsent_after_ns);
-        let is_too_old = |frame: &PendingFrame| frame.is_timed && frame.due_ns < oldest_ns;
+        let is_too_old = |frame: &PendingFrame| frame.is_timed && frame.planned.due_ns < oldest_ns;
         if self.pending.get(self.head).is_some_and(is_too_old) {
             self.withdraw(is_too_old);
         }
         if self.head == self.pending.len() {
-            if self.due.peek().is_some_and(|Reverse((due_ns, _))| *due_ns < oldest_ns)
+            if self.due.first().is_some_and(|(due_ns, _)| due_ns < oldest_ns)
                 && self.give_up(oldest_ns, GIVE_UP_MAX) == GIVE_UP_MAX
                 && now_ns >= self.end_ns
             {
-                self.pending.clear();
-                self.head = 0;
+                self.empty();
                 return Ok(TransmitStep::Sent);
             }
             self.build(now_ns);
@@ -303,8 +311,8 @@ impl Transmitter {
     }
 
     fn next_due(&mut self, now_ns: u64) -> TransmitStep {
-        match self.due.peek() {
-            Some(Reverse((due_ns, _))) if *due_ns < self.end_ns => TransmitStep::DueAt(*due_ns),
+        match self.due.first() {
+            Some((due_ns, _)) if due_ns < self.end_ns => TransmitStep::DueAt(due_ns),
             Some(_) | None if now_ns >= self.end_ns || self.greedy.is_empty() => {
                 self.stop();
                 TransmitStep::Over
@@ -321,16 +329,14 @@ impl Transmitter {
         let before_ns = before_ns.min(self.end_ns);
         let (mut count, mut kept) = (0, Vec::new());
         while count < most
-            && let Some(Reverse((due_ns, index))) = self.due.pop()
+            && let Some((due_ns, index)) = self.due.first()
+            && due_ns < before_ns
         {
             let running = &mut self.streams[index as usize];
-            if due_ns >= before_ns {
-                self.due.push(Reverse((due_ns, index)));
-                break;
-            }
             if !running.schedule.is_timed() {
+                self.due.remove(index);
                 if before_ns < self.end_ns || running.schedule.is_greedy() {
-                    kept.push(Reverse((due_ns, index)));
+                    kept.push((index, due_ns));
                 } else {
                     running.is_active = false;
                 }
@@ -338,110 +344,15 @@ impl Transmitter {
             }
             count += running.give_up(before_ns, most - count);
             if running.schedule.is_over() {
+                self.due.remove(index);
                 self.end_stream(index);
             } else {
-                self.due.push(Reverse((running.schedule.due_ns(), index)));
+                self.due.set(index, running.schedule.due_ns());
             }
         }
-        self.due.extend(kept);
+        kept.into_iter().for_each(|(index, due_ns)| self.due.set(index, due_ns));
         self.counts.unsent += count as u64;
         count
-    }
-
-    /// Builds a burst of what is due, and fills it up from streams without due times.
-    fn build(&mut self, now_ns: u64) {
-        self.pending.clear();
-        self.head = 0;
-        let until_ns = now_ns.min(self.end_ns.saturating_sub(1));
-        while self.pending.len() < self.limits.burst {
-            // The stream is at turn until the next in the heap is due before it.
-            let children = self.due.as_slice().get(1..).unwrap_or_default();
-            let other = children.iter().take(2).map(|Reverse(due)| *due).min();
-            let other = other.unwrap_or((u64::MAX, u32::MAX));
-            let Some(mut top) = self.due.peek_mut() else { break };
-            let Reverse((due_ns, index)) = *top;
-            if due_ns > until_ns {
-                break;
-            }
-            let running = &mut self.streams[index as usize];
-            if running.schedule.is_greedy() {
-                PeekMut::pop(top);
-                self.greedy.push(index);
-                continue;
-            }
-            let first = self.pending.len();
-            let is_timed = running.schedule.is_timed();
-            let mut due_ns = due_ns;
-            loop {
-                let place = self.pending.len();
-                let made = running.stream.maker.begin(&mut self.bufs[place], &mut self.tags[place]);
-                running.schedule.advance(made.size);
-                self.pending.push(PendingFrame {
-                    due_ns,
-                    stream: index,
-                    size: made.size,
-                    has_probe: made.has_probe,
-                    is_timed,
-                });
-                due_ns = running.schedule.due_ns();
-                let is_next = due_ns <= until_ns && (due_ns, index) < other;
-                if place + 1 == self.limits.burst || running.schedule.is_over() || !is_next {
-                    break;
-                }
-            }
-            finish_run(running, &mut self.bufs, &self.pending, first);
-            if running.schedule.is_over() {
-                PeekMut::pop(top);
-                self.end_stream(index);
-            } else {
-                *top = Reverse((due_ns, index));
-            }
-        }
-        if !self.greedy.is_empty() && now_ns < self.end_ns {
-            self.fill_up(now_ns);
-        }
-    }
-
-    /// Fills the burst up with frames of a stream without due times, which count as due now. The
-    /// next burst is another one's.
-    fn fill_up(&mut self, now_ns: u64) {
-        self.turn += 1;
-        while self.pending.len() < self.limits.burst && !self.greedy.is_empty() {
-            if self.turn >= self.greedy.len() {
-                self.turn = 0;
-            }
-            let index = self.greedy[self.turn];
-            let running = &mut self.streams[index as usize];
-            let first = self.pending.len();
-            let count = running.schedule.take_greedy(self.limits.burst - first);
-            let places = first..first + count;
-            for (buf, tag) in self.bufs[places.clone()].iter_mut().zip(&mut self.tags[places]) {
-                let made = running.stream.maker.begin(buf, tag);
-                self.pending.push(PendingFrame {
-                    due_ns: now_ns,
-                    stream: index,
-                    size: made.size,
-                    has_probe: made.has_probe,
-                    is_timed: false,
-                });
-            }
-            finish_run(running, &mut self.bufs, &self.pending, first);
-            if running.schedule.is_over() {
-                running.schedule.shift(now_ns.saturating_sub(running.schedule.due_ns()));
-                self.greedy.swap_remove(self.turn);
-                self.end_stream(index);
-            }
-        }
-    }
-
-    /// A stream's last frame is built: the one behind it starts at the end of its interval.
-    fn end_stream(&mut self, index: u32) {
-        let running = &mut self.streams[index as usize];
-        running.is_active = false;
-        let (next, at_ns) = (running.stream.next, running.schedule.due_ns());
-        if let Some(next) = next {
-            self.activate(next, at_ns);
-        }
     }
 
     fn count_sent(&mut self, taken: usize, now_ns: u64) {
@@ -455,13 +366,14 @@ impl Transmitter {
         // Frames of one stream mostly stand together: its counts are written once for them.
         for run in sent.chunk_by(|a, b| a.stream == b.stream) {
             let counts = &mut self.streams[run[0].stream as usize].counts;
-            let bytes: u64 = run.iter().map(|frame| u64::from(frame.size)).sum();
+            let bytes: u64 = run.iter().map(|frame| u64::from(frame.planned.size)).sum();
             counts.sent += run.len() as u64;
             counts.bytes += bytes;
-            counts.probes += run.iter().map(|frame| u64::from(frame.has_probe)).sum::<u64>();
+            counts.probes +=
+                run.iter().map(|frame| u64::from(frame.planned.has_probe)).sum::<u64>();
             total += bytes;
             if run[0].is_timed {
-                oldest_ns.get_or_insert(run[0].due_ns);
+                oldest_ns.get_or_insert(run[0].planned.due_ns);
             }
         }
         self.counts.bytes += total;
@@ -470,7 +382,7 @@ impl Transmitter {
         self.counts.late_ns_max = self.counts.late_ns_max.max(late_ns);
         if late_ns > self.limits.late_after_ns {
             for frame in sent.iter().filter(|frame| frame.is_timed) {
-                if now_ns.saturating_sub(frame.due_ns) > self.limits.late_after_ns {
+                if now_ns.saturating_sub(frame.planned.due_ns) > self.limits.late_after_ns {
                     self.streams[frame.stream as usize].counts.late += 1;
                     self.counts.late += 1;
                 }
@@ -496,14 +408,14 @@ impl Transmitter {
             let frame = self.pending[place];
             let running = &mut self.streams[frame.stream as usize];
             if condition(&frame) {
-                running.given_up += u64::from(frame.has_probe);
+                running.given_up += u64::from(frame.planned.has_probe);
                 if frame.is_timed {
                     running.counts.unsent += 1;
                     self.counts.unsent += 1;
                 }
                 continue;
             }
-            if frame.has_probe && running.given_up > 0 {
+            if frame.planned.has_probe && running.given_up > 0 {
                 running.stream.maker.renumber(&mut self.bufs[place], running.given_up);
             }
             self.bufs.swap(kept, place);
@@ -512,6 +424,7 @@ impl Transmitter {
             kept += 1;
         }
         self.pending.truncate(kept);
+        self.made = kept;
         for running in &mut self.streams {
             running.stream.maker.give_back(std::mem::take(&mut running.given_up));
         }
@@ -529,7 +442,7 @@ impl Transmitter {
     pub(crate) fn numbers(&self) -> Vec<(StreamId, u64)> {
         let mut pending = vec![0; self.streams.len()];
         for frame in &self.pending[self.head..] {
-            pending[frame.stream as usize] += u64::from(frame.has_probe);
+            pending[frame.stream as usize] += u64::from(frame.planned.has_probe);
         }
         let next = |(running, pending): (&RunningStream, u64)| {
             (running.stream.id, running.stream.maker.sequence() - pending)
@@ -556,18 +469,6 @@ impl Transmitter {
             max_ns: self.gaps.max(),
         }
     }
-}
-
-/// Writes what differs into the frames from `first` on, which are one stream's.
-#[inline]
-fn finish_run(
-    running: &mut RunningStream,
-    bufs: &mut [PacketBuf],
-    pending: &[PendingFrame],
-    first: usize,
-) {
-    let made = pending[first..].iter().map(|frame| (frame.due_ns, frame.has_probe));
-    running.stream.maker.finish(&mut bufs[first..pending.len()], made);
 }
 
 #[cfg(test)]

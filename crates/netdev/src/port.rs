@@ -190,6 +190,16 @@ impl Port {
         Ok(port)
     }
 
+    /// A port of parts that were one before; `None` without a queue.
+    pub fn from_queues(
+        device: Box<dyn PortDevice>,
+        queues: impl IntoIterator<Item = PortQueue>,
+    ) -> Option<Self> {
+        let mut queues = queues.into_iter();
+        let PortQueue { rx, tx } = queues.next()?;
+        Some(Self { device, rx, tx, more: queues.collect() })
+    }
+
     /// See [`RxQueue::rx`].
     ///
     /// # Errors

@@ -60,7 +60,7 @@ impl Session {
         let streams = streams.iter().map(|stream| StreamSpec { port, ..stream.clone() });
         let specs = Profile { streams: streams.collect() }.named()?.streams;
         let ids = self.take_ids(port, &specs)?;
-        let built = build(&self.ports[port], &specs, &ids);
+        let built = build(&self.ports[port].facts(), &specs, &ids);
         let was_transmitting = self.is_transmitting(port);
         let before = self.ports[port].started.filter(|_| was_transmitting);
         let factor = before.map(|started| factor.unwrap_or(started.factor));
@@ -75,11 +75,11 @@ impl Session {
                 return Err(error);
             }
         };
-        let sender = &self.ports[port].sender;
-        sender.tell(SendCommand::Stop(None));
+        let senders = &self.ports[port].senders;
+        senders.tell(|| SendCommand::Stop(None));
         // Numbers go on where an earlier stream with the same number has ended, so that none of its
         // frames that is still on its way is taken for a new one.
-        let ended = sender.ask(SendCommand::Numbers).unwrap_or_default();
+        let ended = senders.numbers(SendCommand::Numbers);
         for stream in &mut streams {
             let known = ended.iter().find(|(id, _)| *id == stream.id);
             let first = known
@@ -97,11 +97,11 @@ impl Session {
         }
         let port = &mut self.ports[port];
         port.streams = loaded;
-        port.sender.tell(SendCommand::Load(streams));
+        port.senders.load(streams);
         if let Some((StartedPort { end_ns, .. }, factor)) = before.zip(factor) {
             let at_ns = self.clock.now_ns();
             port.started = Some(StartedPort { end_ns, factor });
-            port.sender.start_streams(at_ns, end_ns, factor);
+            port.senders.start_streams(at_ns, end_ns, factor);
         }
         Ok(())
     }
@@ -147,11 +147,27 @@ impl LoadedStream {
     }
 }
 
-/// The streams, ready to be sent, and what the session remembers of them.
-type Built = (Vec<PortStream>, Vec<LoadedStream>);
+/// What streams are built for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortFacts<'a> {
+    pub(super) name: &'a str,
+    pub(super) mac: [u8; 6],
+    pub(super) mtu: u32,
+    pub(super) line_rate_bps: f64,
+}
 
-fn build(
-    port: &SessionPort,
+impl SessionPort {
+    fn facts(&self) -> PortFacts<'_> {
+        let Self { name, mac, mtu, line_rate_bps, .. } = self;
+        PortFacts { name, mac: *mac, mtu: *mtu, line_rate_bps: *line_rate_bps }
+    }
+}
+
+/// The streams, ready to be sent, and what the session remembers of them.
+pub(super) type Built = (Vec<PortStream>, Vec<LoadedStream>);
+
+pub(super) fn build(
+    port: &PortFacts<'_>,
     specs: &[StreamSpec],
     ids: &[(StreamId, u64)],
 ) -> Result<Built, ProfileError> {
@@ -285,7 +301,7 @@ fn read_capture(path: &Path) -> io::Result<Vec<u8>> {
 fn replayed(
     spec: &StreamSpec,
     replay: &CaptureReplay,
-    port: &SessionPort,
+    port: &PortFacts<'_>,
     id: StreamId,
     first_tag: u32,
 ) -> Result<(FrameMaker, StreamSchedule), ProfileError> {

@@ -60,8 +60,7 @@ impl Session {
     }
 
     fn ask_senders(&self) -> Vec<SendReportSoFar> {
-        let report = |port: &SessionPort| port.sender.ask(SendCommand::Report).unwrap_or_default();
-        self.ports.iter().map(report).collect()
+        self.ports.iter().map(|port| port.senders.report()).collect()
     }
 
     fn port_statistics(
@@ -116,8 +115,8 @@ impl Session {
     pub fn clear(&mut self) {
         let mut streams = Vec::new();
         for port in &self.ports {
-            let numbers = port.sender.ask(SendCommand::Clear).unwrap_or_default();
-            // The sender has the streams in the same order.
+            let numbers = port.senders.numbers(SendCommand::Clear);
+            // The senders have the streams in the same order.
             let both = port.streams.iter().zip(numbers);
             streams.extend(both.map(|(stream, (_, first))| stream.taken(first)));
         }
@@ -132,7 +131,7 @@ impl Session {
     pub(super) fn set_baseline(&mut self, port: usize) {
         let at_ns = self.clock.now_ns();
         let port = &mut self.ports[port];
-        let sent = port.sender.ask(SendCommand::Report).unwrap_or_default();
+        let sent = port.senders.report();
         let taken = port.taker.ask(|answer| TakeCommand::Report(Vec::new(), answer));
         let rx = taken.map_or((0, 0), |taken| (taken.counts.packets, taken.counts.bytes));
         let baseline = Baseline { at_ns, tx: (sent.counts.packets, sent.counts.bytes), rx };

@@ -1,4 +1,4 @@
-//! The thread that receives on one port and accounts for what came.
+//! The thread that receives on one port, by all of its queues, and accounts for what came.
 //!
 //! While the session sends, the port is polled, so that a delay does not contain a wake-up; else
 //! the thread sleeps until the port has something. A report is made stream by stream between two
@@ -75,7 +75,7 @@ pub(super) struct PortTaker {
     has_command: Arc<AtomicBool>,
     /// Wakes the thread for a command.
     bell: Arc<WakeEvent>,
-    thread: Option<JoinHandle<Box<dyn RxQueue>>>,
+    thread: Option<JoinHandle<Vec<Box<dyn RxQueue>>>>,
 }
 
 /// Where and how a thread receives.
@@ -96,7 +96,7 @@ impl PortTaker {
     /// When no thread can be started, or no descriptor is left.
     pub(super) fn start(
         place: TakerPlace,
-        queue: Box<dyn RxQueue>,
+        queues: Vec<Box<dyn RxQueue>>,
         clock: RunClock,
         answers: Option<(Responder, SenderTeller)>,
     ) -> Result<Self, SessionError> {
@@ -108,11 +108,13 @@ impl PortTaker {
         let (commands, inbox) = channel();
         let has_command = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(WakeEvent::new().map_err(failed)?);
-        let descriptor =
-            queue.fd().map(|fd| fd.try_clone_to_owned()).transpose().map_err(failed)?;
+        let descriptors = queues
+            .iter()
+            .map(|queue| queue.fd().map(|fd| fd.try_clone_to_owned()).transpose().map_err(failed));
+        let descriptors: Result<Vec<Option<OwnedFd>>, SessionError> = descriptors.collect();
         let mut taking = Taking {
-            queue,
-            descriptor,
+            queues,
+            descriptors: descriptors?.into_iter().collect(),
             batch: Batch::default(),
             receiver: Receiver::new(ReceiverOptions::default()),
             inbox,
@@ -128,14 +130,14 @@ impl PortTaker {
         };
         let run = move || {
             taking.run();
-            taking.queue
+            taking.queues
         };
         let thread = spawn_on(core, format!("gen-rx-{port}"), run).map_err(failed)?;
         Ok(Self { commands: Some(commands), has_command, bell, thread: Some(thread) })
     }
 
-    /// Ends the thread and gives its queue back.
-    pub(super) fn end(mut self) -> Box<dyn RxQueue> {
+    /// Ends the thread and gives its queues back.
+    pub(super) fn end(mut self) -> Vec<Box<dyn RxQueue>> {
         self.hang_up();
         joined(self.thread.take())
     }
@@ -188,8 +190,9 @@ struct ReportInMaking {
 
 /// The thread's own side.
 struct Taking {
-    queue: Box<dyn RxQueue>,
-    descriptor: Option<OwnedFd>,
+    queues: Vec<Box<dyn RxQueue>>,
+    /// Those of all queues; `None` where one has none.
+    descriptors: Option<Vec<OwnedFd>>,
     batch: Batch,
     receiver: Receiver,
     inbox: Inbox<TakeCommand>,
@@ -210,13 +213,13 @@ impl Taking {
             if self.has_command.swap(false, Ordering::Acquire) && !self.take_commands() {
                 return;
             }
-            let taken = match self.queue.rx(&mut self.batch, BURST) {
-                Ok(taken) => taken,
-                Err(error) => {
-                    self.error = Some(error.to_string());
-                    0
+            let mut taken = 0;
+            for queue in &mut self.queues {
+                match queue.rx(&mut self.batch, BURST) {
+                    Ok(more) => taken += more,
+                    Err(error) => self.error = Some(error.to_string()),
                 }
-            };
+            }
             let now_ns = self.clock.now_ns();
             if taken > 0 {
                 self.receiver.take_batch(&self.batch, now_ns);
@@ -255,10 +258,12 @@ impl Taking {
             std::thread::yield_now();
             return;
         }
-        match &self.descriptor {
+        match &self.descriptors {
             // An error of poll(2) shows in the next call of the queue.
-            Some(descriptor) => {
-                drop(wait(&[descriptor.as_fd(), self.bell.fd()], Some(NAP)));
+            Some(descriptors) => {
+                let descriptors = descriptors.iter().map(AsFd::as_fd);
+                let all: Vec<_> = descriptors.chain([self.bell.fd()]).collect();
+                drop(wait(&all, Some(NAP)));
                 self.bell.drain();
             }
             None => std::thread::sleep(SHORT_NAP),

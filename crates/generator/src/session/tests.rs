@@ -73,6 +73,42 @@ fn every_frame_of_every_stream_is_sent_received_and_accounted_for() {
     assert_eq!((again.streams[0].sent, again.streams[0].lost), (700, Some(0)));
 }
 
+/// Five streams by two queues each way, two of them a chain: order, counts and the streams' own
+/// order in the report are those of a port with one queue.
+#[test]
+fn a_port_of_several_queues_is_one_port() {
+    let spec = |end| format!("memory:session-queues?end={end}&queues=2").parse().unwrap();
+    let options = SessionOptions { unsent_after_ns: u64::MAX / 2, ..SessionOptions::default() };
+    let mut session = Session::open(&[spec('a'), spec('b')], options).unwrap();
+    let chained = |name: &str, frames, next: Option<&str>, self_start| StreamSpec {
+        next: next.map(str::to_owned),
+        self_start,
+        ..burst(name, frames)
+    };
+    let streams = [
+        burst("one", 100),
+        burst("two", 200),
+        chained("last", 300, None, false),
+        chained("first", 400, Some("last"), true),
+        burst("five", 500),
+    ];
+    session.load(0, &streams).unwrap();
+    for round in 1..=2 {
+        session.start(&[0], &StartOptions::default()).unwrap();
+        let statistics = finish(&mut session);
+        assert_eq!(statistics.ports[0].tx.traffic.packets, 1_500 * round);
+        assert_eq!(statistics.ports[1].rx.traffic.packets, 1_500 * round);
+        for (stream, spec) in statistics.streams.iter().zip(&streams) {
+            assert_eq!(stream.name, spec.name);
+            assert_eq!(Some(stream.sent), spec.mode.frames().map(|frames| frames * round));
+            assert_eq!((stream.lost, stream.active), (Some(0), false), "{stream:?}");
+            assert_eq!(stream.arrivals[0].report.reordered, 0);
+        }
+    }
+    session.clear();
+    assert_eq!(session.statistics().ports[0].tx.traffic.packets, 0);
+}
+
 #[test]
 fn what_comes_nowhere_is_lost() {
     let ports = vec![open_text("null:session-a").unwrap(), open_text("null:session-b").unwrap()];

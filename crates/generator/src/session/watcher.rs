@@ -35,13 +35,13 @@ impl std::fmt::Debug for Watcher {
 }
 
 impl Watcher {
-    /// Starts to look at the devices, whose ports `tellers` stop.
+    /// Starts to look at the devices, whose ports `tellers` stop, each by all of its senders.
     ///
     /// # Errors
     /// When no thread can be started.
     pub(super) fn start(
         devices: Vec<Box<dyn PortDevice>>,
-        tellers: Vec<SenderTeller>,
+        tellers: Vec<Vec<SenderTeller>>,
         clock: RunClock,
     ) -> Result<Self, SessionError> {
         let devices: Devices = Arc::new(Mutex::new(devices));
@@ -97,10 +97,10 @@ fn is_up(info: &PortInfo) -> bool {
     info.link_up && info.exists
 }
 
-fn watch(devices: &Devices, tellers: &[SenderTeller], clock: RunClock, ended: &Receiver<()>) {
+fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ended: &Receiver<()>) {
     while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-        for (port, teller) in tellers.iter().enumerate() {
-            if !teller.flags.is_transmitting() {
+        for (port, tellers) in tellers.iter().enumerate() {
+            if !tellers.iter().any(|teller| teller.flags.is_transmitting()) {
                 continue;
             }
             let info = {
@@ -110,7 +110,8 @@ fn watch(devices: &Devices, tellers: &[SenderTeller], clock: RunClock, ended: &R
             let Some(info) = info else { continue };
             if !is_up(&info) {
                 let reason = if info.exists { "the port went down" } else { "the port is gone" };
-                teller.stop(PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() });
+                let stop = PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() };
+                tellers.iter().for_each(|teller| teller.stop(stop.clone()));
             }
         }
     }

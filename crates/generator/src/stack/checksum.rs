@@ -49,11 +49,27 @@ fn sum(bytes: &[u8]) -> u64 {
 
 /// A sum folded to 16 bits: any but zero stays other than zero.
 #[inline]
-pub(crate) fn fold(sum: u64) -> u16 {
+fn fold(sum: u64) -> u64 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
+    (sum & 0xffff) + (sum >> 16)
+}
+
+/// The checksum that belongs to a sum (RFC 1071). A number of 64 bits, and without a branch, for
+/// loops that the compiler makes vector code of.
+#[inline]
+pub(crate) fn internet_checksum(sum: u64) -> u64 {
+    0xffff - fold(sum)
+}
+
+/// The same with all ones in place of zero (RFC 768).
+#[inline]
+pub(crate) fn udp_checksum(sum: u64) -> u64 {
+    let checksum = internet_checksum(sum);
+    // Only zero has a predecessor with the highest bit.
+    let is_zero = checksum.wrapping_sub(1) >> 63;
+    checksum + (is_zero << 16) - is_zero
 }
 
 impl ChecksumPlan {
@@ -79,29 +95,30 @@ impl ChecksumPlan {
         total
     }
 
-    /// Writes the checksum that belongs to a sum.
+    fn write(&self, frame: &mut [u8], checksum: u64) {
+        frame[self.at..self.at + 2].copy_from_slice(&(checksum as u16).to_be_bytes());
+    }
+
+    /// Writes a CRC32c.
     #[inline]
-    pub(crate) fn write(&self, frame: &mut [u8], sum: u64) {
-        let checksum = match (self.kind, !fold(sum)) {
-            (PlanKind::Udp, 0) => u16::MAX,
-            (_, checksum) => checksum,
-        };
-        if let Some(place) = frame.get_mut(self.at..self.at + 2) {
-            place.copy_from_slice(&checksum.to_be_bytes());
-        }
+    pub(crate) fn write_crc(&self, frame: &mut [u8], crc: u32) {
+        frame[self.at..self.at + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The CRC32c of a frame that has one.
+    pub(crate) fn read_crc(&self, frame: &[u8]) -> u32 {
+        frame[self.at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
     /// Computes the checksum and writes it.
     pub(crate) fn fill(&self, frame: &mut [u8]) {
         match self.kind {
             PlanKind::None => frame[self.at..self.at + 2].fill(0),
-            PlanKind::Internet | PlanKind::Udp => {
-                let sum = self.sum(frame);
-                self.write(frame, sum);
-            }
+            PlanKind::Internet => self.write(frame, internet_checksum(self.sum(frame))),
+            PlanKind::Udp => self.write(frame, udp_checksum(self.sum(frame))),
             PlanKind::Crc32c => {
                 let crc = crc32c(&[&frame[self.start..self.at], &[0; 4], &frame[self.at + 4..]]);
-                frame[self.at..self.at + 4].copy_from_slice(&crc.to_le_bytes());
+                self.write_crc(frame, crc);
             }
         }
     }
@@ -171,19 +188,22 @@ pub(super) fn plans(headers: &[PlacedHeader]) -> Vec<ChecksumPlan> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fold, sum};
+    use super::{internet_checksum, sum, udp_checksum};
     use packet::checksum::ones_complement;
 
     #[test]
     fn sums_are_those_of_the_packet_library() {
         let bytes: Vec<u8> = (0..=254).map(|n: u8| n.wrapping_mul(151)).collect();
         for len in 0..bytes.len() {
-            assert_eq!(!fold(sum(&bytes[..len])), ones_complement(&bytes[..len]), "{len}");
+            let right = u64::from(ones_complement(&bytes[..len]));
+            assert_eq!(internet_checksum(sum(&bytes[..len])), right, "{len}");
         }
         for big in [0, 1, 0xffff, 0x1_0000, u64::from(u32::MAX), u64::MAX, u64::MAX - 1] {
             let rest = big % 0xffff;
-            let right = if rest == 0 && big != 0 { 0xffff } else { rest as u16 };
-            assert_eq!(fold(big), right, "{big:#x}");
+            let right = if rest == 0 && big != 0 { 0xffff } else { rest };
+            assert_eq!(internet_checksum(big), 0xffff - right, "{big:#x}");
+            let udp = if right == 0xffff { 0xffff } else { 0xffff - right };
+            assert_eq!(udp_checksum(big), udp, "{big:#x}");
         }
     }
 }

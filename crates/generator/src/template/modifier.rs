@@ -4,17 +4,12 @@
 //! A field of 128 bits is two of 64: those that are counted or drawn at random differ in the last
 //! 64 only. It must never write outside of the headers, which every frame of the stream has.
 
-use packet::PacketBuf;
-
+use super::columns::{RunColumns, WordPlan, WordTarget};
 use crate::profile::{
     FieldModifier, FieldValue, Modifier, ModifierOp, ProfileError, StreamSpec, TupleModifier,
 };
 use crate::random::SplitMix64;
 use crate::stack::{ChecksumPlan, FieldPlace, HeaderStack, PlanKind, StackError};
-
-/// Checksums that the fields of a stream can be a part of; the last is for fields without any.
-pub(super) const SUMS_MAX: usize = 8;
-const NO_SUM: u8 = SUMS_MAX as u8 - 1;
 
 /// All modifiers of a stream.
 #[derive(Clone, Debug, Default)]
@@ -55,137 +50,100 @@ enum BoundModifier {
     },
 }
 
-/// How a value gets into the frame and into the sums.
-#[derive(Clone, Copy, Debug)]
+/// How the values of a field get into the words and the sums of a run.
+#[derive(Clone, Debug)]
 struct FieldWriter {
     place: FieldPlace,
-    /// Bits of the bytes around the field that are not the field's.
-    keep: u64,
-    /// How far a value stands from the end of its last 16-bit word.
-    pad: u32,
+    /// The words that it has a part of.
+    targets: Vec<WordTarget>,
     /// The sums that it is a part of.
-    sums: [u8; 2],
+    sums: Vec<usize>,
 }
 
 impl FieldWriter {
     fn new(place: FieldPlace) -> Self {
-        let field = (u64::MAX >> (64 - place.bits)) << place.shift;
-        let bytes = u64::MAX >> (64 - 8 * place.len);
-        let pad = if (place.at + place.len).is_multiple_of(2) { 0 } else { 8 };
-        Self { place, keep: bytes & !field, pad, sums: [NO_SUM; 2] }
+        Self { place, targets: Vec::new(), sums: Vec::new() }
     }
 
-    /// Writes a value into one frame.
-    fn write(&self, frame: &mut [u8], value: u64, sums: &mut [u64; SUMS_MAX]) {
-        match self.place.len {
-            1 => self.write_bytes::<1>(frame, value, sums),
-            2 => self.write_bytes::<2>(frame, value, sums),
-            3 => self.write_bytes::<3>(frame, value, sums),
-            4 => self.write_bytes::<4>(frame, value, sums),
-            6 => self.write_bytes::<6>(frame, value, sums),
-            _ => self.write_bytes::<8>(frame, value, sums),
-        }
-    }
-
-    /// Writes a value into each frame. The width is looked at once.
+    /// Writes the run's values.
     #[inline]
-    fn write_all(
-        &self,
-        bufs: &mut [PacketBuf],
-        sums: &mut [[u64; SUMS_MAX]],
-        next: impl FnMut() -> u64,
-    ) {
-        match self.place.len {
-            1 => self.write_column::<1>(bufs, sums, next),
-            2 => self.write_column::<2>(bufs, sums, next),
-            3 => self.write_column::<3>(bufs, sums, next),
-            4 => self.write_column::<4>(bufs, sums, next),
-            6 => self.write_column::<6>(bufs, sums, next),
-            _ => self.write_column::<8>(bufs, sums, next),
-        }
-    }
-
-    #[inline]
-    fn write_column<const N: usize>(
-        &self,
-        bufs: &mut [PacketBuf],
-        sums: &mut [[u64; SUMS_MAX]],
-        mut next: impl FnMut() -> u64,
-    ) {
-        let writer = *self;
-        for (buf, sums) in bufs.iter_mut().zip(sums) {
-            writer.write_bytes::<N>(buf.bytes_mut(), next(), sums);
-        }
-    }
-
-    #[inline]
-    fn write_bytes<const N: usize>(
-        &self,
-        frame: &mut [u8],
-        value: u64,
-        sums: &mut [u64; SUMS_MAX],
-    ) {
-        let placed = value << self.place.shift;
-        // 2^16 is 1 in the arithmetic of the checksum, so words of 32 bits may be added as they
-        // are.
-        let summed = placed << self.pad;
-        let part = (summed & 0xffff_ffff) + (summed >> 32);
-        for sum in self.sums {
-            sums[usize::from(sum) % SUMS_MAX] += part;
-        }
-        put::<N>(frame, self.place.at, placed, self.keep);
+    fn write(&self, columns: &mut RunColumns) {
+        let is_even = (self.place.at + self.place.len).is_multiple_of(2);
+        let shift = self.place.shift + if is_even { 0 } else { 8 };
+        self.sums.iter().for_each(|sum| columns.add_values(*sum, shift));
+        columns.merge_values(&self.targets, self.place.shift);
     }
 }
 
-/// Writes the last `N` bytes of `value`, but for the bits of `keep`.
+/// The next values of a field that counts up. As long as it does not begin anew, no value depends
+/// on the one before, and the compiler makes vector code of the loop.
 #[inline]
-fn put<const N: usize>(frame: &mut [u8], at: usize, value: u64, keep: u64) {
-    let Some(place) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>()) else {
+fn count_up(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u64)) {
+    let first = *next;
+    let span = step.checked_mul(values.len() as u64);
+    if let Some(span) = span.filter(|span| *span <= max - first) {
+        for (number, value) in values.iter_mut().enumerate() {
+            *value = first + number as u64 * step;
+        }
+        *next = first + span;
         return;
-    };
-    let mut value = value;
-    if keep != 0 {
-        let mut held = [0; 8];
-        held[8 - N..].copy_from_slice(place);
-        value |= u64::from_be_bytes(held) & keep;
     }
-    place.copy_from_slice(&value.to_be_bytes()[8 - N..]);
+    for value in values {
+        *value = *next;
+        *next = if max - *next < step { min } else { *next + step };
+    }
+}
+
+/// As [`count_up`], the other way.
+#[inline]
+fn count_down(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u64)) {
+    let first = *next;
+    let span = step.checked_mul(values.len() as u64);
+    if let Some(span) = span.filter(|span| *span <= first - min) {
+        for (number, value) in values.iter_mut().enumerate() {
+            *value = first - number as u64 * step;
+        }
+        *next = first - span;
+        return;
+    }
+    for value in values {
+        *value = *next;
+        *next = if *next - min < step { max } else { *next - step };
+    }
 }
 
 impl BoundModifier {
-    fn apply(&mut self, bufs: &mut [PacketBuf], sums: &mut [[u64; SUMS_MAX]]) {
+    /// Writes the values of a run.
+    fn apply(&mut self, columns: &mut RunColumns) {
         match self {
             Self::Up { writer, next, min, max, step } => {
-                let (min, max, step) = (*min, *max, *step);
-                let mut value = *next;
-                writer.write_all(bufs, sums, || {
-                    let next = if max - value < step { min } else { value + step };
-                    std::mem::replace(&mut value, next)
-                });
-                *next = value;
+                count_up(columns.values_mut(), next, (*min, *max, *step));
+                writer.write(columns);
             }
             Self::Down { writer, next, min, max, step } => {
-                let (min, max, step) = (*min, *max, *step);
-                let mut value = *next;
-                writer.write_all(bufs, sums, || {
-                    let next = if value - min < step { max } else { value - step };
-                    std::mem::replace(&mut value, next)
-                });
-                *next = value;
+                count_down(columns.values_mut(), next, (*min, *max, *step));
+                writer.write(columns);
             }
             Self::Random { writer, random, min, count, step } => {
-                writer.write_all(bufs, sums, || *min + random.below(*count) * *step);
+                for value in columns.values_mut() {
+                    *value = *min + random.below(*count) * *step;
+                }
+                writer.write(columns);
             }
             Self::Table { writers, values, at } => {
-                for (buf, sums) in bufs.iter_mut().zip(sums) {
-                    for (writer, value) in writers.iter().zip(&values[*at..]) {
-                        writer.write(buf.bytes_mut(), *value, sums);
+                let mut last = *at;
+                for (number, writer) in writers.iter().enumerate() {
+                    last = *at;
+                    for value in columns.values_mut() {
+                        *value = values[last + number];
+                        last += writers.len();
+                        if last == values.len() {
+                            last = 0;
+                        }
                     }
-                    *at += writers.len();
-                    if *at == values.len() {
-                        *at = 0;
-                    }
+                    writer.write(columns);
                 }
+                *at = last;
             }
         }
     }
@@ -273,29 +231,34 @@ impl Modifiers {
     }
 
     /// Tells each field which of the checksums it is a part of; those are returned.
-    pub(super) fn bind(
-        &mut self,
-        spec: &StreamSpec,
-        plans: &[ChecksumPlan],
-    ) -> Result<Vec<ChecksumPlan>, ProfileError> {
+    pub(super) fn bind(&mut self, plans: &[ChecksumPlan]) -> Vec<ChecksumPlan> {
         let mut bound: Vec<ChecksumPlan> = Vec::new();
         for writer in self.list.iter_mut().flat_map(BoundModifier::writers_mut) {
             let covering = plans
                 .iter()
                 .filter(|plan| plan.kind != PlanKind::Crc32c && plan.covers(&writer.place));
-            for (sum, plan) in writer.sums.iter_mut().zip(covering) {
+            for plan in covering {
                 let known = bound.iter().position(|known| known == plan);
-                *sum = known.unwrap_or(bound.len()) as u8;
+                writer.sums.push(known.unwrap_or(bound.len()));
                 if known.is_none() {
                     bound.push(plan.clone());
                 }
             }
         }
-        if bound.len() >= SUMS_MAX {
-            let reason = format!("at most {NO_SUM} checksums can change, not {}", bound.len());
-            return Err(ProfileError::new(&spec.name, "modifiers", reason));
+        bound
+    }
+
+    /// The words in which the fields and their checksums stand, in frames that are never shorter
+    /// than `least` bytes; each field is told which are its own.
+    pub(super) fn place(&mut self, checksums: &[ChecksumPlan], least: usize) -> WordPlan {
+        let writers = self.list.iter().flat_map(BoundModifier::writers);
+        let fields = writers.map(|writer| writer.place.at..writer.place.at + writer.place.len);
+        let sums = checksums.iter().map(|plan| plan.at..plan.at + 2);
+        let plan = WordPlan::new(fields.chain(sums).collect(), least);
+        for writer in self.list.iter_mut().flat_map(BoundModifier::writers_mut) {
+            writer.targets = plan.targets(writer.place.at, writer.place.len);
         }
-        Ok(bound)
+        plan
     }
 
     /// Whether a modified field is a part of the checksum.
@@ -315,10 +278,10 @@ impl Modifiers {
         self.list.is_empty()
     }
 
-    /// Writes the next values of every field into these frames, and adds them to their sums.
-    pub(super) fn apply(&mut self, bufs: &mut [PacketBuf], sums: &mut [[u64; SUMS_MAX]]) {
+    /// Writes the next values of every field into the words of a run, and adds them to their sums.
+    pub(super) fn apply(&mut self, columns: &mut RunColumns) {
         for modifier in &mut self.list {
-            modifier.apply(bufs, sums);
+            modifier.apply(columns);
         }
     }
 

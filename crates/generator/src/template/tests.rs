@@ -5,7 +5,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
 use super::modifier::overlap;
-use super::{FrameMaker, MadeFrame};
+use super::{FrameMaker, PlannedFrame, RunColumns};
 use crate::probe::{ProbeHeader, StreamId};
 use crate::profile::{
     FieldModifier, FieldValue, FrameSize, Modifier, ModifierOp, Payload, StreamSpec, TupleModifier,
@@ -23,27 +23,27 @@ fn error(spec: &StreamSpec) -> String {
     FrameMaker::new(&named, StreamId(5), 1, MAC).unwrap_err().to_string()
 }
 
-fn make(maker: &mut FrameMaker, buf: &mut PacketBuf, tag: &mut u32, due_ns: u64) -> MadeFrame {
-    let made = maker.begin(buf, tag);
-    maker.finish(std::slice::from_mut(buf), [(due_ns, made.has_probe)].into_iter());
-    made
+fn make(maker: &mut FrameMaker, buf: &mut PacketBuf, tag: &mut u32, due_ns: u64) {
+    let planned = [maker.plan(due_ns)];
+    let (bufs, tags) = (std::slice::from_mut(buf), std::slice::from_mut(tag));
+    maker.make(bufs, tags, planned.into_iter(), &mut RunColumns::default());
 }
 
 /// The next `count` frames, in runs of three, into buffers that held others of the stream before.
 fn frames(maker: &mut FrameMaker, count: usize) -> Vec<Vec<u8>> {
     let (mut bufs, mut tags) = (<[PacketBuf; 3]>::default(), [0; 3]);
-    let mut frames = Vec::new();
+    let (mut frames, mut columns) = (Vec::new(), RunColumns::default());
     while frames.len() < count {
         let first = frames.len();
         let run = (count - first).min(3);
-        let mut made = Vec::new();
-        for (n, (buf, tag)) in bufs.iter_mut().zip(&mut tags).take(run).enumerate() {
-            let frame = maker.begin(buf, tag);
-            assert_eq!(frame.size as usize, buf.len() + 4);
-            made.push(((first + n) as u64, frame.has_probe));
+        let planned: Vec<PlannedFrame> =
+            (first..first + run).map(|number| maker.plan(number as u64)).collect();
+        let (bufs, tags) = (&mut bufs[..run], &mut tags[..run]);
+        maker.make(bufs, tags, planned.iter().copied(), &mut columns);
+        for (buf, planned) in bufs.iter().zip(&planned) {
+            assert_eq!(planned.size as usize, buf.len() + 4);
+            frames.push(buf.bytes().to_vec());
         }
-        maker.finish(&mut bufs[..run], made.into_iter());
-        frames.extend(bufs[..run].iter().map(|buf| buf.bytes().to_vec()));
     }
     frames
 }

@@ -2,52 +2,71 @@
 //! for what comes.
 //!
 //! Ports that cost nothing (`null`) tell what the engine takes, wires in memory what the delay of
-//! nothing is. Everything runs in this process, on the threads of a session. A row is one figure;
-//! its threshold is in `docs/generator.md`.
+//! nothing is, a veth pair what the kernel takes. Everything of ours runs in this process, on the
+//! threads of a session; DPDK's testpmd runs beside it, in turns. A row is one figure; its
+//! threshold is in `docs/generator.md`.
+
+mod peers;
+mod rates;
+mod rows;
+mod veth;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
-use generator::probe::{ProbeHeader, StreamId};
-use generator::profile::{
-    Arrival, FieldModifier, FrameSize, Mode, Modifier, ModifierOp, Rate, StreamSpec,
-};
-use generator::receiver::{Receiver, ReceiverOptions};
+use generator::profile::{Rate, StreamSpec};
 use generator::session::{Session, SessionOptions, StartOptions};
 use generator::statistics::{SessionStatistics, TxStatistics};
-use netdev::{Port, open_text};
-use packet::Batch;
+use netdev::PortSpec;
+use netdev::sys::affinity::allowed_cpus;
 use serde::Serialize;
 
 use super::common::seconds;
+use super::measure::{Pairs, median};
 use super::outcome::rounded;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
+use peers::{PeerMode, Peers};
 
 const EXAMPLES: &str = "\
 Examples:
   weir bench generator
   weir bench generator --seconds 10 --json
-  weir bench generator --tx af_packet:veth0 --rx af_packet:veth1 --json";
+  weir bench generator --rows null_range_4_fields,null_one_stream --repeats 12
+  weir bench generator --no-peers
+  weir bench generator --tx af_packet:veth0 --rx af_packet:veth1 --json
+
+testpmd is measured in turns with Weir (apt-get install dpdk; two cores). Debian has no package of
+Pktgen. The row veth needs root: it makes a network namespace of its own.";
 
 /// Time that frames have to come after the last has left.
 const QUIET: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The rates whose error is measured, in frames a second.
-const RATES: [f64; 4] = [1e3, 1e4, 1e5, 1e6];
+/// A line that carries any rate.
+const LINE_BPS: f64 = 1e13;
 
 /// What to measure and how.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct GeneratorArgs {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// The cores of the threads that send, in order; those that receive come behind them
+    /// How often each rate is measured
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// The cores of the threads that send, in order; those that receive come behind them. The first
+    /// is testpmd's too [default: the last core there is, and then any]
     #[arg(long, value_delimiter = ',', value_name = "CORE")]
     cores: Vec<usize>,
+    /// Measure these rows only, by the beginning of their names
+    #[arg(long, value_delimiter = ',', value_name = "ROW", conflicts_with = "tx")]
+    rows: Vec<String>,
+    /// Leave testpmd out
+    #[arg(long)]
+    no_peers: bool,
     /// Measure these two ports instead: what the first can send and the second receives
     #[arg(long, requires = "rx", value_name = "PORT")]
     tx: Option<String>,
@@ -63,55 +82,165 @@ pub(super) struct GeneratorArgs {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Figure {
     row: String,
+    /// The median of all runs.
     value: f64,
     unit: &'static str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    runs: Option<Runs>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    beside: Option<Beside>,
+}
+
+/// What was measured more than once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Runs {
+    runs: usize,
+    least: f64,
+    most: f64,
+}
+
+/// The peer that was measured in turns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Beside {
+    peer: &'static str,
+    peer_value: f64,
+    /// Ours to the peer's: the median of the pairs.
+    ratio: f64,
+    /// The ends of the 99 % interval of the ratio.
+    low: f64,
+    high: f64,
 }
 
 impl Figure {
     fn new(row: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self { row: row.into(), value: rounded(value), unit }
+        Self { row: row.into(), value: rounded(value), unit, runs: None, beside: None }
+    }
+
+    /// The median of some runs, with the least and the most of them.
+    fn of_runs(row: impl Into<String>, values: &[f64], unit: &'static str) -> Self {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let runs = Runs { runs: values.len(), least: rounded(least), most: rounded(most) };
+        let several = (values.len() > 1).then_some(runs);
+        Self { runs: several, ..Self::new(row, median(values), unit) }
+    }
+
+    /// The same beside those of a peer.
+    fn of_pairs(row: &str, pairs: &Pairs, unit: &'static str, peer: &'static str) -> Self {
+        let beside = pairs.ratio().map(|ratio| Beside {
+            peer,
+            peer_value: rounded(median(&pairs.theirs)),
+            ratio: rounded(ratio.median),
+            low: rounded(ratio.low),
+            high: rounded(ratio.high),
+        });
+        Self { beside, ..Self::of_runs(row, &pairs.ours, unit) }
+    }
+
+    /// The line for people.
+    fn text(&self) -> String {
+        let Self { row, value, unit, runs, beside } = self;
+        let mut text = format!("{row:44} {value:>14} {unit}");
+        if let Some(Runs { runs, least, most }) = runs {
+            text += &format!(" ({least} to {most} in {runs} runs)");
+        }
+        if let Some(Beside { peer, peer_value, ratio, low, high }) = beside {
+            text += &format!("; {peer} {peer_value}, ratio {ratio} ({low} to {high})");
+        }
+        text
     }
 }
 
+/// A run of the bench.
+#[derive(Debug)]
+struct Bench {
+    args: GeneratorArgs,
+    cores: Vec<usize>,
+    /// None, where they are left out.
+    peers: Option<Peers>,
+    cancel: Cancel,
+}
+
 /// Measures some rows.
-type MeasureRow = fn(&GeneratorArgs) -> Result<Vec<Figure>>;
+type MeasureRow = fn(&mut Bench) -> Result<Vec<Figure>>;
+
+/// All rows, by the beginnings of their names.
+const ROWS: [(&str, MeasureRow); 10] = [
+    ("null_one_stream", Bench::one_stream),
+    ("null_range_4_fields", Bench::four_fields),
+    ("null_100_streams", Bench::many_streams),
+    ("null_two_threads", Bench::two_threads),
+    ("null_two_queues", Bench::two_queues),
+    ("receive_accounting", Bench::receiving),
+    ("rate", Bench::rate_errors),
+    ("range_at_80_percent", Bench::range_at_80_percent),
+    ("delay_floor", Bench::delay_floor),
+    ("veth", Bench::veth),
+];
 
 impl GeneratorArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let rows: &[MeasureRow] = if self.tx.is_some() {
-            &[Self::pair]
-        } else {
-            &[
-                Self::one_stream,
-                Self::four_fields,
-                Self::many_streams,
-                Self::two_threads,
-                Self::receiving,
-                Self::rate_errors,
-                Self::range_at_80_percent,
-                Self::delay_floor,
-            ]
+        let mut bench = Bench::new(&self, cancel)?;
+        let measured = match self.wanted_rows() {
+            Ok(rows) => rows.into_iter().try_for_each(|row| self.print(row(&mut bench)?)),
+            Err(error) => Err(error),
         };
-        for row in rows {
-            for figure in row(&self)? {
-                if self.json {
-                    println!("{}", serde_json::to_string(&figure).context("writing JSON")?);
-                } else {
-                    println!("{:44} {:>14} {}", figure.row, figure.value, figure.unit);
-                }
-            }
-            if cancel.check().is_err() {
-                return Ok(ExitCode::from(EXIT_INTERRUPTED));
-            }
+        match measured {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(_) if bench.cancel.check().is_err() => Ok(ExitCode::from(EXIT_INTERRUPTED)),
+            Err(error) => Err(error),
         }
-        Ok(ExitCode::SUCCESS)
     }
 
-    fn session(&self, ports: &[&str]) -> Result<Session> {
-        let ports: Result<Vec<Port>, _> = ports.iter().map(|port| open_text(port)).collect();
-        let options = SessionOptions { cores: self.cores.clone(), ..SessionOptions::default() };
-        Ok(Session::from_ports(ports?, options)?)
+    fn wanted_rows(&self) -> Result<Vec<MeasureRow>> {
+        if self.tx.is_some() {
+            return Ok(vec![Bench::pair]);
+        }
+        let all = || ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        for wanted in &self.rows {
+            let is_known = ROWS.iter().any(|(name, _)| name.starts_with(wanted.as_str()));
+            anyhow::ensure!(is_known && !wanted.is_empty(), "no row {wanted:?}: use {}", all());
+        }
+        let is_wanted = |name: &str| {
+            self.rows.is_empty() || self.rows.iter().any(|wanted| name.starts_with(wanted.as_str()))
+        };
+        Ok(ROWS.iter().filter(|(name, _)| is_wanted(name)).map(|(_, row)| *row).collect())
+    }
+
+    fn print(&self, figures: Vec<Figure>) -> Result<()> {
+        for figure in figures {
+            if self.json {
+                println!("{}", serde_json::to_string(&figure).context("writing JSON")?);
+            } else {
+                println!("{}", figure.text());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Bench {
+    fn new(args: &GeneratorArgs, cancel: Cancel) -> Result<Self> {
+        let cores = match &args.cores[..] {
+            [] => {
+                let allowed = allowed_cpus().context("asking for the cores")?;
+                allowed.last().copied().into_iter().collect()
+            }
+            cores => cores.to_vec(),
+        };
+        let peers = match cores.first() {
+            Some(core) if !args.no_peers && args.tx.is_none() => Some(Peers::new(*core)?),
+            Some(_) | None => None,
+        };
+        Ok(Self { args: args.clone(), cores, peers, cancel })
+    }
+
+    /// A session on these ports.
+    fn session(&self, ports: &[&str], options: SessionOptions) -> Result<Session> {
+        let specs: Result<Vec<PortSpec>, _> = ports.iter().map(|port| port.parse()).collect();
+        let options = SessionOptions { cores: self.cores.clone(), ..options };
+        Ok(Session::open(&specs?, options)?)
     }
 
     /// Sends these streams on the first `senders` ports, and waits until all has come.
@@ -120,161 +249,56 @@ impl GeneratorArgs {
         session: &mut Session,
         senders: usize,
         streams: &[StreamSpec],
+        seconds: f64,
     ) -> Result<SessionStatistics> {
         let ports: Vec<usize> = (0..senders).collect();
         for port in &ports {
             session.load(*port, streams)?;
         }
         session.clear();
-        let how = StartOptions { duration_s: Some(self.seconds), ..StartOptions::default() };
+        let how = StartOptions { duration_s: Some(seconds), ..StartOptions::default() };
         session.start(&ports, &how)?;
-        session.wait(None);
+        // A signal ends it before its time.
+        while !session.wait(Some(Duration::from_millis(50))) {
+            self.cancel.check()?;
+        }
         session.settle(QUIET, DRAIN);
         Ok(session.statistics())
     }
 
-    /// Millions of frames a second that one or two threads send into nothing.
-    fn sent_to_null(&self, row: &str, senders: usize, streams: &[StreamSpec]) -> Result<Figure> {
-        let mut session = self.session(&["null:bench-0", "null:bench-1"][..senders])?;
-        let statistics = self.send(&mut session, senders, streams)?;
-        let mpps = |port: usize| mpps(&statistics, port);
-        Ok(Figure::new(row, (0..senders).map(mpps).sum(), "Mpps"))
+    /// Sends streams for which more is asked than leaves, until the time is over.
+    fn send_overdue(
+        &self,
+        port: &str,
+        streams: &[StreamSpec],
+        options: SessionOptions,
+    ) -> Result<TxStatistics> {
+        let options = SessionOptions { line_rate_bps: vec![LINE_BPS], ..options };
+        let mut session = self.session(&[port], options)?;
+        session.load(0, streams)?;
+        session.clear();
+        session.start(&[0], &StartOptions::default())?;
+        self.cancel.sleep(Duration::from_secs_f64(self.args.seconds))?;
+        session.stop(&[0])?;
+        Ok(session.statistics().ports[0].tx)
     }
 
-    fn one_stream(&self) -> Result<Vec<Figure>> {
-        Ok(vec![self.sent_to_null("null_one_stream", 1, &[greedy("one", false)])?])
-    }
-
-    fn four_fields(&self) -> Result<Vec<Figure>> {
-        let fields = ["ipv4.src", "ipv4.dst", "udp.src", "udp.dst"];
-        let count = |field| Modifier::Field(FieldModifier::new(field, ModifierOp::Increment));
-        let modifiers = fields.map(count).to_vec();
-        let spec = StreamSpec { modifiers, ..greedy("range", false) };
-        Ok(vec![self.sent_to_null("null_range_4_fields", 1, &[spec])?])
-    }
-
-    fn many_streams(&self) -> Result<Vec<Figure>> {
-        let streams: Vec<StreamSpec> =
-            (0..100).map(|number| greedy(&format!("stream-{number}"), true)).collect();
-        Ok(vec![self.sent_to_null("null_100_streams_probes", 1, &streams)?])
-    }
-
-    fn two_threads(&self) -> Result<Vec<Figure>> {
-        let streams = [greedy("one", true)];
-        let one = self.sent_to_null("null_one_thread_probes", 1, &streams)?;
-        let two = self.sent_to_null("null_two_threads_probes", 2, &streams)?;
-        let ratio = Figure::new("two_threads_to_one", two.value / one.value.max(1e-9), "ratio");
-        Ok(vec![one, two, ratio])
-    }
-
-    /// Frames a second that one thread accounts for: order, loss and delay of 16 streams.
-    fn receiving(&self) -> Result<Vec<Figure>> {
-        const STREAMS: u16 = 16;
-        let mut receiver = Receiver::new(ReceiverOptions::default());
-        for stream in 0..STREAMS {
-            ensure!(receiver.start_stream(StreamId(stream), 0), "a receiver without room");
-        }
-        let mut batch = Batch::default();
-        (0..64).for_each(|_| batch.push_slice(&[0; 60]));
-        let begun = Instant::now();
-        let (mut number, mut spent) = (0_u32, Duration::ZERO);
-        while begun.elapsed().as_secs_f64() < self.seconds {
-            let now_ns = u64::from(number) * 50 + 1_000_000;
-            for frame in batch.frames_mut() {
-                let stream = StreamId((number % u32::from(STREAMS)) as u16);
-                let sequence = number / u32::from(STREAMS);
-                let due_ns = now_ns - 2_000 - u64::from(number % 13);
-                ProbeHeader { stream, sequence, due_ns }.write(frame.bytes_mut());
-                number += 1;
-            }
-            let before = Instant::now();
-            receiver.take_batch(&batch, now_ns);
-            spent += before.elapsed();
-        }
-        let mpps = f64::from(number) / 1e6 / spent.as_secs_f64();
-        Ok(vec![Figure::new("receive_accounting", mpps, "Mpps")])
-    }
-
-    /// How far the rate of what left is from what was asked, in every mode.
-    fn rate_errors(&self) -> Result<Vec<Figure>> {
-        let mut figures = Vec::new();
-        let bursts = Mode::Bursts { count: u64::MAX, packets: 10, gap_us: 0.0 };
-        let modes = [
-            ("constant", Mode::Continuous, Arrival::Constant),
-            ("bursts", bursts, Arrival::Constant),
-            ("poisson", Mode::Continuous, Arrival::Poisson(1)),
-        ];
-        for (pps, (word, mode, arrival)) in
-            RATES.iter().flat_map(|pps| modes.map(|mode| (*pps, mode)))
-        {
-            let rate = Rate::PacketsPerSecond(pps);
-            let spec = StreamSpec { rate, mode, arrival, ..greedy(word, false) };
-            let mut session = self.session(&["null:bench-rate"])?;
-            let tx = self.send(&mut session, 1, &[spec])?.ports[0].tx;
-            let (left, row) = (tx.traffic.packets as f64, format!("rate_{word}_{pps:.0}pps"));
-            figures.push(match arrival {
-                Arrival::Constant => {
-                    let rate = (left - 1.0).max(0.0) * 1e9 / tx.span_ns.max(1) as f64;
-                    Figure::new(format!("{row}_error"), 100.0 * (rate / pps - 1.0).abs(), "%")
-                }
-                // A Poisson process has a number of frames that deviates by its root.
-                Arrival::Poisson(_) => {
-                    let mean = pps * self.seconds;
-                    Figure::new(format!("{row}_deviation"), (left - mean) / mean.sqrt(), "sigma")
-                }
-            });
-            let gaps = [("p50", tx.gaps.p50_ns), ("p99", tx.gaps.p99_ns), ("max", tx.gaps.max_ns)];
-            for (which, ns) in gaps {
-                figures.push(Figure::new(format!("{row}_gap_{which}"), ns as f64, "ns"));
-            }
-        }
-        Ok(figures)
-    }
-
-    /// E3's recipe, which goes wrong where the gap is that of another size.
-    fn range_at_80_percent(&self) -> Result<Vec<Figure>> {
-        let size = FrameSize::Range { min: 128, max: 1518, step: 1, random: Some(1) };
-        let rate = Rate::PercentOfLine(80.0);
-        let spec = StreamSpec { size, rate, ..greedy("range", false) };
-        let mut session = self.session(&["null:bench-range"])?;
-        let statistics = self.send(&mut session, 1, &[spec])?;
-        let port = &statistics.ports[0];
-        let traffic = port.tx.traffic;
-        let bits = 8.0 * (traffic.bytes + 20 * traffic.packets) as f64;
-        let share = 100.0 * bits / (port.line_rate_bps * sending_s(&port.tx));
-        Ok(vec![Figure::new("range_at_80_percent_error", (share / 80.0 - 1.0).abs() * 100.0, "%")])
-    }
-
-    /// The delay of a wire in memory, and what the clock can tell apart.
-    fn delay_floor(&self) -> Result<Vec<Figure>> {
-        let mut session =
-            self.session(&["memory:bench-floor?end=a", "memory:bench-floor?end=b"])?;
-        let rate = Rate::PacketsPerSecond(1e5);
-        let spec = StreamSpec { rate, ..greedy("floor", true) };
-        let statistics = self.send(&mut session, 1, &[spec])?;
-        let arrival = statistics.streams[0].arrivals.first();
-        let report = &arrival.context("nothing came over a wire in memory")?.report;
-        let delay = |share| report.delay_us(share).unwrap_or_default();
-        Ok(vec![
-            Figure::new("delay_floor_p50", delay(0.5), "us"),
-            Figure::new("delay_floor_p99", delay(0.99), "us"),
-            Figure::new("clock_resolution", resolution_ns(), "ns"),
-        ])
-    }
-
-    /// What a pair of ports carries.
-    fn pair(&self) -> Result<Vec<Figure>> {
-        let ports = [self.tx.as_deref(), self.rx.as_deref()].map(Option::unwrap_or_default);
-        let mut session = self.session(&ports)?;
-        let statistics = self.send(&mut session, 1, &[greedy("one", true)])?;
-        let received = statistics.ports[1].rx.traffic.packets as f64;
-        let sent = statistics.ports[0].tx.traffic.packets as f64;
-        let seconds = sending_s(&statistics.ports[0].tx);
-        Ok(vec![
-            Figure::new("pair_sent", mpps(&statistics, 0), "Mpps"),
-            Figure::new("pair_received", received / 1e6 / seconds.max(1e-9), "Mpps"),
-            Figure::new("pair_lost", 100.0 * (1.0 - received / sent.max(1.0)), "%"),
-        ])
+    /// Measures a rate several times, in turns with the peer where there is one.
+    fn repeat(
+        &mut self,
+        row: &str,
+        peer: Option<PeerMode>,
+        measure: impl Fn(&Self) -> Result<f64>,
+    ) -> Result<Figure> {
+        let count = usize::from(self.args.repeats);
+        let Some((mode, mut peers)) = peer.and_then(|mode| Some((mode, self.peers.take()?))) else {
+            let values: Result<Vec<f64>> = (0..count).map(|_| measure(self)).collect();
+            return Ok(Figure::of_runs(row, &values?, "Mpps"));
+        };
+        let how = (count, self.args.seconds);
+        let pairs = peers.beside(mode, how, &self.cancel, || measure(self));
+        self.peers = Some(peers);
+        Ok(Figure::of_pairs(row, &pairs?, "Mpps", mode.name()))
     }
 }
 
@@ -284,8 +308,7 @@ fn greedy(name: &str, probe: bool) -> StreamSpec {
 }
 
 /// Millions of frames a second that left a port, from the first to the last.
-fn mpps(statistics: &SessionStatistics, port: usize) -> f64 {
-    let tx = &statistics.ports[port].tx;
+fn mpps(tx: &TxStatistics) -> f64 {
     tx.traffic.packets as f64 / 1e6 / sending_s(tx)
 }
 
@@ -296,52 +319,55 @@ fn sending_s(tx: &TxStatistics) -> f64 {
     tx.span_ns.max(1) as f64 / 1e9 * packets.max(1.0) / (packets - 1.0).max(1.0)
 }
 
-/// The smallest difference of two readings of the clock that is not nothing, in nanoseconds; the
-/// median of many.
-fn resolution_ns() -> f64 {
-    let step = || {
-        let begun = Instant::now();
-        loop {
-            let passed = begun.elapsed();
-            if passed > Duration::ZERO {
-                return passed.as_nanos() as f64;
-            }
-        }
-    };
-    let mut steps: Vec<f64> = (0..1_001).map(|_| step()).collect();
-    steps.sort_by(f64::total_cmp);
-    steps[steps.len() / 2]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::GeneratorArgs;
+    use clap::Parser;
 
-    fn args() -> GeneratorArgs {
-        GeneratorArgs { seconds: 0.1, cores: Vec::new(), tx: None, rx: None, json: false }
+    use super::{Bench, Figure, GeneratorArgs, ROWS};
+    use crate::bench::measure::Pairs;
+    use crate::cancel::Cancel;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: GeneratorArgs,
+    }
+
+    pub(super) fn args(words: &[&str]) -> GeneratorArgs {
+        let usual = ["bench", "--seconds", "0.1", "--repeats", "2"];
+        Line::parse_from(usual.iter().chain(words)).args
+    }
+
+    /// A bench without peers.
+    pub(super) fn bench<T>(work: impl FnOnce(&mut Bench) -> T) -> T {
+        let args = args(&["--no-peers"]);
+        work(&mut Bench::new(&args, Cancel::default()).unwrap())
     }
 
     #[test]
-    fn every_row_is_measured() {
-        let args = args();
-        for row in [
-            GeneratorArgs::one_stream,
-            GeneratorArgs::four_fields,
-            GeneratorArgs::many_streams,
-            GeneratorArgs::two_threads,
-            GeneratorArgs::receiving,
-            GeneratorArgs::range_at_80_percent,
-            GeneratorArgs::delay_floor,
-        ] {
-            let figures = row(&args).unwrap();
-            assert!(figures.iter().all(|figure| figure.value.is_finite()), "{figures:?}");
+    fn rows_are_chosen_by_the_beginning_of_their_names() {
+        let count = |words: &[&str]| args(words).wanted_rows().map(|rows| rows.len());
+        assert_eq!(count(&[]).unwrap(), ROWS.len());
+        assert_eq!(count(&["--rows", "null_one,rate"]).unwrap(), 2);
+        assert_eq!(count(&["--tx", "null:a", "--rx", "null:b"]).unwrap(), 1);
+        let unknown = count(&["--rows", "nil"]).unwrap_err().to_string();
+        assert!(unknown.contains("\"nil\"") && unknown.contains("veth"), "{unknown}");
+    }
+
+    #[test]
+    fn a_figure_says_what_it_was_measured_beside() {
+        let pairs = Pairs { ours: vec![4.0, 6.0], theirs: vec![2.0, 3.0], again: 0 };
+        let figure = Figure::of_pairs("row", &pairs, "Mpps", "peer");
+        let json: serde_json::Value = serde_json::to_value(&figure).unwrap();
+        for (key, value) in [("value", 5.0), ("least", 4.0), ("most", 6.0), ("peer_value", 2.5)] {
+            assert_eq!(json[key], value, "{json}");
         }
-    }
-
-    #[test]
-    fn a_pair_of_ports_is_measured() {
-        let port = |end| Some(format!("memory:bench-pair?end={end}"));
-        let args = GeneratorArgs { tx: port('a'), rx: port('b'), ..args() };
-        assert_eq!(args.pair().unwrap().len(), 3);
+        for key in ["ratio", "low", "high"] {
+            assert_eq!(json[key], 2.0, "{json}");
+        }
+        assert_eq!(json["peer"], "peer");
+        assert!(figure.text().contains("5 Mpps (4 to 6 in 2 runs); peer 2.5, ratio 2 (2 to 2)"));
+        let alone = serde_json::to_value(Figure::new("row", 1.0, "ns")).unwrap();
+        assert_eq!(alone.as_object().unwrap().len(), 3, "{alone}");
     }
 }

@@ -1,7 +1,9 @@
-//! DPDK's testpmd under the bench: the same two devices, forwarding without a look at the packets.
+//! DPDK's testpmd under the bench: forwarding between the same two devices without a look at the
+//! packets, or making packets for one that takes all.
 //!
-//! It is the bound of what any switch can do with these devices. Its counters are read over DPDK's
-//! telemetry socket, which lies in the scratch folder with all its other files.
+//! The first is the bound of what any switch can do with these devices, the second is a peer of the
+//! generator. Its counters are read over DPDK's telemetry socket, which lies in the scratch folder
+//! with all its other files.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,6 +33,8 @@ const ANSWER_MAX: usize = 16 * 1024;
 pub(super) struct Testpmd {
     process: Process,
     telemetry: std::os::fd::OwnedFd,
+    /// The ports where packets come in and go out.
+    ports: (u16, u16),
 }
 
 impl Testpmd {
@@ -54,6 +58,34 @@ impl Testpmd {
         command.args(["--vdev=net_null0,no-rx=1", "--", "--auto-start", "--tx-first"]);
         command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
         command.arg(format!("--forward-mode={}", settings.wire.name()));
+        Self::launch(command, (0, 1), folder, cancel)
+    }
+
+    /// Starts a testpmd that makes packets in its forward mode `mode` (`txonly`, `flowgen`) on the
+    /// core `core`, for a device that takes all of them. It needs no huge pages.
+    ///
+    /// # Errors
+    /// As [`Testpmd::start`].
+    pub(super) fn start_sender(
+        mode: &str,
+        (control_core, core): (usize, usize),
+        folder: &Path,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let mut command = Command::new("dpdk-testpmd");
+        command.env("RUNTIME_DIRECTORY", folder);
+        command.args(["-l", &format!("{control_core},{core}"), "--no-pci", "--no-huge"]);
+        command.args(["-m", "512", "--vdev=net_null0,no-rx=1", "--", "--auto-start"]);
+        command.args([&format!("--forward-mode={mode}"), "--total-num-mbufs=16384"]);
+        Self::launch(command, (0, 0), folder, cancel)
+    }
+
+    fn launch(
+        mut command: Command,
+        ports: (u16, u16),
+        folder: &Path,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         command.args(["--stats-period", "3600"]);
         let mut process = Process::start("testpmd", command, None, folder)
             .context("apt-get install dpdk-dev installs testpmd")?;
@@ -61,7 +93,7 @@ impl Testpmd {
         process.wait_until("open its socket", START_LIMIT, cancel, |_| path.exists())?;
         process.wait_for_text("Port statistics", START_LIMIT, cancel)?;
         let telemetry = open_telemetry(&path).context("connecting to testpmd's telemetry")?;
-        Ok(Self { process, telemetry })
+        Ok(Self { process, telemetry, ports })
     }
 
     fn ask(&self, port: u16, counter: &str) -> Result<u64> {
@@ -97,9 +129,9 @@ impl Subject for Testpmd {
 
     fn counts(&mut self) -> Result<Counts> {
         self.process.check()?;
-        let received = self.ask(0, "ipackets")?;
+        let received = self.ask(self.ports.0, "ipackets")?;
         let before = Instant::now();
-        let sent = self.ask(1, "opackets")?;
+        let sent = self.ask(self.ports.1, "opackets")?;
         Ok(Counts { at: before + before.elapsed() / 2, received, sent })
     }
 

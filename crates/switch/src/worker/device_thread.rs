@@ -211,8 +211,8 @@ mod tests {
     fn devices_are_closed_side_by_side() {
         let closing = Arc::new(AtomicUsize::new(0));
         let device = |_| {
-            let Port { device, rx, tx } = netdev::open_text("null:x").unwrap();
-            Port { device: Box::new(Together(device, Arc::clone(&closing))), rx, tx }
+            let Port { device, rx, tx, more } = netdev::open_text("null:x").unwrap();
+            Port { device: Box::new(Together(device, Arc::clone(&closing))), rx, tx, more }
         };
         close_all((0..DEVICES).map(device).collect());
         assert_eq!(closing.load(Ordering::SeqCst), DEVICES);
@@ -240,8 +240,8 @@ mod tests {
 
     fn open_or_panic(spec: &PortSpec) -> Result<Port, PortError> {
         assert!(spec.name() != "broken", "no room in the ring");
-        let Port { device, rx, tx } = netdev::open(spec)?;
-        Ok(Port { device: Box::new(Brittle(device)), rx, tx })
+        let Port { device, rx, tx, more } = netdev::open(spec)?;
+        Ok(Port { device: Box::new(Brittle(device)), rx, tx, more })
     }
 
     fn opened_next(devices: &DeviceThread) -> Opened {

@@ -1,0 +1,142 @@
+//! The generators of others beside Weir's: DPDK's testpmd, making packets for a device that takes
+//! all of them.
+//!
+//! Each measurement of ours has one of the peer before or behind it, on the same core, in the order
+//! A B B A; the peer is stopped by a signal while it is not measured, since it polls. Pktgen would
+//! be another peer; Debian has no package of it.
+
+use anyhow::{Context, Result, ensure};
+use netdev::sys::affinity::allowed_cpus;
+use tempfile::TempDir;
+
+use super::super::measure::{ForwardingSample, Pairs, RUN_IN, Window, once};
+use super::super::scratch;
+use super::super::subject::{Held, Subject};
+use super::super::testpmd::Testpmd;
+use crate::cancel::Cancel;
+
+/// What testpmd does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeerMode {
+    /// Sends one packet again and again.
+    Txonly,
+    /// Goes through 1,024 flows by their destination address, and makes the checksum of each.
+    Flowgen,
+}
+
+impl PeerMode {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Txonly => "txonly",
+            Self::Flowgen => "flowgen",
+        }
+    }
+
+    /// How it is called in a report.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Txonly => "testpmd txonly",
+            Self::Flowgen => "testpmd flowgen",
+        }
+    }
+}
+
+/// A running peer, held still.
+#[derive(Debug)]
+struct Peer {
+    mode: PeerMode,
+    // Dropped in this order: a stopped process does not end, and the folder is its own.
+    held: Option<Held>,
+    testpmd: Testpmd,
+    _folder: TempDir,
+}
+
+/// The peers that were asked for so far; they end with this value.
+#[derive(Debug)]
+pub(super) struct Peers {
+    cores: (usize, usize),
+    running: Vec<Peer>,
+}
+
+impl Peers {
+    /// Peers that will send from `core`, with all else on another core.
+    ///
+    /// # Errors
+    /// There is no other core.
+    pub(super) fn new(core: usize) -> Result<Self> {
+        let cores = allowed_cpus().context("asking for the cores")?;
+        let other = cores.iter().find(|other| **other != core);
+        let other = other.context(
+            "one core is not enough for testpmd: one sends, one does everything else; leave it \
+             out with --no-peers",
+        )?;
+        Ok(Self { cores: (*other, core), running: Vec::new() })
+    }
+
+    fn peer(&mut self, mode: PeerMode, cancel: &Cancel) -> Result<&mut Peer> {
+        let at = match self.running.iter().position(|peer| peer.mode == mode) {
+            Some(at) => at,
+            None => {
+                let folder = scratch()?;
+                let mut testpmd =
+                    Testpmd::start_sender(mode.word(), self.cores, folder.path(), cancel)
+                        .context("testpmd is the peer; leave it out with --no-peers")?;
+                testpmd.warm_up(cancel)?;
+                let held = Some(Held::hold(testpmd.pid())?);
+                self.running.push(Peer { mode, held, testpmd, _folder: folder });
+                self.running.len() - 1
+            }
+        };
+        Ok(&mut self.running[at])
+    }
+
+    /// Measures `ours` in turns with a peer, both in millions of frames a second.
+    ///
+    /// # Errors
+    /// testpmd is missing or ends; of `ours`; the run was interrupted.
+    pub(super) fn beside(
+        &mut self,
+        mode: PeerMode,
+        (count, seconds): (usize, f64),
+        cancel: &Cancel,
+        mut ours: impl FnMut() -> Result<f64>,
+    ) -> Result<Pairs> {
+        let peer = self.peer(mode, cancel)?;
+        let window = Window { seconds, core_time: false };
+        let mut pairs = Pairs::default();
+        let mut again = 0;
+        for round in 0..count {
+            let mut theirs = || loop {
+                let sample = peer.measure(window, cancel)?;
+                if !sample.stalled || again >= 2 * count {
+                    return anyhow::Ok(sample.mpps);
+                }
+                again += 1;
+            };
+            let (our_mpps, their_mpps) = if round % 2 == 0 {
+                let first = ours()?;
+                (first, theirs()?)
+            } else {
+                let first = theirs()?;
+                (ours()?, first)
+            };
+            ensure!(their_mpps > 0.0, "{} sent nothing", mode.name());
+            pairs.ours.push(our_mpps);
+            pairs.theirs.push(their_mpps);
+            cancel.check()?;
+        }
+        pairs.again = again;
+        Ok(pairs)
+    }
+}
+
+impl Peer {
+    /// Lets it go on for one measurement.
+    fn measure(&mut self, window: Window, cancel: &Cancel) -> Result<ForwardingSample> {
+        self.held = None;
+        cancel.sleep(RUN_IN)?;
+        let sample = once(&mut self.testpmd, window, cancel)?;
+        self.held = Some(Held::hold(self.testpmd.pid())?);
+        Ok(sample)
+    }
+}
