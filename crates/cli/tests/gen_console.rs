@@ -226,6 +226,39 @@ fn a_line_that_is_no_text_is_told_and_the_next_ones_are_done() {
     assert!(errors.contains("line 3, column 65537: a line has at most 65536 bytes"), "{errors}");
 }
 
+#[test]
+fn a_full_disk_or_a_reader_that_has_gone_ends_the_console() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = dir.path().join("kept.pkt");
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let mut gone = weir();
+    let gone = gone.args(["gen", "--port", "null:"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    for (output, why) in [(Some(full), "No space left"), (None, "Broken pipe")] {
+        let is_gone = output.is_none();
+        gone.stdout(output.map_or_else(Stdio::piped, Stdio::from));
+        let mut child = Ended(gone.spawn().unwrap());
+        if is_gone {
+            drop(child.0.stdout.take());
+        }
+        // The input stays open: the console ends by itself.
+        let input = child.0.stdin.as_mut().unwrap();
+        writeln!(input, "help\nsave {}", kept.display()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let status = loop {
+            if let Some(status) = child.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "{why}: the console goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut said = String::new();
+        child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(!kept.exists(), "{why}: the line after it was carried out");
+    }
+}
+
 /// A console that carries a script out and ends.
 fn with_script(dir: &Path, script: &str) -> (PathBuf, Output) {
     let file = dir.join("session.pkt");

@@ -242,12 +242,16 @@ impl ConsoleArgs {
             let mut output = plain::PlainOutput::new(out);
             let (next, is_right) = runner.commands(commands, &mut output);
             let ended = match (next, is_right) {
-                (Next::More, true) => continue,
+                (Next::More, true) => {
+                    output.written()?;
+                    continue;
+                }
                 (Next::More, false) => ExitCode::FAILURE,
                 (Next::Quit, _) => ExitCode::SUCCESS,
                 (Next::Interrupted, _) => ExitCode::from(EXIT_INTERRUPTED),
             };
             plain::finish(runner, &mut output);
+            output.written()?;
             return Ok(Some(ended));
         }
         Ok(None)

@@ -34,20 +34,31 @@ pub(crate) enum PlainEnd {
 /// Writes results as lines.
 pub(crate) struct PlainOutput<'a> {
     out: &'a mut dyn Write,
+    /// Why something could not be written; nothing is written after it.
+    failed: Option<std::io::Error>,
 }
 
 impl<'a> PlainOutput<'a> {
     /// Into `out`; errors go to the standard error.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
-        Self { out }
+        Self { out, failed: None }
+    }
+
+    /// What has become of the output.
+    ///
+    /// # Errors
+    /// The first: a full disk, or a reader that has gone.
+    pub(crate) fn written(self) -> std::io::Result<()> {
+        self.failed.map_or(Ok(()), Err)
     }
 }
 
-// An output that is gone says so by SIGPIPE or by the end of the input; nothing else depends on it.
 impl Output for PlainOutput<'_> {
     fn show(&mut self, text: &str) {
-        let _ = writeln!(self.out, "{text}");
-        let _ = self.out.flush();
+        if self.failed.is_none() {
+            let written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+            self.failed = written.err();
+        }
     }
 
     fn page(&mut self, console: &mut Console) {
@@ -112,7 +123,8 @@ fn read_line(input: &mut dyn BufRead) -> std::io::Result<Option<Result<String, S
 /// Carries out the lines of the standard input.
 ///
 /// # Errors
-/// Where no thread can be started.
+/// Where no thread can be started, or the output cannot be written: then no further line is carried
+/// out, and all ports stop.
 pub(crate) fn run(runner: &Runner, out: &mut dyn Write) -> std::io::Result<PlainEnd> {
     let prompt = std::io::stdin().is_terminal().then_some("weir gen> ");
     let lines = input_lines(prompt)?;
@@ -154,6 +166,9 @@ pub(crate) fn run(runner: &Runner, out: &mut dyn Write) -> std::io::Result<Plain
         if !is_right {
             end = PlainEnd::Errors;
         }
+        if output.failed.is_some() {
+            break;
+        }
         match next {
             Next::More => {}
             Next::Quit => break,
@@ -164,6 +179,7 @@ pub(crate) fn run(runner: &Runner, out: &mut dyn Write) -> std::io::Result<Plain
         }
     }
     finish(runner, &mut output);
+    output.written()?;
     Ok(end)
 }
 

@@ -129,15 +129,28 @@ fn unsuitable(kind: FileType) -> Option<&'static str> {
 }
 
 /// Writes a file whole or not at all: a new file beside it takes its place, so that a full disk
-/// leaves the old one, and a program that looks meanwhile sees one of both.
+/// leaves the old one, and a program that looks meanwhile sees one of both. A link stays one, and
+/// what it leads to is replaced.
 ///
 /// # Errors
-/// Of the system: no folder, no room, no permission.
+/// Where a device, a pipe, a socket or a folder has this name: the new file would take the place of
+/// `/dev/null` too. Of the system: no folder, no room, no permission.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
+    let target = match path.canonicalize() {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    if let Ok(metadata) = target.metadata()
+        && !metadata.is_file()
+    {
+        let what = unsuitable(metadata.file_type()).unwrap_or("pipe");
+        return Err(io::Error::other(format!("is a {what}; give a regular file")));
+    }
+    let mut name = target.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let fresh = Path::new(&name);
-    let written = std::fs::write(fresh, bytes).and_then(|()| std::fs::rename(fresh, path));
+    let written = std::fs::write(fresh, bytes).and_then(|()| std::fs::rename(fresh, &target));
     if written.is_err() {
         // What was written of it takes room that somebody needs.
         std::fs::remove_file(fresh).ok();
@@ -163,6 +176,24 @@ mod tests {
         std::fs::create_dir(dir.path().join("folder")).unwrap();
         assert!(replace(&dir.path().join("folder"), b"x").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced_and_links_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        // A socket stands for all that is no file: a defect must not cost the machine a device.
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let error = replace(&socket, b"x").unwrap_err();
+        assert_eq!(error.to_string(), "is a socket; give a regular file");
+        assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]
