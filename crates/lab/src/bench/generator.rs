@@ -37,8 +37,8 @@ Examples:
   weir bench generator --no-peers
   weir bench generator --tx af_packet:veth0 --rx af_packet:veth1 --json
 
-testpmd is measured in turns with Weir (apt-get install dpdk-dev; two cores). Debian has no package of
-Pktgen. The row veth needs root: it makes a network namespace of its own.";
+testpmd is measured in turns with Weir (apt-get install dpdk-dev; two cores). Debian has no package
+of Pktgen. The row veth needs root: it makes a network namespace of its own.";
 
 /// Time that frames have to come after the last has left.
 const QUIET: Duration = Duration::from_millis(100);

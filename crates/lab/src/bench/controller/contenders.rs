@@ -27,8 +27,8 @@ use crate::service::{ProgramPaths, Service, ServiceContext};
 /// How long Weir may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Open vSwitch's controller, and the most connections that it takes (`MAX_SWITCHES` in its source);
-/// others wait until one of those ends.
+/// Open vSwitch's controller, and the most connections that it takes (`MAX_SWITCHES` in its
+/// source); others wait until one of those ends.
 const OVS_TESTCONTROLLER: &str = "ovs-testcontroller";
 const OVS_SWITCHES_MAX: u32 = 16;
 

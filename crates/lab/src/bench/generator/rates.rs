@@ -30,7 +30,7 @@ const BEYOND: f64 = 4e8;
 
 /// A way in which frames follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum Spacing {
     /// At equal distances.
     Constant,
     /// Ten at twice the rate, then a gap.
@@ -39,7 +39,7 @@ pub(super) enum Pace {
     Poisson,
 }
 
-impl Pace {
+impl Spacing {
     pub(super) const ALL: [Self; 3] = [Self::Constant, Self::Bursts, Self::Poisson];
 
     fn word(self) -> &'static str {
@@ -77,16 +77,16 @@ impl Pace {
 }
 
 /// What one rate of one mode came to.
-fn figures(pace: Pace, row: &str, pps: f64, seconds: f64, tx: &TxStatistics) -> Vec<Figure> {
+fn figures(spacing: Spacing, row: &str, pps: f64, seconds: f64, tx: &TxStatistics) -> Vec<Figure> {
     let packets = tx.traffic.packets;
-    let accuracy = match pace {
-        Pace::Constant | Pace::Bursts => {
-            let planned_ns = pace.due_ns(packets.saturating_sub(1), pps);
+    let accuracy = match spacing {
+        Spacing::Constant | Spacing::Bursts => {
+            let planned_ns = spacing.due_ns(packets.saturating_sub(1), pps);
             let error = planned_ns / tx.span_ns.max(1) as f64 - 1.0;
             Figure::new(format!("{row}_error"), 100.0 * error.abs(), "%")
         }
         // A Poisson process has a number of frames that deviates by its root.
-        Pace::Poisson => {
+        Spacing::Poisson => {
             let mean = pps * seconds;
             let deviation = (packets as f64 - mean) / mean.sqrt();
             Figure::new(format!("{row}_deviation"), deviation, "sigma")
@@ -106,16 +106,16 @@ impl Bench {
     /// How far the rate of what left is from what was asked, in every mode.
     pub(super) fn rate_errors(&mut self) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
-        for pace in Pace::ALL {
-            figures.extend(self.rate_errors_of(pace)?);
+        for spacing in Spacing::ALL {
+            figures.extend(self.rate_errors_of(spacing)?);
         }
         Ok(figures)
     }
 
     /// The same of one mode.
-    pub(super) fn rate_errors_of(&self, pace: Pace) -> Result<Vec<Figure>> {
-        let word = pace.word();
-        let most = self.most_pps(pace)?;
+    pub(super) fn rate_errors_of(&self, spacing: Spacing) -> Result<Vec<Figure>> {
+        let word = spacing.word();
+        let most = self.most_pps(spacing)?;
         let mut figures_of_mode =
             vec![Figure::new(format!("rate_{word}_most"), most / 1e6, "Mpps")];
         let share = format!("{word}_{:.0}_percent_of_most", 100.0 * SHARE);
@@ -123,21 +123,22 @@ impl Bench {
         let rows = fixed.map(|pps| (format!("rate_{word}_{pps:.0}pps"), *pps));
         for (row, pps) in rows.chain([(format!("rate_{share}"), SHARE * most)]) {
             self.cancel.check()?;
-            let tx = self.send_at(pace.spec(pps), SessionOptions::default(), self.args.seconds)?;
-            figures_of_mode.extend(figures(pace, &row, pps, self.args.seconds, &tx));
+            let tx =
+                self.send_at(spacing.spec(pps), SessionOptions::default(), self.args.seconds)?;
+            figures_of_mode.extend(figures(spacing, &row, pps, self.args.seconds, &tx));
         }
         Ok(figures_of_mode)
     }
 
     /// Frames a second that leave when more are asked for than any machine makes. None is given up
     /// and none is looked at for being late, which would cost time too.
-    fn most_pps(&self, pace: Pace) -> Result<f64> {
+    fn most_pps(&self, spacing: Spacing) -> Result<f64> {
         let options = SessionOptions {
             unsent_after_ns: u64::MAX,
             late_after_ns: u64::MAX,
             ..SessionOptions::default()
         };
-        let tx = self.send_overdue("null:bench-rate", &[pace.spec(BEYOND)], options)?;
+        let tx = self.send_overdue("null:bench-rate", &[spacing.spec(BEYOND)], options)?;
         ensure!(tx.traffic.packets > 1, "no frame left at {BEYOND:.0} frames a second");
         Ok(mpps(&tx) * 1e6)
     }
@@ -160,25 +161,25 @@ mod tests {
     use generator::statistics::{GapStatistics, PortTraffic, TxStatistics};
 
     use super::super::tests::bench;
-    use super::{Pace, figures};
+    use super::{Spacing, figures};
 
     #[test]
     fn a_schedule_says_when_each_frame_of_a_burst_is_due() {
         // A burst each 10 ms: ten frames 0.5 ms apart.
-        let due = |number| Pace::Bursts.due_ns(number, 1e3) as u64;
+        let due = |number| Spacing::Bursts.due_ns(number, 1e3) as u64;
         assert_eq!([0, 1, 9, 10, 11].map(due), [0, 500_000, 4_500_000, 10_000_000, 10_500_000]);
-        assert_eq!(Pace::Constant.due_ns(3, 1e3) as u64, 3_000_000);
+        assert_eq!(Spacing::Constant.due_ns(3, 1e3) as u64, 3_000_000);
     }
 
     #[test]
     fn an_error_is_that_of_the_time_from_the_first_to_the_last() {
         let traffic = PortTraffic { packets: 1_001, ..PortTraffic::default() };
         let tx = |span_ns| TxStatistics { traffic, span_ns, ..TxStatistics::default() };
-        let error = |span_ns| figures(Pace::Constant, "row", 1e3, 1.0, &tx(span_ns))[0].value;
+        let error = |span_ns| figures(Spacing::Constant, "row", 1e3, 1.0, &tx(span_ns))[0].value;
         assert!(error(1_000_000_000) < 1e-9);
         assert!((error(1_010_000_000) - 0.990_1).abs() < 1e-3);
         let gaps = GapStatistics { count: 9, p50_ns: 1, p99_ns: 2, max_ns: 3 };
-        let rows = figures(Pace::Poisson, "row", 1e3, 1.0, &TxStatistics { gaps, ..tx(1) });
+        let rows = figures(Spacing::Poisson, "row", 1e3, 1.0, &TxStatistics { gaps, ..tx(1) });
         let named: Vec<(&str, f64)> =
             rows.iter().map(|figure| (figure.row.as_str(), figure.value)).collect();
         assert_eq!(named[2..], [("row_gap_p50", 1.0), ("row_gap_p99", 2.0), ("row_gap_max", 3.0)]);
@@ -188,9 +189,9 @@ mod tests {
     /// machine that runs it may be busy.
     #[test]
     fn every_mode_has_a_row_for_each_rate_up_to_nine_tenths_of_the_most() {
-        for pace in Pace::ALL {
-            let rows = bench(|bench| bench.rate_errors_of(pace).unwrap());
-            assert_eq!(rows[0].row, format!("rate_{}_most", pace.word()));
+        for spacing in Spacing::ALL {
+            let rows = bench(|bench| bench.rate_errors_of(spacing).unwrap());
+            assert_eq!(rows[0].row, format!("rate_{}_most", spacing.word()));
             assert!(rows[0].value > 0.0, "{rows:?}");
             assert!(rows.last().unwrap().row.contains("90_percent_of_most"), "{rows:?}");
             assert!(rows.len() > 5 && rows.len() % 5 == 1, "{rows:?}");
@@ -203,7 +204,7 @@ mod tests {
     fn bursts_leave_gaps() {
         bench(|bench| {
             let options = generator::session::SessionOptions::default();
-            let tx = bench.send_at(Pace::Bursts.spec(1e3), options, 0.2).unwrap();
+            let tx = bench.send_at(Spacing::Bursts.spec(1e3), options, 0.2).unwrap();
             assert!(tx.gaps.max_ns > 2_000_000, "{tx:?}");
             assert_eq!(tx.traffic.packets + tx.unsent, 200);
         });
