@@ -95,7 +95,7 @@ class Dispatcher:
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs a handler's coroutine beside the others."""
-        name = coroutine.__qualname__
+        name = getattr(coroutine, "__qualname__", "a coroutine")
         if len(self._tasks) >= TASKS_MAX:
             coroutine.close()
             self.refused += 1

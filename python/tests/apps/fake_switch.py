@@ -91,6 +91,8 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A shell's background job hands its deaf ear to Ctrl-C on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.lines: List[str] = []
         self._more = threading.Condition()

@@ -1,10 +1,13 @@
 """Matches, actions and instructions: text, keywords, Ryu's names, and what is refused."""
 
+import ast
 import ipaddress
 import unittest
+from pathlib import Path
+from typing import Any, Dict, List, Set, Tuple
 
-from weir import Action, Match, WordError
-from weir import ryu
+import weir
+from weir import Action, Match, WordError, _weir, ryu
 from weir._weir import Instruction
 
 
@@ -45,7 +48,7 @@ class MatchTest(unittest.TestCase):
         self.assertTrue(Match(in_port=7).covers(match))
 
     def test_what_is_wrong_is_an_exception_that_names_the_allowed(self) -> None:
-        for fields, said in [
+        cases: List[Tuple[Dict[str, Any], str]] = [
             ({"in_prt": 1}, "unknown word `in_prt`; allowed are the fields in_port, "),
             ({"eth_src": "02:00:00"}, "not an Ethernet address"),
             ({"in_port": -1}, "out of range"),
@@ -57,13 +60,34 @@ class MatchTest(unittest.TestCase):
             ({"vlan_vid": 5}, "dl_vlan=5 or vlan_vid=0x1005"),
             ({"tcp": 1}, "takes True"),
             ({"eth_src": "02:00:00:00:00:01", "dl_src": "02:00:00:00:00:02"}, "given twice"),
-        ]:
+        ]
+        for fields, said in cases:
             with self.assertRaisesRegex(WordError, said.replace("(", r"\(")):
                 Match(**fields)
         with self.assertRaises(TypeError):
             Match(in_port=1.5)  # type: ignore[arg-type]
         with self.assertRaisesRegex(WordError, "column 1: unknown word `colour`"):
             Match("colour=1")
+
+
+class StubTest(unittest.TestCase):
+    def test_the_stub_has_the_names_of_the_module(self) -> None:
+        stub = Path(_weir.__file__).with_name("_weir.pyi")
+        if not stub.is_file():
+            stub = Path(weir.__file__).with_name("_weir.pyi")
+        tree = ast.parse(stub.read_text())
+        declared: Dict[str, Set[str]] = {}
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                functions = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+                declared[node.name] = {f.name for f in functions if not f.name.startswith("__")}
+        declared["Switch"] |= declared.pop("_Verbs")
+        self.assertGreater(len(declared), 30)
+        classes = {n: v for n, v in vars(_weir).items() if isinstance(v, type)}
+        self.assertEqual(set(classes), set(declared))
+        for name, value in classes.items():
+            own = {n for n in vars(value) if not n.startswith("__")}
+            self.assertEqual(own, declared[name], name)
 
 
 class ActionTest(unittest.TestCase):
