@@ -74,7 +74,7 @@ ready_apps! {
     Idle "idle";
     /// One flow entry floods every packet, so that none comes to the controller
     Repeater "repeater";
-    /// Joins pairs of ports as by cables; settings: [patch-panel]
+    /// Joins pairs of ports as by cables; settings: patch-panel
     PatchPanel "patch-panel";
     /// Learns where addresses are and installs flow entries, so that few packets come
     LearningSwitch "learning-switch";
@@ -86,13 +86,13 @@ ready_apps! {
     ShortestPath "shortest-path";
     /// Prints rates of ports and the busiest flow entries; stands beside an app that forwards
     TrafficMonitor "traffic-monitor";
-    /// A list of rules before a learning switch; settings: [firewall]
+    /// A list of rules before a learning switch; settings: firewall
     Firewall "firewall";
-    /// IPv4 between interfaces: ARP, ICMP, static routes; settings: [router]
+    /// IPv4 between interfaces: ARP, ICMP, static routes; settings: router
     Router "router";
-    /// One address for many servers, by a select group (1.3); settings: [load-balancer]
+    /// One address for many servers, by a select group (1.3); settings: load-balancer
     LoadBalancer "load-balancer";
-    /// Queues, meters and DSCP by rules, before a learning switch; settings: [qos]
+    /// Queues, meters and DSCP by rules, before a learning switch; settings: qos
     Qos "qos";
     /// Counters of ports, tables and flow entries for Prometheus, at /metrics over HTTP
     FlowExporter "flow-exporter";

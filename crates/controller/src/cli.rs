@@ -55,7 +55,7 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_shards)]
     pub shards: usize,
 
-    /// Settings of the apps: TOML, a section [APP] for each
+    /// Settings of the apps: TOML, a section for each app
     #[arg(long, value_name = "FILE")]
     pub app_config: Option<PathBuf>,
 

@@ -2,7 +2,7 @@
 //! written in Python.
 //!
 //! Threads of Rust serve the switches and never hold Python's lock. Events wait in a bounded
-//! [`queue`] until the thread of the apps takes them in batches; what handlers send goes back in
+//! `queue` until the thread of the apps takes them in batches; what handlers send goes back in
 //! batches too. An app that blocks, raises or ends therefore costs its own events, which are
 //! counted, and nothing else. The Python side (`python/weir`) decides who gets an event; nothing
 //! here calls a handler.

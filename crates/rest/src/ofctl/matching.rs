@@ -12,7 +12,7 @@ use openflow::text::{format_value, parse_value};
 use openflow::{Field, Match, MatchField, PortNo, Version};
 use serde_json::{Map, Value};
 
-/// The keys of a match; which of them a version has, [`field_of`] and [`tuple`] say.
+/// The keys of a match; which of them a version has, [`field_of`] and [`fn@tuple`] say.
 pub(crate) static MATCH: Shape = Shape { name: "match", what: "a match", keys: KEYS };
 
 const KEYS: &[Key] = &[
