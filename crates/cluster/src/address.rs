@@ -89,6 +89,12 @@ impl fmt::Display for ClusterAddress {
 pub struct KeyName(String);
 
 impl KeyName {
+    /// Of a text that is known to be a name.
+    pub(crate) fn of_fine(text: String) -> Self {
+        debug_assert!(text.parse::<Self>().is_ok(), "{text}");
+        Self(text)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

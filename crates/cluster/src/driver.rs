@@ -356,10 +356,10 @@ impl Trouble {
     }
 }
 
-/// Whether a text may be a node's id, for those that make one up.
-pub(crate) fn default_node(host: &str, pid: u32) -> Option<KeyName> {
+/// A node's id made of the machine's name, as far as that may be part of a key.
+pub(crate) fn default_node(host: &str, pid: u32) -> KeyName {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let host: String = host.chars().filter(is_fine).take(48).collect();
-    let host = if host.is_empty() { "node".to_owned() } else { host };
-    format!("{host}-{pid}").parse().ok()
+    let host = if host.is_empty() { "node" } else { &host };
+    KeyName::of_fine(format!("{host}-{pid}"))
 }

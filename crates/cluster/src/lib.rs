@@ -81,7 +81,7 @@ impl ClusterSettings {
 
 /// A node's id made of the machine's name and the process's number, for who gives none.
 #[must_use]
-pub fn default_node(host: &str, pid: u32) -> Option<KeyName> {
+pub fn default_node(host: &str, pid: u32) -> KeyName {
     driver::default_node(host, pid)
 }
 

@@ -24,6 +24,8 @@ const APP_REQUESTS_MAX: usize = 4 * REQUESTS_MAX;
 pub(crate) enum Asker {
     Features,
     Ports,
+    /// A controller in a cluster, for a role.
+    Role,
     App,
     Handle,
 }

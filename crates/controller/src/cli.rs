@@ -3,6 +3,10 @@
 //! The binary parses [`ControllerArgs`] and calls [`run`]; what is printed goes to standard error,
 //! since nothing that a controller says is data.
 
+mod membership;
+
+pub use membership::MembershipArgs;
+
 use crate::apps::{AppConfig, AppName, AppsError, ReadyApps};
 use crate::handle::Handle;
 use crate::options::Options;
@@ -36,6 +40,8 @@ Examples:
       only switches with a certificate of that CA
   weir controller idle --rest 127.0.0.1:8080
       switches do what HTTP requests say, as with Ryu's ofctl_rest
+  weir controller learning-switch --cluster etcd:http://127.0.0.1:2379 --node-id n1
+      one of several controllers that share all switches; each switch connects with all of them
   ovs-vsctl set-controller br0 tcp:127.0.0.1:6653
       points an Open vSwitch here
 
@@ -105,6 +111,10 @@ pub struct ControllerArgs {
     /// Ask a switch that has been silent for S seconds whether it is there; 0 never asks
     #[arg(long, value_name = "S", default_value_t = 5)]
     pub probe_interval: u64,
+
+    /// A cluster, if it is in one.
+    #[command(flatten)]
+    pub membership: MembershipArgs,
 }
 
 fn parse_version(text: &str) -> Result<Version, String> {
@@ -163,6 +173,7 @@ impl ControllerArgs {
                 .then(|| Duration::from_secs(self.probe_interval)),
             stats_interval: self.stats_interval,
             shards: self.shards,
+            cluster: self.membership.settings(),
             ..Options::default()
         }
     }

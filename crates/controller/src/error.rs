@@ -47,6 +47,9 @@ pub enum HandleError {
     /// The controller has ended.
     #[error("the controller has ended")]
     Gone,
+    /// The controller is a node of no cluster.
+    #[error("the controller is in no cluster: give --cluster")]
+    NoCluster,
     /// A shard does not take events as fast as they are raised; the event is not told there.
     #[error("shard {0} does not take events as fast as they are raised")]
     EventsFull(usize),

@@ -10,6 +10,7 @@ use crate::events::{ControllerEvent, HostEvent, LinkEvent};
 use crate::shared::{ShardEvent, Shared, SwitchInfo};
 use crate::stats::Stats;
 use crate::watchers::EventReceiver;
+use cluster::{ClusterState, KeyName};
 use openflow::message::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
@@ -195,6 +196,15 @@ impl Handle {
             return Ok(());
         }
         outcome
+    }
+
+    /// What the app of this name keeps for all controllers of the cluster.
+    ///
+    /// # Errors
+    /// [`HandleError::NoCluster`] when this controller is in none, or does not run yet.
+    pub fn state(&self, app: &KeyName) -> Result<ClusterState, HandleError> {
+        let mastership = self.shared.mastership().ok_or(HandleError::NoCluster)?;
+        Ok(mastership.link().state(app))
     }
 
     /// [`Handle::request`] for a plain thread.

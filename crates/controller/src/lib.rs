@@ -47,8 +47,10 @@ mod dispatch;
 mod error;
 mod events;
 mod handle;
+mod mastership;
 mod options;
 mod parse;
+mod role;
 mod runtime;
 mod session;
 mod shard;
@@ -62,6 +64,10 @@ mod xid;
 
 pub use app::App;
 pub use app_list::AppList;
+pub use cluster::{
+    ClusterAddress, ClusterSettings, ClusterState, KeyName, StateEntry, StateError, StateEvent,
+    StateWatch,
+};
 pub use error::HandleError;
 pub use events::{ControllerEvent, HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
 pub use files::raise_open_files;

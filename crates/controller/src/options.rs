@@ -1,6 +1,7 @@
 //! The settings of a controller. Plain values with sound defaults; nothing here acts.
 
 use channel::{ConnectionSettings, Endpoint, Side, TlsFiles};
+use cluster::ClusterSettings;
 use openflow::Version;
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ pub struct Options {
     /// The most bytes that apps may have waiting for one switch; a switch that reads so slowly is
     /// dropped. Packet-ins are dropped before, from 1 MiB on.
     pub output_max_bytes: usize,
+    /// The cluster that the controller is a node of, if any. Alone it serves all switches, and none
+    /// of the cluster's threads and connections is there.
+    pub cluster: Option<ClusterSettings>,
 }
 
 impl Default for Options {
@@ -63,6 +67,7 @@ impl Default for Options {
             answer_entries_max: 1_000_000,
             queue_max_bytes: 1 << 20,
             output_max_bytes: 16 << 20,
+            cluster: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::app_list::AppList;
 use crate::blocking::OnShard;
 use crate::handle::Handle;
+use crate::mastership::Mastership;
 use crate::options::Options;
 use crate::shared::{Inbox, Shared};
 use crate::stats::Stats;
@@ -136,6 +137,11 @@ impl Controller {
         for endpoint in &options.listen {
             listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
         }
+        let cluster = options.cluster.clone().map(Mastership::start).transpose()?;
+        let cluster = cluster.map(|(cluster, mastership)| {
+            shared.set_mastership(mastership);
+            cluster
+        });
         let started = driver::now();
         let mut shards = apps.into_iter().zip(inboxes).enumerate();
         let Some((_, (first_apps, first_inbox))) = shards.next() else {
@@ -154,6 +160,14 @@ impl Controller {
         front::spawn(&tasks, &context, listeners, &options, tls);
         on_listening(endpoints);
         drop(on_shard);
+        let stop = async {
+            stop.await;
+            if let Some(cluster) = &cluster {
+                // The other nodes take the switches over while they are still served here.
+                cluster.leave();
+                cluster.left().await;
+            }
+        };
         serve::run_marked(tasks.run_until(stop)).await;
         drop(tasks);
         drop(context);

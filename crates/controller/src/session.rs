@@ -5,6 +5,8 @@
 
 use crate::answers::{Answers, Asker};
 use crate::commands::SwitchEntry;
+use crate::mastership::OrderBox;
+use crate::shard::Standby;
 use crate::shared::SwitchBounds;
 use crate::switch::Switch;
 use channel::{Connection, DownReason};
@@ -27,6 +29,8 @@ pub struct Session {
     pub(crate) entry: Option<Arc<SwitchEntry>>,
     pub(crate) is_auxiliary: bool,
     pub(crate) phase: Phase,
+    /// In a cluster, of a main connection.
+    pub(crate) standby: Option<Standby>,
     pub(crate) answers: Answers,
     /// Since when the connection is full while commands wait.
     pub(crate) stalled_since: Option<Instant>,
@@ -50,6 +54,8 @@ pub(crate) enum Phase {
     Elsewhere(Box<Features>),
     /// The ports of a 1.3 switch are awaited.
     Ports(Box<Switch>),
+    /// Another controller of the cluster is its master, or none.
+    Standby(Box<Switch>),
     /// The apps know it.
     Ready(Box<Switch>),
     /// The session has ended.
@@ -67,6 +73,18 @@ pub enum Outcome {
         version: Version,
         /// How many ports it has.
         ports: usize,
+    },
+    /// The switch is known; the cluster decides who is its master.
+    Standby {
+        /// Who it is.
+        dpid: DatapathId,
+    },
+    /// The switch has made us its master.
+    Master {
+        /// Who it is.
+        dpid: DatapathId,
+        /// The generation id.
+        generation: u64,
     },
     /// An auxiliary connection of a switch that is ready.
     Auxiliary {
@@ -95,6 +113,7 @@ impl Session {
             entry: None,
             is_auxiliary: false,
             phase: Phase::Unknown,
+            standby: None,
             answers: Answers::new(bounds),
             stalled_since: None,
             counted: Counted::default(),
@@ -111,13 +130,22 @@ impl Session {
     pub(crate) fn elsewhere(&self) -> Option<DatapathId> {
         match &self.phase {
             Phase::Elsewhere(features) => Some(features.datapath_id),
-            Phase::Unknown | Phase::Ports(_) | Phase::Ready(_) | Phase::Over => None,
+            Phase::Unknown
+            | Phase::Ports(_)
+            | Phase::Standby(_)
+            | Phase::Ready(_)
+            | Phase::Over => None,
         }
     }
 
     /// What wakes the main connection of a switch that is ready.
     pub(crate) fn wakes(&self) -> Option<&SwitchEntry> {
         self.entry.as_deref().filter(|_| !self.is_auxiliary)
+    }
+
+    /// Where the cluster's orders come, if there is a cluster.
+    pub(crate) fn orders(&self) -> Option<&OrderBox> {
+        self.standby.as_ref().map(Standby::orders)
     }
 
     pub(crate) fn say(&mut self, outcome: Outcome) {
@@ -127,7 +155,7 @@ impl Session {
     /// Asks who the switch is, or which ports it has.
     pub(crate) fn ask(&mut self, connection: &mut Connection, asker: Asker) {
         let message = match asker {
-            Asker::Features | Asker::App | Asker::Handle => Message::FeaturesRequest,
+            Asker::Features | Asker::Role | Asker::App | Asker::Handle => Message::FeaturesRequest,
             Asker::Ports => {
                 let body = MultipartRequestBody::PortDesc;
                 Message::MultipartRequest(MultipartRequest { more: false, body })
@@ -152,6 +180,10 @@ impl fmt::Display for Outcome {
         match self {
             Self::Ready { dpid, version, ports } => {
                 write!(f, "switch {dpid} is ready: {version}, {ports} ports")
+            }
+            Self::Standby { dpid } => write!(f, "switch {dpid} stands by"),
+            Self::Master { dpid, generation } => {
+                write!(f, "switch {dpid}: this node is master of it, generation {generation}")
             }
             Self::Auxiliary { dpid, id } => {
                 write!(f, "switch {dpid}: auxiliary connection {id}")

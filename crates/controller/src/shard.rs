@@ -4,6 +4,10 @@
 //! Without input and output, like the connections themselves: the runtime gives events and time, a
 //! simulation does the same. It must never let one switch's fault reach another's session.
 
+mod standby;
+
+pub(crate) use standby::Standby;
+
 use crate::answers::{Answer, Asker};
 use crate::app::App;
 use crate::commands::{SwitchEntry, fail};
@@ -117,6 +121,9 @@ impl Shard {
                 let why = answer.err().map_or_else(String::new, |why| format!(": {why}"));
                 session.refuse(connection, format!("it does not send its features{why}"));
             }
+            Answer::To(Asker::Role, answer) => {
+                self.take_role_answer(session, connection, &answer, now);
+            }
             Answer::To(Asker::Ports, answer) => self.take_ports(session, connection, answer, now),
             Answer::To(Asker::App | Asker::Handle, Ok(message)) => {
                 self.hand_over(session, connection, xid, &message, now);
@@ -155,7 +162,7 @@ impl Shard {
             session.phase = Phase::Ports(switch);
             session.ask(connection, Asker::Ports);
         } else {
-            self.ready(session, connection, switch, now);
+            self.known(session, connection, switch, now);
         }
     }
 
@@ -168,9 +175,11 @@ impl Shard {
     ) {
         match std::mem::replace(&mut session.phase, Phase::Unknown) {
             Phase::Elsewhere(features) => self.take_features(session, connection, *features, now),
-            other @ (Phase::Unknown | Phase::Ports(_) | Phase::Ready(_) | Phase::Over) => {
-                session.phase = other;
-            }
+            other @ (Phase::Unknown
+            | Phase::Ports(_)
+            | Phase::Standby(_)
+            | Phase::Ready(_)
+            | Phase::Over) => session.phase = other,
         }
     }
 
@@ -218,7 +227,7 @@ impl Shard {
             session.next_tick = Some(now + TICK);
             return;
         }
-        self.ready(session, connection, switch, now);
+        self.known(session, connection, switch, now);
     }
 
     fn ready(
@@ -272,6 +281,10 @@ impl Shard {
         match message {
             Message::PacketIn(packet_in) => {
                 self.stats.packet_ins += 1;
+                if let Phase::Standby(_) = session.phase {
+                    self.stats.held_back += 1;
+                    return;
+                }
                 if connection.is_full() {
                     // The switch does not take what we send as fast as it asks for it.
                     self.stats.packet_ins_dropped += 1;
@@ -283,6 +296,7 @@ impl Shard {
                 });
             }
             Message::PortStatus(status) => {
+                self.note_port(session, status);
                 let event = |dpid| ControllerEvent::PortStatus { dpid, status: status.clone() };
                 self.tell(session, event);
                 self.handle_with(session, connection, now, |apps, sw| {
@@ -390,7 +404,7 @@ impl Shard {
         now: Instant,
     ) {
         match &session.phase {
-            Phase::Over | Phase::Elsewhere(_) => {}
+            Phase::Over | Phase::Elsewhere(_) | Phase::Standby(_) => {}
             Phase::Unknown | Phase::Ports(_) => {
                 if session.opened + READY_DEADLINE <= now {
                     session.refuse(connection, "it does not say who it is in time".into());
@@ -442,13 +456,14 @@ impl Shard {
                 let timer = switch.next_timer().map(|due| self.started + due);
                 [session.next_tick, timer].into_iter().flatten().min()
             }
-            Phase::Elsewhere(_) | Phase::Over => None,
+            Phase::Elsewhere(_) | Phase::Standby(_) | Phase::Over => None,
         }
     }
 
     /// To be called after a turn of events: sends what handles have for the switch, as far as there
     /// is room, and shows other threads what has changed.
     pub fn settle(&mut self, session: &mut Session, connection: &mut Connection, now: Instant) {
+        self.take_order(session, connection, now);
         if let Phase::Ready(switch) = &mut session.phase
             && let Some(entry) = &session.entry
         {
@@ -495,6 +510,11 @@ impl Shard {
     /// Ends a session: the switch that it spoke for. Does nothing when it has ended.
     pub fn end(&mut self, session: &mut Session) -> Option<DatapathId> {
         let phase = std::mem::replace(&mut session.phase, Phase::Over);
+        // The cluster is told.
+        session.standby = None;
+        if let Phase::Standby(switch) = &phase {
+            return Some(switch.dpid());
+        }
         let Phase::Ready(switch) = phase else { return None };
         let entry = session.entry.take()?;
         if session.is_auxiliary {

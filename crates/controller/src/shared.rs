@@ -6,6 +6,7 @@
 use crate::commands::SwitchEntry;
 use crate::error::HandleError;
 use crate::events::{ControllerEvent, HostEvent, LinkEvent};
+use crate::mastership::Mastership;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::switch::Ports;
@@ -14,7 +15,7 @@ use openflow::message::Features;
 use openflow::{DatapathId, Version};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     /// Refused by a full queue.
     commands_full: AtomicU64,
     is_over: AtomicBool,
+    /// Of a controller in a cluster, once it runs.
+    mastership: OnceLock<Mastership>,
 }
 
 #[derive(Debug)]
@@ -109,6 +112,7 @@ impl Shared {
             shards: doors,
             commands_full: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
+            mastership: OnceLock::new(),
         };
         (Arc::new(shared), inboxes)
     }
@@ -193,6 +197,17 @@ impl Shared {
         sum.commands_full = self.commands_full.load(Ordering::Relaxed);
         sum.events_lagged = self.watchers.lagged();
         sum
+    }
+
+    /// Who is master of which switch; nothing when this controller is alone.
+    pub(crate) fn mastership(&self) -> Option<&Mastership> {
+        self.mastership.get()
+    }
+
+    /// The controller is a node of a cluster from now on.
+    pub(crate) fn set_mastership(&self, mastership: Mastership) {
+        let set = self.mastership.set(mastership);
+        debug_assert!(set.is_ok(), "a controller runs once");
     }
 
     /// The controller has ended.

@@ -16,6 +16,8 @@ pub struct Stats {
     pub packet_ins: u64,
     /// Packet-ins that no handler saw since the switch does not take our messages fast enough.
     pub packet_ins_dropped: u64,
+    /// Packet-ins that no handler saw since another controller of the cluster is the master.
+    pub held_back: u64,
     /// Packet-ins whose packet an app could not forward: neither kept by the switch nor whole.
     pub not_forwarded: u64,
     /// Packet-outs sent.
@@ -43,6 +45,7 @@ impl AddAssign for Stats {
         self.switches += other.switches;
         self.packet_ins += other.packet_ins;
         self.packet_ins_dropped += other.packet_ins_dropped;
+        self.held_back += other.held_back;
         self.not_forwarded += other.not_forwarded;
         self.packet_outs += other.packet_outs;
         self.flow_mods += other.flow_mods;

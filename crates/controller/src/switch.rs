@@ -38,6 +38,7 @@ pub struct Switch {
     /// Shared with what handles show of the switch.
     ports: Arc<Ports>,
     has_new_ports: bool,
+    is_set_up: bool,
     now: Duration,
     queue: Vec<(Xid, Message)>,
     next_xid: u32,
@@ -62,6 +63,7 @@ impl Switch {
             features: Arc::new(features),
             ports: Arc::new(ports),
             has_new_ports: false,
+            is_set_up: false,
             now: Duration::ZERO,
             queue: Vec::new(),
             next_xid: 1,
@@ -184,9 +186,21 @@ impl Switch {
         self.timers.retain(|(_, set), _| *set != timer);
     }
 
-    /// Queues the deletion of every flow entry, whoever made it.
-    pub fn clear_flows(&mut self) -> Xid {
-        self.flow_mod(delete_all())
+    /// Whether another controller of the cluster has set the switch up: its flow entries stand,
+    /// and this controller goes on where that one has left off.
+    #[must_use]
+    pub fn is_set_up(&self) -> bool {
+        self.is_set_up
+    }
+
+    /// Queues the deletion of every flow entry, whoever made it, so that an app begins with an
+    /// empty
+    /// switch. A switch that another controller of the cluster has set up keeps its entries
+    /// ([`Switch::is_set_up`]): then nothing is queued, so that apps need not know of clusters.
+    pub fn clear_flows(&mut self) {
+        if !self.is_set_up {
+            self.flow_mod(delete_all());
+        }
     }
 
     /// Makes packets that no flow entry matches come to the controller whole: in 1.3 by the
@@ -208,6 +222,17 @@ impl Switch {
 
     pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, (Xid, Message)> {
         self.queue.drain(..)
+    }
+
+    pub(crate) fn set_is_set_up(&mut self, is_set_up: bool) {
+        self.is_set_up = is_set_up;
+    }
+
+    /// The same switch as when it has just connected: what apps have queued and set is gone.
+    pub(crate) fn again(&self) -> Self {
+        let mut switch = Self::new(self.version, Features::clone(&self.features));
+        switch.ports = Arc::clone(&self.ports);
+        switch
     }
 
     pub(crate) fn set_now(&mut self, now: Duration) {

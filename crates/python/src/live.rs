@@ -207,6 +207,7 @@ fn failed(error: HandleError, is_many: bool) -> Failure {
         | HandleError::Unanswered(_)
         | HandleError::Unexpected(_)
         | HandleError::EventsFull(_)
+        | HandleError::NoCluster
         | HandleError::WouldBlock => Failure::Other(what),
     }
 }

@@ -73,6 +73,7 @@ fn failure(error: HandleError) -> Failure {
         | HandleError::Unanswered(_)
         | HandleError::Unexpected(_)
         | HandleError::EventsFull(_)
+        | HandleError::NoCluster
         | HandleError::WouldBlock => Failure::Odd(error.to_string()),
     }
 }

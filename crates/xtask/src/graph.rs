@@ -120,6 +120,9 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("switch", "client"),
     // What the kernel says of a process is read in one place.
     ("cli", "files"),
+    // The test of the cluster is a controller of no cluster, too.
+    ("cli", "client"),
+    ("cli", "openflow"),
     ("datapath", "files"),
 ];
 

@@ -265,8 +265,13 @@ impl App for LoadBalancer {
             return needs(sw, "load-balancer", "groups (OpenFlow 1.3)");
         }
         self.forwarding.switch_ready(sw);
-        for command in [GroupModCommand::Delete, GroupModCommand::Add] {
-            sw.send(Message::GroupMod(self.config.group(command)));
+        // To delete a group is to delete the entries that use it: not from under another master's.
+        let commands = match sw.is_set_up() {
+            true => &[GroupModCommand::Modify][..],
+            false => &[GroupModCommand::Delete, GroupModCommand::Add],
+        };
+        for command in commands {
+            sw.send(Message::GroupMod(self.config.group(*command)));
         }
         for entry in self.config.entries() {
             sw.flow_mod(entry);

@@ -206,6 +206,12 @@ impl Qos {
 
     fn install(&self, sw: &mut Switch) {
         for meter in &self.config.meter {
+            if sw.is_set_up() {
+                // To delete a meter is to delete the entries that use it.
+                let modify = MeterModCommand::Modify;
+                sw.send(Message::MeterMod(MeterMod { command: modify, ..meter.get_ref().add() }));
+                continue;
+            }
             // The meter may be there from before; then it is changed.
             let delete = MeterMod { command: MeterModCommand::Delete, ..meter.get_ref().add() };
             sw.send(Message::MeterMod(MeterMod { bands: Vec::new(), ..delete }));

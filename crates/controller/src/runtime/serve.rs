@@ -8,6 +8,7 @@ use super::StatusWriter;
 use crate::app::App;
 use crate::blocking::OnShard;
 use crate::commands::SwitchEntry;
+use crate::mastership::OrderBox;
 use crate::session::{Outcome, Session};
 use crate::shard::Shard;
 use crate::shared::{ShardEvent, Shared};
@@ -150,6 +151,7 @@ impl Context {
                 biased;
                 () = link.turn() => {}
                 () = woken(served.session.wakes()) => {}
+                () = ordered(served.session.orders()) => {}
                 () = evicted(guest.accepted.as_ref()) => {}
                 () = timer.as_mut() => {}
             }
@@ -197,7 +199,10 @@ impl Context {
         // Whoever takes the lines may ask a handle.
         drop(shard);
         for outcome in session.take_outcomes() {
-            guest.is_used |= matches!(outcome, Outcome::Ready { .. } | Outcome::Auxiliary { .. });
+            guest.is_used |= matches!(
+                outcome,
+                Outcome::Ready { .. } | Outcome::Standby { .. } | Outcome::Auxiliary { .. }
+            );
             self.report_outcome(guest, &outcome);
         }
         if let Some(accepted) = &guest.accepted {
@@ -254,6 +259,14 @@ impl Context {
 async fn woken(entry: Option<&SwitchEntry>) {
     match entry {
         Some(entry) => entry.woken().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Done when the cluster may have an order.
+async fn ordered(orders: Option<&OrderBox>) {
+    match orders {
+        Some(orders) => orders.woken().await,
         None => std::future::pending().await,
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn cluster(context: &Context) -> Result<Tally> {
         return Ok(Tally::left_out("etcd is missing (Debian's package etcd-server)"));
     }
     let mut command = context.cargo();
-    command.args(["test", "--no-fail-fast", "-p", "weir-cluster"]);
-    // Each runs an etcd.
+    command.args(["test", "--no-fail-fast", "-p", "weir-cluster", "-p", "weir-cli"]);
+    // Each runs an etcd, and some three controllers with their switches.
     let tests = ["--include-ignored", "--nocapture", "--test-threads", "2", WITH_ETCD];
     command.args(["--test", "with_etcd", "--"]).args(tests);
     counted(&mut command)

@@ -1,0 +1,52 @@
+//! The options of `weir controller` that make it a node of a cluster.
+
+use clap::Args;
+use cluster::{ClusterAddress, ClusterSettings, KeyName};
+use std::time::Duration;
+
+/// Which cluster a controller joins, and as whom.
+#[derive(Clone, Debug, Args)]
+pub struct MembershipArgs {
+    /// Share switches with the other controllers of a cluster: each switch has one master, decided
+    /// in this etcd, for example etcd:http://127.0.0.1:2379 (several servers joined by commas)
+    #[arg(long, value_name = "ADDRESS")]
+    pub cluster: Option<ClusterAddress>,
+
+    /// The cluster's name: several may share an etcd
+    #[arg(long, value_name = "NAME", default_value = "weir", requires = "cluster")]
+    pub cluster_name: KeyName,
+
+    /// This node, unlike all others of the cluster [default: the machine's name and the process's
+    /// number]
+    #[arg(long, value_name = "ID", requires = "cluster")]
+    pub node_id: Option<KeyName>,
+
+    /// Seconds after the death of a node until its switches get a new master, but for half a
+    /// second of etcd's own; etcd has a least of its own, two with its defaults
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = cluster::DEFAULT_TTL.as_secs(),
+        value_parser = parse_ttl,
+        requires = "cluster"
+    )]
+    pub cluster_ttl: u64,
+}
+
+fn parse_ttl(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=600).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 1 to 600".into())
+}
+
+impl MembershipArgs {
+    /// The settings, if there is a cluster.
+    pub(super) fn settings(&self) -> Option<ClusterSettings> {
+        let address = self.cluster.clone()?;
+        let host = rustix::system::uname();
+        let host = host.nodename().to_string_lossy().into_owned();
+        let node = self.node_id.clone();
+        let node = node.unwrap_or_else(|| cluster::default_node(&host, std::process::id()));
+        let settings = ClusterSettings::new(address, self.cluster_name.clone(), node);
+        Some(ClusterSettings { ttl: Duration::from_secs(self.cluster_ttl), ..settings })
+    }
+}
