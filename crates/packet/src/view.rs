@@ -3,7 +3,7 @@
 //! For apps of a controller and for tests; the questions are those of Trema's packet-in. Each
 //! answer is an `Option`: `None` when the packet does not have the header, or it is cut off.
 //! Numbers are in the byte order of the machine. Not for the hot path of a switch, which uses
-//! [`crate::extract`]. It must never trust a length that the packet states.
+//! [`fn@crate::extract`]. It must never trust a length that the packet states.
 
 mod network;
 mod transport;
