@@ -8,6 +8,7 @@ mod cargo;
 mod datapath;
 mod demo;
 mod deny;
+mod disk;
 mod dpdk;
 mod leftovers;
 mod page;
@@ -195,6 +196,10 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         differential_packets: options.differential_packets,
         mark: format!("{}-{}", std::process::id(), seconds_since_epoch()),
     };
+    let free = disk::free(&context.root)?;
+    if options.only.is_empty() {
+        disk::check(free, context.target().join("release").exists())?;
+    }
     let before = leftovers::Snapshot::take();
     let mut report = Report::default();
     for step in STEPS {
@@ -209,6 +214,8 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         };
         report.add(step.name, tally, began.elapsed());
     }
+    let taken = free.saturating_sub(disk::free(&context.root)?);
+    println!("\n{} MiB of disk taken", taken >> 20);
     Ok(report.close())
 }
 
