@@ -4,6 +4,7 @@
 //! says that everything was measured and nothing was lost where nothing may be; 1 that something
 //! was lost or could not be measured; 130 that a signal came.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -85,15 +86,16 @@ impl Run {
     /// Prints a row.
     ///
     /// # Errors
-    /// Of the serializer.
+    /// Nobody reads it.
     pub(super) fn row(&mut self, row: &impl Row) -> Result<()> {
         self.is_good &= row.is_good();
-        if self.json {
-            println!("{}", serde_json::to_string(row).context("writing JSON")?);
+        let text = if self.json {
+            serde_json::to_string(row).context("writing JSON")? + "\n"
         } else {
-            print!("{}", row.text());
-        }
-        Ok(())
+            row.text()
+        };
+        // Whoever reads may have gone, which is no reason to panic.
+        std::io::stdout().write_all(text.as_bytes()).context("writing a row")
     }
 }
 

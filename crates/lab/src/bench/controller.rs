@@ -90,8 +90,7 @@ pub(super) struct ControllerBenchArgs {
     switches: Option<u32>,
     #[command(flatten)]
     switch: SwitchArgs,
-    /// Packet-ins that may wait for an answer at each switch [default: 2048, fewer for more than 8
-    /// switches]
+    /// Packet-ins that may wait for an answer at each switch [default: its share of 32768]
     #[arg(long, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     window: Option<u32>,
@@ -196,6 +195,8 @@ fn parse_warm_up(text: &str) -> Result<f64, String> {
 
 impl ControllerBenchArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
+        // Controllers that are started here inherit it.
+        files::raise_open_files().context("raising the limit of open files")?;
         let repeats = usize::from(self.common.repeats);
         if let Some(names) = &self.bars {
             let bars = bars::wanted(names)?;

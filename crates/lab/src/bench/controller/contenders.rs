@@ -18,6 +18,7 @@ use openflow::Version;
 
 use super::super::scratch;
 use super::super::subject::Held;
+use super::cpu;
 use crate::cancel::Cancel;
 use crate::controller::{self, AppKind, ControllerPlan, wait_until_listening};
 use crate::load::ProcessRole;
@@ -200,7 +201,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Lets its threads, and those that they will start, use these cores only.
+    /// Lets its threads, and those that they will start, use these cores only, and those first.
     fn pin(&self, cores: &[usize]) -> Result<()> {
         let threads = ProcFolder::of(self.pid).threads().context("listing its threads")?;
         for (tid, _) in threads {
@@ -208,6 +209,7 @@ impl Running {
             if let Err(error) = affinity::allow(Some(tid), cores) {
                 tracing::debug!(tid, %error, "a thread was not given its cores");
             }
+            cpu::prefer(Some(tid));
         }
         Ok(())
     }

@@ -24,8 +24,10 @@ use crate::cancel::Cancel;
 /// A controller that answers nothing at all for this time while hosts are announced has stopped.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is not answered this long after the last packet-in never will be.
-const DRAIN_LIMIT: Duration = Duration::from_secs(3);
+/// What is not answered when no answer at all has come for this time never will be; nor what is not
+/// answered after the longest time, which no controller needs for what may wait.
+const DRAIN_STALL: Duration = Duration::from_secs(2);
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// A controller that nobody could connect to for so long is not there.
 const ABSENT_AFTER: Duration = Duration::from_secs(3);
@@ -227,10 +229,24 @@ impl Fleet {
         cancel.sleep(until.saturating_sub(self.zero.elapsed()))?;
         let used = CpuUse::between(&before, &CpuReading::now(self.plan.pid));
         self.enter(Phase::Drain);
-        let is_drained = || self.all(&self.progress.drained);
-        cancel.poll(DRAIN_LIMIT, is_drained)?;
+        self.drain(cancel)?;
         self.check("under load")?;
         Ok(used)
+    }
+
+    /// Waits until all is answered, or nothing more is.
+    fn drain(&self, cancel: &Cancel) -> Result<()> {
+        let begun = Instant::now();
+        let (mut seen, mut at) = (0, begun);
+        let is_over = || {
+            let answers = self.progress.answers.load(Ordering::Relaxed);
+            if answers != seen {
+                (seen, at) = (answers, Instant::now());
+            }
+            self.all(&self.progress.drained) || at.elapsed() > DRAIN_STALL
+        };
+        cancel.poll(DRAIN_LIMIT, is_over)?;
+        Ok(())
     }
 
     /// Leaves all switches connected and silent for a while.

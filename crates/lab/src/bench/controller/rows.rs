@@ -30,8 +30,9 @@ pub(super) struct FigureRow {
     pub(super) max: f64,
     /// How often it was measured.
     pub(super) repeats: usize,
-    /// Who was the limit, in the worst repeat.
-    pub(super) limit: BenchLimit,
+    /// Who was the limit, in the worst repeat; of a silence there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<BenchLimit>,
     /// Cores that the controller's busiest thread used: the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller_core: Option<f64>,
@@ -136,7 +137,7 @@ impl FigureRow {
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(0.0, f64::max),
             repeats: values.len(),
-            limit: measured.iter().map(|one| one.limit).max().unwrap_or(BenchLimit::Unknown),
+            limit: measured.iter().map(|one| one.limit).max().filter(|_| figure.has_limit),
             controller_core: (!controller.is_empty()).then(|| rounded(median(&controller))),
             emulator_core: rounded(median(&emulator)),
             faults,
@@ -176,11 +177,13 @@ impl common::Row for FigureRow {
                 text += &format!(", ratio {ratio} ({low} to {high})");
             }
         }
-        text += &format!("; {}", self.limit.text());
-        if let Some(core) = self.controller_core {
-            text += &format!(", controller {:.0} %", 100.0 * core);
+        if let Some(limit) = self.limit {
+            text += &format!("; {}", limit.text());
+            if let Some(core) = self.controller_core {
+                text += &format!(", controller {:.0} %", 100.0 * core);
+            }
+            text += &format!(", emulator {:.0} % of a core", 100.0 * self.emulator_core);
         }
-        text += &format!(", emulator {:.0} % of a core", 100.0 * self.emulator_core);
         for (fault, count) in &self.faults {
             text += &format!(", {count} {fault}");
         }
@@ -196,10 +199,13 @@ impl common::Row for FigureRow {
         text + "\n"
     }
 
+    /// A controller that reaches a bar although the emulator was the limit reaches it without.
     fn is_good(&self) -> bool {
-        self.faults.is_empty()
-            && self.limit != BenchLimit::Emulator
-            && self.bar.is_none_or(|bar| bar.met)
+        let is_whole = match self.bar {
+            Some(bar) => bar.met,
+            None => self.limit != Some(BenchLimit::Emulator),
+        };
+        is_whole && self.faults.is_empty()
     }
 }
 
@@ -213,8 +219,13 @@ mod tests {
 
     fn measured(value: f64, limit: BenchLimit, malformed: u64) -> Measured {
         let figures = vec![
-            TrialFigure { suffix: "", value, unit: "responses/s" },
-            TrialFigure { suffix: "answered", value: value / 2.0, unit: "packet-ins/s" },
+            TrialFigure { suffix: "", value, unit: "responses/s", has_limit: true },
+            TrialFigure {
+                suffix: "answered",
+                value: value / 2.0,
+                unit: "packet-ins/s",
+                has_limit: true,
+            },
         ];
         let oddities = Oddities { malformed, ..Oddities::default() };
         Measured { figures, used: CpuUse::default(), limit, oddities }

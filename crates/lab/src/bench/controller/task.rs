@@ -20,6 +20,7 @@ use netdev::sys::affinity;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::task::{JoinSet, LocalSet, yield_now};
 
+use super::cpu;
 use super::switch::{EmulatedSwitch, Pace, Phase, SwitchPlan};
 use super::tally::{Progress, Tally};
 
@@ -91,6 +92,7 @@ impl Shared {
 /// No runtime, or no such cores.
 pub(super) fn run(plan: ThreadPlan, common: SwitchPlan) -> Result<Tally> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
+    cpu::prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("starting the emulator")?;
     let slots = plan.switches.clone().map(|_| Slot::default()).collect();
