@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from typing import Any
@@ -114,14 +115,15 @@ class GeneratorTest(unittest.TestCase):
             "import sys, time\n"
             "from weir import Generator\n"
             "gen = Generator.launch(['null:killed'], weir=sys.argv[1])\n"
-            "print(gen._process.pid, flush=True)\n"
+            "print(gen._process.pid, gen._control, flush=True)\n"
             "time.sleep(600)\n"
         )
         command = [sys.executable, "-c", program, WEIR]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout is not None
-            server = int(client.stdout.readline())
-            self.assertTrue(runs(server))
+            pid, control = client.stdout.readline().split()
+            server = int(pid)
+            self.assertTrue(runs(server) and os.path.exists(control))
             client.kill()
         end = time.monotonic() + 30.0
         while runs(server):
@@ -129,6 +131,9 @@ class GeneratorTest(unittest.TestCase):
                 os.kill(server, signal.SIGKILL)
                 self.fail("the server runs on")
             time.sleep(0.01)
+        # The folder of all temporary files is nobody's, and stays.
+        self.assertFalse(os.path.exists(control))
+        self.assertEqual(os.path.dirname(control), tempfile.gettempdir())
 
     def test_a_stream_says_what_is_late_and_what_is_checked(self) -> None:
         with launch("python-late") as gen:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import socket
 import subprocess
 import tempfile
@@ -43,7 +45,6 @@ class Generator:
         self._socket: Optional[socket.socket] = None
         self._lines: Any = None
         self._process: Optional["subprocess.Popen[bytes]"] = None
-        self._folder: Optional["tempfile.TemporaryDirectory[str]"] = None
 
     @classmethod
     def launch(
@@ -58,14 +59,14 @@ class Generator:
         The server ends with the connection, and with this process, whatever ends that.
         ``arguments`` are further ones of the command, such as ``["--line-rate", "1G"]``.
         """
-        folder = tempfile.TemporaryDirectory(prefix="weir-")
-        control = os.path.join(folder.name, "gen.sock")
+        # A socket that the server removes, in a folder that stays: killed, this process could not
+        # remove one of its own. Only its owner may open the socket, and nobody knows its name.
+        control = os.path.join(tempfile.gettempdir(), f"weir-{secrets.token_hex(16)}.sock")
         command = [os.fspath(weir), "gen", "serve", "--control", control, "--end-with-input"]
         command += arguments
         for port in ports:
             command += ["--port", port]
         generator = cls(control)
-        generator._folder = folder
         try:
             generator._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
@@ -132,9 +133,9 @@ class Generator:
             if self._process.stdin is not None:
                 self._process.stdin.close()
             self._process = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+            # The server's own doing, unless it was killed.
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self._control)
 
     def get_port_info(self, ports: Optional[Iterable[int]] = None) -> List[Dict[str, Any]]:
         """Name, kind, address, link state and speed of each port."""

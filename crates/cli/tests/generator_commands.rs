@@ -94,6 +94,8 @@ fn what_is_wrong_is_told_and_nothing_is_sent() {
     refused("[[streams]]\nname = 'x'\nport = 1", "stream \"x\", port: 1");
     refused("[[streams]]\nname = 'x'\npacket = 'eth/ipx'", "ipv4");
     refused("", "no streams");
+    refused("[[streams]]\nname = 'x'\nself_start = false", "self_start: false");
+    refused("[[streams]]\nname = \"\\u001b[31m\"", "control characters");
     let output = output(&["run", "no-such-file.toml", "--port", "null:"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("no-such-file.toml"), "{}", text(&output.stderr));
@@ -114,6 +116,25 @@ fn a_signal_ends_the_load_and_not_the_report() {
     let report = report(&child.wait_with_output().unwrap(), 130);
     assert_eq!(report["interrupted"], true);
     assert!(report["statistics"]["ports"][0]["tx"]["packets"].as_u64().unwrap() > 0);
+}
+
+/// The defect of exit code 0 for Ctrl-C while frames in flight were waited for.
+#[test]
+fn a_signal_in_the_drain_ends_it_and_is_said() {
+    let arguments = ["flood", "--rate", "100pps", "--duration", "1.2", "--drain", "3600"];
+    let mut command = weir_gen(&[&arguments[..], &CABLE[..]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("1 s"), "{line}");
+    // All has left by now; where a stall held it back, the signal says 130 all the same.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{printed}");
+    assert!(printed.contains("interrupted"), "{printed}");
 }
 
 fn interrupt(child: &Child) {
@@ -211,6 +232,10 @@ fn a_capture_ends_with_its_time_and_on_a_full_disk() {
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     assert!(text(&done.stdout).starts_with("0 frames captured"), "{}", text(&done.stdout));
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 24);
+    let full = output(&["flood", "--port", "pcap:/dev/full?write=true", "--duration", "1"]);
+    let said = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("No space left").count(), 1, "{said}");
     let replay = format!("pcap:{}", "contrib/generator/dns.pcap");
     let full = output(&["capture", "--port", &replay, "--duration", "0.2", "/dev/full"]);
     assert_eq!(full.status.code(), Some(1));
@@ -351,6 +376,52 @@ fn a_connection_that_waits_ends_with_its_peer() {
     let echoed = answer(&long);
     assert!(echoed.contains("refused") && echoed.len() < 4_000, "{} bytes", echoed.len());
     interrupt(&server);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+/// The defects of ports that were named twice, not at all, or in two ways, and were taken.
+#[test]
+fn requests_that_say_too_little_or_too_much_are_refused() {
+    use std::io::Write;
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("gen.sock");
+    let serve = ["serve", "--port", "null:a", "--port", "null:b", "--end-with-input", "--control"];
+    let mut command = weir_gen(&serve);
+    command.arg(&control).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("ready"), "{line}");
+    let ask = |request: &str| {
+        let mut stream = UnixStream::connect(&control).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    };
+    for (request, says) in [
+        (r#"{"command":"stop","ports":[]}"#, "none is named"),
+        (r#"{"command":"stop","ports":[0,0]}"#, "0 is named twice"),
+        (r#"{"command":"stop","ports":[2]}"#, "there are 2 ports"),
+        (r#"{"command":"add-streams","ports":[0],"streams":[{"port":1}]}"#, "say it once"),
+        (r#"{"command":"add-streams","streams":[{"port":2}]}"#, "there are 2 ports"),
+        (r#"{"command":"add-streams","streams":[{"name":""}]}"#, "a name has"),
+        (r#"{"command":"wait-on-traffic","timeout":1e300}"#, "timeout 1e300"),
+    ] {
+        let answer = ask(&format!("{request}\n"));
+        assert!(answer.contains("refused") && answer.contains(says), "{request}: {answer}");
+    }
+    let unfinished = ask(r#"{"command":"stop"}"#);
+    assert!(unfinished.contains("no end"), "{unfinished}");
+    let taken = r#"{"command":"add-streams","ports":[1],"streams":[{"port":1}]}"#;
+    assert!(ask(&format!("{taken}\n")).contains("stream-1"));
+    let huge = ask("{\"command\":\"start\",\"mult\":1e300}\n");
+    assert!(huge.contains("times 1e300") && huge.len() < 300, "{huge}");
+    drop(server.stdin.take());
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }
 

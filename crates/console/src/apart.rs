@@ -1,6 +1,7 @@
 //! Files that a command uses beside its ports must not be those of the ports.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use netdev::PortSpec;
 
@@ -13,19 +14,19 @@ pub(crate) fn check_apart<'f>(
     specs: &[PortSpec],
     files: impl IntoIterator<Item = &'f Path>,
 ) -> Result<(), String> {
-    // A file that is not there yet is nobody's.
-    let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
+    let captures = || specs.iter().filter(|spec| spec.kind().word == "pcap");
     for file in files {
-        let of_port = |spec: &&PortSpec| {
-            spec.kind().word == "pcap" && real(Path::new(spec.name())) == real(file)
-        };
-        if let Some(spec) = specs.iter().find(of_port)
-            && real(file).is_some()
-        {
+        if let Some(spec) = captures().find(|spec| is_same(Path::new(spec.name()), file)) {
             return Err(format!("{} is the file of port {spec}; use another", file.display()));
         }
     }
     Ok(())
+}
+
+/// Whether both are names of one file, by links of any kind. One that is not there yet is nobody's.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
+    place(one).is_some_and(|found| place(other) == Some(found))
 }
 
 #[cfg(test)]
@@ -42,6 +43,9 @@ mod tests {
         let specs = [spec("null:".into()), spec(format!("pcap:{}?write=true", file.display()))];
         let error = check_apart(&specs, [again.as_path()]).unwrap_err();
         assert!(error.contains("is the file of port pcap:"), "{error}");
+        let linked = folder.path().join("linked.pcap");
+        std::fs::hard_link(&file, &linked).unwrap();
+        assert!(check_apart(&specs, [linked.as_path()]).is_err());
         let other = folder.path().join("y.pcap");
         assert_eq!(check_apart(&specs, [other.as_path()]), Ok(()));
     }

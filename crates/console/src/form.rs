@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use generator::profile::Rate;
+use generator::profile::{FRAME_SIZES, Rate};
 
 use crate::port_list;
 
@@ -74,13 +74,13 @@ const KINDS: &[ValueKind] = &[
     },
     ValueKind {
         word: "SIZE",
-        allowed: "a frame size with FCS, 64 to 9216 bytes",
-        read: |token, _| number(token, 64..=9216),
+        allowed: "a frame size with FCS, 64 to 9220 bytes",
+        read: |token, _| number(token, frame_sizes()),
     },
     ValueKind {
         word: "STEP",
-        allowed: "a step in bytes, 0 to 9216",
-        read: |token, _| number(token, 0..=9216),
+        allowed: "a step in bytes, 0 to 9220",
+        read: |token, _| number(token, 0..=*frame_sizes().end()),
     },
     ValueKind {
         word: "RATE",
@@ -153,6 +153,11 @@ const KINDS: &[ValueKind] = &[
         read: |token, _| Ok(FormValue::Text(unquoted(token.rest).to_owned())),
     },
 ];
+
+/// The sizes that the generator takes, FCS included.
+fn frame_sizes() -> RangeInclusive<u64> {
+    u64::from(*FRAME_SIZES.start())..=u64::from(*FRAME_SIZES.end())
+}
 
 fn ports(token: &Token<'_>, count: usize) -> Result<FormValue, String> {
     let ports = port_list::parse(token.text, count).map_err(|error| error.to_string())?;

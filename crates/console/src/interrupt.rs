@@ -35,14 +35,13 @@ impl Interrupt {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// Whether a signal came; it is forgotten, so that the next one is seen too.
+    pub(crate) fn take(&self) -> bool {
+        self.flag.swap(false, Ordering::Relaxed)
+    }
+
     /// As a signal does.
     pub(crate) fn set(&self) {
         self.flag.store(true, Ordering::Relaxed);
-    }
-
-    /// As if no signal had come.
-    #[cfg(test)]
-    pub(crate) fn forget(&self) {
-        self.flag.store(false, Ordering::Relaxed);
     }
 }

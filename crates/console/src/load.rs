@@ -16,7 +16,7 @@ use generator::statistics::{PortStatistics, SessionStatistics};
 use crate::apart::check_apart;
 use crate::arguments::{EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, session_error, some_time, time};
 use crate::interrupt::{ASK_EVERY, Interrupt};
-use crate::report::RunReport;
+use crate::report::{Interruption, RunReport, figure};
 use crate::tell::{bounded, tell};
 
 /// A line of progress stands for this long.
@@ -81,8 +81,7 @@ impl LoadArgs {
         self.watch(&mut session, &ports, &interrupt, start)?;
         let took = start.elapsed().as_secs_f64();
         session.stop(&ports)?;
-        let interrupted = interrupt.is_set();
-        wait(self.drain, &interrupt);
+        let interrupted = Interruption::of(interrupt.take(), || wait(self.drain, &interrupt));
         let statistics = session.statistics();
         let sending_s = sending_s(&statistics).unwrap_or(took);
         let report = RunReport { statistics: &statistics, sending_s, interrupted };
@@ -155,37 +154,49 @@ fn progress(second: u64, statistics: &SessionStatistics) -> String {
     let received = sum(|port| port.rx.traffic.pps) / 1e6;
     let unsent: u64 = statistics.ports.iter().map(|port| port.tx.unsent).sum();
     format!(
-        "{second:>4} s  sent {sent:.3} Mpps, {sent_bits:.3} Gbit/s at layer 1, {unsent} unsent; \
-         received {received:.3} Mpps"
+        "{second:>4} s  sent {} Mpps, {} Gbit/s at layer 1, {unsent} unsent; received {} Mpps",
+        figure(sent),
+        figure(sent_bits),
+        figure(received),
     )
 }
 
-/// Sleeps, unless a signal comes while it does.
-fn wait(duration: Duration, interrupt: &Interrupt) {
+/// Sleeps, unless a signal comes while it does; whether one came.
+fn wait(duration: Duration, interrupt: &Interrupt) -> bool {
     // No clock goes as far as some durations.
     let start = Instant::now();
-    let was_set = interrupt.is_set();
     loop {
         let left = duration.saturating_sub(start.elapsed());
-        if left.is_zero() || interrupt.is_set() != was_set {
-            return;
+        if left.is_zero() || interrupt.is_set() {
+            return interrupt.is_set();
         }
         std::thread::sleep(left.min(ASK_EVERY));
     }
 }
 
 fn exit_code(load: &Load<'_>, report: &RunReport<'_>) -> ExitCode {
-    if report.interrupted {
+    if report.interrupted.is_some() {
         return ExitCode::from(EXIT_INTERRUPTED);
     }
-    let lossy = load.loss_percent_max.is_some_and(|most| report.loss_percent() > most);
-    if lossy {
-        let (loss, most) = (report.loss_percent(), load.loss_percent_max.unwrap_or_default());
-        let why = format_args!("{loss} % of the frames were lost, more than --max-loss {most}");
+    let too_much = load.loss_percent_max.and_then(|most| beyond(report, most));
+    if let Some(why) = &too_much {
         tell(format_args!("weir gen: {why}"));
     }
+    let lossy = too_much.is_some();
     let has_failed = report.statistics.ports.iter().any(has_failed);
     if lossy || has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Why a loss of at most `most` per cent was not shown.
+fn beyond(report: &RunReport<'_>, most: f64) -> Option<String> {
+    let loss = report.loss_percent();
+    if report.numbered() == 0 {
+        Some("no frame with a number was sent, so --max-loss cannot be checked".to_owned())
+    } else if loss > most {
+        Some(format!("{loss} % of the frames were lost, more than --max-loss {most}"))
+    } else {
+        None
+    }
 }
 
 /// Whether a port can send or receive no more, or took frames that its device did not carry.
@@ -236,7 +247,7 @@ mod tests {
             let rx = RxStatistics { error: error.map(str::to_owned), ..RxStatistics::default() };
             let ports = vec![PortStatistics { rx, tx, ..PortStatistics::default() }];
             let statistics = SessionStatistics { ports, ..SessionStatistics::default() };
-            let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: false };
+            let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: None };
             exit_code(&load, &report)
         };
         assert_eq!(code(None, 0), ExitCode::SUCCESS);
@@ -249,17 +260,8 @@ mod tests {
         let interrupt = Interrupt::default();
         let waiting = interrupt.clone();
         let thread = std::thread::spawn(move || wait(Duration::MAX, &waiting));
-        // The wait ends when the flag changes, and the thread may begin with either.
-        let mut is_set = false;
-        while !thread.is_finished() {
-            is_set = !is_set;
-            if is_set {
-                interrupt.set()
-            } else {
-                interrupt.forget()
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        thread.join().unwrap();
+        interrupt.set();
+        assert!(thread.join().unwrap());
+        assert!(interrupt.take() && !wait(Duration::ZERO, &interrupt));
     }
 }

@@ -5,10 +5,32 @@
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use generator::probe::PROBE_LEN;
 use generator::profile::LAYER_1_OVERHEAD;
 use generator::receiver::StreamReport;
 use generator::statistics::{PortStatistics, PortTraffic, SessionStatistics, StreamStatistics};
 use serde_json::{Value, json};
+
+/// Where a signal ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    /// While frames were due.
+    Sending,
+    /// While frames in flight were waited for.
+    Draining,
+}
+
+impl Interruption {
+    /// By whether a signal came in each of both times; the second is waited for by `drain`.
+    pub(crate) fn of(in_sending: bool, drain: impl FnOnce() -> bool) -> Option<Self> {
+        let in_draining = drain();
+        match (in_sending, in_draining) {
+            (true, _) => Some(Self::Sending),
+            (false, true) => Some(Self::Draining),
+            (false, false) => None,
+        }
+    }
+}
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +39,20 @@ pub(crate) struct RunReport<'a> {
     pub(crate) statistics: &'a SessionStatistics,
     /// From the first frame to the last, in seconds, and the time to the one that would be next.
     pub(crate) sending_s: f64,
-    /// Whether a signal ended it.
-    pub(crate) interrupted: bool,
+    /// Whether, and where, a signal ended it.
+    pub(crate) interrupted: Option<Interruption>,
 }
 
 impl RunReport<'_> {
     /// Share of the numbered frames that did not arrive, in per cent; 0 where none was sent.
     pub(crate) fn loss_percent(&self) -> f64 {
-        let streams = &self.statistics.streams;
-        let sent: u64 = streams.iter().map(|stream| stream.probes).sum();
-        let lost: u64 = streams.iter().filter_map(|stream| stream.lost).sum();
-        percent(lost, sent)
+        let lost: u64 = self.statistics.streams.iter().filter_map(|stream| stream.lost).sum();
+        percent(lost, self.numbered())
+    }
+
+    /// Frames that left with a number, or were due to.
+    pub(crate) fn numbered(&self) -> u64 {
+        self.statistics.streams.iter().map(|stream| stream.probes).sum()
     }
 
     /// The value for programs. Its rates are those of the tables: what the ports counted in their
@@ -41,7 +66,7 @@ impl RunReport<'_> {
             }
         }
         json!({
-            "interrupted": self.interrupted,
+            "interrupted": self.interrupted.is_some(),
             "sending_s": self.sending_s,
             "loss_percent": self.loss_percent(),
             "statistics": statistics,
@@ -70,9 +95,34 @@ impl RunReport<'_> {
                 text += &format!("port {number} receives no more: {error}\n");
             }
         }
-        if self.interrupted {
-            text += &format!("interrupted after {:.1} s\n", self.sending_s);
+        text + &self.remarks()
+    }
+
+    /// What a reader of the tables would take for something else.
+    fn remarks(&self) -> String {
+        let mut text = String::new();
+        let streams = &self.statistics.streams;
+        for stream in streams.iter().filter(|stream| stream.unnumbered > 0) {
+            let StreamStatistics { port, name, unnumbered, sent, .. } = stream;
+            text += &format!(
+                "{unnumbered} of {sent} frames of stream {port} {name} had no room for number and \
+                 time stamp ({PROBE_LEN} bytes behind the headers): their loss, order and delay \
+                 are not known\n"
+            );
         }
+        let is_idle = |port: &PortStatistics| port.tx.traffic.packets + port.tx.unsent == 0;
+        let is_whole = |port: &PortStatistics| port.stopped.is_none();
+        let ports = &self.statistics.ports;
+        if ports.iter().all(|port| is_idle(port) && is_whole(port)) {
+            text += "nothing was sent: no frame was due before the end\n";
+        }
+        text += &match self.interrupted {
+            Some(Interruption::Sending) => format!("interrupted after {:.1} s\n", self.sending_s),
+            Some(Interruption::Draining) => "interrupted while frames in flight were waited for: \
+                 what counts as lost may have been on its way\n"
+                .to_owned(),
+            None => String::new(),
+        };
         text
     }
 
@@ -106,11 +156,7 @@ impl RunReport<'_> {
         let PortTraffic { packets, bytes, .. } = *traffic;
         let bits = 8.0 * (bytes as f64 + packets as f64 * f64::from(LAYER_1_OVERHEAD));
         let rate = |number: f64| {
-            if self.sending_s > 0.0 {
-                format!("{:.4}", number / self.sending_s)
-            } else {
-                "-".into()
-            }
+            if self.sending_s > 0.0 { figure(number / self.sending_s) } else { "-".into() }
         };
         [packets.to_string(), rate(packets as f64 / 1e6), rate(bits / 1e9)]
     }
@@ -136,8 +182,7 @@ fn stream_table(streams: &[StreamStatistics]) -> String {
     for stream in streams {
         let lost = stream.lost.map_or_else(absent, |lost| lost.to_string());
         let share = stream.lost.filter(|_| stream.probes > 0);
-        let share =
-            share.map_or_else(absent, |lost| format!("{:.4}", percent(lost, stream.probes)));
+        let share = share.map_or_else(absent, |lost| figure(percent(lost, stream.probes)));
         let sent = stream.sent.to_string();
         let mut own = [format!("{} {}", stream.port, stream.name), sent, lost, share].to_vec();
         for arrival in &stream.arrivals {
@@ -170,6 +215,13 @@ fn absent() -> String {
     "-".to_owned()
 }
 
+/// A number with four decimals, or with as many as show three digits of a small one.
+pub(crate) fn figure(number: f64) -> String {
+    const DECIMALS: usize = 4;
+    let zeros = if number > 0.0 && number < 0.1 { -number.log10() } else { 0.0 };
+    format!("{number:.*}", DECIMALS.max(zeros.ceil() as usize + 2))
+}
+
 /// A share in per cent; 0 of nothing.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
@@ -188,10 +240,11 @@ fn table(header: &[&str]) -> Table {
 #[cfg(test)]
 mod tests {
     use generator::statistics::{
-        PortStatistics, PortTraffic, RxStatistics, SessionStatistics, TxStatistics,
+        PortStatistics, PortTraffic, RxStatistics, SessionStatistics, StreamStatistics,
+        TxStatistics,
     };
 
-    use super::RunReport;
+    use super::{Interruption, RunReport, figure};
 
     /// The defect of a report of one second of sending and one of silence that had half the rate.
     #[test]
@@ -203,7 +256,7 @@ mod tests {
             ..PortStatistics::default()
         };
         let statistics = SessionStatistics { ports: vec![port], ..SessionStatistics::default() };
-        let report = RunReport { statistics: &statistics, sending_s: 0.5, interrupted: false };
+        let report = RunReport { statistics: &statistics, sending_s: 0.5, interrupted: None };
         let port = &report.json()["statistics"]["ports"][0];
         for side in ["tx", "rx"] {
             assert_eq!(port[side]["pps"], 2_000.0);
@@ -211,5 +264,42 @@ mod tests {
             assert_eq!(port[side]["l1_bps"], 1_344_000.0);
         }
         assert!(report.text().contains("port 0 is down"), "{}", report.text());
+    }
+
+    /// The defect of low rates and small losses that were printed as zero.
+    #[test]
+    fn small_figures_are_not_printed_as_zero() {
+        for (number, text) in [
+            (0.0, "0.0000"),
+            (1.5, "1.5000"),
+            (0.0262, "0.0262"),
+            (0.001, "0.00100"),
+            (1e-6, "0.00000100"),
+            (123.45678, "123.4568"),
+        ] {
+            assert_eq!(figure(number), text);
+        }
+        assert!(figure(f64::MIN_POSITIVE).parse::<f64>().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn what_is_not_accounted_for_and_what_was_not_due_are_said() {
+        let text = |sent, unnumbered, interrupted| {
+            let stream = StreamStatistics { sent, unnumbered, ..StreamStatistics::default() };
+            let tx = PortTraffic { packets: sent, ..PortTraffic::default() };
+            let tx = TxStatistics { traffic: tx, ..TxStatistics::default() };
+            let ports = vec![PortStatistics { tx, link_up: true, ..PortStatistics::default() }];
+            let statistics =
+                SessionStatistics { ports, streams: vec![stream], ..SessionStatistics::default() };
+            RunReport { statistics: &statistics, sending_s: 1.0, interrupted }.text()
+        };
+        assert!(text(9, 7, None).contains("7 of 9 frames"), "{}", text(9, 7, None));
+        assert!(!text(9, 0, None).contains("room") && !text(9, 0, None).contains("nothing"));
+        assert!(text(0, 0, None).contains("no frame was due"), "{}", text(0, 0, None));
+        assert_eq!(Interruption::of(false, || false), None);
+        let drained = Interruption::of(false, || true);
+        assert!(text(9, 0, drained).contains("in flight"), "{}", text(9, 0, drained));
+        let sent = Interruption::of(true, || false);
+        assert!(text(9, 0, sent).contains("interrupted after 1.0 s"), "{}", text(9, 0, sent));
     }
 }

@@ -28,7 +28,7 @@ use generator::session::Session;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::arguments::{EXIT_INTERRUPTED, PortArgs, UsageError, some_time, time};
+use crate::arguments::{EXIT_INTERRUPTED, PortArgs, UsageError, session_error, some_time, time};
 use crate::tell::tell;
 
 const RFC2544_EXAMPLES: &str = "\
@@ -192,6 +192,9 @@ impl Rfc2544Args {
         let line_bps = session.line_rate_bps(self.from);
         let stream = StreamSpec { packet: self.packet.clone(), ..StreamSpec::default() };
         self.check_sizes(&mut session, &stream)?;
+        // A device that resets often takes the link down.
+        let outlasts = self.method == MethodWord::Reset;
+        session.outlast_down(&[self.from], outlasts).map_err(session_error)?;
         let (from, to, is_learning) = (self.from, self.to, !self.no_learning);
         let session = &mut session;
         let mut measurer = TellingMeasurer {

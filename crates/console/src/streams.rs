@@ -4,10 +4,10 @@
 //! number of frames a second, each a place further on in time, so that they leave in turn.
 
 use generator::profile::{
-    CaptureReplay, CaptureTiming, FCS_LEN, FieldModifier, FieldValue, FrameSize, Mode, Modifier,
-    ModifierOp, Rate, StreamSpec,
+    CaptureReplay, CaptureTiming, FieldModifier, FieldValue, FrameSize, Mode, Modifier, ModifierOp,
+    Rate, StreamSpec,
 };
-use generator::stack::HeaderStack;
+use generator::session::check_stream;
 
 use crate::state::{
     EtherKind, IpProtocol, PacketSettings, PortSettings, RANGE_FIELDS, RangeField, RangeKind,
@@ -72,24 +72,16 @@ pub(crate) fn check_all(specs: &[StreamSpec], line_rate_bps: f64) -> Result<(), 
 /// Whether the generator can make the frames of a stream, as far as no port is needed for that.
 ///
 /// # Errors
-/// Headers that cannot follow each other or that do not fit into the frames, and fields or values
-/// that there are not.
+/// What is wrong, and with which field.
 fn check(spec: &StreamSpec) -> Result<(), String> {
-    let stack = HeaderStack::parse(&spec.packet).map_err(|error| error.to_string())?;
-    let sizes = spec.size.sequence().map_err(|error| error.to_string())?;
-    let least = stack.headers_len() as u32 + FCS_LEN;
-    if let Some(size) = sizes.sizes().iter().find(|size| **size < least) {
-        return Err(format!("{size} bytes: the headers of {} take {least}", spec.packet));
-    }
-    for modifier in &spec.modifiers {
-        // The console's modifiers are all of one field.
-        let Modifier::Field(modifier) = modifier else { continue };
-        let place = stack.place(&modifier.field).map_err(|error| error.to_string())?;
-        for value in [&modifier.start, &modifier.min, &modifier.max].into_iter().flatten() {
-            place.value(value).map_err(|error| format!("{}: {error}", modifier.field))?;
+    let Err(error) = check_stream(spec) else { return Ok(()) };
+    let named = spec.modifiers.iter().enumerate().find_map(|(place, modifier)| match modifier {
+        Modifier::Field(modifier) if error.field.starts_with(&format!("modifiers[{place}].")) => {
+            Some(&modifier.field)
         }
-    }
-    Ok(())
+        Modifier::Field(_) | Modifier::Tuples(_) => None,
+    });
+    Err(named.map_or(error.reason.clone(), |field| format!("{field}: {}", error.reason)))
 }
 
 fn mode(count: u64) -> Mode {

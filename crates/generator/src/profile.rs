@@ -28,7 +28,7 @@ mod size;
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use mode::{Arrival, CaptureReplay, CaptureTiming, Mode, Payload};
 pub use modifier::{FieldModifier, FieldValue, Modifier, ModifierOp, TupleModifier};
@@ -56,6 +56,7 @@ pub struct Profile {
 #[serde(default, deny_unknown_fields)]
 pub struct StreamSpec {
     /// The name, which no other stream of the port has; `stream-N` where it is empty.
+    #[serde(deserialize_with = "given_name", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The port that sends it: the index in the session's list.
     pub port: usize,
@@ -91,6 +92,30 @@ pub struct StreamSpec {
     pub pattern: Payload,
     /// Frames of a capture file instead of `packet`, `size`, `modifiers` and `pattern`.
     pub capture: Option<CaptureReplay>,
+}
+
+/// Characters of a name, at most.
+const NAME_MAX: usize = 100;
+
+/// A name that is written is one; it is left out where the generator is to make one up.
+fn given_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    check_name(&name).map(|()| name).map_err(serde::de::Error::custom)
+}
+
+/// Whether tables can show the name, and a reader tell it from others.
+fn check_name(name: &str) -> Result<(), String> {
+    let said = |what: &str| Err(format!("a name has {what}; leave it out for stream-N"));
+    if name.trim().is_empty() {
+        return said("a letter or a digit at least");
+    }
+    if let Some(odd) = name.chars().find(|c| c.is_control()) {
+        return said(&format!("no control characters such as {odd:?}"));
+    }
+    if name.chars().count() > NAME_MAX {
+        return said(&format!("at most {NAME_MAX} characters"));
+    }
+    Ok(())
 }
 
 impl Default for StreamSpec {
@@ -160,7 +185,8 @@ impl Profile {
     /// each `next` is there.
     ///
     /// # Errors
-    /// Two streams of one port with one name; a `next` that the port does not have.
+    /// Two streams of one port with one name, or a name that tables cannot show; a `next` that the
+    /// port does not have.
     pub fn named(mut self) -> Result<Self, ProfileError> {
         let mut names: BTreeSet<(usize, String)> =
             self.streams.iter().map(|stream| (stream.port, stream.name.clone())).collect();
@@ -181,6 +207,8 @@ impl Profile {
     fn check_names(&self) -> Result<(), ProfileError> {
         let mut names = BTreeSet::new();
         for stream in &self.streams {
+            check_name(&stream.name)
+                .map_err(|reason| ProfileError::new(&stream.name, "name", reason))?;
             if !names.insert((stream.port, stream.name.as_str())) {
                 let reason = format!("port {} has another stream of this name", stream.port);
                 return Err(ProfileError::new(&stream.name, "name", reason));
@@ -219,7 +247,7 @@ pub enum ProfileTextError {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldModifier, FrameSize, Mode, Modifier, Profile, Rate};
+    use super::{FieldModifier, FrameSize, Mode, Modifier, Profile, Rate, StreamSpec};
 
     const EXAMPLE: &str = r#"
         [[streams]]
@@ -277,6 +305,21 @@ mod tests {
         assert!(op.contains("increment"), "{op}");
         assert!(error("[[streams]]\nname='a'\n[[streams]]\nname='a'").contains("another stream"));
         assert!(error("[[streams]]\nnext='b'").contains("no stream \"b\""));
+    }
+
+    /// The defect of names whose escape codes changed the terminal of whoever read the report.
+    #[test]
+    fn names_that_nobody_can_read_are_refused() {
+        let long = "x".repeat(101);
+        for name in ["", " ", "\u{1b}[31mred", "two\nlines", &long] {
+            let stream = StreamSpec { name: name.into(), ..StreamSpec::default() };
+            let json = serde_json::json!({ "streams": [{ "name": name }] }).to_string();
+            let error = Profile::from_json(&json).unwrap_err().to_string();
+            assert!(error.contains("a name has"), "{error}");
+            // A program gives no name by an empty one.
+            let made = Profile { streams: vec![stream] }.named();
+            assert_eq!(made.is_ok(), name.is_empty(), "{name:?}");
+        }
     }
 
     #[test]

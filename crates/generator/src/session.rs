@@ -16,6 +16,7 @@ mod watcher;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,7 @@ use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
 use crate::transmit::{BURST_MAX, TransmitLimits};
 use line_use::LineUse;
+pub use load::check_stream;
 use queues::PortSenders;
 use sender::{SendCommand, SenderFlags, SenderPlace};
 use snapshot::Baseline;
@@ -192,6 +194,10 @@ struct LoadedStream {
     id: StreamId,
     name: String,
     has_probes: bool,
+    /// Whether each frame that has room carries one.
+    wants_probes: bool,
+    /// Whether nothing ever starts it: neither its port nor a stream before it.
+    never_starts: bool,
     /// How its frames are accounted for where they arrive.
     arrival: ReceiverOptions,
     /// What it asks of the line; `None` where it takes what is left.
@@ -341,8 +347,9 @@ impl Session {
     /// Starts the streams of these ports from their beginning, all at one time.
     ///
     /// # Errors
-    /// A port that is not there, has no streams or is down, a multiplier or a duration that is no
-    /// positive number, rates above the line's; then nothing is started.
+    /// A port that is not there, has no streams or is down, a stream that nothing starts, a
+    /// multiplier or a duration that is no positive number, rates above the line's; then nothing is
+    /// started.
     pub fn start(&mut self, ports: &[usize], how: &StartOptions) -> Result<(), SessionError> {
         self.check_ports(ports)?;
         check_positive("multiplier", how.multiplier)?;
@@ -350,6 +357,7 @@ impl Session {
         if let Some(port) = ports.iter().find(|port| self.ports[**port].streams.is_empty()) {
             return Err(SessionError::NoStreams(*port));
         }
+        self.check_starts(ports)?;
         self.check_lines(ports, how.multiplier)?;
         if let Some(port) = ports.iter().copied().find(|port| !self.watcher.is_up(*port)) {
             return Err(SessionError::Down { port, name: self.ports[port].name.clone() });
@@ -424,6 +432,20 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the streams of these ports go on while their link is down: frames that the port does
+    /// not take in time are unsent. A port that is down is still not started, and one that has gone
+    /// stops.
+    ///
+    /// # Errors
+    /// A port that is not there.
+    pub fn outlast_down(&mut self, ports: &[usize], outlasts: bool) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        for flags in ports.iter().flat_map(|port| self.ports[*port].senders.flags()) {
+            flags.outlasts_down.store(outlasts, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Sends one frame beside the streams, at once, and counts it nowhere but at the device; false
     /// where too many of them wait.
     ///
@@ -487,6 +509,19 @@ impl Session {
             .try_for_each(|port| line_use::check(&port.streams, factor, port.line_rate_bps))
     }
 
+    /// A stream that waits for ever would be sent as little as one that was forgotten.
+    fn check_starts(&self, ports: &[usize]) -> Result<(), ProfileError> {
+        let streams = ports.iter().flat_map(|port| &self.ports[*port].streams);
+        match streams.into_iter().find(|stream| stream.never_starts) {
+            Some(stream) => {
+                let reason = "false, and it is the next of no stream that starts and ends: it \
+                              would never send";
+                Err(ProfileError::new(&stream.name, "self_start", reason))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check_ports(&self, ports: &[usize]) -> Result<(), SessionError> {
         let count = self.ports.len();
         match ports.iter().find(|port| **port >= count) {
@@ -500,7 +535,7 @@ fn check_positive(what: &str, number: f64) -> Result<(), SessionError> {
     if number.is_finite() && number > 0.0 {
         Ok(())
     } else {
-        Err(SessionError::Option(format!("a {what} of {number}: use a number above 0")))
+        Err(SessionError::Option(format!("a {what} of {number:?}: use a number above 0")))
     }
 }
 
@@ -511,7 +546,7 @@ fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
     }
     if let Some(rate) = options.line_rate_bps.iter().find(|rate| !rate.is_finite() || **rate < 0.0)
     {
-        return Err(SessionError::Option(format!("a line rate of {rate} bit/s")));
+        return Err(SessionError::Option(format!("a line rate of {rate:?} bit/s")));
     }
     if options.first_stream == 0 {
         return Err(SessionError::Option("streams are numbered from 1 on, not from 0".to_owned()));

@@ -141,6 +141,9 @@ pub struct StreamStatistics {
     pub sent_bytes: u64,
     /// Frames that left with a sequence number and a time stamp.
     pub probes: u64,
+    /// Frames that left without them, though the stream has them: they were too
+    /// short. Their loss, order and delay are not known.
+    pub unnumbered: u64,
     /// Frames that were due and never left.
     pub unsent: u64,
     /// Frames that left late.

@@ -1,5 +1,6 @@
 //! What becomes of each request.
 
+use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use generator::session::{Session, StartOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use super::words::GeneratorCommand;
+use super::words::{GeneratorCommand, GivenStream};
 use crate::interrupt::{ASK_EVERY, Interrupt};
 
 /// The session that all connections share, and the streams of its ports as they were added.
@@ -36,10 +37,23 @@ impl Served {
     fn ports(&self, wanted: &Option<Vec<usize>>) -> Result<Vec<usize>, String> {
         let count = self.port_count;
         let Some(ports) = wanted else { return Ok((0..count).collect()) };
-        match ports.iter().find(|port| **port >= count) {
-            Some(port) => Err(format!("port {port}: there are {count} ports, numbered from 0")),
+        if ports.is_empty() {
+            return Err("ports: none is named; leave \"ports\" out for all of them".to_owned());
+        }
+        ports.iter().try_for_each(|port| self.check_port(*port))?;
+        let mut known = BTreeSet::new();
+        match ports.iter().find(|port| !known.insert(**port)) {
+            Some(port) => Err(format!("ports: {port} is named twice")),
             None => Ok(ports.clone()),
         }
+    }
+
+    fn check_port(&self, port: usize) -> Result<(), String> {
+        let count = self.port_count;
+        if port < count {
+            return Ok(());
+        }
+        Err(format!("port {port}: there are {count} ports, numbered from 0"))
     }
 
     /// Those of the ports that have streams.
@@ -67,17 +81,29 @@ impl Served {
         Ok(())
     }
 
-    fn add(&mut self, ports: &Option<Vec<usize>>, streams: &[StreamSpec]) -> Result<Value, String> {
+    fn add(
+        &mut self,
+        ports: &Option<Vec<usize>>,
+        streams: &[GivenStream],
+    ) -> Result<Value, String> {
         let mut all = self.profile.streams.clone();
         let known = all.len();
+        let specs = || streams.iter().map(|stream| &stream.spec);
         match ports {
             None => {
-                self.ports(&Some(streams.iter().map(|stream| stream.port).collect()))?;
-                all.extend_from_slice(streams);
+                specs().try_for_each(|spec| self.check_port(spec.port))?;
+                all.extend(specs().cloned());
             }
-            Some(_) => {
+            Some(named) => {
+                let others = |s: &&GivenStream| s.names_port && *named != [s.spec.port];
+                if let Some(GivenStream { spec, .. }) = streams.iter().find(others) {
+                    let (port, name) = (spec.port, &spec.name);
+                    return Err(format!(
+                        "stream {name:?} names port {port}, and \"ports\" {named:?}; say it once"
+                    ));
+                }
                 for port in self.ports(ports)? {
-                    all.extend(streams.iter().map(|stream| StreamSpec { port, ..stream.clone() }));
+                    all.extend(specs().map(|spec| StreamSpec { port, ..spec.clone() }));
                 }
             }
         }
@@ -212,7 +238,7 @@ fn wait_on_traffic(
     let seconds = |name: &str, value: f64| {
         let read = Duration::try_from_secs_f64(value).ok().filter(|time| *time <= WAIT_MAX);
         let most = WAIT_MAX.as_secs();
-        read.ok_or_else(|| format!("{name} {value}: a number of seconds from 0 to {most}"))
+        read.ok_or_else(|| format!("{name} {value:?}: a number of seconds from 0 to {most}"))
     };
     let (timeout, rx_delay) = (seconds("timeout", timeout)?, seconds("rx_delay", rx_delay)?);
     let ports = lock(served).ports(ports)?;

@@ -80,8 +80,12 @@ fn answer_lines(
         if limited.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        if line.pop() != Some(b'\n') {
-            let why = format!("a request is one line of at most {LINE_MAX} bytes");
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            let why = if line.len() > LINE_MAX {
+                format!("a request is one line of at most {LINE_MAX} bytes")
+            } else {
+                "the request has no end: it is a line, which ends with a line feed".to_owned()
+            };
             return stream.write_all(&ControlLine::Refused(why).encode());
         }
         let outcome = match serde_json::from_slice::<GeneratorCommand>(&line) {

@@ -1,7 +1,7 @@
 //! The requests of the control socket, in the words of TRex's client.
 
 use generator::profile::StreamSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What the server can be asked. Where `ports` is left out, all ports are meant.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -19,7 +19,7 @@ pub(super) enum GeneratorCommand {
     AddStreams {
         #[serde(default)]
         ports: Option<Vec<usize>>,
-        streams: Vec<StreamSpec>,
+        streams: Vec<GivenStream>,
     },
     /// Takes streams away: those of these names, or all.
     RemoveStreams {
@@ -87,6 +87,24 @@ pub(super) enum GeneratorCommand {
     ClearStats,
 }
 
+/// A stream as it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GivenStream {
+    /// The stream, on port 0 where it names none.
+    pub(super) spec: StreamSpec,
+    /// Whether it names its port.
+    pub(super) names_port: bool,
+}
+
+impl<'de> Deserialize<'de> for GivenStream {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(from)?;
+        let names_port = value.get("port").is_some();
+        let spec = serde_json::from_value(value).map_err(serde::de::Error::custom)?;
+        Ok(Self { spec, names_port })
+    }
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -117,6 +135,7 @@ mod tests {
             r#"{"command":"add-streams","ports":[0,1],"streams":[{"rate":"80%","size":64}]}"#;
         let GeneratorCommand::AddStreams { ports: held, streams } = read(text) else { panic!() };
         assert_eq!((held, streams.len()), (ports, 1));
+        assert!(!streams[0].names_port);
     }
 
     #[test]

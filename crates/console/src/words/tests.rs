@@ -135,7 +135,7 @@ fn wrong_words_get_their_place_and_what_is_allowed() {
     );
     assert_eq!(
         error("set 0 size 63"),
-        "column 12: 63 is not from 64 to 9216; allowed: a frame size with FCS, 64 to 9216 bytes"
+        "column 12: 63 is not from 64 to 9220; allowed: a frame size with FCS, 64 to 9220 bytes"
     );
     assert!(error("start").starts_with("column 7: something is missing; allowed: ports"));
     assert!(error("strat all").contains("perhaps start, stop"), "{}", error("strat all"));
@@ -261,5 +261,15 @@ fn the_words_and_the_session_of_the_documentation_are_right() {
     let mut state = state();
     for line in typed {
         done(&mut state, line);
+    }
+}
+
+#[test]
+fn sizes_are_said_as_they_are_read() {
+    let most = *generator::profile::FRAME_SIZES.end();
+    for line in ["set 0 size ", "pkt.size inc 0 "] {
+        assert!(parse(&format!("{line}{most}"), 2).is_ok(), "{line}");
+        let error = parse(&format!("{line}{}", most + 1), 2).unwrap_err().to_string();
+        assert_eq!(error.matches(&format!(" to {most}")).count(), 2, "{error}");
     }
 }

@@ -3,6 +3,9 @@
 //! Offered load runs on while the caller resets the device. Two ways are reported: the frames that
 //! were lost over the rate (frame loss method), and the longest time without an arrival (time stamp
 //! method). They differ where the device also loses frames at other times.
+//!
+//! A device that resets often takes the link down. What the sending port then does not take is lost
+//! as if it had been sent, and what waited leaves late; neither is the tester's doing.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +43,8 @@ pub fn reset<M: Measurer>(
     let report = &output.report;
     let interval_s = 1.0 / input.rate_pps;
     let gap_s = report.longest_gap_ns as f64 / 1e9;
+    // Not more than the reset explains.
+    let held_back_s = (output.unsent + output.sent_late) as f64 * interval_s;
     let variation_s = report.pdv.as_ref().map_or(0.0, |pdv| pdv.max_ns as f64 / 1e9);
     let least_s = (gap_s - 2.0 * interval_s - variation_s).max(0.0);
     let value = (gap_s - interval_s).max(0.0);
@@ -50,7 +55,7 @@ pub fn reset<M: Measurer>(
         by_time_stamps_s: Estimate { value, low: least_s, high: gap_s + variation_s },
         by_frame_loss_s: lost.widened(interval_s.min(lost_s), interval_s),
         is_finished: is_finished && report.received > 0,
-        is_tester_limited: !output.is_tester_able(),
+        is_tester_limited: !output.is_tester_able() && held_back_s > gap_s,
         trial: output.row(),
     })
 }

@@ -58,14 +58,35 @@ pub(super) fn check(
         if most_bps <= line_rate_bps * (1.0 + ROUNDING) {
             continue;
         }
-        let rate = used.rate.times(factor);
+        let rate = match factor {
+            1e-9..1e9 => used.rate.times(factor).to_string(),
+            // Hundreds of digits say nothing.
+            _ => format!("{} times {factor:?}", used.rate),
+        };
         let others = if most_bps > own_bps { " with the streams before it" } else { "" };
         let reason = format!(
-            "{rate}{others} takes {:.6} Gbit/s at layer 1, and the line has {:.6}",
-            most_bps / 1e9,
-            line_rate_bps / 1e9,
+            "{rate}{others} takes {} Gbit/s at layer 1, and the line has {}",
+            gigabits(most_bps),
+            gigabits(line_rate_bps),
         );
         return Err(ProfileError::new(&stream.name, "rate", reason));
     }
     Ok(())
+}
+
+/// Bits as thousand millions, without the digits that say nothing.
+fn gigabits(bits: f64) -> String {
+    let number = bits / 1e9;
+    if number < 1e9 { format!("{number:.6}") } else { format!("{number:.3e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gigabits;
+
+    #[test]
+    fn no_number_has_hundreds_of_digits() {
+        assert_eq!((gigabits(10e9), gigabits(f64::INFINITY)), ("10.000000".into(), "inf".into()));
+        assert_eq!(gigabits(1.25e300), "1.250e291");
+    }
 }

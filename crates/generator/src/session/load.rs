@@ -1,5 +1,6 @@
 //! Loading streams into a port: all of them or none.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -54,7 +55,7 @@ impl Session {
         }
         if let Some(factor) = factor.filter(|factor| !factor.is_finite() || *factor <= 0.0) {
             let name = streams.first().map_or("", |stream| stream.name.as_str());
-            let reason = format!("times {factor}: use a number above 0");
+            let reason = format!("times {factor:?}: use a number above 0");
             return Err(ProfileError::new(name, "rate", reason));
         }
         let streams = streams.iter().map(|stream| StreamSpec { port, ..stream.clone() });
@@ -173,6 +174,7 @@ pub(super) fn build(
 ) -> Result<Built, ProfileError> {
     let (mut streams, mut loaded) = (Vec::new(), Vec::new());
     let mut next_tag = 1;
+    let starting = starting(specs);
     for (spec, (id, _)) in specs.iter().zip(ids) {
         check_numbers(spec)?;
         let (maker, plan) = match &spec.capture {
@@ -195,6 +197,8 @@ pub(super) fn build(
             id: *id,
             name: spec.name.clone(),
             has_probes: maker.has_probes(),
+            wants_probes: is_recognised(spec),
+            never_starts: !starting.contains(&loaded.len()),
             arrival: ReceiverOptions {
                 late_after_ns: spec.late_after_us.map_or(u64::MAX, |us| (us * 1e3) as u64),
                 verify_checksums: spec.verify_checksums,
@@ -212,13 +216,42 @@ pub(super) fn build(
             plan,
             start_after_ns: (spec.start_after_s * 1e9) as u64,
             starts_itself: spec.self_start,
-            next: spec
-                .next
-                .as_ref()
-                .and_then(|next| specs.iter().position(|other| other.name == *next)),
+            next: next_place(specs, spec),
         });
     }
     Ok((streams, loaded))
+}
+
+/// Whether frames are to carry number and time stamp.
+fn is_recognised(spec: &StreamSpec) -> bool {
+    spec.probe && spec.capture.is_none()
+}
+
+/// The streams that start some time: with their port, or behind one that does and that ends.
+fn starting(specs: &[StreamSpec]) -> BTreeSet<usize> {
+    let mut waiting: Vec<usize> =
+        (0..specs.len()).filter(|place| specs[*place].self_start).collect();
+    let mut found = BTreeSet::new();
+    while let Some(place) = waiting.pop() {
+        if found.insert(place) && has_end(&specs[place]) {
+            waiting.extend(next_place(specs, &specs[place]));
+        }
+    }
+    found
+}
+
+/// The place of the stream that starts when `spec` has ended.
+fn next_place(specs: &[StreamSpec], spec: &StreamSpec) -> Option<usize> {
+    let next = spec.next.as_ref()?;
+    specs.iter().position(|other| other.name == *next)
+}
+
+/// Whether the stream has a last frame.
+fn has_end(spec: &StreamSpec) -> bool {
+    let by_mode = spec.mode.frames().is_some();
+    spec.capture.as_ref().map_or(by_mode, |capture| {
+        capture.loops > 0 || (capture.timing == CaptureTiming::Rate && by_mode)
+    })
 }
 
 /// Whether the stream's rate says when its frames are due; else a capture file does.
@@ -232,6 +265,18 @@ const TIME_MAX_S: f64 = 100.0 * 365.25 * 86_400.0;
 /// The longest capture file, in bytes; all of its frames are kept in memory.
 const CAPTURE_MAX: u64 = 1 << 30;
 
+/// Whether the frames of a stream can be made, as far as no port and no file is needed to know it.
+///
+/// # Errors
+/// What is wrong with the stream.
+pub fn check_stream(spec: &StreamSpec) -> Result<(), ProfileError> {
+    check_numbers(spec)?;
+    match spec.capture {
+        Some(_) => Ok(()),
+        None => FrameMaker::new(spec, StreamId(1), 1, [0; 6]).map(drop),
+    }
+}
+
 /// Numbers that no text form lets through, but that a program can make.
 fn check_numbers(spec: &StreamSpec) -> Result<(), ProfileError> {
     let wrong = |field: &str, reason: String| Err(ProfileError::new(&spec.name, field, reason));
@@ -243,20 +288,20 @@ fn check_numbers(spec: &StreamSpec) -> Result<(), ProfileError> {
         Rate::Max => 1.0,
     };
     if !rate.is_finite() || rate <= 0.0 {
-        return wrong("rate", format!("{rate}: use a number above 0"));
+        return wrong("rate", format!("{rate:?}: use a number above 0"));
     }
     if !(0.0..=TIME_MAX_S).contains(&spec.start_after_s) {
-        let reason = format!("{}: use 0 to {TIME_MAX_S}", spec.start_after_s);
+        let reason = format!("{:?}: use 0 to {TIME_MAX_S}", spec.start_after_s);
         return wrong("start_after_s", reason);
     }
     // What is not recognised cannot be accounted for.
-    let is_recognised = spec.probe && spec.capture.is_none();
+    let is_recognised = is_recognised(spec);
     if spec.verify_checksums && !is_recognised {
         return wrong("verify_checksums", "the frames carry no sequence number".to_owned());
     }
     if let Some(late_us) = spec.late_after_us {
         if !(0.0..=TIME_MAX_S * 1e6).contains(&late_us) {
-            return wrong("late_after_us", format!("{late_us}: use 0 to {}", TIME_MAX_S * 1e6));
+            return wrong("late_after_us", format!("{late_us:?}: use 0 to {}", TIME_MAX_S * 1e6));
         }
         if !is_recognised {
             return wrong("late_after_us", "the frames carry no time stamp".to_owned());
@@ -274,7 +319,7 @@ fn check_numbers(spec: &StreamSpec) -> Result<(), ProfileError> {
     if let Mode::Bursts { gap_us, .. } = spec.mode
         && !(0.0..=TIME_MAX_S * 1e6).contains(&gap_us)
     {
-        return wrong("mode", format!("a gap of {gap_us} us: use 0 to {}", TIME_MAX_S * 1e6));
+        return wrong("mode", format!("a gap of {gap_us:?} us: use 0 to {}", TIME_MAX_S * 1e6));
     }
     Ok(())
 }
@@ -321,6 +366,14 @@ fn replayed(
             let len = record.frame.len();
             return Err(wrong(format!("{path}, frame {}: {len} bytes", number + 1)));
         }
+        if record.wire_len as usize > record.frame.len() {
+            let (kept, all) = (record.frame.len(), record.wire_len);
+            return Err(wrong(format!(
+                "{path}, frame {}: only {kept} of its {all} bytes were captured; capture with a \
+                 greater snap length",
+                number + 1
+            )));
+        }
         frames.push(record.frame.to_vec());
         // A clock that was set back must not send the file backwards.
         let offset = u64::try_from(record.time.saturating_sub(start).as_nanos());
@@ -332,7 +385,7 @@ fn replayed(
         CaptureTiming::Original => 1.0,
         CaptureTiming::Scale(scale) if scale.is_finite() && scale > 0.0 => scale,
         CaptureTiming::Scale(scale) => {
-            return Err(wrong(format!("a scale of {scale}: use a number above 0")));
+            return Err(wrong(format!("a scale of {scale:?}: use a number above 0")));
         }
         CaptureTiming::Rate => {
             let count = replay.loops.saturating_mul(frames.len() as u64);

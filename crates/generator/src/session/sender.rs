@@ -84,6 +84,8 @@ pub(super) struct SenderFlags {
     unanswered: AtomicU64,
     /// The port has something to send, as far as the thread knows.
     is_transmitting: AtomicBool,
+    /// Whether the streams go on while the port is down.
+    pub(super) outlasts_down: AtomicBool,
 }
 
 impl SenderFlags {

@@ -163,6 +163,10 @@ fn stream_statistics(
             sent: counts.sent,
             sent_bytes: counts.bytes,
             probes: counts.probes,
+            unnumbered: match stream.wants_probes {
+                true => counts.sent.saturating_sub(counts.probes),
+                false => 0,
+            },
             unsent: counts.unsent,
             late: counts.late,
             active: *active,

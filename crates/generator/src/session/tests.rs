@@ -295,6 +295,27 @@ fn a_port_that_goes_down_stops_its_streams_and_says_when() {
     assert!(stop.at_ns > 0 && !port.link_up);
 }
 
+/// The defect of a reset that took the link down and ended the trial that was to measure it.
+#[test]
+fn streams_that_outlast_a_link_go_on_when_it_is_back() {
+    let near = open_text("memory:session-outlast?end=a").unwrap();
+    let far = open_text("memory:session-outlast?end=b").unwrap();
+    let options = SessionOptions { unsent_after_ns: 1_000, ..SessionOptions::default() };
+    let mut session = Session::from_ports(vec![near], options).unwrap();
+    session.outlast_down(&[0], true).unwrap();
+    assert!(session.outlast_down(&[1], true).is_err());
+    session.load(0, &[endless()]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    poll(&mut session, |now| now.ports[0].tx.traffic.packets > 0);
+    drop(far);
+    poll(&mut session, |now| !now.ports[0].link_up && now.ports[0].tx.unsent > 1_000);
+    let before = session.statistics().ports[0].tx.traffic.packets;
+    let _far = open_text("memory:session-outlast?end=b").unwrap();
+    poll(&mut session, |now| now.ports[0].tx.traffic.packets > before + 100);
+    session.stop(&[0]).unwrap();
+    assert_eq!(session.statistics().ports[0].stopped, None);
+}
+
 #[test]
 fn a_capture_is_sent_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -439,16 +460,78 @@ fn what_cannot_be_accounted_for_or_does_not_differ_is_refused() {
         "[[streams]]\nmodifiers = [{ field = \"udp.dst\", op = \"increment\", step = 0 }]",
     )
     .unwrap();
+    let beyond: crate::profile::Profile = crate::profile::Profile::from_toml(
+        "[[streams]]\nmodifiers = [{ field = \"udp.dst\", op = \"increment\", step = 65536 }]",
+    )
+    .unwrap();
     let without = StreamSpec { probe: false, ..StreamSpec::default() };
     for (spec, says) in [
         (StreamSpec { verify_checksums: true, ..without.clone() }, "verify_checksums"),
         (StreamSpec { late_after_us: Some(5.0), ..without }, "late_after_us"),
         (StreamSpec { late_after_us: Some(f64::NAN), ..StreamSpec::default() }, "late_after_us"),
         (modifier.streams[0].clone(), "modifiers[0].step"),
+        (beyond.streams[0].clone(), "modifiers[0].step"),
     ] {
         let refused = session.load(0, &[spec]).unwrap_err();
         assert_eq!(refused.field, says, "{refused}");
     }
+}
+
+/// The defect of a profile that sent nothing, without a word.
+#[test]
+fn a_stream_that_nothing_starts_is_refused() {
+    let mut session = wire("waits-for-ever");
+    let waits = |name: &str| StreamSpec { self_start: false, ..burst(name, 1) };
+    let next = |spec: StreamSpec, next: &str| StreamSpec { next: Some(next.into()), ..spec };
+    for streams in [
+        vec![waits("a")],
+        vec![burst("a", 1), waits("b")],
+        // A circle without a beginning, and one behind a stream without an end.
+        vec![next(waits("a"), "b"), next(waits("b"), "a")],
+        vec![next(endless(), "b"), waits("b")],
+    ] {
+        session.load(0, &streams).unwrap();
+        let error = session.start(&[0], &StartOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("self_start"), "{error}");
+        assert!(!session.is_transmitting(0));
+    }
+    session.load(0, &[next(burst("a", 1), "b"), waits("b")]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    assert_eq!(finish(&mut session).ports[0].tx.traffic.packets, 2);
+}
+
+/// The defect of 64 bytes of TCP, which were sent and not accounted for, without a word.
+#[test]
+fn frames_without_room_for_a_number_are_counted() {
+    let mut session = wire("no-room");
+    let tcp = StreamSpec { packet: "eth/ipv4/tcp".into(), ..burst("tcp", 30) };
+    let sizes = crate::profile::FrameSize::Cycle(vec![64, 80, 96]);
+    let mixed = StreamSpec { name: "mixed".into(), size: sizes, ..tcp.clone() };
+    let without = StreamSpec { name: "none".into(), probe: false, ..tcp.clone() };
+    session.load(0, &[tcp, mixed, without]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    let streams = finish(&mut session).streams;
+    let counts: Vec<_> = streams.iter().map(|s| (s.probes, s.unnumbered, s.lost)).collect();
+    assert_eq!(counts, [(0, 30, None), (20, 10, Some(0)), (0, 0, None)]);
+}
+
+/// The defect of records that were cut by a snap length and sent as short frames.
+#[test]
+fn a_capture_with_a_cut_record_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.pcap");
+    let mut bytes = netdev::pcap::file_header();
+    for _ in 0..2 {
+        assert!(netdev::pcap::append_record(&mut bytes, Duration::ZERO, &[1; 70]));
+    }
+    // The length on the wire of the last record.
+    let at = bytes.len() - 70 - 4;
+    bytes[at..at + 4].copy_from_slice(&1_000_u32.to_ne_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let json = serde_json::json!({ "capture": { "file": path } });
+    let spec: StreamSpec = serde_json::from_value(json).unwrap();
+    let error = wire("cut").load(0, &[spec]).unwrap_err().to_string();
+    assert!(error.contains("frame 2: only 70 of its 1000 bytes"), "{error}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //!
 //! Asking a device costs system calls, so it is done beside the threads that send and receive. A
 //! port that goes down while it sends is stopped, with the time and the reason; one that is down
-//! already is not started. It must never hold a lock while it waits.
+//! already is not started. Where the streams are to outlast a link that is down, only a device that has
+//! gone stops them. It must never hold a lock while it waits.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -108,6 +110,10 @@ fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ende
                 devices.get_mut(port).map(|device| device.info())
             };
             let Some(info) = info else { continue };
+            let outlasts = |teller: &SenderTeller| teller.flags.outlasts_down.load(Relaxed);
+            if info.exists && tellers.iter().all(outlasts) {
+                continue;
+            }
             if !is_up(&info) {
                 let reason = if info.exists { "the port went down" } else { "the port is gone" };
                 let stop = PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() };

@@ -331,6 +331,10 @@ fn compile_field(
         return Ok(BoundModifier::Table { writers, values, at: 0 });
     }
     let ValueRange { high, min, max, start } = ValueRange::new(modifier, place, stack, error)?;
+    if let Some(step) = modifier.step.filter(|step| max > min && *step > max - min) {
+        let reason = format!("{step} is more than from min {min} to max {max}: there is no next");
+        return Err(error.wrong("step", reason));
+    }
     if place.bits > 64 {
         // The first 64 bits are the same in all frames.
         stack.set(place, high << 64);

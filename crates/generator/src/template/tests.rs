@@ -238,7 +238,7 @@ proptest! {
                 ModifierOp::List => modifier.values = vec![value(0), value(1), value(u64::MAX)],
                 ModifierOp::Random => modifier.seed = Some(number),
                 ModifierOp::Increment | ModifierOp::Decrement => {
-                    modifier.step = Some(number % 1000);
+                    modifier.step = Some(number % (max.min(1000) as u64 + 1));
                 }
             }
             modifiers.push(Modifier::Field(modifier));
