@@ -29,4 +29,4 @@ pub use ask::{AskError, SILENCE_MAX, ask, openflow};
 pub use hex::{hex, unhex};
 pub use place::default_path;
 pub use socket::{ControlSocket, SocketError};
-pub use words::{ControlCommand, ControlLine, ControlRequest, LINE_MAX};
+pub use words::{ControlCommand, ControlLine, ControlRequest, LINE_MAX, PortSettings};

@@ -23,6 +23,21 @@ pub enum ControlCommand {
         /// The frame in hex digits, or a match that it is to meet.
         frame: String,
     },
+    /// The ports of the bridge: their devices, places and remarks.
+    Ports,
+    /// A port for the running bridge.
+    AddPort {
+        /// `[NUMBER=]KIND:NAME[?OPTION=VALUE&..]`.
+        port: String,
+        /// How it is set up.
+        #[serde(flatten)]
+        settings: PortSettings,
+    },
+    /// A port of the running bridge goes.
+    DelPort {
+        /// Its number or name.
+        port: String,
+    },
     /// The forwarding threads.
     Workers,
     /// How the caches of decisions do; or which are used from now on.
@@ -33,6 +48,20 @@ pub enum ControlCommand {
     },
     /// Every counter and drop reason by name.
     Counters,
+}
+
+/// What can be set of a port beside its device. What is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSettings {
+    /// The rate of its link in bits per second, as `100M`, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// All its queues, each as `ID[,min=P%][,max=P%][,frames=COUNT]`, or `none` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
+    /// How it takes part in VLANs, as `access:10`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<String>,
 }
 
 /// A request.

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use super::asking::Asking;
 use super::failure::Failure;
 use super::{
-    echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, settings, tables,
+    echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug, settings, tables,
 };
 
 /// What a command does with its arguments.
@@ -48,6 +48,9 @@ commands! {
     ports::DumpPorts,
     ports::DumpPortsDesc,
     ports::ModPort,
+    replug::Ports,
+    replug::AddPort,
+    replug::DelPort,
     ports::QueueStats,
     ports::QueueGetConfig,
     settings::GetFrags,

@@ -21,6 +21,7 @@ mod monitor;
 mod own;
 mod packet;
 mod ports;
+mod replug;
 mod run;
 mod session;
 mod settings;

@@ -8,8 +8,33 @@ use super::run::Place;
 
 /// Asks the control socket something of Weir's own, and prints the answer.
 pub(super) async fn ask(asking: &mut Asking<'_>, command: ControlCommand) -> Result<(), Failure> {
+    ask_at(asking, None, command).await
+}
+
+/// Asks a bridge that is named in the command.
+pub(super) async fn ask_bridge(
+    asking: &mut Asking<'_>,
+    bridge: String,
+    command: ControlCommand,
+) -> Result<(), Failure> {
+    ask_at(asking, Some(bridge), command).await
+}
+
+async fn ask_at(
+    asking: &mut Asking<'_>,
+    bridge: Option<String>,
+    command: ControlCommand,
+) -> Result<(), Failure> {
     let json = asking.out.is_json();
-    for record in records(asking.place, command, json).await? {
+    let place = match (bridge, &asking.place.bridge) {
+        (Some(named), Some(other)) if named != *other => {
+            let why = format!("--bridge {other} and the bridge {named} are two; name one");
+            return Err(Failure::refused(why));
+        }
+        (Some(named), _) => Place { bridge: Some(named), ..asking.place.clone() },
+        (None, _) => asking.place.clone(),
+    };
+    for record in records(&place, command, json).await? {
         print(&mut asking.out, record)?;
     }
     Ok(())

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
-use datapath::MemoryBudget;
 use datapath::fast::{Control, RemovalReport};
+use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
-use openflow::{DatapathId, MacAddr};
+use openflow::{DatapathId, MacAddr, PortNo};
 use tokio::sync::Notify;
 
 use crate::agent::{Agent, Bridges, ConnectionLog};
@@ -25,8 +25,8 @@ use crate::error::{SwitchError, failed};
 use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
-    Clock, CommandQueue, Doorbell, Forwarding, PerfStats, Shaper, ShardParts, ShardUpcalls, Worker,
-    WorkerInfo, WorkerParts, WorkerPort, distribute_ports,
+    Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Shaper, ShardParts,
+    ShardUpcalls, Worker, WorkerInfo, WorkerParts, WorkerPort, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -114,12 +114,8 @@ impl Assembly {
             dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
             desc: config.desc.clone(),
         };
-        let ports = worker_ports.iter().map(|port| BridgePort {
-            number: port.number,
-            info: port.info.clone(),
-            config: openflow::port::PortConfig::empty(),
-        });
-        let ports: Vec<BridgePort> = ports.collect();
+        let ports: Vec<BridgePort> = worker_ports.iter().map(BridgePort::of).collect();
+        let numbers: Vec<PortNo> = ports.iter().map(|port| port.number).collect();
         let counters = Arc::new(Counters::default());
         let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
@@ -137,7 +133,8 @@ impl Assembly {
                 Arc::new(CommandQueue::new(Arc::clone(doorbell), shards.len()))
             })
             .collect();
-        let spread = distribute_ports(worker_ports, &queues, &counters);
+        let map = Arc::new(PortMap::new(&numbers, queues.len()));
+        let spread = distribute_ports(worker_ports, &map, &queues, &counters);
         for (index, (worker, (ports, egress))) in workers.iter().zip(spread).enumerate() {
             let Some((_, shards)) = self.workers.get_mut(*worker) else { continue };
             let Some(queue) = queues.get(index) else { continue };
@@ -156,8 +153,15 @@ impl Assembly {
                 counters: Arc::clone(&counters),
             });
         }
-        let bridge =
-            Bridge::new(identity, self.clock, control.ok(), queues, ports, Arc::clone(&counters));
+        let bridge = Bridge::new(
+            identity,
+            self.clock,
+            control.ok(),
+            queues,
+            map,
+            ports,
+            Arc::clone(&counters),
+        );
         let bridge = bridge.with_queues(shaped);
         let log = Rc::clone(&self.connection_log);
         Ok(Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log))
@@ -229,7 +233,7 @@ fn lines(bridges: usize) -> Option<(usize, usize)> {
 fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     let mut worker_ports = Vec::new();
     for PortConfig { number, spec } in ports {
-        let port = WorkerPort::open(*number, spec.clone())
+        let port = WorkerPort::open(*number, PortSerial(0), spec.clone())
             .map_err(|source| SwitchError::Port { number: *number, source })?;
         for note in &port.info.notes {
             tracing::info!(port = %number, name = port.info.name, note, "port opened");
@@ -249,12 +253,22 @@ fn shape(
         let Some(port) = worker_ports.iter_mut().find(|port| port.number == *number) else {
             continue;
         };
-        let rate_bps = rate_bps.unwrap_or(port.info.speed_bps);
-        // Everything else was found when the configuration was checked.
-        let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(*number))?;
-        held.push(BridgeQueues::new(*number, queues.clone(), Arc::clone(shaper.cells())));
-        port.shaper = Some(shaper);
+        held.push(shape_port(port, *rate_bps, queues)?);
     }
+    Ok(held)
+}
+
+/// Installs the queues of a port on its worker's side; returns the agent's.
+pub(crate) fn shape_port(
+    port: &mut WorkerPort,
+    rate_bps: Option<u64>,
+    queues: &[QueueRates],
+) -> Result<BridgeQueues, SwitchError> {
+    let rate_bps = rate_bps.unwrap_or(port.info.speed_bps);
+    // Everything else was found when the configuration was checked.
+    let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(port.number))?;
+    let held = BridgeQueues::new(port.number, queues.to_vec(), Arc::clone(shaper.cells()));
+    port.shaper = Some(shaper);
     Ok(held)
 }
 

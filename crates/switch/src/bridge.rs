@@ -10,6 +10,7 @@ mod command;
 mod lists;
 mod ports;
 mod queues;
+mod replug;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -28,9 +29,10 @@ pub(crate) use self::command::BridgeCommand;
 pub(crate) use self::lists::{FlowDump, StatisticsReply};
 pub(crate) use self::ports::BridgePort;
 pub(crate) use self::queues::BridgeQueues;
+pub(crate) use self::replug::{PortView, WorkerGone};
 use crate::counters::Counters;
 use crate::request::RequestContext;
-use crate::worker::{BarrierId, Clock, CommandQueue, Shard, ShardCommand, WorkerState};
+use crate::worker::{BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, WorkerState};
 
 /// Shortest time between two flushes that are asked for only to let removed entries go: a flush
 /// looks at every cached count.
@@ -59,7 +61,9 @@ pub(crate) struct Bridge {
     barriers: RefCell<Barriers>,
     packet_outs: Cell<PacketOuts>,
     ports: RefCell<Vec<BridgePort>>,
-    queues: Vec<BridgeQueues>,
+    /// Where ports are served.
+    map: RefCell<Arc<PortMap>>,
+    queues: RefCell<Vec<BridgeQueues>>,
     ops: RefCell<Vec<Op>>,
     /// How far the flush for removed entries is.
     reaping: Cell<Reaping>,
@@ -111,6 +115,7 @@ impl Bridge {
         clock: Clock,
         control: Option<Control>,
         queues: Vec<Arc<CommandQueue>>,
+        map: Arc<PortMap>,
         ports: Vec<BridgePort>,
         counters: Arc<Counters>,
     ) -> Self {
@@ -124,7 +129,8 @@ impl Bridge {
             barriers: RefCell::default(),
             packet_outs: Cell::new(PacketOuts::Sent),
             ports: RefCell::new(ports),
-            queues: Vec::new(),
+            map: RefCell::new(map),
+            queues: RefCell::default(),
             ops: RefCell::default(),
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),

@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
+pub(crate) use resolve::highest_port;
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub use values::{
     CachesArg, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg,

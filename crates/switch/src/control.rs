@@ -6,6 +6,7 @@
 mod answer;
 mod bridges;
 mod caches;
+mod ports;
 mod sample;
 mod server;
 mod show;

@@ -20,18 +20,24 @@ mod poll_set;
 mod port;
 mod port_map;
 mod ports;
+mod replug;
 mod run;
 mod shaper;
 mod shard;
+mod slots;
 mod wire;
 
 pub(crate) use clock::Clock;
-pub(crate) use command::{BarrierId, CommandQueue, ShardCommand, ShardUpcalls, WorkerEvent};
+pub(crate) use command::{
+    BarrierId, CommandQueue, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
+};
 pub(crate) use doorbell::Doorbell;
 pub(crate) use egress::Egress;
 pub(crate) use perf::{PerfReading, PerfStats, PortAssignment, WorkerInfo, WorkerState};
 pub(crate) use port::WorkerPort;
+pub(crate) use port_map::{PortLocation, PortMap};
 pub(crate) use ports::{Ports, distribute_ports};
 pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use shard::{Forwarding, Shard, ShardParts};
+pub(crate) use slots::Slots;

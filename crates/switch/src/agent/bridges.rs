@@ -1,9 +1,13 @@
 //! All bridges of the process, by name.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tokio::sync::{Mutex, MutexGuard};
+
 use super::Agent;
+use crate::worker::PortSerial;
 
 /// Names that an error lists.
 const NAMES_MAX: usize = 16;
@@ -13,6 +17,9 @@ pub(crate) struct Bridges {
     first: Rc<Agent>,
     all: Vec<Rc<Agent>>,
     by_name: BTreeMap<String, usize>,
+    /// Held by who changes ports or bridges: one at a time.
+    changing: Mutex<()>,
+    last_serial: Cell<u64>,
 }
 
 impl Bridges {
@@ -20,7 +27,19 @@ impl Bridges {
     pub(crate) fn new(all: Vec<Rc<Agent>>) -> Option<Self> {
         let by_name = all.iter().zip(0..).map(|(agent, index)| (agent.config.name.clone(), index));
         let by_name = by_name.collect();
-        Some(Self { first: Rc::clone(all.first()?), all, by_name })
+        let (changing, last_serial) = (Mutex::new(()), Cell::new(0));
+        Some(Self { first: Rc::clone(all.first()?), all, by_name, changing, last_serial })
+    }
+
+    /// Waits until nobody else changes ports or bridges.
+    pub(crate) async fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// A serial that no port has had.
+    pub(crate) fn fresh_serial(&self) -> PortSerial {
+        self.last_serial.set(self.last_serial.get() + 1);
+        PortSerial(self.last_serial.get())
     }
 
     /// The first one: the one that stands for the process.

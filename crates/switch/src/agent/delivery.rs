@@ -39,10 +39,9 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                     }
                 }
                 WorkerEvent::BarrierReached(barrier) => agent.reached(barrier),
-                WorkerEvent::PortChanged(number, info) => {
-                    if let Some(status) = agent.bridge.port_changed(number, *info) {
-                        agent.counters.bump(Counter::PortStatus);
-                        agent.send_port_status(status);
+                WorkerEvent::PortChanged(number, serial, info) => {
+                    if let Some(status) = agent.bridge.port_changed(number, serial, *info) {
+                        agent.tell_port_status(status);
                     }
                 }
             }
@@ -99,6 +98,12 @@ impl Agent {
             Some(BarrierWaiter::Task(task)) => drop(task.send(())),
             None => {}
         }
+    }
+
+    /// Counts the status of a port and sends it to the controllers.
+    pub(crate) fn tell_port_status(&self, status: PortStatus) {
+        self.counters.bump(Counter::PortStatus);
+        self.send_port_status(status);
     }
 
     /// Sends a port status to the controllers.

@@ -1,18 +1,25 @@
 //! The ports of a bridge on the agent's side: state reported by workers, and the configuration that
 //! controllers set.
 
-use netdev::{PortCounters, PortInfo};
+use netdev::{PortCounters, PortInfo, PortSpec};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStats};
 use openflow::port::{PortMod, PortStatus};
 use openflow::{Error, MacAddr, PortNo};
 
 use super::Bridge;
+use crate::worker::{PortSerial, WorkerPort};
 
 /// A port.
 #[derive(Clone, Debug)]
 pub(crate) struct BridgePort {
     /// Its number.
     pub(crate) number: PortNo,
+    /// Which opening of the number it is.
+    pub(crate) serial: PortSerial,
+    /// What was opened.
+    pub(crate) spec: PortSpec,
+    /// Whether the tables and the controllers know of it.
+    pub(crate) is_announced: bool,
     /// The state that its worker reported last.
     pub(crate) info: PortInfo,
     /// The configuration set by controllers.
@@ -20,8 +27,20 @@ pub(crate) struct BridgePort {
 }
 
 impl BridgePort {
+    /// The agent's side of an open port, before anybody knows of it.
+    pub(crate) fn of(port: &WorkerPort) -> Self {
+        Self {
+            number: port.number,
+            serial: port.serial,
+            spec: port.spec.clone(),
+            is_announced: false,
+            info: port.info.clone(),
+            config: PortConfig::empty(),
+        }
+    }
+
     /// The description for the datapath and for controllers.
-    fn desc(&self) -> PortDesc {
+    pub(super) fn desc(&self) -> PortDesc {
         let up = self.info.link_up && self.info.exists;
         let mut state = if up { PortState::empty() } else { PortState::LINK_DOWN };
         if up && !self.config.contains(PortConfig::PORT_DOWN) {
@@ -67,14 +86,16 @@ impl Bridge {
     /// Announces all ports to the tables.
     pub(super) fn announce_ports(&self) {
         let now = self.clock.now();
-        for port in &*self.ports.borrow() {
+        for port in &mut *self.ports.borrow_mut() {
+            port.is_announced = true;
             self.with_control(|control| control.port_set(port.desc(), now));
         }
     }
 
     /// The ports' descriptions, by number.
     pub(crate) fn port_descs(&self) -> Vec<PortDesc> {
-        self.ports.borrow().iter().map(BridgePort::desc).collect()
+        let ports = self.ports.borrow();
+        ports.iter().filter(|port| port.is_announced).map(BridgePort::desc).collect()
     }
 
     /// The notes on each port.
@@ -85,14 +106,23 @@ impl Bridge {
 
     /// Whether there is such a port.
     pub(super) fn has_port(&self, number: PortNo) -> bool {
-        self.ports.borrow().iter().any(|port| port.number == number)
+        self.ports.borrow().iter().any(|port| port.is_announced && port.number == number)
     }
 
     /// A worker has reported a changed port: the port status for controllers, if any.
-    pub(crate) fn port_changed(&self, number: PortNo, info: PortInfo) -> Option<PortStatus> {
+    pub(crate) fn port_changed(
+        &self,
+        number: PortNo,
+        serial: PortSerial,
+        info: PortInfo,
+    ) -> Option<PortStatus> {
         let mut ports = self.ports.borrow_mut();
-        let port = ports.iter_mut().find(|port| port.number == number)?;
+        let is_meant = |port: &&mut BridgePort| (port.number, port.serial) == (number, serial);
+        let port = ports.iter_mut().find(is_meant)?;
         port.info = info;
+        if !port.is_announced {
+            return None;
+        }
         let desc = port.desc();
         let now = self.clock.now();
         let reason = self.with_control(|control| control.port_set(desc.clone(), now))??;
@@ -180,7 +210,14 @@ mod tests {
     #[test]
     fn a_port_is_live_when_its_device_is_up_and_it_is_not_set_down() {
         let info = netdev::open_text("null:x").unwrap().info();
-        let mut port = BridgePort { number: PortNo(3), info, config: PortConfig::empty() };
+        let mut port = BridgePort {
+            number: PortNo(3),
+            serial: PortSerial(0),
+            spec: "null:x".parse().unwrap(),
+            is_announced: true,
+            info,
+            config: PortConfig::empty(),
+        };
         assert_eq!(port.desc().state, PortState::LIVE);
         port.config = PortConfig::PORT_DOWN;
         assert_eq!(port.desc().state, PortState::empty());

@@ -12,7 +12,7 @@ use crate::worker::QueueCells;
 /// The queues of one port.
 #[derive(Debug)]
 pub(crate) struct BridgeQueues {
-    port: PortNo,
+    pub(super) port: PortNo,
     queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
@@ -26,14 +26,15 @@ impl BridgeQueues {
 
 impl Bridge {
     /// The same bridge with these queues.
-    pub(crate) fn with_queues(mut self, queues: Vec<BridgeQueues>) -> Self {
-        self.queues = queues;
+    pub(crate) fn with_queues(self, queues: Vec<BridgeQueues>) -> Self {
+        self.queues.replace(queues);
         self
     }
 
     /// The queues that a port is configured with, or all ports ([`PortNo::ANY`]).
     pub(super) fn queue_configs(&self, port: PortNo) -> Vec<PacketQueue> {
-        let meant = self.queues.iter().filter(|held| port == PortNo::ANY || held.port == port);
+        let queues = self.queues.borrow();
+        let meant = queues.iter().filter(|held| port == PortNo::ANY || held.port == port);
         let config = |held: &BridgeQueues| {
             let port = held.port;
             let queue = move |queue: &QueueRates| PacketQueue {
@@ -56,11 +57,12 @@ impl Bridge {
         queue: QueueId,
         now: Nanos,
     ) -> Vec<QueueStats> {
-        let is_ours = |number: PortNo| self.queues.iter().any(|held| held.port == number);
+        let queues = self.queues.borrow();
+        let is_ours = |number: PortNo| queues.iter().any(|held| held.port == number);
         let mut stats: Vec<QueueStats> =
             known.into_iter().filter(|stats| !is_ours(stats.port_no)).collect();
         let (duration_s, duration_ns) = now.age(Nanos(0));
-        for held in self.queues.iter().filter(|held| port == PortNo::ANY || held.port == port) {
+        for held in queues.iter().filter(|held| port == PortNo::ANY || held.port == port) {
             let meant =
                 held.cells.tallies().filter(|(id, _)| queue == QueueId::ALL || *id == queue);
             stats.extend(meant.map(|(queue_id, tally)| QueueStats {

@@ -28,6 +28,15 @@ const AUXILIARY_MAX: u8 = 8;
 const BACKOFF_LEAST: Duration = Duration::from_millis(100);
 const BACKOFF_DEFAULT: Duration = Duration::from_secs(8);
 
+/// The highest port number that all these versions can say.
+pub(crate) fn highest_port(versions: &[Version]) -> PortNo {
+    if versions.iter().all(|version| version.has_wide_ports()) {
+        PortNo::MAX
+    } else {
+        V1_0_PORT_MAX
+    }
+}
+
 /// A configuration without gaps.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -243,18 +252,18 @@ impl SwitchArgs {
     }
 
     fn check_ports(&self) -> Result<(), Problem> {
-        let is_narrow = self.versions().iter().any(|version| !version.has_wide_ports());
+        let highest = highest_port(&self.versions());
         for (index, port) in self.port.iter().enumerate() {
             let Some(number) = port.number else { continue };
             let at = |message: String| Problem::at("port", index, message);
             if self.port.iter().take(index).any(|earlier| earlier.number == Some(number)) {
                 return Err(at(format!("port number {number} is given twice")));
             }
-            if is_narrow && number > V1_0_PORT_MAX {
+            if number > highest {
                 let message = format!(
                     "port number {number} is above {}, the highest that OpenFlow10 can say; \
                      choose a lower one or protocols OpenFlow13",
-                    V1_0_PORT_MAX.0
+                    highest.0
                 );
                 return Err(at(message));
             }

@@ -6,7 +6,7 @@ use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
 use super::server::Lines;
-use super::{bridges, caches, show, workers};
+use super::{bridges, caches, ports, show, workers};
 use crate::agent::{Agent, Bridges};
 
 /// A record of an answer, in both forms; the request chooses one.
@@ -26,7 +26,7 @@ pub(super) async fn answer(
         (ControlCommand::ListBridges, _) => {
             Ok(all.iter().map(|agent| bridges::record(agent)).collect())
         }
-        (_, Ok(agent)) => records(agent, request.command).await,
+        (_, Ok(agent)) => records(all, agent, request.command).await,
         (_, Err(why)) => Err(why),
     };
     let records = match records {
@@ -43,7 +43,7 @@ pub(super) async fn answer(
 /// The records of an answer.
 pub(super) type Records = Vec<Record>;
 
-async fn records(agent: &Agent, command: ControlCommand) -> Result<Records, String> {
+async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Result<Records, String> {
     match command {
         ControlCommand::Show => Ok(vec![show::show(agent)]),
         // The server changes to OpenFlow after the answer.
@@ -53,6 +53,11 @@ async fn records(agent: &Agent, command: ControlCommand) -> Result<Records, Stri
         ControlCommand::Trace { in_port, frame } => {
             Ok(vec![show::trace(agent, in_port, frame).await?])
         }
+        ControlCommand::Ports => Ok(ports::ports(agent)),
+        ControlCommand::AddPort { port, settings } => {
+            ports::add(all, agent, &port, &settings).await
+        }
+        ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
         ControlCommand::Counters => {

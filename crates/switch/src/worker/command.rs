@@ -1,13 +1,16 @@
 //! Commands from the agent to a shard, and events from a worker to the agent.
 
 use std::fmt;
+use std::sync::Arc;
 
 use datapath::fast::Op;
-use netdev::PortInfo;
+use netdev::{Port, PortInfo};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
+use tokio::sync::oneshot;
 
-use super::Shard;
+use super::port_map::PortMap;
+use super::{Shard, WorkerPort};
 use crate::request::RequestContext;
 use crate::upcall::{UpcallBatch, UpcallQueue};
 
@@ -24,6 +27,11 @@ use crate::upcall::{UpcallBatch, UpcallQueue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BarrierId(pub(crate) u64);
 
+/// One opening of a number: what a worker reports of a port that was removed must not be taken for
+/// news of a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PortSerial(pub(crate) u64);
+
 /// A command to a bridge's shard on a worker.
 pub(crate) enum ShardCommand {
     /// A change of the forwarder's replica.
@@ -36,6 +44,12 @@ pub(crate) enum ShardCommand {
     FlushCounters(BarrierId),
     /// A question, answered by a channel of its own.
     Ask(Box<dyn FnOnce(&mut Shard) + Send>),
+    /// Where ports are served from now on. A port receives only while the map has it.
+    SetMap(Arc<PortMap>),
+    /// A port for an index that no other has, and who waits until it is there.
+    AddPort(usize, Box<WorkerPort>, oneshot::Sender<()>),
+    /// Gives up the port at an index, which the map has no more: its device goes to who closes it.
+    RemovePort(usize, oneshot::Sender<Option<Port>>),
     /// Close the ports of all bridges and end.
     Stop,
 }
@@ -48,6 +62,9 @@ impl fmt::Debug for ShardCommand {
             Self::Barrier(_) => "Barrier",
             Self::FlushCounters(_) => "FlushCounters",
             Self::Ask(_) => "Ask",
+            Self::SetMap(_) => "SetMap",
+            Self::AddPort(..) => "AddPort",
+            Self::RemovePort(..) => "RemovePort",
             Self::Stop => "Stop",
         })
     }
@@ -61,7 +78,7 @@ pub(crate) enum WorkerEvent {
     /// This worker has reached the barrier.
     BarrierReached(BarrierId),
     /// A port's device has changed: its state now.
-    PortChanged(PortNo, Box<PortInfo>),
+    PortChanged(PortNo, PortSerial, Box<PortInfo>),
 }
 
 /// The queue of packet-ins and events from a bridge's shards to its agent.

@@ -15,14 +15,17 @@ use std::thread::{self, Builder, JoinHandle};
 
 use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
 
-use super::Doorbell;
 use super::maintain::PortIndex;
+use super::{Doorbell, PortSerial};
 
 /// The doorbell's entry for opened devices; no shard has this index.
 pub(super) const DEVICES: usize = usize::MAX;
 
 /// Threads that close devices when the worker ends.
 const CLOSING_THREADS: usize = 32;
+
+/// Jobs that find room beside those of the ports at the start.
+const SPARE_JOBS: usize = 256;
 
 /// How a device is opened; tests have their own.
 pub(super) type Open = fn(&PortSpec) -> Result<Port, PortError>;
@@ -45,11 +48,12 @@ impl OpenDevice {
 /// The end of an opening.
 pub(super) struct Opened {
     pub(super) port: PortIndex,
+    pub(super) serial: PortSerial,
     pub(super) result: Result<OpenDevice, PortError>,
 }
 
 enum Job {
-    Open(PortIndex, PortSpec),
+    Open(PortIndex, PortSerial, PortSpec),
     Close(Port),
 }
 
@@ -67,8 +71,8 @@ impl DeviceThread {
     /// # Errors
     /// When the system has no thread left.
     pub(super) fn new(doorbell: Arc<Doorbell>, ports: usize, open: Open) -> io::Result<Self> {
-        // A port has a device to close and one to open.
-        let (jobs, queue) = sync_channel(2 * ports);
+        // A port has a device to close and one to open; more ports may come.
+        let (jobs, queue) = sync_channel(2 * ports + SPARE_JOBS);
         let opened = Arc::<Mutex<Vec<Opened>>>::default();
         let done = Arc::clone(&opened);
         let thread = Builder::new().name("devices".to_owned());
@@ -77,8 +81,9 @@ impl DeviceThread {
     }
 
     /// Begins to open a device; false when the queue is full.
-    pub(super) fn open(&self, port: PortIndex, spec: PortSpec) -> bool {
-        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Open(port, spec)).is_ok())
+    pub(super) fn open(&self, port: PortIndex, serial: PortSerial, spec: PortSpec) -> bool {
+        let job = Job::Open(port, serial, spec);
+        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok())
     }
 
     /// Closes a device; when the queue is full, at once.
@@ -113,10 +118,10 @@ impl Drop for DeviceThread {
 fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, open: Open) {
     for job in queue {
         match job {
-            Job::Open(port, spec) => {
+            Job::Open(port, serial, spec) => {
                 let result = open_device(&spec, open);
                 let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
-                opened.push(Opened { port, result });
+                opened.push(Opened { port, serial, result });
                 drop(opened);
                 doorbell.ring(DEVICES);
             }
@@ -174,7 +179,7 @@ mod tests {
 
     use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortError, PortInfo, PortSpec};
 
-    use super::{DeviceThread, Doorbell, Opened, close_all, thread};
+    use super::{DeviceThread, Doorbell, Opened, PortSerial, close_all, thread};
 
     const DEVICES: usize = 8;
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -260,12 +265,12 @@ mod tests {
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let devices = DeviceThread::new(doorbell, 2, open_or_panic).unwrap();
         for _ in 0..2 {
-            assert!(devices.open((0, 1), "null:broken".parse().unwrap()));
-            let Opened { port, result } = opened_next(&devices);
+            assert!(devices.open((0, 1), PortSerial(0), "null:broken".parse().unwrap()));
+            let Opened { port, result, .. } = opened_next(&devices);
             let error = result.err().unwrap().to_string();
             assert_eq!(port, (0, 1));
             assert_eq!(error, "port null:broken: its driver has panicked: no room in the ring");
-            assert!(devices.open((0, 0), "null:x".parse().unwrap()));
+            assert!(devices.open((0, 0), PortSerial(0), "null:x".parse().unwrap()));
             let opened = opened_next(&devices);
             devices.close(opened.result.unwrap().device);
         }

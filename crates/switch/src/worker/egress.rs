@@ -18,7 +18,7 @@ use packet::{PacketBuf, Pool};
 use super::command::PendingUpcalls;
 use super::handoff::{HandedFrame, Handoff};
 use super::port_map::{PortLocation, PortMap};
-use super::{CommandQueue, Ports, Shaper};
+use super::{CommandQueue, Ports, Shaper, Slots};
 use crate::counters::{Counter, Counters};
 
 /// The link to a worker of the bridge: its commands and the lanes to it.
@@ -47,7 +47,7 @@ struct EgressQueue {
 /// The transmit side of a shard.
 pub(crate) struct Egress {
     /// By the index of the port in [`Ports`].
-    queues: Vec<EgressQueue>,
+    queues: Slots<EgressQueue>,
     map: Arc<PortMap>,
     me: usize,
     links: Arc<[WorkerLink]>,
@@ -73,7 +73,7 @@ impl Egress {
         counters: Arc<Counters>,
     ) -> Self {
         Self {
-            queues: Vec::new(),
+            queues: Slots::default(),
             map: Arc::clone(map),
             me,
             links: Arc::clone(links),
@@ -86,9 +86,31 @@ impl Egress {
         }
     }
 
-    /// Adds the queue of the next port.
-    pub(super) fn add(&mut self, shaper: Option<Shaper>) {
-        self.queues.push(EgressQueue { frames: Vec::new(), shaper });
+    /// Adds the queue of the port at this index.
+    pub(super) fn add(&mut self, index: usize, shaper: Option<Shaper>) {
+        self.queues.put(index, EgressQueue { frames: Vec::new(), shaper });
+    }
+
+    /// Gives up the queue of the port at this index; the frames that wait for it are dropped and
+    /// counted.
+    pub(super) fn remove(&mut self, index: usize, pool: &mut Pool) {
+        let Some(EgressQueue { mut frames, shaper }) = self.queues.take(index) else { return };
+        self.waiting.retain(|waiting| *waiting != index);
+        self.holding.retain(|holding| *holding != index);
+        let held = shaper.map_or(0, |shaper| shaper.len());
+        self.counters.add(Counter::TxPortGone, (frames.len() + held) as u64);
+        let count = frames.len();
+        pool.give_front(&mut frames, count);
+    }
+
+    /// Where ports are served from now on.
+    pub(super) fn set_map(&mut self, map: Arc<PortMap>) {
+        self.map = map;
+    }
+
+    /// The index of this worker among those of the bridge.
+    pub(super) fn me(&self) -> usize {
+        self.me
     }
 
     /// Whether queues of ports hold frames back.
@@ -135,7 +157,10 @@ impl Egress {
         frame: PacketBuf,
         pool: &mut Pool,
     ) {
-        let Some(queue) = self.queues.get_mut(index) else { return };
+        let Some(queue) = self.queues.get_mut(index) else {
+            self.counters.bump(Counter::TxPortGone);
+            return pool.give(frame);
+        };
         if let Some(shaper) = &mut queue.shaper {
             if !self.waiting.contains(&index) {
                 self.waiting.push(index);
@@ -164,7 +189,11 @@ impl Egress {
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
     ) {
-        let Some(queue) = self.queues.get_mut(index) else { return };
+        let Some(queue) = self.queues.get_mut(index) else {
+            self.counters.add(Counter::TxPortGone, frames.len() as u64);
+            let count = frames.len();
+            return pool.give_front(frames, count);
+        };
         if queue.shaper.is_some() {
             for frame in frames.drain(..) {
                 self.queue(index, queue_id, frame, pool);

@@ -10,7 +10,7 @@ use channel::LogThrottle;
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::device_thread::Opened;
-use super::{Shard, Worker, WorkerEvent, WorkerPort};
+use super::{Shard, Slots, Worker, WorkerEvent, WorkerPort};
 use crate::counters::Counter;
 
 /// How often ports without notifications are asked for their state: a link that goes down is known
@@ -76,7 +76,7 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    pub(super) fn new(shards: &[Shard], monitor: Option<LinkMonitor>, now: Instant) -> Self {
+    pub(super) fn new(shards: &Slots<Shard>, monitor: Option<LinkMonitor>, now: Instant) -> Self {
         let mut maintenance = Self {
             monitor,
             read_pause: ReadPause::default(),
@@ -91,8 +91,8 @@ impl Maintenance {
             service_at: None,
             has_new_fault: false,
         };
-        for (index, shard) in shards.iter().enumerate() {
-            for (port, found) in shard.ports.all().iter().enumerate() {
+        for (index, shard) in shards.iter() {
+            for (port, found) in shard.ports.all().iter() {
                 maintenance.register((index, port), found.notification, now);
             }
         }
@@ -100,7 +100,12 @@ impl Maintenance {
     }
 
     /// Registers a port under its source of change notifications.
-    fn register(&mut self, port: PortIndex, notification: LinkNotification, now: Instant) {
+    pub(super) fn register(
+        &mut self,
+        port: PortIndex,
+        notification: LinkNotification,
+        now: Instant,
+    ) {
         match notification {
             LinkNotification::Never => {}
             LinkNotification::Netlink(index) if self.monitor.is_some() => {
@@ -115,6 +120,27 @@ impl Maintenance {
                 }
             }
         }
+    }
+
+    /// A port is gone.
+    pub(super) fn unregister(&mut self, port: PortIndex) {
+        self.devices.retain(|_, ports| {
+            ports.retain(|registered| *registered != port);
+            !ports.is_empty()
+        });
+        self.unconfirmed.retain(|(unconfirmed, _)| *unconfirmed != port);
+        self.asked.retain(|asked| *asked != port);
+    }
+
+    /// Whether there is a monitor of devices.
+    pub(super) fn has_monitor(&self) -> bool {
+        self.monitor.is_some()
+    }
+
+    /// Devices are monitored from now on.
+    pub(super) fn set_monitor(&mut self, monitor: LinkMonitor) {
+        self.monitor = Some(monitor);
+        self.has_link_changes = true;
     }
 
     /// When maintenance is due next.
@@ -206,7 +232,7 @@ impl Worker {
     fn device_appeared(&mut self, name: &str, now: Instant) {
         for index in &self.faulted {
             let Some(shard) = self.shards.get_mut(*index) else { continue };
-            for port in shard.ports.all_mut() {
+            for port in shard.ports.all_mut().iter_mut() {
                 self.maintenance.has_new_fault |= port.device_appeared(name, now);
             }
         }
@@ -256,7 +282,7 @@ impl Worker {
         }
         if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
             found.start_opening(now);
-            if !self.devices.open((index, port), found.spec.clone()) {
+            if !self.devices.open((index, port), found.serial, found.spec.clone()) {
                 found.retry_later(now);
             }
         }
@@ -276,11 +302,19 @@ impl Worker {
 
     /// Takes the devices that were opened, and reports their ports.
     pub(super) fn take_opened(&mut self, now: Instant) {
-        for Opened { port: (index, port), result } in self.devices.take_opened() {
-            let Some(shard) = self.shards.get_mut(index) else { continue };
-            let Some(found) = shard.ports.all_mut().get_mut(port) else { continue };
+        for Opened { port: (index, port), serial, result } in self.devices.take_opened() {
+            let shard = self.shards.get_mut(index);
+            let found = shard.and_then(|shard| shard.ports.all_mut().get_mut(port));
+            let Some(found) = found.filter(|found| found.awaits(serial)) else {
+                // The port was removed meanwhile.
+                if let Ok(opened) = result {
+                    self.devices.close(opened.device);
+                }
+                continue;
+            };
             let is_back = found.opened(result, now);
             let notification = found.notification;
+            let Some(shard) = self.shards.get_mut(index) else { continue };
             shard.ports.note_fault(port);
             if is_back {
                 shard.counters.bump(Counter::PortReopened);
@@ -297,13 +331,14 @@ impl Worker {
     fn report(&mut self, (index, port): PortIndex) {
         let Some(shard) = self.shards.get_mut(index) else { return };
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
-        let (number, info) = (found.number, Box::new(found.info.clone()));
+        let (number, serial) = (found.number, found.serial);
+        let info = Box::new(found.info.clone());
         if std::mem::take(&mut found.is_newly_lost) {
             shard.counters.bump(Counter::PortGone);
             let (bridge, port, name) = log_fields(shard, port);
             tracing::warn!(bridge, port, name, "the port is gone");
         }
-        shard.pending.events.push(WorkerEvent::PortChanged(number, info));
+        shard.pending.events.push(WorkerEvent::PortChanged(number, serial, info));
     }
 }
 

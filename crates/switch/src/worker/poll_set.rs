@@ -37,6 +37,17 @@ impl PollSet {
         Self { ports: Vec::new(), is_small: ports <= FEW, is_any_idle: false }
     }
 
+    /// The worker has so many ports now; whether all of them are to be polled from now on.
+    pub(super) fn set_count(&mut self, ports: usize) -> bool {
+        let was_small = std::mem::replace(&mut self.is_small, ports <= FEW);
+        self.is_small && !was_small
+    }
+
+    /// Removes a port.
+    pub(super) fn remove(&mut self, shard: usize, port: usize) {
+        self.ports.retain(|polled| (polled.shard, polled.port) != (shard, port));
+    }
+
     /// Whether ports may be suspended while the worker polls others.
     pub(super) fn may_suspend(&self) -> bool {
         !self.is_small
@@ -106,6 +117,19 @@ mod tests {
         poll_set.record_rx(0, 0);
         poll_set.suspend(true, |shard, _| shard != 3);
         assert_eq!(shards(&poll_set), [3]);
+    }
+
+    #[test]
+    fn a_port_that_is_removed_is_polled_no_more() {
+        let mut poll_set = PollSet::new(FEW);
+        (0..3).for_each(|port| poll_set.add(0, port));
+        poll_set.remove(0, 1);
+        poll_set.remove(0, 7);
+        let left: Vec<usize> = poll_set.ports().iter().map(|port| port.port).collect();
+        assert_eq!(left, [0, 2]);
+        assert!(!poll_set.set_count(FEW + 1) && poll_set.may_suspend());
+        assert!(poll_set.set_count(FEW), "those that were suspended are polled again");
+        assert!(!poll_set.set_count(1) && !poll_set.may_suspend());
     }
 
     #[test]

@@ -11,9 +11,9 @@ use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
-use super::Shaper;
 use super::device_thread::OpenDevice;
 use super::shard::RX_BATCH;
+use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
 /// First and longest wait between attempts to open a lost device.
@@ -61,11 +61,19 @@ pub(crate) struct WorkerPort {
     is_opening: bool,
     /// A device of its name has appeared meanwhile.
     appeared: bool,
+    /// Which opening of its number it is.
+    pub(crate) serial: PortSerial,
+    /// Whether the map of the bridge has it; else nothing is received.
+    pub(super) is_mapped: bool,
 }
 
 impl WorkerPort {
     /// Opens the port for the first time.
-    pub(crate) fn open(number: PortNo, spec: PortSpec) -> Result<Self, PortError> {
+    pub(crate) fn open(
+        number: PortNo,
+        serial: PortSerial,
+        spec: PortSpec,
+    ) -> Result<Self, PortError> {
         let OpenDevice { device, info, notification } = OpenDevice::new(netdev::open(&spec)?);
         Ok(Self {
             number,
@@ -87,6 +95,8 @@ impl WorkerPort {
             reopen_wait: REOPEN_FIRST,
             is_opening: false,
             appeared: false,
+            serial,
+            is_mapped: false,
         })
     }
 
@@ -225,7 +235,7 @@ impl WorkerPort {
         now: Instant,
         counters: &Counters,
     ) -> usize {
-        if self.is_paused(now) {
+        if self.is_paused(now) || !self.is_mapped {
             return 0;
         }
         let Some(device) = &mut self.device else { return 0 };
@@ -292,6 +302,18 @@ impl WorkerPort {
         self.paused_until.is_some()
     }
 
+    /// Gives up the port: what is open of it, not watched any more.
+    pub(super) fn give_up(mut self, watch: &Watch) -> Option<Port> {
+        let device = self.device.take().or_else(|| self.lost.take())?;
+        self.unwatch(watch, &device);
+        Some(device)
+    }
+
+    /// Whether this is the opening that a device was opened for.
+    pub(super) fn awaits(&self, serial: PortSerial) -> bool {
+        self.serial == serial && self.is_opening
+    }
+
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
         match &mut self.device {
@@ -321,7 +343,8 @@ mod tests {
     #[test]
     fn a_lost_port_keeps_its_counts_and_comes_back() {
         let (counters, mut pool) = (Counters::default(), Pool::default());
-        let mut port = WorkerPort::open(PortNo(3), "null:x".parse().unwrap()).unwrap();
+        let mut port =
+            WorkerPort::open(PortNo(3), PortSerial(0), "null:x".parse().unwrap()).unwrap();
         assert!(port.info.link_up && port.info.exists);
         let mut frames = vec![PacketBuf::from_slice(&[0; 60])];
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);

@@ -11,34 +11,34 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::egress::{Egress, WorkerLink};
-use super::port_map::PortMap;
+use super::port_map::{PortLocation, PortMap};
 use super::shard::RX_BATCH;
 use super::wire::partner;
-use super::{CommandQueue, WorkerPort};
+use super::{CommandQueue, Slots, WorkerPort};
 use crate::counters::Counters;
 
-/// Distributes the ports of a bridge, in ascending order of their numbers, over its workers: the
-/// two sides of a shard for each command queue.
+/// Distributes the ports of a bridge over its workers, as the map says: the two sides of a shard for
+/// each command queue.
 pub(crate) fn distribute_ports(
     ports: Vec<WorkerPort>,
+    map: &Arc<PortMap>,
     queues: &[Arc<CommandQueue>],
     counters: &Arc<Counters>,
 ) -> Vec<(Ports, Egress)> {
-    let numbers: Vec<PortNo> = ports.iter().map(|port| port.number).collect();
-    let map = Arc::new(PortMap::new(&numbers, queues.len()));
     let link = |queue| WorkerLink::new(Arc::clone(queue), queues.len());
     let links: Arc<[WorkerLink]> = queues.iter().map(link).collect();
     let sides = |me| {
-        let egress = Egress::new(me, &map, &links, Arc::clone(counters));
+        let egress = Egress::new(me, map, &links, Arc::clone(counters));
         (Ports::new(Arc::clone(counters)), egress)
     };
     let mut workers: Vec<(Ports, Egress)> = (0..queues.len()).map(sides).collect();
     for mut port in ports {
         let location = map.location(port.number);
-        let sides = location.and_then(|location| workers.get_mut(location.worker));
-        if let Some((ports, egress)) = sides {
-            egress.add(port.shaper.take());
-            ports.all.push(port);
+        let Some(PortLocation { worker, index }) = location else { continue };
+        if let Some((ports, egress)) = workers.get_mut(worker) {
+            egress.add(index, port.shaper.take());
+            port.is_mapped = true;
+            ports.all.put(index, port);
         }
     }
     workers
@@ -46,7 +46,7 @@ pub(crate) fn distribute_ports(
 
 /// The ports of a bridge on one worker.
 pub(crate) struct Ports {
-    all: Vec<WorkerPort>,
+    all: Slots<WorkerPort>,
     /// Ports that are down, failed or changed, and need service.
     faulted: Vec<usize>,
     /// A port has become faulted or has changed since the last service.
@@ -56,17 +56,36 @@ pub(crate) struct Ports {
 
 impl Ports {
     fn new(counters: Arc<Counters>) -> Self {
-        Self { all: Vec::new(), faulted: Vec::new(), has_new_fault: false, counters }
+        Self { all: Slots::default(), faulted: Vec::new(), has_new_fault: false, counters }
     }
 
     /// All ports.
-    pub(crate) fn all(&self) -> &[WorkerPort] {
+    pub(crate) fn all(&self) -> &Slots<WorkerPort> {
         &self.all
     }
 
     /// All ports, writable.
-    pub(crate) fn all_mut(&mut self) -> &mut [WorkerPort] {
+    pub(crate) fn all_mut(&mut self) -> &mut Slots<WorkerPort> {
         &mut self.all
+    }
+
+    /// Puts a port at an index.
+    pub(super) fn put(&mut self, index: usize, port: WorkerPort) {
+        self.all.put(index, port);
+    }
+
+    /// Gives up the port at an index.
+    pub(super) fn take(&mut self, index: usize) -> Option<WorkerPort> {
+        self.faulted.retain(|faulted| *faulted != index);
+        self.all.take(index)
+    }
+
+    /// Has the ports receive that this map has at their places on this worker, and no others.
+    pub(super) fn set_map(&mut self, map: &PortMap, worker: usize) {
+        for index in 0..self.all.end() {
+            let Some(port) = self.all.get_mut(index) else { continue };
+            port.is_mapped = map.location(port.number) == Some(PortLocation { worker, index });
+        }
     }
 
     /// Whether a port has no descriptor: receiving from it is no system call.
@@ -153,7 +172,7 @@ impl Ports {
     /// where the driver cannot.
     pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
         let other = partner(index, self.all.len());
-        let [from, to] = self.all.get_disjoint_mut([index, other]).ok()?;
+        let (from, to) = self.all.pair(index, other)?;
         from.device.as_mut()?.relay(to.device.as_mut()?, RX_BATCH)
     }
 }

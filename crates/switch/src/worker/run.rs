@@ -21,7 +21,7 @@ use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
 use super::poll_set::{PollSet, PolledPort};
 use super::shard::COMMAND_BATCH;
-use super::{Clock, Doorbell, Shard, ShardParts};
+use super::{Clock, Doorbell, Shard, ShardParts, Slots};
 
 /// How often a busy worker asks which suspended ports are ready. Asking costs a system call, some
 /// two hundred nanoseconds; a frame at a suspended port waits no longer than this.
@@ -32,7 +32,7 @@ const WATCH_SELDOM: Duration = Duration::from_millis(100);
 
 /// The keys of watched descriptors that are no port's.
 const DOORBELL: u64 = u64::MAX;
-const MONITOR: u64 = u64::MAX - 1;
+pub(super) const MONITOR: u64 = u64::MAX - 1;
 
 /// The key of a port on the watch.
 pub(super) fn watch_key(shard: usize, port: usize) -> u64 {
@@ -60,7 +60,7 @@ pub(crate) struct Worker {
     info: Arc<WorkerInfo>,
     clock: Clock,
     doorbell: Arc<Doorbell>,
-    pub(super) shards: Vec<Shard>,
+    pub(super) shards: Slots<Shard>,
     pub(super) watch: Watch,
     pub(super) poll_set: PollSet,
     pub(super) maintenance: Maintenance,
@@ -79,7 +79,7 @@ pub(crate) struct Worker {
     idle_policy: IdlePolicy,
     /// Buffers, which the shards use in turn: the memory of a worker does not grow with the number
     /// of its bridges.
-    buffers: Batch,
+    pub(super) buffers: Batch,
     /// A shard has received [`super::ShardCommand::Stop`].
     stops: bool,
     /// After the shards, whose devices are closed first.
@@ -97,13 +97,13 @@ impl Worker {
     fn with_open(parts: WorkerParts, open: Open) -> io::Result<Self> {
         let info = Arc::new(parts.info);
         let shard = |parts| Shard::new(parts, Arc::clone(&info));
-        let shards: Vec<Shard> = parts.shards.into_iter().map(shard).collect();
+        let shards: Slots<Shard> = parts.shards.into_iter().map(shard).collect();
         let watch = Watch::new()?;
         watch.add(parts.doorbell.fd(), DOORBELL)?;
         if let Some(monitor) = &parts.monitor {
             watch.add(monitor.fd(), MONITOR)?;
         }
-        let ports = shards.iter().map(|shard| shard.ports.all().len()).sum();
+        let ports = shards.iter().map(|(_, shard)| shard.ports.all().len()).sum();
         let now = Instant::now();
         let mut worker = Self {
             idle_policy: IdlePolicy::new(info.poll),
@@ -125,8 +125,8 @@ impl Worker {
             stops: false,
             ended: parts.ended,
         };
-        for shard in 0..worker.shards.len() {
-            for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().len()) {
+        for shard in 0..worker.shards.end() {
+            for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
                 worker.start_polling(shard, port);
             }
         }
@@ -176,7 +176,7 @@ impl Worker {
             before = now;
             self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
         }
-        let ports = self.shards.iter_mut().flat_map(|shard| shard.ports.all_mut());
+        let ports = self.shards.iter_mut().flat_map(|shard| shard.ports.all_mut().iter_mut());
         close_all(ports.filter_map(|port| port.device.take()).collect());
     }
 
@@ -227,6 +227,9 @@ impl Worker {
             self.stops |= shard.stops;
             if shard.is_listed_busy {
                 self.busy.push_back(index);
+            }
+            if !shard.replugs.is_empty() {
+                self.replug(index);
             }
             self.update_lists(index);
         }
@@ -375,8 +378,8 @@ mod tests {
     use crate::counters::{Counter, Counters};
     use crate::upcall::PacketInPolicer;
     use crate::worker::{
-        CommandQueue, Forwarding, PerfStats, ShardCommand, ShardUpcalls, WorkerPort,
-        distribute_ports,
+        CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardCommand, ShardUpcalls,
+        WorkerPort, distribute_ports,
     };
 
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -426,7 +429,7 @@ mod tests {
     }
 
     fn worker_port(number: u32, spec: &str) -> WorkerPort {
-        WorkerPort::open(PortNo(number), spec.parse().unwrap()).unwrap()
+        WorkerPort::open(PortNo(number), PortSerial(0), spec.parse().unwrap()).unwrap()
     }
 
     #[test]
@@ -448,8 +451,9 @@ mod tests {
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
         let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
+        let map = Arc::new(PortMap::new(&[1, 2, 3].map(PortNo), 1));
         let (mut ports, egress) =
-            distribute_ports(ports, &[Arc::clone(&queue)], &counters).remove(0);
+            distribute_ports(ports, &map, &[Arc::clone(&queue)], &counters).remove(0);
         ports.note_fault(2);
         let shard = ShardParts {
             bridge: None,

@@ -58,6 +58,11 @@ impl Shaper {
         self.scheduler.is_empty()
     }
 
+    /// Frames that wait.
+    pub(super) fn len(&self) -> usize {
+        self.scheduler.len()
+    }
+
     /// Whether a queue takes another frame.
     pub(super) fn has_room(&self, queue: Option<QueueId>) -> bool {
         self.scheduler.has_room(queue)

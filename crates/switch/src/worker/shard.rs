@@ -17,6 +17,7 @@ use packet::{Batch, Pool};
 use super::command::PendingUpcalls;
 use super::egress::TxSink;
 use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
+use super::replug::Replug;
 use super::wire::{partner, readdress};
 use super::{
     BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardUpcalls, WorkerEvent, WorkerPort,
@@ -90,6 +91,8 @@ pub(crate) struct Shard {
     pub(super) is_listed_faulted: bool,
     /// The worker is to end.
     pub(super) stops: bool,
+    /// Ports that the worker is to take or to give up, in this order.
+    pub(super) replugs: Vec<Replug>,
 }
 
 impl Shard {
@@ -113,6 +116,7 @@ impl Shard {
             is_listed_holding: false,
             is_listed_faulted: false,
             stops: false,
+            replugs: Vec::new(),
         }
     }
 
@@ -132,7 +136,7 @@ impl Shard {
             index: self.info.index,
             cpu: self.info.cpu,
             poll: self.info.poll,
-            ports: ports.iter().enumerate().map(assignment).collect(),
+            ports: ports.iter().map(assignment).collect(),
             perf: self.info.perf.read(),
             forwarder: match &self.forwarding {
                 Forwarding::Tables(forwarder) => Some((forwarder.caches(), forwarder.figures())),
@@ -241,6 +245,17 @@ impl Shard {
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));
             }
             (ShardCommand::Ask(question), _) => question(self),
+            (ShardCommand::SetMap(map), _) => {
+                self.ports.set_map(&map, self.egress.me());
+                self.egress.set_map(map);
+                self.replugs.push(Replug::Poll);
+            }
+            (ShardCommand::AddPort(index, port, done), _) => {
+                self.replugs.push(Replug::Add(index, port, done));
+            }
+            (ShardCommand::RemovePort(index, done), _) => {
+                self.replugs.push(Replug::Remove(index, done));
+            }
             (ShardCommand::Stop, _) => self.stops = true,
             // The bridge of a wire has no tables and sends no such commands.
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}

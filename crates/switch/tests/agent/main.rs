@@ -19,6 +19,7 @@ mod forward;
 mod handshake;
 mod harness;
 mod queues;
+mod replug;
 mod roles;
 mod statistics;
 mod sweeps;

@@ -1,0 +1,86 @@
+//! Ports of our switch that come and go while it runs, over the control socket.
+
+use clap::Args;
+use control::{ControlCommand, PortSettings};
+
+use super::asking::Asking;
+use super::commands::Run;
+use super::failure::Failure;
+use super::socket;
+
+/// The ports of a bridge of our switch: devices, workers, and remarks about them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl ports\n  weir ctl --json --bridge br0 ports")]
+pub(super) struct Ports {}
+
+impl Run for Ports {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, ControlCommand::Ports).await
+    }
+}
+
+/// What can be set of a port beside its device.
+#[derive(Args, Clone, Debug)]
+pub(super) struct SettingsArgs {
+    /// The rate of its link in bits per second, for example 100M, or none
+    #[arg(long, value_name = "BITS")]
+    rate: Option<String>,
+    /// A queue, for example 5,min=30%,max=50%; repeatable
+    #[arg(long, value_name = "ID[,min=P%][,max=P%][,frames=COUNT]")]
+    queue: Vec<String>,
+    /// How it takes part in VLANs when NORMAL forwards, for example access:10 or trunk:10,20-29
+    #[arg(long, value_name = "VLANS")]
+    vlan: Option<String>,
+}
+
+impl SettingsArgs {
+    fn settings(self) -> PortSettings {
+        PortSettings { rate: self.rate, queues: self.queue, vlan: self.vlan }
+    }
+}
+
+/// Adds a port to a running bridge; controllers get a port-status, and nothing else moves
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl add-port br0 af_packet:eth2
+  weir ctl add-port br0 7=tap:vm7 --vlan access:10
+  weir ctl add-port br0 af_packet:eth3 --rate 100M --queue 1,min=30%")]
+pub(super) struct AddPort {
+    /// The bridge; weir ctl list-bridges lists them
+    #[arg(value_name = "BRIDGE")]
+    name: String,
+    /// The port, as weir switch --port takes it: [N=]KIND:NAME[?OPTION=VALUE&..]; without N= it
+    /// gets the lowest free number
+    #[arg(value_name = "PORT")]
+    port: String,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+impl Run for AddPort {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let Self { name, port, settings } = self;
+        let command = ControlCommand::AddPort { port, settings: settings.settings() };
+        socket::ask_bridge(asking, name, command).await
+    }
+}
+
+/// Removes a port from a running bridge; flow entries stay, and what they send to it is dropped
+/// and counted
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl del-port br0 7\n  weir ctl del-port br0 eth2")]
+pub(super) struct DelPort {
+    /// The bridge
+    #[arg(value_name = "BRIDGE")]
+    name: String,
+    /// The port's number or name
+    #[arg(value_name = "PORT")]
+    port: String,
+}
+
+impl Run for DelPort {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let Self { name, port } = self;
+        socket::ask_bridge(asking, name, ControlCommand::DelPort { port }).await
+    }
+}

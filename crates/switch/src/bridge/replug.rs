@@ -1,0 +1,128 @@
+//! Ports that come to a running bridge and go from it.
+//!
+//! A port that comes is at its worker before the tables know of it, and one that goes is unknown to
+//! all workers before its place is given up. So no frame meets the place of another port, and what
+//! was to leave by a port that is gone is dropped and counted. One change at a time: the caller
+//! sees to it.
+
+use std::sync::Arc;
+
+use netdev::Port;
+use openflow::PortNo;
+use openflow::port::{PortReason, PortStatus};
+use tokio::sync::oneshot;
+
+use super::barriers::BarrierWaiter;
+use super::{Bridge, BridgePort, BridgeQueues, ShardLink};
+use crate::worker::{PortLocation, PortMap, ShardCommand, WorkerPort};
+
+/// A worker has ended, and so will the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerGone;
+
+/// A port as people are shown it.
+#[derive(Clone, Debug)]
+pub(crate) struct PortView {
+    pub(crate) port: BridgePort,
+    /// The worker, by its index among those of the bridge.
+    pub(crate) place: Option<PortLocation>,
+}
+
+impl Bridge {
+    /// Whether the bridge has a port of this number, known to controllers or not.
+    pub(crate) fn is_taken(&self, number: PortNo) -> bool {
+        self.ports.borrow().iter().any(|port| port.number == number)
+    }
+
+    /// All ports with their places.
+    pub(crate) fn port_views(&self) -> Vec<PortView> {
+        let map = self.map.borrow();
+        let view =
+            |port: &BridgePort| PortView { port: port.clone(), place: map.location(port.number) };
+        self.ports.borrow().iter().map(view).collect()
+    }
+
+    /// Adds an open port with its queues, if it has any: the port status for controllers.
+    ///
+    /// # Errors
+    /// [`WorkerGone`].
+    pub(crate) async fn add_port(
+        &self,
+        port: WorkerPort,
+        queues: Option<BridgeQueues>,
+    ) -> Result<Option<PortStatus>, WorkerGone> {
+        let number = port.number;
+        let place = self.map.borrow().place(self.links.len());
+        let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        {
+            // What the worker reports from now on is not lost.
+            let mut ports = self.ports.borrow_mut();
+            let at = ports.partition_point(|other| other.number < number);
+            ports.insert(at, BridgePort::of(&port));
+        }
+        let (done, is_done) = oneshot::channel();
+        link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
+        is_done.await.map_err(|_| WorkerGone)?;
+        self.queues.borrow_mut().extend(queues);
+        let status = self.announce(number);
+        self.stage_ops();
+        let map = self.map.borrow().with(number, place);
+        self.set_map(map);
+        self.barrier().await;
+        Ok(status)
+    }
+
+    fn announce(&self, number: PortNo) -> Option<PortStatus> {
+        let mut ports = self.ports.borrow_mut();
+        let port = ports.iter_mut().find(|port| port.number == number)?;
+        port.is_announced = true;
+        let desc = port.desc();
+        let now = self.clock.now();
+        let reason = self.with_control(|control| control.port_set(desc.clone(), now))??;
+        Some(PortStatus { reason, desc })
+    }
+
+    /// Takes a port out of the tables at once, and gives up its place when no worker knows it any
+    /// more; `None` where there is no such port. The device is to be closed by the caller.
+    ///
+    /// # Errors
+    /// [`WorkerGone`].
+    pub(crate) async fn remove_port(
+        &self,
+        number: PortNo,
+        tell: impl FnOnce(PortStatus),
+    ) -> Result<Option<Port>, WorkerGone> {
+        let Some(place) = self.map.borrow().location(number) else { return Ok(None) };
+        let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        self.ports.borrow_mut().retain(|port| port.number != number);
+        let map = self.map.borrow().without(number);
+        self.set_map(map);
+        let removed = self.with_control(|control| control.port_remove(number)).flatten();
+        if let Some(desc) = removed {
+            tell(PortStatus { reason: PortReason::Delete, desc });
+        }
+        self.everywhere().await;
+        self.queues.borrow_mut().retain(|held| held.port != number);
+        let (done, is_done) = oneshot::channel();
+        link.queue.send(&mut vec![ShardCommand::RemovePort(place.index, done)]);
+        is_done.await.map_err(|_| WorkerGone)
+    }
+
+    fn set_map(&self, map: PortMap) {
+        let map = Arc::new(map);
+        self.stage_for_all(|| ShardCommand::SetMap(Arc::clone(&map)));
+        self.map.replace(map);
+    }
+
+    /// Waits until every worker has carried out all earlier commands, and has sent the frames that
+    /// others had handed over to it before they did.
+    async fn everywhere(&self) {
+        let (done, is_done) = oneshot::channel();
+        self.stage_ops();
+        let barrier = self.add_barrier(self.links.len() > 1, BarrierWaiter::Task(done));
+        self.stage_for_all(|| ShardCommand::Barrier(barrier));
+        self.links.iter().for_each(ShardLink::send);
+        // Where a worker has ended the switch ends.
+        let _ = is_done.await;
+    }
+}

@@ -1,0 +1,98 @@
+//! Ports that come to a worker and go from it while it forwards.
+//!
+//! Only what is new or gone is touched: other ports keep their places, devices and counts. A port
+//! comes open and goes open, since opening and closing take milliseconds.
+
+use std::time::Instant;
+
+use netdev::{LinkMonitor, LinkNotification, Port};
+use tokio::sync::oneshot;
+
+use super::run::MONITOR;
+use super::{Worker, WorkerPort};
+
+/// A change of a shard's ports: their indices there, and who waits.
+pub(super) enum Replug {
+    /// A port comes.
+    Add(usize, Box<WorkerPort>, oneshot::Sender<()>),
+    /// The shard has another map. A port that receives from now on has to be polled before its
+    /// descriptor can wake the worker.
+    Poll,
+    /// A port goes; its device is to be closed by who waits.
+    Remove(usize, oneshot::Sender<Option<Port>>),
+}
+
+impl Worker {
+    /// Takes and gives up the ports that a shard was told of.
+    pub(super) fn replug(&mut self, shard: usize) {
+        let replugs = self.shards.get_mut(shard).map(|shard| std::mem::take(&mut shard.replugs));
+        for replug in replugs.unwrap_or_default() {
+            match replug {
+                Replug::Add(index, port, done) => {
+                    self.add_port(shard, index, *port);
+                    // Who asked has gone: then the switch ends.
+                    let _ = done.send(());
+                }
+                Replug::Poll => self.poll_shard(shard),
+                Replug::Remove(index, done) => {
+                    if let Err(Some(device)) = done.send(self.remove_port(shard, index)) {
+                        self.devices.close(device);
+                    }
+                }
+            }
+        }
+        let ports = self.shards.iter().map(|(_, shard)| shard.ports.all().len()).sum();
+        if self.poll_set.set_count(ports) {
+            self.poll_all();
+        }
+    }
+
+    fn add_port(&mut self, shard: usize, index: usize, mut port: WorkerPort) {
+        let notification = port.link_notification();
+        self.watch_devices(notification);
+        let Some(found) = self.shards.get_mut(shard) else { return };
+        found.egress.add(index, port.shaper.take());
+        found.ports.put(index, port);
+        self.maintenance.register((shard, index), notification, Instant::now());
+        self.start_polling(shard, index);
+    }
+
+    fn remove_port(&mut self, shard: usize, index: usize) -> Option<Port> {
+        self.poll_set.remove(shard, index);
+        self.maintenance.unregister((shard, index));
+        let found = self.shards.get_mut(shard)?;
+        found.egress.remove(index, self.buffers.parts_mut().1);
+        let port = found.ports.take(index)?;
+        port.give_up(&self.watch)
+    }
+
+    /// Has the kernel notify of changes of devices, from the first such port on.
+    fn watch_devices(&mut self, notification: LinkNotification) {
+        let LinkNotification::Netlink(_) = notification else { return };
+        if self.maintenance.has_monitor() {
+            return;
+        }
+        let text = "the kernel reports no devices; ports are asked instead";
+        let monitor = match LinkMonitor::open() {
+            Ok(monitor) => monitor,
+            Err(error) => return tracing::warn!(%error, "{text}"),
+        };
+        match self.watch.add(monitor.fd(), MONITOR) {
+            Ok(()) => self.maintenance.set_monitor(monitor),
+            Err(error) => tracing::warn!(%error, "{text}"),
+        }
+    }
+
+    /// Polls all ports, those too that were suspended.
+    fn poll_all(&mut self) {
+        for shard in 0..self.shards.end() {
+            self.poll_shard(shard);
+        }
+    }
+
+    fn poll_shard(&mut self, shard: usize) {
+        for port in 0..self.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
+            self.start_polling(shard, port);
+        }
+    }
+}

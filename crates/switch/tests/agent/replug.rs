@@ -1,0 +1,255 @@
+//! Ports that come to a running switch and go from it: what controllers see, what becomes of
+//! frames, that other ports keep their counts, and words that are wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::port::{PortReason, PortStats};
+use openflow::{Action, Field, Match, Message, PortNo, Version};
+use serde_json::Value;
+
+use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
+
+fn from_to(from: u32, to: u32) -> Message {
+    let matching = Match::any().with(Field::InPort, from.into());
+    add_flow(5, matching, vec![Action::output(PortNo(to))])
+}
+
+/// The next message, which must be the status of a port.
+fn status(controller: &mut Controller) -> (PortReason, PortNo) {
+    match controller.next() {
+        (_, Message::PortStatus(status)) => (status.reason, status.desc.port_no),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn port_stats(controller: &mut Controller) -> Vec<PortStats> {
+    let body = MultipartRequestBody::PortStats(PortNo::ANY);
+    match controller.multipart(body) {
+        MultipartReplyBody::PortStats(all) => all,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn packets(controller: &mut Controller, port: u32) -> (u64, u64) {
+    let all = port_stats(controller);
+    let found = all.iter().find(|stats| stats.port_no == PortNo(port)).unwrap();
+    (found.rx_packets, found.tx_packets)
+}
+
+/// `weir ctl`, which must succeed: what it printed.
+fn ctl(switch: &Switch, arguments: &[&str]) -> String {
+    let (success, out, err) = switch.ctl(arguments);
+    assert!(success, "{arguments:?}: {err}");
+    out
+}
+
+#[test]
+fn a_port_comes_and_goes_while_others_forward() {
+    for workers in [1, 3] {
+        let switch = Switch::start(2, &format!("workers = {workers}"));
+        let (mut one, mut two) = (switch.host(1), switch.host(2));
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&from_to(1, 3));
+        controller.send(&from_to(2, 1));
+        controller.send(&from_to(3, 2));
+        controller.barrier();
+        one.send(&frame(0));
+        until("no port 3 yet", || (switch.counter("drop_no_such_port") == 1).then_some(()));
+        for round in 0..3_u8 {
+            let name = format!("come-and-go-{workers}-{round}");
+            let spec = format!("memory:{name}");
+            let mut three = Host::open(&format!("{spec}?end=b"));
+            let out = ctl(&switch, &["--json", "add-port", "br0", &spec]);
+            let added: Value = serde_json::from_str(out.trim()).unwrap();
+            assert_eq!(
+                (added["port_no"].as_u64(), added["name"].as_str()),
+                (Some(3), Some(&*name))
+            );
+            assert_eq!(status(&mut controller), (PortReason::Add, PortNo(3)));
+            one.send(&frame(1));
+            assert_eq!(three.receive(), frame(1));
+            three.send(&frame(2));
+            assert_eq!(two.receive(), frame(2));
+            assert_eq!(packets(&mut controller, 3), (1, 1), "a new port counts from nothing");
+            ctl(&switch, &["del-port", "br0", if round == 0 { "3" } else { &name }]);
+            assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(3)));
+            let dropped = switch.counter("drop_no_such_port");
+            one.send(&frame(3));
+            until("dropped", || (switch.counter("drop_no_such_port") > dropped).then_some(()));
+            two.send(&frame(4));
+            assert_eq!(one.receive(), frame(4));
+            assert_eq!(three.received(), 0);
+            let rounds = u64::from(round) + 1;
+            assert_eq!(packets(&mut controller, 1), (1 + 2 * rounds, rounds));
+            assert_eq!(port_stats(&mut controller).len(), 2);
+        }
+        switch.stop();
+    }
+}
+
+/// Traffic of other ports goes on, in order and without loss, while a port comes and goes, at every
+/// worker in turn.
+#[test]
+fn nothing_else_moves_under_traffic() {
+    let switch = Switch::start(4, "workers = 2");
+    let mut hosts: Vec<Host> = (1..=4).map(|port| switch.host(port)).collect();
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&from_to(1, 3));
+    controller.send(&from_to(4, 9));
+    controller.barrier();
+    let ended = Arc::new(AtomicBool::new(false));
+    let (mut four, mut three) = (hosts.pop().unwrap(), hosts.pop().unwrap());
+    let mut one = hosts.remove(0);
+    let traffic = std::thread::spawn({
+        let ended = Arc::clone(&ended);
+        move || {
+            let mut rounds = 0_u64;
+            while !ended.load(Ordering::Relaxed) || rounds < 50 {
+                // Frames to the port that comes and goes, by the other worker.
+                for number in 0..16 {
+                    four.send(&frame(200));
+                    one.send(&frame(number));
+                }
+                for number in 0..16 {
+                    assert_eq!(three.receive(), frame(number));
+                }
+                rounds += 1;
+            }
+            rounds
+        }
+    });
+    let mut worker_of = Vec::new();
+    for round in 0..60 {
+        // The first two make a pair at the one worker, the third goes to the other.
+        let _nine = Host::open(&format!("memory:moves-{round}-a?end=b"));
+        for (number, name) in [(9, "a"), (10, "b"), (11, "c")] {
+            let spec = format!("{number}=memory:moves-{round}-{name}");
+            let added = ctl(&switch, &["--json", "add-port", "br0", &spec]);
+            let added: Value = serde_json::from_str(added.trim()).unwrap();
+            worker_of.push(added["worker"].as_u64().unwrap());
+        }
+        ctl(&switch, &["del-port", "br0", "9"]);
+        ctl(&switch, &["del-port", "br0", "10"]);
+        ctl(&switch, &["del-port", "br0", "11"]);
+    }
+    ended.store(true, Ordering::Relaxed);
+    let rounds = traffic.join().unwrap();
+    assert!(worker_of.contains(&0) && worker_of.contains(&1), "{worker_of:?}");
+    let ports = ctl(&switch, &["--json", "ports"]);
+    let places: Vec<(u64, u64)> = ports
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|port| (port["port_no"].as_u64().unwrap(), port["worker"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(places, [(1, 0), (2, 0), (3, 1), (4, 1)]);
+    until("each frame has left or is counted", || {
+        let outputs = switch.counter("datapath_outputs");
+        (outputs + switch.counter("datapath_drops") == rounds * 32).then_some(())
+    });
+    switch.stop();
+}
+
+#[test]
+fn settings_of_a_new_port_hold() {
+    let switch = Switch::start(1, "");
+    let mut one = switch.host(1);
+    let settings = ["--rate", "1G", "--queue", "1,min=30%", "--queue", "2", "--vlan", "access:7"];
+    let mut two = Host::open("memory:set-up?end=b");
+    ctl(&switch, &[&["add-port", "br0", "memory:set-up"], &settings[..]].concat());
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&add_flow(1, Match::any(), vec![Action::output(PortNo::NORMAL)]));
+    controller.barrier();
+    let queues = ctl(&switch, &["queue-get-config", "2"]);
+    assert!(queues.contains("queue 1") && queues.contains("queue 2"), "{queues}");
+    let mut tagged = frame(1);
+    tagged.splice(12..12, [0x81, 0, 0, 7]);
+    one.send(&tagged);
+    assert_eq!(two.receive()[..14], frame(1)[..14], "VLAN 7 leaves the access port untagged");
+    // What was set goes with the port.
+    ctl(&switch, &["del-port", "br0", "2"]);
+    let mut two = Host::open("memory:set-up-again?end=b");
+    ctl(&switch, &["add-port", "br0", "memory:set-up-again"]);
+    one.send(&tagged);
+    assert_eq!(two.receive(), tagged);
+    assert!(!ctl(&switch, &["queue-get-config", "2"]).contains("queue 1"));
+    switch.stop();
+}
+
+#[test]
+fn what_is_wrong_is_refused_and_changes_nothing() {
+    let switch = Switch::start(2, "");
+    let before = ctl(&switch, &["ports"]);
+    let cases: &[(&[&str], &str)] = &[
+        (&["add-port", "br0", "nul:x"], "unknown port kind \"nul\""),
+        (&["add-port", "br0", "veth0"], "write kind:name"),
+        (&["add-port", "br0", "1=null:x"], "port number 1 is taken"),
+        (&["add-port", "br0", "0=null:x"], "port number \"0\" must be 1 to"),
+        (&["add-port", "br0", "65281=null:x"], "highest that OpenFlow10 can say"),
+        (&["add-port", "br0", "99999999999999999999=null:x"], "must be 1 to"),
+        (&["add-port", "br1", "null:x"], "there is no bridge \"br1\": br0"),
+        (&["add-port", "br0", "null:x?queues=nine"], "queues=\"nine\""),
+        (&["add-port", "br0", "pcap:/no/such/file"], "/no/such/file"),
+        (&["add-port", "br0", "null:x", "--rate", "fast"], "is no rate"),
+        (&["add-port", "br0", "null:x", "--queue", "1"], "give it one"),
+        (&["add-port", "br0", "null:x", "--queue", "1,min=x"], "is no queue"),
+        (&["add-port", "br0", "null:x", "--vlan", "access:5000"], "vlan: "),
+        (&["--bridge", "br7", "add-port", "br0", "null:x"], "are two; name one"),
+        (&["del-port", "br0", "7"], "has no port \"7\"; it has: 1("),
+        (&["del-port", "br0", ""], "has no port \"\""),
+        (&["del-port", "br0", "4294967040"], "has no port"),
+        (&["del-port", "br0", "LOCAL"], "has no port"),
+    ];
+    for (arguments, why) in cases {
+        let (_, err) = switch.ctl_ends(1, arguments);
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+    let port = ctl(&switch, &["--json", "ports"]);
+    let first: Value = serde_json::from_str(port.lines().next().unwrap()).unwrap();
+    let taken = first["spec"].as_str().unwrap();
+    let (_, err) = switch.ctl_ends(1, &["add-port", "br0", taken]);
+    assert!(err.contains("is the device of port 1 of bridge br0 already"), "{err}");
+    assert_eq!(ctl(&switch, &["ports"]), before);
+    switch.assert_serves();
+    switch.stop();
+}
+
+#[test]
+fn ports_in_pairs_cannot_come_and_go() {
+    let switch = Switch::wired(2, "forward = \"io\"");
+    for command in [["add-port", "br0", "null:x"], ["del-port", "br0", "1"]] {
+        let (_, err) = switch.ctl_ends(1, &command);
+        assert!(err.contains("stand in pairs"), "{err}");
+    }
+    assert_eq!(ctl(&switch, &["ports"]).lines().count(), 2);
+    switch.stop();
+}
+
+/// More ports than are all polled, and back: every one of them is served all the time.
+#[test]
+fn many_ports_are_served_whatever_their_number() {
+    let switch = Switch::start(1, "");
+    let mut one = switch.host(1);
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&add_flow(1, Match::any(), vec![Action::output(PortNo(1))]));
+    controller.barrier();
+    let mut hosts = Vec::new();
+    for number in 2..=20_u8 {
+        let spec = format!("{number}=memory:many-{number}");
+        hosts.push((number, Host::open(&format!("memory:many-{number}?end=b"))));
+        ctl(&switch, &["add-port", "br0", &spec]);
+        for (number, host) in &mut hosts {
+            host.send(&frame(*number));
+            assert_eq!(one.receive(), frame(*number));
+        }
+    }
+    while let Some((number, _)) = hosts.pop() {
+        ctl(&switch, &["del-port", "br0", &number.to_string()]);
+        for (number, host) in &mut hosts {
+            host.send(&frame(*number));
+            assert_eq!(one.receive(), frame(*number));
+        }
+    }
+    switch.stop();
+}
