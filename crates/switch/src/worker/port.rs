@@ -12,7 +12,6 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::device_thread::OpenDevice;
-use super::shard::RX_BATCH;
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -228,9 +227,10 @@ impl WorkerPort {
         self.appeared = false;
     }
 
-    /// Receives a batch; the number of frames.
+    /// Receives up to `most` frames; their number.
     pub(super) fn receive(
         &mut self,
+        most: usize,
         batch: &mut Batch,
         now: Instant,
         counters: &Counters,
@@ -239,7 +239,7 @@ impl WorkerPort {
             return 0;
         }
         let Some(device) = &mut self.device else { return 0 };
-        match device.rx(batch, RX_BATCH) {
+        match device.rx(batch, most) {
             Ok(count) => count,
             Err(PortError::Gone(_)) => {
                 self.lose(now);

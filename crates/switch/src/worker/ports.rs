@@ -17,8 +17,8 @@ use super::wire::partner;
 use super::{CommandQueue, Slots, WorkerPort};
 use crate::counters::Counters;
 
-/// Distributes the ports of a bridge over its workers, as the map says: the two sides of a shard for
-/// each command queue.
+/// Distributes the ports of a bridge over its workers, as the map says: the two sides of a shard
+/// for each command queue.
 pub(crate) fn distribute_ports(
     ports: Vec<WorkerPort>,
     map: &Arc<PortMap>,
@@ -132,15 +132,16 @@ impl Ports {
         !self.faulted.is_empty()
     }
 
-    /// Receives a batch from a port: its number; `None` where there are no frames.
+    /// Receives up to `most` frames from a port: its number; `None` where there are no frames.
     pub(super) fn receive(
         &mut self,
         index: usize,
+        most: usize,
         batch: &mut Batch,
         now: Instant,
     ) -> Option<PortNo> {
         let port = self.all.get_mut(index)?;
-        if port.receive(batch, now, &self.counters) == 0 {
+        if port.receive(most, batch, now, &self.counters) == 0 {
             self.note_fault(index);
             return None;
         }

@@ -236,17 +236,29 @@ impl Worker {
         worked || done > 0
     }
 
-    /// Forwards a batch from every polled port; whether there was any frame.
+    /// Gives every polled port its turn; whether there was any frame, or a port that waits for its
+    /// turn.
     fn forward(&mut self, now: Instant, time: Nanos) -> bool {
-        let mut frames = 0;
+        let mut worked = false;
+        let mut timed = self.poll_set.begin_round().then_some(now);
         for at in 0..self.poll_set.ports().len() {
             let Some(&PolledPort { shard: index, port, .. }) = self.poll_set.ports().get(at) else {
                 break;
             };
             let Some(shard) = self.shards.get_mut(index) else { continue };
-            let count = shard.forward(port, &mut self.buffers, (now, time));
-            self.poll_set.record_rx(at, count);
-            frames += count;
+            let most = self.poll_set.turn(at);
+            if most == 0 {
+                worked = true;
+                continue;
+            }
+            let (count, asked) = shard.forward(port, most, &mut self.buffers, (now, time));
+            self.poll_set.record_rx(at, count, asked);
+            if let Some(begun) = timed.as_mut().filter(|_| count > 0) {
+                let ended = Instant::now();
+                self.poll_set.record_time(at, count, nanos(ended.duration_since(*begun)));
+                *begun = ended;
+            }
+            worked |= count > 0;
             self.update_lists(index);
         }
         // Packet-ins of all ports of a bridge go up together.
@@ -256,7 +268,7 @@ impl Worker {
             }
         }
         self.suspend(false);
-        frames > 0
+        worked
     }
 
     /// Puts a shard that was served on the lists that it belongs to now.

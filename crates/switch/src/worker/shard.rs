@@ -29,9 +29,10 @@ use crate::counters::{Counter, Counters};
 /// system call, short enough that a busy port delays the others by microseconds.
 pub(super) const RX_BATCH: usize = 64;
 
-/// Full batches taken from one port without a system call before the next has its turn. The clock
-/// and the look at commands and other ports took 1 ns a frame when they came with every batch.
-const FULL_BATCHES: usize = 4;
+/// Frames taken from one port before the next has its turn, four batches, where a batch is no
+/// system call. The clock and the look at commands and other ports took 1 ns a frame when they came
+/// with every batch.
+pub(super) const TURN_FRAMES: usize = 4 * RX_BATCH;
 
 /// Commands carried out before the ports have their turn. A change of the tables takes less than a
 /// microsecond, so that packets wait for some ten, for which the smallest of rings has room.
@@ -262,31 +263,34 @@ impl Shard {
         }
     }
 
-    /// Forwards a batch from a port, or several where receiving is no system call. Returns the
-    /// number of frames.
+    /// Forwards a batch from a port, or several where receiving is no system call, but no more
+    /// frames than `most`. Returns the numbers of frames that came and that were asked for.
     pub(super) fn forward(
         &mut self,
         index: usize,
+        most: usize,
         buffers: &mut Batch,
         (now, time): (Instant, Nanos),
-    ) -> usize {
+    ) -> (usize, usize) {
         // A pending flush or command waits for no more than a batch.
         let is_alone = !self.has_commands() && self.ports.has_no_fd(index);
-        let batches = if is_alone { FULL_BATCHES } else { 1 };
+        let most = if is_alone { most } else { most.min(RX_BATCH) };
         let mut frames = 0;
-        for _ in 0..batches {
-            let count = self.forward_batch(index, buffers, (now, time));
+        while frames < most {
+            let asked = RX_BATCH.min(most - frames);
+            let count = self.forward_batch(index, asked, buffers, (now, time));
             frames += count;
-            if count < RX_BATCH {
+            if count < asked {
                 break;
             }
         }
-        frames
+        (frames, most)
     }
 
     fn forward_batch(
         &mut self,
         index: usize,
+        asked: usize,
         buffers: &mut Batch,
         (now, time): (Instant, Nanos),
     ) -> usize {
@@ -297,7 +301,7 @@ impl Shard {
             self.info.perf.record_relay(count, &timer);
             return count;
         }
-        let Some(in_port) = self.ports.receive(index, buffers, now) else { return 0 };
+        let Some(in_port) = self.ports.receive(index, asked, buffers, now) else { return 0 };
         let (frames, pool) = buffers.parts_mut();
         let count = frames.len();
         let received = timer.lap();

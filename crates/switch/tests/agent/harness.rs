@@ -127,6 +127,13 @@ impl Switch {
         self.hosts.borrow_mut()[port - 1].take().expect("a host is taken once")
     }
 
+    /// The hosts at the first ports, taken earlier: their links stay up as long as the switch runs.
+    pub(crate) fn keep(&self, hosts: impl IntoIterator<Item = Host>) {
+        for (place, host) in self.hosts.borrow_mut().iter_mut().zip(hosts) {
+            *place = Some(host);
+        }
+    }
+
     /// A controller that has said hello in `version`.
     pub(crate) fn controller(&self, version: Version) -> Controller {
         self.controller_at("of", version)

@@ -72,6 +72,7 @@ fn loaded() -> (Switch, Controller) {
         hosts[1].receive();
         hosts[2].receive();
     }
+    switch.keep(hosts);
     (switch, controller)
 }
 
