@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         WeirError,
         WordError,
     )
+    from weir.network import Network
     from weir.running import run
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "GeneratorError",
     "Match",
     "Message",
+    "Network",
     "NotConnected",
     "OpenFlowError",
     "PacketIn",
@@ -63,6 +65,7 @@ _HOMES = {
     "weir._weir": "Action FlowRemoved Match Message PacketIn Port PortStatus Switch",
     "weir.app": "App Controller",
     "weir.errors": "NotConnected OpenFlowError QueueFull SwitchSilent WeirError WordError",
+    "weir.network": "Network",
     "weir.running": "run",
 }
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Dict, List, Sequence, Tuple, Type, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Type, Union
 
 from weir.app import App
 from weir.errors import WeirError
@@ -57,6 +57,8 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: The file's module, once it is loaded.
+        self.module: Optional[ModuleType] = None
         self._classes: List[str] = []
         self._seen: Dict[Path, Tuple[int, int]] = {}
 
@@ -98,6 +100,7 @@ class Source:
         except (Exception, SystemExit) as error:
             raise LoadError(f"{self.path}: {_told(error)}") from error
         self._note()
+        self.module = module
         return apps
 
     def _chosen(self, module: ModuleType) -> List[Type[App]]:

@@ -22,6 +22,7 @@ from weir._weir import Core, Switch
 from weir.app import App, Controller, Timer
 from weir.dispatch import Dispatcher
 from weir.errors import WeirError
+from weir.network import Keeper, Network, module_of, of_module
 from weir.timers import LoopTimer
 
 log = logging.getLogger("weir")
@@ -41,6 +42,8 @@ Examples:
       serves the apps of the file to switches that connect to port 6653 of this machine
   weir run app.py --listen tcp:127.0.0.1:6633 --protocols OpenFlow13 --reload
       only switches of this machine, only OpenFlow 1.3; a changed file is taken while it runs
+  weir run app.py --network
+      on the network that the file describes: hosts in namespaces, real switches (needs root)
   python3 app.py --connect tcp:192.0.2.7:6653
       the same, where the file calls weir.run; a switch that listens itself
 """
@@ -76,6 +79,12 @@ def parser(program: str) -> argparse.ArgumentParser:
     add("--protocols", metavar="VERSIONS", help="OpenFlow versions to offer, joined by commas")
     add("--shards", type=int, metavar="N", help="threads that serve switches [default: 1]")
     add("--reload", action="store_true", help="take the file again whenever it changes")
+    add(
+        "--network",
+        action="store_true",
+        help="make the network that the file describes (weir.Network) and serve its switches; "
+        "further ones only where --listen or --connect says so",
+    )
     add("--private-key", metavar="FILE", help="TLS: the controller's private key, in PEM")
     add("--certificate", metavar="FILE", help="TLS: the controller's certificate, in PEM")
     add("--ca-cert", metavar="FILE", help="TLS: the certificate of the switches' CA, in PEM")
@@ -103,11 +112,13 @@ def run(
     connect: Union[str, Sequence[str], None] = None,
     protocols: Union[str, Sequence[str], None] = None,
     shards: Optional[int] = None,
+    network: Optional[Network] = None,
 ) -> None:
     """Serves switches with these apps, in this order, until Ctrl-C, SIGTERM or ``stop()``.
 
     Apps are classes, which are called without arguments, or values. The program's arguments are
     read as those of ``weir run``, unless ``argv`` gives others; they go before the keywords here.
+    With ``--network`` the network is made that is given here, or that the apps' file describes.
 
     Raises :class:`weir.WeirError` when an endpoint cannot be opened.
     """
@@ -120,7 +131,9 @@ def run(
     options.protocols = options.protocols or ",".join(_list(protocols) or [])
     options.shards = options.shards or shards
     source = loading.Source.of_classes(apps) if options.reload else None
-    serve(loading.made(apps), options, source)
+    if options.network:
+        options.network = network or of_module(module_of(apps[0]))
+    serve(loading.made(apps), options, source, Path(program).stem)
 
 
 def _list(given: Union[str, Sequence[str], None]) -> Optional[List[str]]:
@@ -128,10 +141,32 @@ def _list(given: Union[str, Sequence[str], None]) -> Optional[List[str]]:
 
 
 def serve(
-    apps: List[App], options: argparse.Namespace, source: Optional[loading.Source] = None
+    apps: List[App],
+    options: argparse.Namespace,
+    source: Optional[loading.Source] = None,
+    name: str = "net",
 ) -> None:
-    """Serves switches with the apps until the end of the run."""
+    """Serves switches with the apps until the end of the run, on a network of their own where
+    ``options.network`` is one."""
     _log_to_stderr(options.debug)
+    with _terminable(), contextlib.suppress(KeyboardInterrupt):
+        if not options.network:
+            _serve(apps, options, source, None)
+            return
+        keeper = Keeper(options.network, name)
+        try:
+            options.listen = [*(options.listen or []), keeper.listen]
+            _serve(apps, options, source, keeper)
+        finally:
+            keeper.end()
+
+
+def _serve(
+    apps: List[App],
+    options: argparse.Namespace,
+    source: Optional[loading.Source],
+    keeper: Optional[Keeper],
+) -> None:
     tls_files = (options.private_key, options.certificate, options.ca_cert)
     if any(tls_files) and not all(tls_files):
         raise WeirError("TLS needs --private-key, --certificate and --ca-cert together")
@@ -148,17 +183,29 @@ def serve(
     )
     loop = asyncio.new_event_loop()
     runner = Runner(core, loop, apps, source)
+    is_lost = False
+
+    def lose() -> None:
+        nonlocal is_lost
+        is_lost = True
+        loop.stop()
+
     try:
-        with _terminable():
-            core.start()
-            runner.begin()
-            loop.run_forever()
+        core.start()
+        if keeper is not None:
+            keeper.watch(loop, lose)
+        runner.begin()
+        loop.run_forever()
     except KeyboardInterrupt:
         pass
     finally:
         # The switches' connections end first: nothing comes any more.
         core.stop()
+        if keeper is not None:
+            keeper.unwatch(loop)
         runner.end()
+    if is_lost:
+        raise WeirError("the network has ended")
 
 
 def _log_to_stderr(debug: bool) -> None:
@@ -342,7 +389,9 @@ def main(arguments: Sequence[str]) -> int:
         print(f"weir run: {error}", file=sys.stderr)
         return 1
     try:
-        serve(apps, parsed, source if parsed.reload else None)
+        if parsed.network:
+            parsed.network = of_module(source.module)
+        serve(apps, parsed, source if parsed.reload else None, parsed.file.stem)
     except WeirError as error:
         print(f"weir run: {error}", file=sys.stderr)
         return 1

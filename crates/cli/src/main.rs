@@ -40,6 +40,9 @@ enum Program {
     /// Run a controller whose apps are in a file of Python
     #[command(after_help = python::EXAMPLES, override_usage = python::USAGE)]
     Run(python::PythonArgs),
+    /// Make networks of hosts and switches to run apps on, and work in them
+    #[command(after_help = network::EXAMPLES)]
+    Net(network::NetArgs),
     /// Make certificates for TLS between switches and controllers
     #[command(after_help = pki::EXAMPLES)]
     Pki(pki::PkiArgs),
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         }
         Program::Controller(arguments) => ended("controller", arguments.run()),
         Program::Run(arguments) => ended("run", python::become_python(arguments).map(drop)),
+        Program::Net(arguments) => exited("net", arguments.run()),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
@@ -213,6 +217,7 @@ mod tests {
             super::CTL_EXAMPLES,
             super::python::EXAMPLES,
             super::pki::EXAMPLES,
+            network::EXAMPLES,
             console::EXAMPLES,
         ];
         let calls: Vec<String> = texts.into_iter().flat_map(commands).collect();

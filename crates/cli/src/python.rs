@@ -19,6 +19,7 @@ Options behind FILE, with those of `python3 FILE` where the file calls weir.run:
   --protocols VERSIONS  OpenFlow versions to offer, joined by commas
   --shards N            threads that serve switches
   --reload              take the file again whenever it changes
+  --network             make the network that the file describes, and serve its switches
 All of them: weir run FILE --help
 
 Examples:
@@ -26,6 +27,8 @@ Examples:
       serves the apps of the file to switches that connect to port 6653 of this machine
   weir run app.py --listen tcp:127.0.0.1:6633 --protocols OpenFlow13 --reload
       only switches of this machine, only OpenFlow 1.3; a changed file is taken while it runs
+  weir run python/examples/hub_network.py --network
+      hosts in network namespaces and real switches, as the file describes them; see weir net
 
 The interpreter is that of --python, of WEIR_PYTHON or python3; it needs the package of this
 repository: pip install .";
@@ -83,6 +86,10 @@ sys.exit(main())
 /// When the interpreter cannot be started.
 pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPython> {
     let mut command = Command::new(&arguments.python);
+    // With --network the interpreter starts this program again.
+    if let Ok(program) = std::env::current_exe() {
+        command.env("WEIR", program);
+    }
     command.arg("-c").arg(START).arg("run").args(arguments.arguments);
     let error = command.exec();
     Err(NoPython { program: arguments.python, error })

@@ -15,6 +15,7 @@ pub mod monitor;
 mod netlink;
 pub mod netns;
 pub(crate) mod packet_socket;
+pub mod packet_tap;
 pub mod qdisc;
 pub(crate) mod shm;
 pub mod spawn;

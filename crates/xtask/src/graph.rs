@@ -54,8 +54,10 @@ const FORBID: Unsafe = Unsafe::Forbid;
 /// The plan, highest level first.
 #[rustfmt::skip]
 pub(crate) const ROOMS: &[Room] = &[
-    room("cli", 5, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller", "rest", "ctl", "console", "channel"]),
+    room("cli", 6, FORBID, "arguments in, exit code out",
+        &["lab", "switch", "controller", "rest", "ctl", "console", "channel", "network"]),
+    room("network", 5, FORBID, "hosts in namespaces and real switches, from a description",
+        &["openflow", "packet", "netdev", "files", "lab"]),
     room("rest", 4, FORBID, "the controller over HTTP: Ryu's endpoints, with truthful answers",
         &["openflow", "wire", "controller"]),
     room("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::resume_unwind;
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -39,6 +40,16 @@ impl Namespace {
     pub fn current() -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self { fd: rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty())? })
+    }
+
+    /// The namespace of a path: that of [`Namespace::path`], a process's `/proc/PID/ns/net`, or a
+    /// name that `ip netns` has made.
+    ///
+    /// # Errors
+    /// When there is none, or it is another user's.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self { fd: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
     /// Runs `work` on a fresh thread inside the namespace and returns its result. Sockets that it
@@ -106,6 +117,7 @@ mod tests {
         assert_ne!(ns.id().unwrap(), outside);
         let inside = ns.enter(|| Namespace::current().unwrap().id().unwrap()).unwrap();
         assert_eq!(inside, ns.id().unwrap());
+        assert_eq!(Namespace::open(ns.path().as_ref()).unwrap().id().unwrap(), inside);
         assert_eq!(Namespace::current().unwrap().id().unwrap(), outside);
         let devices = ns.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap();
         assert_eq!(devices.unwrap().lines().skip(2).count(), 1, "only lo");

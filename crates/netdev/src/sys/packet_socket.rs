@@ -155,6 +155,11 @@ pub(crate) struct RxRingDrops {
 }
 
 impl RxRingDrops {
+    /// Of another socket that receives packets.
+    pub(crate) fn of(fd: Arc<OwnedFd>) -> Self {
+        Self { fd, total: 0 }
+    }
+
     /// The frames dropped since the ring was made.
     pub(crate) fn total(&mut self) -> u64 {
         self.total += self.take().unwrap_or_default();
