@@ -347,7 +347,7 @@ fn carry_out(plan: &Plan, output: &OutputArgs, cancel: &Cancel) -> anyhow::Resul
         return Ok(interrupted());
     };
     publish(&report, output, samples.path())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if report.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The file of raw samples. It is made before the first measurement, so that a folder that takes no

@@ -56,6 +56,18 @@ pub struct Report {
     pub cells: Vec<Cell>,
 }
 
+impl Report {
+    /// Whether nothing failed that could be tried: each cell that was set up has figures. What is
+    /// missing on this machine, and what there was no time for, is no failure.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.cells.iter().all(|cell| match cell.state {
+            State::Measured | State::Missing(_) | State::Skipped(_) => true,
+            State::Failed(_) => false,
+        })
+    }
+}
+
 /// What a cell is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellKey {

@@ -45,7 +45,7 @@ pub fn extract(frame: &[u8], meta: &Meta) -> FlowKey {
     key.set(Field::InPhyPort, meta.in_phy_port.0.into());
     key.set(Field::Metadata, meta.metadata.into());
     key.set(Field::TunnelId, meta.tunnel_id.into());
-    if let Some(layout) = Layout::of(frame) {
+    if let Some(layout) = Layout::of_inlined(frame) {
         ethernet(&mut key, frame, &layout);
         network(&mut key, frame, &layout);
         transport(&mut key, frame, &layout);

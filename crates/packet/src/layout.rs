@@ -89,9 +89,15 @@ pub struct Layout {
 
 impl Layout {
     /// The headers of `frame`; none when it is too short for an Ethernet header.
-    #[inline]
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
+        Self::of_inlined(frame)
+    }
+
+    /// [`Layout::of`] for extraction. As a call it gives bytes and words back through memory, where
+    /// the processor waits for the bytes to become a word: 5 of the 110 ns of a lookup.
+    #[inline(always)]
+    pub(crate) fn of_inlined(frame: &[u8]) -> Option<Self> {
         let mut at = ethernet::ETHER_TYPE;
         let mut tags = 0;
         let mut eth_type = be16(frame, at)?;

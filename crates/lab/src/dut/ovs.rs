@@ -79,6 +79,10 @@ impl Dut for Ovs {
         let words = configuration(plan)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         step(context, vsctl(&words)?, &mut service)?;
+        // A packet before the controller's hello is dropped, and so are those behind it for as long
+        // as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
+        let connected = ["wait-until", "controller", BRIDGE, "is_connected=true"];
+        step(context, vsctl(&connected)?, &mut service)?;
         service.check()?;
         Ok(service)
     }

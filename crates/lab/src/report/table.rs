@@ -267,7 +267,15 @@ fn own_tools(report: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::render;
-    use crate::report::sample;
+    use crate::report::{State, sample};
+
+    #[test]
+    fn a_report_with_a_cell_that_failed_is_not_whole() {
+        let mut report = sample::report(5);
+        assert!(report.is_whole(), "what is missing is no failure");
+        report.cells[0].state = State::Failed("no packet crossed".into());
+        assert!(!report.is_whole());
+    }
 
     #[test]
     fn few_cells_stand_side_by_side_with_spread_and_limit() {

@@ -20,6 +20,8 @@ const WORDS: usize = 8;
 const LINE: usize = 8 * WORDS;
 /// Lines that move to a grown table with each batch.
 const MOVES: usize = 64;
+/// How many lines ahead of the one that is read a flush asks for.
+const FLUSH_AHEAD: usize = 12;
 
 /// One decision: the digest in two words; program and path; the stamp; packets; bytes; versions,
 /// guard and last use; until when it holds.
@@ -479,6 +481,10 @@ impl Cache {
                 _ => &mut self.table,
             };
             let Some(index) = table.flushing.pop() else { break };
+            // Lines lie anywhere: one is asked for while those before it are read.
+            if let Some(ahead) = table.flushing.len().checked_sub(FLUSH_AHEAD) {
+                prefetch(&table.lines()[table.flushing[ahead] as usize]);
+            }
             let mut line = table.line(index as usize);
             let (packets, bytes) = line.take_counts();
             if packets != 0 {

@@ -206,7 +206,7 @@ impl Pass<'_> {
                     }
                     going |= 1 << index;
                 }
-                Brief::Summary(_) => others |= 1 << index,
+                Brief::Summary(..) => others |= 1 << index,
                 Brief::Look => {
                     self.replica.prefetch(row.ids[index]);
                     others |= 1 << index;
@@ -237,23 +237,23 @@ impl Pass<'_> {
         let tables = matched.tables(index);
         let id = matched.last(index);
         let packet = &mut self.missed[index];
-        let summary = if let Brief::Summary(summary) = self.replica.brief(*id) {
-            Some(summary)
+        let known = if let Brief::Summary(summary, is_miss) = self.replica.brief(*id) {
+            Some((summary, is_miss))
         } else {
             let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
             *id = alive.map_or(NONE, |(id, _)| id.0);
             alive.map(|(_, entry)| {
                 packet.note_lifetime(entry, self.now);
-                if entry.origin.is_miss && !entry.summary.is_plain {
-                    packet.program_key.table_miss();
-                }
-                &*entry.summary
+                (&*entry.summary, entry.origin.is_miss)
             })
         };
-        let Some(summary) = summary else {
+        let Some((summary, is_miss)) = known else {
             packet.program_key.missed(table);
             return None;
         };
+        if is_miss && !summary.is_plain {
+            packet.program_key.table_miss();
+        }
         packet.note_summary(summary, tables);
         let next = summary.next?;
         let (frame, shape) = (&self.frames[packet.at], self.shapes[packet.at]);

@@ -32,7 +32,7 @@ impl ProgramKey {
     /// The next summary is that of a table-miss entry: what it sends to the controller has another
     /// reason, which `NO_PACKET_IN` of the port concerns.
     pub(super) fn table_miss(&mut self) {
-        self.words.push(u32::MAX);
+        self.words.push(TABLE_MISS);
     }
 
     pub(super) fn missed(&mut self, table: TableId) {
@@ -42,10 +42,14 @@ impl ProgramKey {
     }
 }
 
+/// What stands before the summary of a table-miss entry, and what marks it in [`one`].
+const TABLE_MISS: u32 = u32::MAX;
+const IS_MISS: u32 = 1 << 31;
+
 /// Programs by what decides about them.
 #[derive(Debug, Default)]
 pub(super) struct ProgramCache {
-    /// The usual case: one kind.
+    /// The usual case: one summary.
     ones: HashMap<(u64, u32), ProgramId, BuildMixHasher>,
     others: HashMap<Box<[u32]>, ProgramId, BuildMixHasher>,
 }
@@ -53,16 +57,18 @@ pub(super) struct ProgramCache {
 impl ProgramCache {
     #[inline]
     pub(super) fn get(&self, program_key: &ProgramKey) -> Option<ProgramId> {
-        match program_key.words.as_slice() {
-            [port, shape, summary] => self.ones.get(&one(*port, *shape, *summary)).copied(),
-            words => self.others.get(words).copied(),
+        let words = program_key.words.as_slice();
+        match one(words) {
+            Some(one) => self.ones.get(&one).copied(),
+            None => self.others.get(words).copied(),
         }
     }
 
     pub(super) fn put(&mut self, program_key: &ProgramKey, program: ProgramId) {
-        match program_key.words.as_slice() {
-            [port, shape, summary] => drop(self.ones.insert(one(*port, *shape, *summary), program)),
-            words => drop(self.others.insert(words.into(), program)),
+        let words = program_key.words.as_slice();
+        match one(words) {
+            Some(one) => drop(self.ones.insert(one, program)),
+            None => drop(self.others.insert(words.into(), program)),
         }
     }
 
@@ -76,6 +82,47 @@ impl ProgramCache {
     }
 }
 
-fn one(port: u32, shape: u32, summary: u32) -> (u64, u32) {
-    (u64::from(port) << 32 | u64::from(shape), summary)
+/// The key of a single summary, table-miss or not; most packets have one, and a list is dear.
+#[inline]
+fn one(words: &[u32]) -> Option<(u64, u32)> {
+    let (port, shape, summary) = match *words {
+        [port, shape, summary] => (port, shape, summary),
+        [port, shape, TABLE_MISS, summary] => (port, shape | IS_MISS, summary),
+        _ => return None,
+    };
+    Some((u64::from(port) << 32 | u64::from(shape), summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProgramCache, ProgramKey};
+    use crate::fast::forwarder::program::ProgramId;
+    use openflow::{PortNo, TableId};
+    use packet::Shape;
+
+    fn key(parts: &[fn(&mut ProgramKey)]) -> ProgramKey {
+        let mut key = ProgramKey::default();
+        key.begin(PortNo(1), Shape::RARE);
+        for part in parts {
+            part(&mut key);
+        }
+        key
+    }
+
+    #[test]
+    fn a_table_miss_entry_has_a_program_of_its_own() {
+        let plain = key(&[|key| key.push(7)]);
+        let miss = key(&[ProgramKey::table_miss, |key| key.push(7)]);
+        let both = key(&[|key| key.push(7), ProgramKey::table_miss, |key| key.push(7)]);
+        let none = key(&[|key| key.missed(TableId(7))]);
+        let keys = [plain, miss, both, none];
+        let mut cache = ProgramCache::default();
+        for (index, key) in keys.iter().enumerate() {
+            cache.put(key, ProgramId(index as u32));
+        }
+        for (index, key) in keys.iter().enumerate() {
+            assert_eq!(cache.get(key), Some(ProgramId(index as u32)));
+        }
+        assert_eq!(cache.len(), keys.len());
+    }
 }

@@ -61,15 +61,17 @@ impl ReplicaEntry {
 pub(super) enum Brief<'a> {
     /// Nothing but this happens to the packet; the entry lives for ever.
     Goto(TableId),
-    /// The entry lives for ever, and is no table-miss entry.
-    Summary(&'a InstructionSummary),
+    /// The entry lives for ever; whether it is a table-miss entry.
+    Summary(&'a InstructionSummary, bool),
     /// The entry must be asked.
     Look,
 }
 
-/// A [`Brief`] that is a goto, and one that must look; any other number is that of a summary.
+/// A [`Brief`] that is a goto; the number of a table-miss entry's summary has a mark; and a number
+/// that no summary has, for one that must look.
 const GOTO: u32 = 1 << 31;
-const LOOK: u32 = GOTO - 1;
+const MISS: u32 = 1 << 30;
+const LOOK: u32 = MISS - 1;
 
 /// What a lookup has to know of an instruction list, found out once for all entries that have it.
 #[derive(Debug)]
@@ -381,8 +383,8 @@ impl Replica {
         if brief & GOTO != 0 {
             return Brief::Goto(TableId(brief as u8));
         }
-        let summary = self.summaries.get(brief as usize).and_then(Option::as_deref);
-        summary.map_or(Brief::Look, Brief::Summary)
+        let summary = self.summaries.get((brief & !MISS) as usize).and_then(Option::as_deref);
+        summary.map_or(Brief::Look, |summary| Brief::Summary(summary, brief & MISS != 0))
     }
 
     /// Whether an entry's time is over.
@@ -556,7 +558,8 @@ fn brief_of(entry: &ReplicaEntry) -> u32 {
     }
     match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {
         Some(next) => GOTO | u32::from(next.0),
-        None if entry.origin.is_miss => LOOK,
+        // Numbers are those of slots, so that there are never nearly as many.
+        None if entry.origin.is_miss => MISS | summary.instruction_list.number,
         None => summary.instruction_list.number,
     }
 }
