@@ -1,5 +1,6 @@
-//! How a cluster is named on a command line: `etcd:http://HOST:PORT`, the cluster's name, a node's
-//! id. Names become parts of etcd's keys, so what could change a key's meaning is refused here.
+//! How a cluster is named on a command line: `etcd:http://HOST:PORT` (or `https://`), the
+//! cluster's name, a node's id. Names become parts of etcd's keys, so what could change a key's
+//! meaning is refused here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +16,8 @@ const ETCD_PORT: u16 = 2379;
 pub struct ClusterAddress {
     /// `HOST:PORT` of each member, in the order of trying.
     pub(crate) servers: Vec<String>,
+    /// Whether they are spoken to with TLS.
+    pub(crate) is_tls: bool,
 }
 
 /// Why a text is no address or no name.
@@ -33,14 +36,14 @@ impl FromStr for ClusterAddress {
         let Some(urls) = text.strip_prefix("etcd:") else {
             return bad("a cluster's address begins with etcd:");
         };
-        let mut servers = Vec::new();
+        let (mut servers, is_tls) = (Vec::new(), urls.starts_with("https://"));
         for url in urls.split(',') {
-            let Some(rest) = url.strip_prefix("http://") else {
-                let what = match url.starts_with("https://") {
-                    true => "etcd over TLS is not spoken, only http://",
-                    false => "etcd's URL begins with http://",
-                };
-                return bad(what);
+            let Some(rest) = url.strip_prefix(scheme(is_tls)) else {
+                let is_other = url.starts_with(scheme(!is_tls));
+                return bad(match is_other {
+                    true => "all members are spoken to with TLS, or none",
+                    false => "etcd's URL begins with http:// or https://",
+                });
             };
             let server = rest.strip_suffix('/').unwrap_or(rest);
             match server_of(server) {
@@ -48,8 +51,12 @@ impl FromStr for ClusterAddress {
                 None => return bad(&format!("`{server}` is no HOST:PORT")),
             }
         }
-        Ok(Self { servers })
+        Ok(Self { servers, is_tls })
     }
+}
+
+fn scheme(is_tls: bool) -> &'static str {
+    if is_tls { "https://" } else { "http://" }
 }
 
 /// `HOST:PORT` of a text that may lack the port; an IPv6 address stands in brackets.
@@ -77,7 +84,7 @@ impl fmt::Display for ClusterAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, server) in self.servers.iter().enumerate() {
             let before = if index == 0 { "etcd:" } else { "," };
-            write!(f, "{before}http://{server}")?;
+            write!(f, "{before}{}{server}", scheme(self.is_tls))?;
         }
         Ok(())
     }
@@ -138,6 +145,7 @@ mod tests {
             ("etcd:http://[::1]", "etcd:http://[::1]:2379"),
             ("etcd:http://[::1]:99", "etcd:http://[::1]:99"),
             ("etcd:http://a:1,http://b:2", "etcd:http://a:1,http://b:2"),
+            ("etcd:https://a,https://[::1]:2", "etcd:https://a:2379,https://[::1]:2"),
         ] {
             assert_eq!(address(text).as_deref(), Ok(whole));
         }
@@ -166,7 +174,8 @@ mod tests {
             let error = address(text).unwrap_err();
             assert!(error.contains("etcd:http://127.0.0.1:2379"), "{text}: {error}");
         }
-        assert!(address("etcd:https://a:1").unwrap_err().contains("TLS"));
+        assert!(address("etcd:https://a:1,http://b:1").unwrap_err().contains("TLS"));
+        assert!(address("etcd:http://a:1,https://b:1").unwrap_err().contains("TLS"));
     }
 
     #[test]

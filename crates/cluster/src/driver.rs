@@ -10,7 +10,7 @@ use crate::keys::{MemberKey, members_prefix};
 use crate::member::{ClusterOrder, Held, Member, Request};
 use crate::state::{self, StateRequest};
 use crate::view::MEMBER;
-use crate::{ClusterSettings, Input};
+use crate::{ClusterSettings, EtcdServers, Input};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, mpsc};
@@ -46,6 +46,7 @@ enum Report {
 #[derive(Clone)]
 struct Task {
     settings: Arc<ClusterSettings>,
+    servers: EtcdServers,
     prefix: Arc<str>,
     reports: mpsc::Sender<Report>,
     /// The node's key is gone although its lease lives: it joins anew.
@@ -55,6 +56,7 @@ struct Task {
 /// Runs a member until it has left.
 pub(crate) async fn run(
     settings: ClusterSettings,
+    servers: EtcdServers,
     mut inputs: mpsc::UnboundedReceiver<Input>,
     state_requests: mpsc::Receiver<StateRequest>,
     order: impl Fn(ClusterOrder),
@@ -71,9 +73,9 @@ pub(crate) async fn run(
         settings.rebalance_after,
         Instant::now(),
     );
-    let task = Task { settings, prefix, reports, rejoin: Arc::clone(&rejoin) };
+    let task = Task { settings, servers, prefix, reports, rejoin: Arc::clone(&rejoin) };
     let mut tasks = JoinSet::new();
-    tasks.spawn(state::serve(Arc::clone(&task.settings), state_requests));
+    tasks.spawn(state::serve(task.servers.clone(), state_requests));
     tasks.spawn(task.clone().keep_lease());
     tasks.spawn(task.clone().watch());
     tasks.spawn(task.clone().ask(to_ask));
@@ -117,13 +119,13 @@ pub(crate) async fn run(
     }
     tasks.shutdown().await;
     if let Some(lease) = lease {
-        end_lease(&task.settings, lease).await;
+        end_lease(&task.servers, lease).await;
     }
 }
 
 /// Ends the lease, so that whoever waits for our switches need not wait for it to end by itself.
-async fn end_lease(settings: &ClusterSettings, lease: i64) {
-    let mut etcd = Etcd::new(&settings.address);
+async fn end_lease(servers: &EtcdServers, lease: i64) {
+    let mut etcd = Etcd::new(servers);
     if let Err(error) = etcd.revoke(lease, Duration::from_secs(1)).await {
         tracing::debug!(%error, "the lease was not ended; it ends by itself");
     }
@@ -166,7 +168,7 @@ fn take_report(member: &mut Member, report: Report) -> bool {
 
 impl Task {
     fn etcd(&self) -> Etcd {
-        Etcd::new(&self.settings.address)
+        Etcd::new(&self.servers)
     }
 
     /// Tells the member; waits while it is busy.

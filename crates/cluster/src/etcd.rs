@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) use json::{Change, Compare, KeyValue, Op, OpAnswer, Txn, TxnAnswer};
 pub(crate) use watch::{Watch, WatchBatch};
 
-use crate::address::ClusterAddress;
+use crate::EtcdServers;
 use http::Http;
 
 /// Why etcd did not do what it was asked.
@@ -83,8 +83,8 @@ pub(crate) struct Etcd {
 }
 
 impl Etcd {
-    pub(crate) fn new(address: &ClusterAddress) -> Self {
-        Self { http: Http::new(address) }
+    pub(crate) fn new(servers: &EtcdServers) -> Self {
+        Self { http: Http::new(servers) }
     }
 
     /// Asks for a lease.

@@ -33,9 +33,12 @@ mod keys;
 mod member;
 mod plan;
 mod state;
+mod tls;
 mod view;
 
 use openflow::DatapathId;
+use rustls::ClientConfig;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -48,6 +51,7 @@ pub use member::ClusterOrder;
 pub use state::{
     ClusterState, STATE_KEY_MAX, STATE_VALUE_MAX, StateEntry, StateError, StateEvent, StateWatch,
 };
+pub use tls::{EtcdPairFiles, EtcdTlsError, EtcdTlsFiles};
 
 /// The lease that is asked for. It is the least that an etcd with its own defaults grants.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(2);
@@ -60,6 +64,8 @@ pub const REBALANCE_AFTER: Duration = Duration::from_secs(5);
 pub struct ClusterSettings {
     /// Where etcd is.
     pub address: ClusterAddress,
+    /// The files for an address with `https://`.
+    pub tls: Option<EtcdTlsFiles>,
     /// The cluster's name: several may share an etcd.
     pub name: KeyName,
     /// This node, unlike all others.
@@ -75,7 +81,7 @@ impl ClusterSettings {
     /// Settings with the usual times.
     #[must_use]
     pub fn new(address: ClusterAddress, name: KeyName, node: KeyName) -> Self {
-        Self { address, name, node, ttl: DEFAULT_TTL, rebalance_after: REBALANCE_AFTER }
+        Self { address, tls: None, name, node, ttl: DEFAULT_TTL, rebalance_after: REBALANCE_AFTER }
     }
 }
 
@@ -83,6 +89,44 @@ impl ClusterSettings {
 #[must_use]
 pub fn default_node(host: &str, pid: u32) -> KeyName {
     driver::default_node(host, pid)
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The system gives no thread.
+    #[error("the cluster's thread cannot start: {0}")]
+    Start(#[from] std::io::Error),
+    /// A file for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] EtcdTlsError),
+    /// An address with TLS, and nobody to believe.
+    #[error("{0} needs --cluster-ca FILE: the certificate of the CA that signs etcd's")]
+    NoCa(ClusterAddress),
+    /// Files for TLS, and an address without.
+    #[error("--cluster-ca is for etcd:https://..., but the cluster is at {0}")]
+    NoTls(ClusterAddress),
+}
+
+/// Where etcd's members are and how they are spoken to.
+#[derive(Clone, Debug)]
+pub(crate) struct EtcdServers {
+    /// `HOST:PORT` of each, in the order of trying.
+    names: Arc<[String]>,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl EtcdServers {
+    fn of(settings: &ClusterSettings) -> Result<Self, ClusterError> {
+        let address = &settings.address;
+        let tls = match (&settings.tls, address.is_tls) {
+            (Some(files), true) => Some(tls::load(files)?),
+            (None, false) => None,
+            (None, true) => return Err(ClusterError::NoCa(address.clone())),
+            (Some(_), false) => return Err(ClusterError::NoTls(address.clone())),
+        };
+        Ok(Self { names: address.servers.clone().into(), tls })
+    }
 }
 
 /// What sessions tell the member.
@@ -116,18 +160,19 @@ impl Cluster {
     /// Starts a node. `order` is called on its thread and must not wait.
     ///
     /// # Errors
-    /// When the system gives no thread. An etcd that does not answer is no error: the node tries
-    /// until it does, and says so in the log.
+    /// When the system gives no thread, or the files for TLS cannot be used. An etcd that does not
+    /// answer is no error: the node tries until it does, and says so in the log.
     pub fn start(
         settings: ClusterSettings,
         order: impl Fn(ClusterOrder) + Send + 'static,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, ClusterError> {
+        let servers = EtcdServers::of(&settings)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (inputs, received) = mpsc::unbounded_channel();
         let (state, state_requests) = state::queue();
         let link = ClusterLink { name: settings.name.clone(), inputs, state };
         let run = move || {
-            runtime.block_on(driver::run(settings, received, state_requests, order));
+            runtime.block_on(driver::run(settings, servers, received, state_requests, order));
         };
         let thread = std::thread::Builder::new().name("weir-cluster".into()).spawn(run)?;
         Ok(Self { link, thread: Some(thread) })

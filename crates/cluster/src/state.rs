@@ -5,7 +5,7 @@
 //! is
 //! bounded. It must never be asked for each packet: each change is written to disk by etcd.
 
-use crate::ClusterSettings;
+use crate::EtcdServers;
 use crate::address::KeyName;
 use crate::etcd::{Change, Compare, Etcd, EtcdError, KeyValue, Op, OpAnswer, Txn};
 use crate::keys::state_prefix;
@@ -266,18 +266,15 @@ fn entry(prefix: &str, kv: KeyValue) -> Option<StateEntry> {
 }
 
 /// Carries requests out until nobody can ask any more.
-pub(crate) async fn serve(
-    settings: Arc<ClusterSettings>,
-    mut requests: mpsc::Receiver<StateRequest>,
-) {
-    let mut etcd = Etcd::new(&settings.address);
+pub(crate) async fn serve(servers: EtcdServers, mut requests: mpsc::Receiver<StateRequest>) {
+    let mut etcd = Etcd::new(&servers);
     let mut watches = JoinSet::new();
     while let Some(StateRequest { wish, answer }) = requests.recv().await {
         while watches.try_join_next().is_some() {}
         let granted = match wish {
             Wish::Watch { .. } if watches.len() >= WATCHES_MAX => Err(StateError::TooManyWatches),
             Wish::Watch { prefix, events } => {
-                watches.spawn(watch(Arc::clone(&settings), prefix, events));
+                watches.spawn(watch(servers.clone(), prefix, events));
                 Ok(Granted::Written(true))
             }
             Wish::List(prefix) => {
@@ -315,12 +312,12 @@ async fn carry_out(etcd: &mut Etcd, wish: Wish) -> Result<Granted, EtcdError> {
 
 /// Tells all keys below a prefix and then their changes, until nobody listens. After a break what
 /// has changed meanwhile is told.
-async fn watch(settings: Arc<ClusterSettings>, prefix: String, events: mpsc::Sender<StateEvent>) {
+async fn watch(servers: EtcdServers, prefix: String, events: mpsc::Sender<StateEvent>) {
     let mut known = BTreeMap::new();
     loop {
         tokio::select! {
             () = events.closed() => return,
-            error = watch_once(&settings, &prefix, &events, &mut known) => {
+            error = watch_once(&servers, &prefix, &events, &mut known) => {
                 tracing::debug!(prefix, ?error, "a watch of an app's state is begun anew");
             }
         }
@@ -329,17 +326,17 @@ async fn watch(settings: Arc<ClusterSettings>, prefix: String, events: mpsc::Sen
 }
 
 async fn watch_once(
-    settings: &ClusterSettings,
+    servers: &EtcdServers,
     prefix: &str,
     events: &mpsc::Sender<StateEvent>,
     known: &mut BTreeMap<String, i64>,
 ) -> Option<EtcdError> {
-    let snapshot = match Etcd::new(&settings.address).snapshot(prefix, ANSWER_WITHIN).await {
+    let snapshot = match Etcd::new(servers).snapshot(prefix, ANSWER_WITHIN).await {
         Ok(snapshot) => snapshot,
         Err(error) => return Some(error),
     };
     let from = snapshot.revision.saturating_add(1);
-    let watch = Etcd::new(&settings.address).watch(prefix, from, ANSWER_WITHIN).await;
+    let watch = Etcd::new(servers).watch(prefix, from, ANSWER_WITHIN).await;
     let mut gone: BTreeMap<String, i64> = std::mem::take(known);
     for kv in snapshot.keys {
         let before = gone.remove(&kv.key);

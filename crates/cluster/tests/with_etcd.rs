@@ -1,14 +1,22 @@
 //! Nodes of a cluster against a real etcd: claims, a dead node, hand-over, an etcd that is gone,
-//! frozen, restarted or has lost its data. The switches are of paper: they grant every role that
-//! is not stale.
+//! frozen, slow, restarted or has lost its data, and one that speaks TLS. The switches are of
+//! paper: they grant every role that is not stale.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cluster::{Cluster, ClusterLink, ClusterOrder, ClusterSettings, StateEvent};
+use cluster::{
+    Cluster, ClusterError, ClusterLink, ClusterOrder, ClusterSettings, EtcdPairFiles, EtcdTlsFiles,
+    StateEvent,
+};
 use openflow::DatapathId;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use testkit::EtcdProcess;
+use testkit::{EtcdCertificates, EtcdProcess};
 
 const WITHIN: Duration = Duration::from_secs(60);
 
@@ -32,11 +40,16 @@ struct Node {
 
 impl Node {
     fn start(etcd: &EtcdProcess, name: &'static str, switches: &Switches, connection: u64) -> Self {
-        let address = format!("etcd:http://{}", etcd.server()).parse().unwrap();
-        let mut settings =
-            ClusterSettings::new(address, "test".parse().unwrap(), name.parse().unwrap());
-        settings.ttl = Duration::from_secs(1);
-        settings.rebalance_after = Duration::from_millis(500);
+        let settings = settings(&format!("etcd:http://{}", etcd.server()), name);
+        Self::start_as(settings, name, switches, connection)
+    }
+
+    fn start_as(
+        settings: ClusterSettings,
+        name: &'static str,
+        switches: &Switches,
+        connection: u64,
+    ) -> Self {
         let (orders, received) = std::sync::mpsc::channel();
         let order = move |order| {
             // The thread that takes them ends with the test.
@@ -64,6 +77,13 @@ impl Node {
             .expect("the node does not leave");
         assert!(papers(&self.switches).values().all(|paper| paper.master != Some(self.name)));
     }
+}
+
+fn settings(address: &str, name: &str) -> ClusterSettings {
+    let (address, cluster) = (address.parse().unwrap(), "test".parse().unwrap());
+    let settings = ClusterSettings::new(address, cluster, name.parse().unwrap());
+    let rebalance_after = Duration::from_millis(500);
+    ClusterSettings { ttl: Duration::from_secs(1), rebalance_after, ..settings }
 }
 
 fn papers(switches: &Switches) -> MutexGuard<'_, BTreeMap<DatapathId, Paper>> {
@@ -232,4 +252,149 @@ fn with_etcd_apps_share_state_and_see_each_others_changes() {
         assert!(theirs.get("host/1").await.unwrap().is_some(), "state outlives nodes");
     };
     runtime.block_on(async { tokio::time::timeout(WITHIN, test).await }).unwrap();
+}
+
+/// A way to etcd on which every answer takes so many milliseconds longer.
+struct SlowWay {
+    port: u16,
+    delay_ms: Arc<AtomicU64>,
+}
+
+impl SlowWay {
+    fn to(etcd: &EtcdProcess) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (delay_ms, server) = (Arc::new(AtomicU64::new(0)), etcd.server());
+        let delay = Arc::clone(&delay_ms);
+        // Its threads end with the test's process, or with their connections.
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else {
+                    return;
+                };
+                let (up, down) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let delay = Arc::clone(&delay);
+                std::thread::spawn(move || carry(up, server, || {}));
+                std::thread::spawn(move || {
+                    carry(down, client, || {
+                        std::thread::sleep(Duration::from_millis(delay.load(Ordering::Relaxed)));
+                    });
+                });
+            }
+        });
+        Self { port, delay_ms }
+    }
+
+    fn set_delay_ms(&self, delay_ms: u64) {
+        self.delay_ms.store(delay_ms, Ordering::Relaxed);
+    }
+}
+
+/// Carries bytes one way until it ends.
+fn carry(mut from: TcpStream, mut to: TcpStream, wait: impl Fn()) {
+    let mut bytes = [0; 65_536];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        wait();
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    // The other end may have gone already.
+    drop((from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both)));
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_that_is_slow_masters_stay_and_one_too_slow_for_the_lease_is_as_one_that_is_gone() {
+    let etcd = EtcdProcess::start();
+    let way = SlowWay::to(&etcd);
+    let switches = switches(4);
+    let node = |name| {
+        let settings = settings(&format!("etcd:http://127.0.0.1:{}", way.port), name);
+        // A lease that a loaded machine does not miss by itself.
+        let settings = ClusterSettings { ttl: Duration::from_secs(5), ..settings };
+        Node::start_as(settings, name, &switches, 1)
+    };
+    let (_a, _b) = (node("a"), node("b"));
+    until_shares(&switches, &[("a", 2), ("b", 2)]);
+    let before: Vec<u64> = papers(&switches).values().map(|paper| paper.generation).collect();
+    way.set_delay_ms(300);
+    std::thread::sleep(Duration::from_secs(8));
+    let now: Vec<u64> = papers(&switches).values().map(|paper| paper.generation).collect();
+    assert_eq!(before, now, "no switch changes hands while etcd answers in time");
+    way.set_delay_ms(20_000);
+    until_shares(&switches, &[]);
+    way.set_delay_ms(0);
+    until_shares(&switches, &[("a", 2), ("b", 2)]);
+    assert_eq!(set_ups(&switches), 4, "no switch is set up twice");
+}
+
+/// A certificate authority with certificates for 127.0.0.1, in the files `ca.pem`, `NAME.pem` and
+/// `NAME.key`.
+fn certify(folder: &Path, names: &[&str]) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    for name in names {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        std::fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_over_tls_nodes_share_the_switches_and_strangers_stay_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+    for side in [&ours, &theirs] {
+        std::fs::create_dir(side).unwrap();
+        certify(side, &["etcd", "node"]);
+    }
+    let etcd = EtcdProcess::start_tls(EtcdCertificates {
+        certificate: ours.join("etcd.pem"),
+        private_key: ours.join("etcd.key"),
+        ca: ours.join("ca.pem"),
+    });
+    let switches = switches(4);
+    let files = |ca: &Path, pair: Option<&Path>| EtcdTlsFiles {
+        ca: ca.join("ca.pem"),
+        pair: pair.map(|side| EtcdPairFiles {
+            certificate: side.join("node.pem"),
+            private_key: side.join("node.key"),
+        }),
+    };
+    let node = |name, files| {
+        let settings = settings(&format!("etcd:https://{}", etcd.server()), name);
+        let settings = ClusterSettings { tls: Some(files), ..settings };
+        Node::start_as(settings, name, &switches, 1)
+    };
+    let (_a, _b) = (node("a", files(&ours, Some(&ours))), node("b", files(&ours, Some(&ours))));
+    until_shares(&switches, &[("a", 2), ("b", 2)]);
+    // One that believes somebody else, one that shows nothing, one with a stranger's certificate.
+    let _others = [
+        node("c", files(&theirs, Some(&ours))),
+        node("d", files(&ours, None)),
+        node("e", files(&ours, Some(&theirs))),
+    ];
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(shares(&switches), BTreeMap::from([("a", 2), ("b", 2)]));
+}
+
+#[test]
+fn tls_to_etcd_needs_the_files_and_the_scheme_to_agree() {
+    let start = |address: &str, tls| {
+        Cluster::start(ClusterSettings { tls, ..settings(address, "a") }, |_| {}).map(drop)
+    };
+    let files = || EtcdTlsFiles { ca: "/nowhere/ca.pem".into(), pair: None };
+    let no_ca = start("etcd:https://127.0.0.1:1", None);
+    assert!(matches!(no_ca, Err(ClusterError::NoCa(_))), "{no_ca:?}");
+    let no_tls = start("etcd:http://127.0.0.1:1", Some(files()));
+    assert!(matches!(no_tls, Err(ClusterError::NoTls(_))), "{no_tls:?}");
+    let missing = start("etcd:https://127.0.0.1:1", Some(files())).unwrap_err().to_string();
+    assert!(missing.starts_with("--cluster-ca /nowhere/ca.pem: "), "{missing}");
 }

@@ -41,6 +41,10 @@ use openflow::{DatapathId, Message, Xid};
 /// of the whole network shares it between its instances: its factory (see [`crate::AppList`]) gives
 /// each the same `Arc`.
 pub trait App: Send {
+    /// What it is called in the log: the name of its type, unless it says otherwise.
+    fn name(&self) -> &str {
+        crate::beat::short_name(std::any::type_name::<Self>())
+    }
     /// The controller begins; once for each instance. The handle is worth keeping: it reaches any
     /// switch from any thread.
     fn started(&mut self, _handle: &Handle) {}

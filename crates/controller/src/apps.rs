@@ -107,9 +107,24 @@ pub enum AppsError {
     /// An app is named twice.
     #[error("{} is named twice", .0.text())]
     Twice(AppName),
+    /// Two apps that both decide where packets go.
+    #[error(
+        "{} and {} both forward: each would delete the other's flow entries, and what comes to the \
+         controller would leave the switch twice; name one of them",
+        .0.text(),
+        .1.text()
+    )]
+    BothForward(AppName, AppName),
     /// Discovery stands behind an app that reads what it finds.
     #[error("discovery must stand before {}", .0.text())]
     DiscoveryBehind(AppName),
+    /// A node of a cluster knows a part of the network only.
+    #[error(
+        "{} needs the links of the whole network, and a node of a cluster knows those of its own \
+         switches: run it without --cluster",
+        .0.text()
+    )]
+    NotInCluster(AppName),
     /// The file of settings is wrong.
     #[error(transparent)]
     Config(#[from] AppConfigError),
@@ -144,6 +159,10 @@ impl ReadyApps {
                 return Err(AppsError::Twice(*name));
             }
         }
+        let mut forwarding = names.iter().filter(|name| name.forwards());
+        if let (Some(one), Some(other)) = (forwarding.next(), forwarding.next()) {
+            return Err(AppsError::BothForward(*one, *other));
+        }
         let reader = names.iter().position(|name| name.reads_topology());
         let discovery = names.iter().position(|name| *name == AppName::Discovery);
         match (reader.and_then(|at| names.get(at)), discovery) {
@@ -162,7 +181,7 @@ impl ReadyApps {
 }
 
 impl AppName {
-    fn reads_topology(self) -> bool {
+    pub(crate) fn reads_topology(self) -> bool {
         match self {
             Self::ShortestPath => true,
             Self::Hub
@@ -178,6 +197,24 @@ impl AppName {
             | Self::LoadBalancer
             | Self::Qos
             | Self::FlowExporter => false,
+        }
+    }
+
+    /// Whether it begins with empty tables and decides where packets go: of such apps there is one
+    /// in a list.
+    fn forwards(self) -> bool {
+        match self {
+            Self::Hub
+            | Self::Repeater
+            | Self::PatchPanel
+            | Self::LearningSwitch
+            | Self::MultiTableSwitch
+            | Self::ShortestPath
+            | Self::Firewall
+            | Self::Router
+            | Self::LoadBalancer
+            | Self::Qos => true,
+            Self::Idle | Self::Discovery | Self::TrafficMonitor | Self::FlowExporter => false,
         }
     }
 

@@ -42,6 +42,8 @@ Examples:
       switches do what HTTP requests say, as with Ryu's ofctl_rest
   weir controller learning-switch --cluster etcd:http://127.0.0.1:2379 --node-id n1
       one of several controllers that share all switches; each switch connects with all of them
+  weir controller learning-switch --cluster etcd:https://etcd.example:2379 --cluster-ca ca.pem
+      the same with TLS to etcd
   ovs-vsctl set-controller br0 tcp:127.0.0.1:6653
       points an Open vSwitch here
 
@@ -152,6 +154,11 @@ impl ControllerArgs {
         if self.observe_links && !names.contains(&AppName::Discovery) {
             names.insert(0, AppName::Discovery);
         }
+        if self.membership.cluster.is_some()
+            && let Some(name) = names.iter().find(|name| name.reads_topology())
+        {
+            return Err(AppsError::NotInCluster(*name));
+        }
         ReadyApps::new(&names, &config.unwrap_or_default(), print)
     }
 
@@ -216,18 +223,20 @@ pub fn run_beside<T, E: From<Error>>(
 
 fn run_until_signal(controller: Controller, report: StatusWriter) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    // Not on the controller's own thread: a handler that does not return must not keep a signal
+    // from ending the program.
+    let running = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let stop = async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
-        controller.run(report, stop).await?;
-        Ok(())
-    })
+        let mut running = controller.start(move |line| report(line))?;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = running.ended() => {}
+        }
+        Ok::<_, Error>(running)
+    })?;
+    running.stop().map(drop)
 }
 
 #[cfg(test)]
@@ -285,6 +294,11 @@ mod tests {
         let made = |line: &str| parsed(line).unwrap().ready_apps(&print);
         assert!(made("hub --observe-links").is_ok());
         assert!(made("discovery,hub --observe-links").is_ok());
+        assert!(made("discovery,traffic-monitor,learning-switch,idle").is_ok());
+        let parted = made("shortest-path --cluster etcd:http://127.0.0.1:1").unwrap_err();
+        assert!(parted.to_string().contains("without --cluster"), "{parted}");
+        let twice = made("learning-switch,traffic-monitor,hub").unwrap_err().to_string();
+        assert!(twice.starts_with("learning-switch and hub both forward"), "{twice}");
         let without = made("router").unwrap_err().to_string();
         assert!(without.contains("[router]") && without.contains("--app-config"), "{without}");
         let missing = made("router --app-config /nowhere/x.toml").unwrap_err().to_string();

@@ -70,6 +70,7 @@ pub(crate) enum NotQueued {
 pub(crate) struct SwitchEntry {
     pub(crate) dpid: DatapathId,
     pub(crate) version: Version,
+    pub(crate) shard: usize,
     info: Mutex<SwitchInfo>,
     queue: Mutex<Queue>,
     has_commands: AtomicBool,
@@ -100,6 +101,7 @@ impl SwitchEntry {
         Self {
             dpid: info.dpid,
             version: info.version,
+            shard: info.shard,
             info: Mutex::new(info),
             queue: Mutex::new(queue),
             has_commands: AtomicBool::new(false),

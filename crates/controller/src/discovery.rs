@@ -6,10 +6,13 @@
 //! hosts by events, or read the store. It never forwards a packet and never deletes a flow entry
 //! that is not its own.
 
+mod keys;
 mod probe;
 
 pub(crate) use probe::LLDP;
 pub use probe::{NoKey, ProbeKey};
+
+use keys::Keys;
 
 use crate::app::App;
 use crate::handle::Handle;
@@ -67,7 +70,8 @@ impl DiscoveryConfig {
     }
 }
 
-/// The app. All instances of one controller share the topology and the key.
+/// The app. All instances of one controller share the topology and the key; the controllers of a
+/// cluster share a key by etcd, so that each takes the probes of the others for what they are.
 ///
 /// ```
 /// use controller::discovery::{Discovery, DiscoveryConfig, ProbeKey};
@@ -83,7 +87,7 @@ impl DiscoveryConfig {
 #[derive(Debug)]
 pub struct Discovery {
     topology: Arc<Topology>,
-    key: ProbeKey,
+    keys: Keys,
     config: DiscoveryConfig,
     handle: Option<Handle>,
     switches: HashMap<DatapathId, Probing>,
@@ -106,7 +110,8 @@ impl Discovery {
     /// An instance of the app.
     #[must_use]
     pub fn new(topology: Arc<Topology>, key: ProbeKey, config: DiscoveryConfig) -> Self {
-        Self { topology, key, config, handle: None, switches: HashMap::new() }
+        let keys = Keys::own(key);
+        Self { topology, keys, config, handle: None, switches: HashMap::new() }
     }
 
     fn tell(&self, changes: Vec<TopologyChange>) {
@@ -126,6 +131,8 @@ impl Discovery {
     /// Sends the probes that are due.
     fn probe(&mut self, sw: &mut Switch) {
         let (dpid, now) = (sw.dpid(), sw.now());
+        // Until the cluster's key is known nothing is sent that the other nodes would not know.
+        let Some((key, sent_at)) = self.keys.at(now) else { return };
         let Some(probing) = self.switches.get_mut(&dpid) else { return };
         let ports = sw.ports().values().filter(|desc| is_probed(desc.port_no) && is_up(desc));
         let ports: Vec<_> = ports.map(|desc| (desc.port_no, desc.hw_addr)).collect();
@@ -141,7 +148,7 @@ impl Discovery {
             let pause = if is_new { Duration::from_secs(1) } else { self.config.probe_interval() };
             state.due = now + pause;
             let from = SwitchPort { dpid, port };
-            let data = Probe { from, sent_at: now }.frame(source(hw_addr), ttl_s, &self.key);
+            let data = Probe { from, sent_at }.frame(source(hw_addr), ttl_s, key);
             let (in_port, actions) = (PortNo::CONTROLLER, vec![Action::output(port)]);
             sw.send(Message::PacketOut(PacketOut { buffer_id: None, in_port, actions, data }));
         }
@@ -150,11 +157,16 @@ impl Discovery {
     /// A probe of ours, if it is one.
     fn take_probe(&self, sw: &mut Switch, at: SwitchPort, frame: &[u8]) {
         // Others' LLDP, and probes that somebody has made up or kept, say nothing.
-        let Some(probe) = Probe::read(frame, &self.key) else { return };
+        let Some((key, now)) = self.keys.at(sw.now()) else { return };
+        let Some(probe) = Probe::read(frame, key) else { return };
         sw.stop();
-        if sw.now() <= probe.sent_at + self.config.lifetimes().link {
+        if now <= probe.sent_at.saturating_add(self.config.lifetimes().link) {
             let link = TopologyLink { from: probe.from, to: at };
-            self.tell(self.topology.link_heard(link, sw.now()));
+            let changes = match self.keys.are_shared() {
+                true => self.topology.far_link_heard(link, sw.now()),
+                false => self.topology.link_heard(link, sw.now()),
+            };
+            self.tell(changes);
         }
     }
 }
@@ -162,6 +174,7 @@ impl Discovery {
 impl App for Discovery {
     fn started(&mut self, handle: &Handle) {
         self.handle = Some(handle.clone());
+        self.keys.share(handle);
     }
 
     fn switch_ready(&mut self, sw: &mut Switch) {

@@ -44,6 +44,9 @@ pub enum HandleError {
     /// The switch gave another message than the answer that was asked for.
     #[error("the switch gave another answer than asked: {0}")]
     Unexpected(&'static str),
+    /// A handler of an app does not return, so that nobody serves the switch.
+    #[error("switch {0} is not served: a handler of an app does not return (the log says which)")]
+    Blocked(DatapathId),
     /// The controller has ended.
     #[error("the controller has ended")]
     Gone,

@@ -125,7 +125,8 @@ impl Handle {
         let asks = Asks::Reply { xid, request: kind, answer };
         let command = encode_one(&entry, xid, &request, asks)?;
         self.push(&entry, command)?;
-        answered.await.unwrap_or_else(|_| Err(self.gone(dpid)))
+        let answer = async { answered.await.unwrap_or_else(|_| Err(self.gone(dpid))) };
+        self.unless_blocked(&entry, answer).await
     }
 
     /// Asks for a description or statistics, and waits for the whole of it.
@@ -162,6 +163,15 @@ impl Handle {
     pub async fn apply(&self, dpid: DatapathId, messages: Vec<Message>) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
         let batches = encode_batches(&entry, &messages)?;
+        self.unless_blocked(&entry, self.apply_batches(&entry, batches)).await
+    }
+
+    async fn apply_batches(
+        &self,
+        entry: &SwitchEntry,
+        batches: Vec<Encoded>,
+    ) -> Result<(), HandleError> {
+        let dpid = entry.dpid;
         let mut refused = Ok(());
         let mut outcomes = VecDeque::new();
         for batch in batches {
@@ -171,7 +181,7 @@ impl Handle {
                 self.take_outcome(dpid, oldest, &mut refused).await?;
             }
             let (outcome, done) = oneshot::channel();
-            let command = batch.command(&entry, outcome)?;
+            let command = batch.command(entry, outcome)?;
             entry.push_later(command).await?;
             outcomes.push_back(done);
         }
@@ -179,6 +189,25 @@ impl Handle {
             self.take_outcome(dpid, outcome, &mut refused).await?;
         }
         refused
+    }
+
+    /// What comes of a call that waits for a switch, unless an app blocks the switch's shard.
+    async fn unless_blocked<T>(
+        &self,
+        entry: &SwitchEntry,
+        call: impl Future<Output = Result<T, HandleError>>,
+    ) -> Result<T, HandleError> {
+        let beat = self.shared.beat(entry.shard);
+        tokio::select! {
+            biased;
+            outcome = call => outcome,
+            () = beat.blocked() => Err(HandleError::Blocked(entry.dpid)),
+        }
+    }
+
+    /// Whether the watchdog has told that a handler does not return.
+    pub(crate) fn has_slow_handler(&self) -> bool {
+        self.shared.beats().any(crate::beat::Beat::is_slow)
     }
 
     /// Keeps the first refusal; anything else that is wrong ends the call.

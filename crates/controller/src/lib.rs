@@ -38,6 +38,7 @@ mod answers;
 mod app;
 mod app_list;
 pub mod apps;
+mod beat;
 mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -65,8 +66,8 @@ mod xid;
 pub use app::App;
 pub use app_list::AppList;
 pub use cluster::{
-    ClusterAddress, ClusterSettings, ClusterState, KeyName, StateEntry, StateError, StateEvent,
-    StateWatch,
+    ClusterAddress, ClusterError, ClusterSettings, ClusterState, EtcdPairFiles, EtcdTlsError,
+    EtcdTlsFiles, KeyName, StateEntry, StateError, StateEvent, StateWatch,
 };
 pub use error::HandleError;
 pub use events::{ControllerEvent, HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};

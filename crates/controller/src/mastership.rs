@@ -6,7 +6,7 @@
 
 use crate::role::RoleWanted;
 use channel::LogThrottle;
-use cluster::{Cluster, ClusterLink, ClusterOrder, ClusterSettings};
+use cluster::{Cluster, ClusterError, ClusterLink, ClusterOrder, ClusterSettings};
 use openflow::DatapathId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,7 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Mastership {
     /// Joins a cluster. The node lives as long as what comes back first.
-    pub(crate) fn start(settings: ClusterSettings) -> std::io::Result<(Cluster, Self)> {
+    pub(crate) fn start(settings: ClusterSettings) -> Result<(Cluster, Self), ClusterError> {
         let boxes = Arc::new(Boxes::default());
         let orders = Arc::clone(&boxes);
         let cluster = Cluster::start(settings, move |order| orders.deliver(order))?;

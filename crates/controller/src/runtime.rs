@@ -1,14 +1,14 @@
 //! Runs a controller on real streams: threads, connections, reports.
 //!
-//! One thread accepts and greets; each shard is a thread of its own, the first of them that same
-//! one. A connection moves to its switch's shard as soon as the switch has said who it is, and
-//! never again. So a switch's messages and its apps' state are touched by one thread only, and a
-//! controller with one shard has one thread. Garbage from one peer ends that peer's connection and
-//! nothing else.
+//! One thread accepts and greets; each shard is a thread of its own, but a single one, which is
+//! that same thread. A connection moves to its switch's shard as soon as the switch has said who it
+//! is, and never again. So a switch's messages and its apps' state are touched by one thread only.
+//! Garbage from one peer ends that peer's connection and nothing else.
 
 mod front;
 mod serve;
 mod threads;
+mod watchdog;
 
 pub(crate) use serve::MovedSwitch;
 
@@ -24,10 +24,11 @@ use channel::{Endpoint, Listener, Tls, TlsError, TransportError, driver};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use threads::ShardThreads;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
+use watchdog::Watchdog;
 
 /// Why a controller could not run.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,9 @@ pub enum Error {
     /// The system gave no runtime, thread or signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
+    /// The controller cannot join its cluster.
+    #[error(transparent)]
+    Cluster(#[from] cluster::ClusterError),
     /// An app cannot be made.
     #[error(transparent)]
     Apps(#[from] crate::apps::AppsError),
@@ -56,6 +60,9 @@ pub enum Error {
     /// An unusual number of threads.
     #[error("{0} shards: give a number from 1 to {SHARDS_MAX}")]
     Shards(usize),
+    /// A handler does not return.
+    #[error("a handler of an app does not return; its thread is left behind (the log says which)")]
+    Blocked,
     /// The controller's thread has panicked.
     #[error("the controller's thread has panicked; the log says where")]
     Panicked,
@@ -64,8 +71,14 @@ pub enum Error {
 /// Threads that serve switches, at most.
 pub(crate) const SHARDS_MAX: usize = 256;
 
+/// The thread that greets switches and is at home to none.
+const FRONT: usize = usize::MAX;
+
 /// How long the end waits for threads whose handlers do not return.
 const END_DEADLINE: Duration = Duration::from_secs(2);
+
+/// How often is looked whether a thread has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Takes lines for people: who connected, rates, failures. Any thread may call it.
 pub type StatusWriter = Arc<dyn Fn(&str) + Send + Sync>;
@@ -116,7 +129,8 @@ impl Controller {
     /// switches can connect, and then what becomes of connections.
     ///
     /// # Errors
-    /// When an endpoint cannot be listened on. Connections never end the run.
+    /// When an endpoint cannot be listened on, or at the end a handler does not return. Connections
+    /// never end the run.
     pub async fn run(
         self,
         report: StatusWriter,
@@ -143,15 +157,22 @@ impl Controller {
             cluster
         });
         let started = driver::now();
-        let mut shards = apps.into_iter().zip(inboxes).enumerate();
-        let Some((_, (first_apps, first_inbox))) = shards.next() else {
-            return Err(Error::Shards(0));
-        };
-        let threads = ShardThreads::start(shards, &shared, &report, started)?;
+        let _watchdog = Watchdog::start(&shared, &report)?;
+        let mut shards: Vec<_> = apps.into_iter().zip(inboxes).enumerate().collect();
+        // A single shard has no thread of its own. Where there are several, an app that blocks one
+        // of them must not keep switches from being greeted for the others.
+        let own = (shards.len() == 1).then(|| shards.remove(0));
+        let threads = ShardThreads::start(shards.into_iter(), &shared, &report, started)?;
         let tasks = LocalSet::new();
         let on_shard = OnShard::mark();
-        let context = serve::Context::new(&shared, 0, first_apps, &report, started);
-        tasks.spawn_local(threads::take_inbox(context.clone(), first_inbox));
+        let context = match own {
+            Some((shard, (apps, inbox))) => {
+                let context = serve::Context::new(&shared, shard, apps, &report, started);
+                tasks.spawn_local(threads::take_inbox(context.clone(), inbox));
+                context
+            }
+            None => serve::Context::new(&shared, FRONT, Vec::new(), &report, started),
+        };
         let active = |listener: &Listener| listener.endpoint().clone().into_active();
         let endpoints: Vec<Endpoint> = listeners.iter().map(active).collect();
         for endpoint in &endpoints {
@@ -171,9 +192,9 @@ impl Controller {
         serve::run_marked(tasks.run_until(stop)).await;
         drop(tasks);
         drop(context);
-        threads.end(END_DEADLINE).await;
+        let all_ended = threads.end(END_DEADLINE).await;
         drop(ended);
-        Ok(shared.stats())
+        if all_ended { Ok(shared.stats()) } else { Err(Error::Blocked) }
     }
 
     /// Runs on a thread of its own and comes back once switches can connect.
@@ -183,9 +204,11 @@ impl Controller {
     pub fn start(self, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Running, Error> {
         let handle = self.handle();
         let (stop, stopped) = oneshot::channel();
+        let (is_running, ended) = oneshot::channel();
         let (listening, is_listening) = std::sync::mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
+            let _is_running: oneshot::Sender<()> = is_running;
             let on_listening = move |endpoints| drop(listening.send(endpoints));
             // The other end goes when `Running` is dropped, which is to stop too.
             let stop = async move { drop(stopped.await) };
@@ -194,7 +217,7 @@ impl Controller {
         match is_listening.recv() {
             Ok(endpoints) => {
                 let thread = Mutex::new(Some(thread));
-                Ok(Running { handle, endpoints, stop: Some(stop), thread })
+                Ok(Running { handle, endpoints, stop: Some(stop), ended, thread })
             }
             Err(_) => {
                 Err(thread.join().map_err(|_| Error::Panicked)?.err().unwrap_or(Error::Panicked))
@@ -218,6 +241,8 @@ pub struct Running {
     handle: Handle,
     endpoints: Vec<Endpoint>,
     stop: Option<oneshot::Sender<()>>,
+    /// It fails when the thread has ended.
+    ended: oneshot::Receiver<()>,
     thread: Mutex<Option<JoinHandle<Result<Stats, Error>>>>,
 }
 
@@ -241,6 +266,12 @@ impl Running {
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
+    /// Done when the controller has ended by itself, which only a panic makes it do.
+    pub async fn ended(&mut self) {
+        let ended = (&mut self.ended).await;
+        debug_assert!(ended.is_err(), "nothing is ever sent");
+    }
+
     /// Ends the controller; what has been counted.
     ///
     /// # Errors
@@ -255,6 +286,13 @@ impl Running {
             stop.send(()).ok();
         }
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let asked = Instant::now();
+        while !thread.is_finished() {
+            if asked.elapsed() >= 2 * END_DEADLINE && self.handle.has_slow_handler() {
+                return Some(Err(Error::Blocked));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
         Some(thread.join().unwrap_or(Err(Error::Panicked)))
     }
 }

@@ -54,7 +54,7 @@ impl Shard {
         apps: Vec<Box<dyn App>>,
         now: Instant,
     ) -> Self {
-        let mut apps = Apps::new(apps);
+        let mut apps = Apps::new(apps, shared.beat(index));
         let handle = Handle::new(Arc::clone(&shared));
         apps.all(|app| app.started(&handle));
         Self { apps, shared, index, started: now, stats: Stats::default() }

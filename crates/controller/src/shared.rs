@@ -3,6 +3,7 @@
 //! Nothing here is touched for a packet; a shard writes its counts once a turn. It must never be
 //! locked while something else is waited for.
 
+use crate::beat::Beat;
 use crate::commands::SwitchEntry;
 use crate::error::HandleError;
 use crate::events::{ControllerEvent, HostEvent, LinkEvent};
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) watchers: Watchers,
     switches: RwLock<BTreeMap<DatapathId, Arc<SwitchEntry>>>,
     shards: Vec<ShardDoor>,
+    /// Of the thread that greets and serves no switch.
+    front_stats: Mutex<Stats>,
     /// Refused by a full queue.
     commands_full: AtomicU64,
     is_over: AtomicBool,
@@ -85,6 +88,7 @@ pub(crate) struct Shared {
 struct ShardDoor {
     inbox: mpsc::Sender<ShardEvent<Moved>>,
     stats: Mutex<Stats>,
+    beat: Arc<Beat>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,7 +102,7 @@ impl Shared {
         let (doors, inboxes) = (0..options.shards.max(1))
             .map(|_| {
                 let (inbox, receiver) = mpsc::channel(INBOX_MAX);
-                (ShardDoor { inbox, stats: Mutex::default() }, receiver)
+                (ShardDoor { inbox, stats: Mutex::default(), beat: Arc::default() }, receiver)
             })
             .unzip();
         let shared = Self {
@@ -110,6 +114,7 @@ impl Shared {
             watchers: Watchers::new(),
             switches: RwLock::default(),
             shards: doors,
+            front_stats: Mutex::default(),
             commands_full: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             mastership: OnceLock::new(),
@@ -126,6 +131,16 @@ impl Shared {
 
     pub(crate) fn shard_count(&self) -> usize {
         self.shards.len()
+    }
+
+    /// Where a shard's thread is; a new one for the thread that serves no switch.
+    pub(crate) fn beat(&self, shard: usize) -> Arc<Beat> {
+        self.shards.get(shard).map(|door| Arc::clone(&door.beat)).unwrap_or_default()
+    }
+
+    /// Where the threads of all shards are.
+    pub(crate) fn beats(&self) -> impl Iterator<Item = &Beat> {
+        self.shards.iter().map(|door| door.beat.as_ref())
     }
 
     /// Tells an event to a shard, if it has room for it.
@@ -179,9 +194,8 @@ impl Shared {
 
     /// A shard's counts as they are now.
     pub(crate) fn publish(&self, shard: usize, stats: &Stats) {
-        if let Some(door) = self.shards.get(shard) {
-            *lock(&door.stats) = *stats;
-        }
+        let of_shard = self.shards.get(shard).map(|door| &door.stats);
+        *lock(of_shard.unwrap_or(&self.front_stats)) = *stats;
     }
 
     pub(crate) fn count_full(&self) {
@@ -190,7 +204,7 @@ impl Shared {
 
     /// The counts of all shards and of all handles.
     pub(crate) fn stats(&self) -> Stats {
-        let mut sum = Stats::default();
+        let mut sum = *lock(&self.front_stats);
         for door in &self.shards {
             sum += *lock(&door.stats);
         }

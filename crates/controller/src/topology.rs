@@ -229,6 +229,15 @@ impl Topology {
         })
     }
 
+    /// The same of a probe that another controller of a cluster has sent, whose switch need not be
+    /// known here.
+    pub fn far_link_heard(&self, link: TopologyLink, now: Duration) -> Vec<TopologyChange> {
+        self.write(|state| {
+            state.far_link_heard(link, now);
+            false
+        })
+    }
+
     /// A packet of a host has come in by an edge port.
     pub fn host_seen(&self, seen: HostSighting, now: Duration) -> Vec<TopologyChange> {
         self.write(|state| {

@@ -203,7 +203,8 @@ fn failed(error: HandleError, is_many: bool) -> Failure {
         HandleError::Refused { index, version, error } => {
             Failure::Refused { index: is_many.then_some(index), version, error }
         }
-        HandleError::NoReply(_)
+        HandleError::Blocked(_)
+        | HandleError::NoReply(_)
         | HandleError::Unanswered(_)
         | HandleError::Unexpected(_)
         | HandleError::EventsFull(_)

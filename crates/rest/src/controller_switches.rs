@@ -69,7 +69,8 @@ fn failure(error: HandleError) -> Failure {
         HandleError::Unsaid { error, .. } => Failure::Unsaid(error.to_string()),
         HandleError::Silent(after) => Failure::Silent(after),
         HandleError::Gone => Failure::Gone,
-        HandleError::NoReply(_)
+        HandleError::Blocked(_)
+        | HandleError::NoReply(_)
         | HandleError::Unanswered(_)
         | HandleError::Unexpected(_)
         | HandleError::EventsFull(_)

@@ -20,6 +20,19 @@ pub struct EtcdProcess {
     data: PathBuf,
     client_port: u16,
     peer_port: u16,
+    health_port: u16,
+    tls: Option<EtcdCertificates>,
+}
+
+/// Files of an etcd with TLS, in PEM. It asks its clients for certificates of the same CA.
+#[derive(Clone, Debug)]
+pub struct EtcdCertificates {
+    /// Its certificate, which is for 127.0.0.1.
+    pub certificate: PathBuf,
+    /// The key of that.
+    pub private_key: PathBuf,
+    /// The certificate of the CA.
+    pub ca: PathBuf,
 }
 
 impl EtcdProcess {
@@ -30,14 +43,29 @@ impl EtcdProcess {
     /// When it does not start.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// The same with TLS.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn start_tls(certificates: EtcdCertificates) -> Self {
+        Self::start_with(Some(certificates))
+    }
+
+    fn start_with(tls: Option<EtcdCertificates>) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("weir-etcd-{}-{number}", std::process::id());
         let data = std::env::temp_dir().join(name);
-        let mut etcd = Self { child: None, data, client_port: 0, peer_port: 0 };
+        let mut etcd =
+            Self { child: None, data, client_port: 0, peer_port: 0, health_port: 0, tls };
         // Somebody may take a port between the question for a free one and its use.
         for _ in 0..5 {
             (etcd.client_port, etcd.peer_port) = (free_port(), free_port());
+            etcd.health_port = free_port();
             if etcd.begin() {
                 return etcd;
             }
@@ -90,7 +118,9 @@ impl EtcdProcess {
 
     /// Starts it; whether it answers.
     fn begin(&mut self) -> bool {
-        let client = format!("http://127.0.0.1:{}", self.client_port);
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let client = format!("{scheme}://127.0.0.1:{}", self.client_port);
+        let health = format!("http://127.0.0.1:{}", self.health_port);
         let peer = format!("http://127.0.0.1:{}", self.peer_port);
         let mut command = Command::new("etcd");
         command.arg("--data-dir").arg(&self.data);
@@ -98,6 +128,11 @@ impl EtcdProcess {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", &format!("one={peer}")]);
+        command.args(["--listen-metrics-urls", &health]);
+        if let Some(EtcdCertificates { certificate, private_key, ca }) = &self.tls {
+            command.arg("--cert-file").arg(certificate).arg("--key-file").arg(private_key);
+            command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(ca);
+        }
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn();
@@ -119,7 +154,7 @@ impl EtcdProcess {
     }
 
     fn is_healthy(&self) -> Option<bool> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.client_port)).ok()?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.health_port)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
         stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();

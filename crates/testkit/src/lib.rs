@@ -17,7 +17,7 @@ pub mod vectors;
 use std::path::{Path, PathBuf};
 
 pub use block::Error;
-pub use etcd::EtcdProcess;
+pub use etcd::{EtcdCertificates, EtcdProcess};
 pub use random::Random;
 
 /// The root of the workspace: the folder that holds `vectors/` and `crates/`.

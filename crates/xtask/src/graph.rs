@@ -82,7 +82,7 @@ pub(crate) const ROOMS: &[Room] = &[
     room("channel", 2, FORBID, "one OpenFlow connection, sans I/O, and its transports",
         &["openflow", "wire", "files"]),
     room("cluster", 2, FORBID, "which controller is master of which switch, decided in etcd",
-        &["openflow"]),
+        &["openflow", "files"]),
     room("datapath", 2, Unsafe::Only(&["src/fast/sys"]),
         "tables, actions, groups, meters, counters, trace",
         &["openflow", "packet"]),

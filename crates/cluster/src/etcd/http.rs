@@ -4,7 +4,7 @@
 //! connection with it, since nobody reads the answer any more.
 
 use super::EtcdError;
-use crate::address::ClusterAddress;
+use crate::EtcdServers;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -13,17 +13,21 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
+use rustls::pki_types::ServerName;
 use serde::Deserialize;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
 
 /// The longest answer, in bytes: a page of keys takes far less.
 const ANSWER_MAX: usize = 32 << 20;
 
 pub(super) struct Http {
-    servers: Vec<String>,
+    servers: EtcdServers,
     current: usize,
     open: Option<Open>,
 }
@@ -40,6 +44,11 @@ impl Drop for Open {
     }
 }
 
+/// A connection's bytes, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 /// An error as the gateway writes it; old and new ones differ in which of both they have.
 #[derive(Deserialize)]
 struct Refusal {
@@ -48,12 +57,12 @@ struct Refusal {
 }
 
 impl Http {
-    pub(super) fn new(address: &ClusterAddress) -> Self {
-        Self { servers: address.servers.clone(), current: 0, open: None }
+    pub(super) fn new(servers: &EtcdServers) -> Self {
+        Self { servers: servers.clone(), current: 0, open: None }
     }
 
     fn server(&self) -> &str {
-        self.servers.get(self.current).map_or("", String::as_str)
+        self.servers.names.get(self.current).map_or("", String::as_str)
     }
 
     /// Sends a request and gives the whole answer.
@@ -112,6 +121,7 @@ impl Http {
         let stream = TcpStream::connect(self.server()).await.map_err(|e| self.unreachable(&e))?;
         stream.set_nodelay(true).map_err(|error| self.unreachable(&error))?;
         watch_over(&stream).map_err(|error| self.unreachable(&error))?;
+        let stream = self.secured(stream).await?;
         let shaken = handshake(TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(|error| self.unreachable(&error))?;
         let task = tokio::spawn(async move {
@@ -120,6 +130,16 @@ impl Http {
             tracing::trace!(?ended, "a connection to etcd has ended");
         });
         Ok(Open { sender, task })
+    }
+
+    /// The stream, with TLS where that is asked for.
+    async fn secured(&self, stream: TcpStream) -> Result<Box<dyn Stream>, EtcdError> {
+        let Some(tls) = &self.servers.tls else { return Ok(Box::new(stream)) };
+        let host = self.server().rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(|error| self.unreachable(&error))?;
+        let secured = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await;
+        Ok(Box::new(secured.map_err(|error| self.unreachable(&format!("TLS: {error}")))?))
     }
 
     async fn send(
@@ -139,7 +159,7 @@ impl Http {
 
     fn next_server(&mut self) {
         self.open = None;
-        self.current = (self.current + 1) % self.servers.len().max(1);
+        self.current = (self.current + 1) % self.servers.names.len().max(1);
     }
 
     fn silent(&self, within: Duration) -> EtcdError {

@@ -1,16 +1,31 @@
 //! The options of `weir controller` that make it a node of a cluster.
 
 use clap::Args;
-use cluster::{ClusterAddress, ClusterSettings, KeyName};
+use cluster::{ClusterAddress, ClusterSettings, EtcdPairFiles, EtcdTlsFiles, KeyName};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Which cluster a controller joins, and as whom.
 #[derive(Clone, Debug, Args)]
 pub struct MembershipArgs {
     /// Share switches with the other controllers of a cluster: each switch has one master, decided
-    /// in this etcd, for example etcd:http://127.0.0.1:2379 (several servers joined by commas)
+    /// in this etcd, for example etcd:http://127.0.0.1:2379, or etcd:https://HOST with
+    /// --cluster-ca (several servers joined by commas)
     #[arg(long, value_name = "ADDRESS")]
     pub cluster: Option<ClusterAddress>,
+
+    /// TLS to etcd: the certificate of the CA that signs etcd's, in PEM; etcd's must be for the
+    /// host of the address
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub cluster_ca: Option<PathBuf>,
+
+    /// TLS to etcd: this node's certificate, in PEM, for an etcd that asks for one
+    #[arg(long, value_name = "FILE", requires_all = ["cluster_ca", "cluster_private_key"])]
+    pub cluster_certificate: Option<PathBuf>,
+
+    /// TLS to etcd: the key of that certificate, in PEM without a passphrase
+    #[arg(long, value_name = "FILE", requires = "cluster_certificate")]
+    pub cluster_private_key: Option<PathBuf>,
 
     /// The cluster's name: several may share an etcd
     #[arg(long, value_name = "NAME", default_value = "weir", requires = "cluster")]
@@ -47,6 +62,18 @@ impl MembershipArgs {
         let node = self.node_id.clone();
         let node = node.unwrap_or_else(|| cluster::default_node(&host, std::process::id()));
         let settings = ClusterSettings::new(address, self.cluster_name.clone(), node);
-        Some(ClusterSettings { ttl: Duration::from_secs(self.cluster_ttl), ..settings })
+        let ttl = Duration::from_secs(self.cluster_ttl);
+        Some(ClusterSettings { ttl, tls: self.tls_files(), ..settings })
+    }
+
+    fn tls_files(&self) -> Option<EtcdTlsFiles> {
+        let files = (self.cluster_certificate.clone(), self.cluster_private_key.clone());
+        let pair = match files {
+            (Some(certificate), Some(private_key)) => {
+                Some(EtcdPairFiles { certificate, private_key })
+            }
+            (Some(_) | None, _) => None,
+        };
+        Some(EtcdTlsFiles { ca: self.cluster_ca.clone()?, pair })
     }
 }

@@ -1,5 +1,5 @@
 //! The probe: an LLDP frame (IEEE 802.1AB) that says which port of which switch it left, with a tag
-//! that only this run of the controller can make.
+//! that only this run of the controller can make, or a node of its cluster.
 //!
 //! Hosts see probes, and could send some of their own to feign a link. Therefore the last TLV
 //! carries the time of sending and an HMAC over all before it, and a probe counts only with the
@@ -32,7 +32,7 @@ const LOCALLY_ASSIGNED: u8 = 7;
 /// Subtype of port ids by number, in four bytes, as Ryu writes it.
 const PORT_COMPONENT: u8 = 2;
 
-/// The secret of one run of a controller.
+/// The secret of one run of a controller, or of a cluster.
 #[derive(Clone)]
 pub struct ProbeKey(hmac::Key);
 
@@ -51,7 +51,7 @@ impl ProbeKey {
         key.map(Self).map_err(|_| NoKey)
     }
 
-    /// The key of a secret, for a test that is to be repeated.
+    /// The key of a secret: that of a cluster, or of a test that is to be repeated.
     #[must_use]
     pub fn from_secret(secret: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
@@ -68,7 +68,7 @@ impl std::fmt::Debug for ProbeKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) from: SwitchPort,
-    /// Since the controller's start.
+    /// Since the controller's start; in a cluster, by the time of day.
     pub(super) sent_at: Duration,
 }
 

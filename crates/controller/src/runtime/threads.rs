@@ -57,15 +57,18 @@ impl ShardThreads {
         Ok(Self { stop, ended })
     }
 
-    /// Ends the threads, and waits for them at most so long.
-    pub(super) async fn end(self, deadline: Duration) {
+    /// Ends the threads, and waits for them at most so long; whether all have ended.
+    pub(super) async fn end(self, deadline: Duration) -> bool {
         self.stop.send(true).ok();
         let until = tokio::time::Instant::now() + deadline;
+        let mut all = true;
         for (index, ended) in self.ended {
             if tokio::time::timeout_at(until, ended).await.is_err() {
                 tracing::warn!(shard = index, "a handler of an app does not return; left behind");
+                all = false;
             }
         }
+        all
     }
 }
 

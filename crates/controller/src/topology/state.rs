@@ -151,11 +151,24 @@ impl State {
     }
 
     pub(super) fn link_heard(&mut self, link: TopologyLink, now: Duration) {
-        let is_up = |port| self.port(port).is_some_and(|known| is_up(&known.desc));
-        if !is_up(link.from) || !is_up(link.to) {
-            // The probe was on its way when a port or a switch went.
-            return;
+        // Otherwise the probe was on its way when a port or a switch went.
+        if self.is_port_up(link.from) && self.is_port_up(link.to) {
+            self.note_link(link, now);
         }
+    }
+
+    pub(super) fn far_link_heard(&mut self, link: TopologyLink, now: Duration) {
+        let is_far = !self.switches.contains_key(&link.from.dpid);
+        if (is_far || self.is_port_up(link.from)) && self.is_port_up(link.to) {
+            self.note_link(link, now);
+        }
+    }
+
+    fn is_port_up(&self, port: SwitchPort) -> bool {
+        self.port(port).is_some_and(|known| is_up(&known.desc))
+    }
+
+    fn note_link(&mut self, link: TopologyLink, now: Duration) {
         if self.links.insert(link, now).is_none() {
             count(&mut self.ends, link.from, 1);
             count(&mut self.ends, link.to, 1);

@@ -4,6 +4,7 @@
 //! go over links to other datapaths or arrive at a host. A frame that goes round for ever fails the
 //! test.
 
+use controller::AppList;
 use controller::apps::{AppConfig, AppName, ReadyApps};
 use controller::testing::{TestNetwork, TestSwitch};
 use controller::topology::Topology;
@@ -52,6 +53,11 @@ pub(crate) struct Fabric {
 impl Fabric {
     /// A controller with these apps and settings, and no switch.
     pub(crate) fn new(apps: &[AppName], settings: &str) -> Self {
+        Self::with(apps, settings, AppList::new(Vec::new))
+    }
+
+    /// The same with further apps behind those.
+    pub(crate) fn with(apps: &[AppName], settings: &str, behind: AppList) -> Self {
         let printed = Arc::new(Mutex::new(String::new()));
         let page = Arc::clone(&printed);
         let print: controller::apps::Print = Arc::new(move |text| {
@@ -62,7 +68,7 @@ impl Fabric {
         let config = AppConfig::parse(settings).unwrap();
         let ready = ReadyApps::new(apps, &config, &print).unwrap();
         Self {
-            network: TestNetwork::new(ready.list),
+            network: TestNetwork::new(ready.list.then(behind)),
             topology: ready.topology,
             printed,
             switches: BTreeMap::new(),

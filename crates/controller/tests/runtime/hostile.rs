@@ -3,9 +3,11 @@
 use crate::scripted::{Scripted, run, start, until};
 use channel::Endpoint;
 use controller::apps::Hub;
-use controller::{App, AppList, Handle, HandleError, Options, PacketIn, Running, Switch};
+use controller::{App, AppList, Error, Handle, HandleError, Options, PacketIn, Running, Switch};
 use openflow::message::PacketOut;
 use openflow::{Action, DatapathId, Message, PortNo};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -233,4 +235,107 @@ fn a_handler_that_would_wait_for_its_own_thread_gets_an_error() {
         }
     });
     running.stop().unwrap();
+}
+
+/// Does not return from a handler until it is let go.
+#[derive(Clone, Default)]
+struct Hanging {
+    is_free: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Hanging {
+    fn let_go(&self) {
+        *self.is_free.0.lock().unwrap() = true;
+        self.is_free.1.notify_all();
+    }
+}
+
+impl App for Hanging {
+    fn packet_in(&mut self, _: &mut Switch, packet_in: &PacketIn) {
+        if packet_in.data == b"hang" {
+            let is_free = self.is_free.0.lock().unwrap();
+            drop(self.is_free.1.wait_while(is_free, |is_free| !*is_free).unwrap());
+        }
+    }
+}
+
+/// A controller with that app before a hub.
+fn with_hanging(shards: usize) -> (Running, crate::scripted::Lines, Hanging) {
+    let hanging = Hanging::default();
+    let made = hanging.clone();
+    let apps = AppList::one(move || made.clone()).then(hub());
+    let answer_deadline = Duration::from_secs(3);
+    let options = Options { shards, answer_deadline, probe_after: None, ..Options::default() };
+    let (running, lines) = start(apps, options);
+    (running, lines, hanging)
+}
+
+/// A switch at home at each of the shards.
+async fn one_of_each_shard(running: &Running, shards: usize) -> BTreeMap<usize, (u64, Scripted)> {
+    let mut found = BTreeMap::new();
+    for dpid in 1..100 {
+        let switch = deaf(running, dpid).await;
+        let handle = running.handle();
+        until("it is ready", || handle.switch(DatapathId(dpid)).is_some()).await;
+        found.insert(handle.switch(DatapathId(dpid)).unwrap().shard, (dpid, switch));
+        if found.len() == shards {
+            return found;
+        }
+    }
+    panic!("99 switches are at home at {} shards", found.len());
+}
+
+/// Has the app hang, until the log says so.
+async fn hang(switch: &mut Scripted, is_told: impl FnMut() -> bool) {
+    let packet_in = crate::scripted::packet_in(b"hang");
+    switch.connection().send_as(openflow::Xid(0), &packet_in).unwrap();
+    tokio::select! {
+        () = switch.until_end() => panic!("its connection stays"),
+        () = until("the log names the app", is_told) => {}
+    }
+}
+
+#[test]
+fn a_handler_that_hangs_blocks_its_shard_alone_and_is_named() {
+    let (running, lines, hanging) = with_hanging(3);
+    let handle = running.handle().clone();
+    run(async {
+        let mut switches = one_of_each_shard(&running, 3).await;
+        let (blocked, mut switch) = switches.remove(&0).unwrap();
+        let said = |what: &str| lines.lock().unwrap().iter().any(|line| line.contains(what));
+        let line = format!("a handler of Hanging for switch {:016x} has not ret", blocked);
+        hang(&mut switch, || said(&line)).await;
+        // Who waits for one of its switches is told so.
+        let asked = handle.barrier(DatapathId(blocked)).await;
+        assert_eq!(asked, Err(HandleError::Blocked(DatapathId(blocked))));
+        let applied = handle.apply(DatapathId(blocked), vec![big_packet_out()]).await;
+        assert_eq!(applied, Err(HandleError::Blocked(DatapathId(blocked))));
+        // The others are served, and so are new ones, which somebody has to greet.
+        for (dpid, other) in switches.values_mut() {
+            assert!(other.round_trip(b"well").await, "{dpid}");
+            let mut again = deaf(&running, *dpid).await;
+            assert!(again.round_trip(b"well").await, "{dpid}");
+        }
+        hanging.let_go();
+        until("the log says that it goes on", || said("the handler of Hanging has ret")).await;
+        assert!(switch.round_trip(b"well").await);
+    });
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_controller_whose_handler_hangs_can_be_ended() {
+    for shards in [1, 2] {
+        let (running, lines, hanging) = with_hanging(shards);
+        run(async {
+            let (_, (_, switch)) = &mut one_of_each_shard(&running, 1).await.pop_first().unwrap();
+            let is_told = || lines.lock().unwrap().iter().any(|line| line.contains("Hanging"));
+            hang(switch, is_told).await;
+        });
+        let (ended, has_ended) = mpsc::channel();
+        std::thread::spawn(move || ended.send(running.stop()));
+        let ended = has_ended.recv_timeout(crate::scripted::DEADLINE).expect("it never ends");
+        assert!(matches!(ended, Err(Error::Blocked)), "{ended:?}");
+        hanging.let_go();
+    }
 }
