@@ -2,8 +2,8 @@
 //!
 //! Asking a device costs system calls, so it is done beside the threads that send and receive. A
 //! port that goes down while it sends is stopped, with the time and the reason; one that is down
-//! already is not started. Where the streams are to outlast a link that is down, only a device that has
-//! gone stops them. It must never hold a lock while it waits.
+//! already is not started. Where the streams are to outlast a link that is down, only a device that
+//! has gone stops them. It must never hold a lock while it waits.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

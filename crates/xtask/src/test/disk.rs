@@ -30,8 +30,8 @@ pub(super) fn check(free: u64, has_built: bool) -> Result<()> {
     println!("{} GiB of disk free", free / GIB);
     if !has_built && free < WHOLE_RUN_BYTES {
         bail!(
-            "a whole run writes about {} GiB and there are {} GiB: make room, or choose another disk \
-             by CARGO_TARGET_DIR, or run some steps by --only",
+            "a whole run writes about {} GiB and there are {} GiB: make room, or choose another \
+             disk by CARGO_TARGET_DIR, or run some steps by --only",
             WHOLE_RUN_BYTES / GIB,
             free / GIB
         );
