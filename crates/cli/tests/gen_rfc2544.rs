@@ -101,3 +101,27 @@ fn a_reset_that_fails_is_told() {
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("--reset-command \"exit 7\""), "{errors}");
 }
+
+/// The defect of a reset that took the link down and ended the trial that was to measure it.
+#[test]
+#[ignore = "needs root"]
+fn a_reset_that_takes_the_link_down_is_measured() {
+    let script = "set -e
+        ip link add a0 type veth peer name b0
+        for end in a0 b0; do
+            echo 1 > /proc/sys/net/ipv6/conf/$end/disable_ipv6; ip link set $end up
+        done
+        \"$0\" gen rfc2544 --port af_packet:a0 --port af_packet:b0 --line-rate 10M --json \
+            --method reset --sizes 128 --trial 6 --load 5 --grace 5 \
+            --reset-command 'ip link set b0 down; sleep 0.5; ip link set b0 up'";
+    let output = Command::new("unshare")
+        .args(["--net", "bash", "-c", script, env!("CARGO_BIN_EXE_weir")])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "needs root: {errors}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // A busy machine makes it longer.
+    let found = answer["result"]["by_time_stamps_s"]["value"].as_f64().unwrap();
+    assert!(found > 0.4, "{answer}");
+}

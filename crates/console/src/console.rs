@@ -182,6 +182,8 @@ impl Console {
     fn load_settings(&mut self, port: usize, settings: &PortSettings) -> Result<(), String> {
         let named = |error: String| format!("port {port}: {error}");
         let streams = streams::of_port(port, settings, self.line_rates_bps[port]).map_err(named)?;
+        let burst = settings.burst.map(|frames| usize::try_from(frames).unwrap_or(usize::MAX));
+        self.session.set_burst(&[port], burst).map_err(|error| named(error.to_string()))?;
         // The streams have the rate that is set: a factor of a change before would come on top.
         let loaded = self.session.load_at(port, &streams, Some(1.0));
         loaded.map_err(|error| named(error.to_string()))?;
@@ -265,6 +267,7 @@ impl Console {
             | PageName::Cpu
             | PageName::Streams
             | PageName::Pcap
+            | PageName::Random
             | PageName::Log => {}
         }
         page::render(&PageInput {

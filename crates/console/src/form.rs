@@ -125,6 +125,26 @@ const KINDS: &[ValueKind] = &[
         read: |token, _| number(token, 0..=16),
     },
     ValueKind {
+        word: "BURST",
+        allowed: "a number of packets, 1 to 64",
+        read: |token, _| number(token, 1..=64),
+    },
+    ValueKind {
+        word: "INDEX",
+        allowed: "the number of a mask, 0 to 31",
+        read: |token, _| number(token, 0..=31),
+    },
+    ValueKind {
+        word: "OFFSET",
+        allowed: "a byte of the packet, from 0 on",
+        read: |token, _| number(token, 0..=*frame_sizes().end()),
+    },
+    ValueKind {
+        word: "MASK",
+        allowed: "up to 32 bits, each 0, 1, X or .",
+        read: |token, _| Ok(FormValue::Text(token.text.to_owned())),
+    },
+    ValueKind {
         word: "MILLISECONDS",
         allowed: "a time in ms",
         read: |token, _| number(token, 0..=86_400_000),

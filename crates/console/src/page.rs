@@ -8,6 +8,7 @@ mod config;
 mod latency;
 mod main;
 mod pcap;
+mod random;
 mod range;
 mod sequence;
 mod stats;
@@ -58,6 +59,7 @@ pub(crate) fn render(input: &PageInput<'_>) -> Vec<String> {
         PageName::Streams => streams::lines(input),
         PageName::Config => config::lines(input),
         PageName::Pcap => pcap::lines(input),
+        PageName::Random => random::lines(input),
         PageName::Log => log(input),
         PageName::Xstats => xstats::lines(input),
     };

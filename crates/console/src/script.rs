@@ -217,8 +217,15 @@ fn save_port(text: &mut String, port: usize, settings: &PortSettings) {
         format!("set {port} prime {}", settings.prime),
         format!("set {port} late_after {}", settings.late_after_us.unwrap_or_default()),
         format!("verify {port} {}", on(settings.verifies)),
+        format!("set {port} random {}", on(settings.is_random_on)),
     ] {
         let _ = writeln!(text, "{line}");
+    }
+    for (number, bits) in &settings.random {
+        let _ = writeln!(text, "rnd {port} {number} {} {}", bits.offset, bits.mask);
+    }
+    if let Some(burst) = settings.burst {
+        let _ = writeln!(text, "set {port} burst {burst}");
     }
     save_range(text, port, settings);
     for (slot, packet) in settings.sequence.iter().enumerate() {

@@ -6,6 +6,7 @@
 //! [`crate::streams`].
 
 pub(crate) mod packet;
+pub(crate) mod random;
 pub(crate) mod range;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use generator::profile::Rate;
 
 pub(crate) use packet::{EtherKind, IpProtocol, PacketSettings};
+pub(crate) use random::{RandomBits, RandomMasks};
 pub(crate) use range::{Bound, RANGE_FIELDS, RangeField, RangeKind, RangeSettings, RangeSpan};
 
 /// Packets that a sequence holds, as in Pktgen.
@@ -39,6 +41,8 @@ pub(crate) enum PageName {
     Config,
     /// The capture files that ports send.
     Pcap,
+    /// The masks of random bits.
+    Random,
     /// What was told.
     Log,
     /// The counters of the devices.
@@ -47,7 +51,7 @@ pub(crate) enum PageName {
 
 impl PageName {
     /// All pages in the order of `page next`.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Main,
         Self::Range,
         Self::Sequence,
@@ -57,6 +61,7 @@ impl PageName {
         Self::Streams,
         Self::Config,
         Self::Pcap,
+        Self::Random,
         Self::Log,
         Self::Xstats,
     ];
@@ -73,6 +78,7 @@ impl PageName {
             Self::Streams => "streams",
             Self::Config => "config",
             Self::Pcap => "pcap",
+            Self::Random => "rnd",
             Self::Log => "log",
             Self::Xstats => "xstats",
         }
@@ -125,6 +131,12 @@ pub(crate) struct PortSettings {
     pub(crate) pcap_file: Option<PathBuf>,
     /// Whether pcap mode is on.
     pub(crate) is_pcap_on: bool,
+    /// Bits that are random or fixed in each packet.
+    pub(crate) random: RandomMasks,
+    /// Whether they are.
+    pub(crate) is_random_on: bool,
+    /// Packets that are handed to the port at once, at most; `None` is what `--burst` says.
+    pub(crate) burst: Option<u64>,
     /// Packets that `prime` sends.
     pub(crate) prime: u64,
     /// Whether frames carry a sequence number and a time stamp, where they have room.
@@ -150,6 +162,9 @@ impl PortSettings {
             sequence_count: 0,
             pcap_file: None,
             is_pcap_on: false,
+            random: RandomMasks::new(),
+            is_random_on: false,
+            burst: None,
             prime: 1,
             is_latency_on: true,
             late_after_us: None,

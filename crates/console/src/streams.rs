@@ -9,6 +9,7 @@ use generator::profile::{
 };
 use generator::session::check_stream;
 
+use crate::state::random;
 use crate::state::{
     EtherKind, IpProtocol, PacketSettings, PortSettings, RANGE_FIELDS, RangeField, RangeKind,
     RangeSpan, SendMode,
@@ -36,6 +37,9 @@ pub(crate) fn of_port(
 
 /// The frames of a capture file at the port's rate, again and again, or as many as its count says.
 fn capture(port: usize, settings: &PortSettings) -> Result<StreamSpec, String> {
+    if settings.is_random_on {
+        return Err("pcap: the frames of a file stay as they are; set PORTS random off".to_owned());
+    }
     let file = settings.pcap_file.clone();
     let file = file.ok_or_else(|| "pcap: no file; pcap.file PORTS FILE names one".to_owned())?;
     Ok(StreamSpec {
@@ -99,6 +103,10 @@ fn stream(port: usize, name: &str, settings: &PortSettings, packet: &PacketSetti
         late_after_us: settings.late_after_us.map(|us| us as f64),
         verify_checksums: settings.verifies,
         pattern: packet.payload.clone(),
+        modifiers: match settings.is_random_on {
+            true => random::modifiers(&settings.random),
+            false => Vec::new(),
+        },
         ..StreamSpec::default()
     }
 }

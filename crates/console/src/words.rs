@@ -51,7 +51,6 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("geometry", "the screen follows the terminal"),
     ("tx_cycles", "the rate is held by due times, not by cycles"),
     ("process", "what arrives is always counted"),
-    ("rnd", "use the range words, or a profile whose modifiers have op = \"random\""),
     ("pcap.index", "the frames of pcap.file PORTS FILE are sent from the first one on"),
     (
         "pcap.filter",
@@ -71,12 +70,9 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("ping6", "use weir gen ping"),
     ("capture", "use weir gen capture"),
     ("jitter", "page latency shows the jitter of each stream; it has no threshold"),
-    ("set burst", "bursts follow from the due times of the frames; see --burst"),
-    ("set txburst", "bursts follow from the due times of the frames; see --burst"),
     ("set rxburst", "the receiver takes all that has come"),
     ("set tx_cycles", "the rate is held by due times, not by cycles"),
     ("set dump", "received frames are counted, not kept"),
-    ("set random", "use the range words, or a profile whose modifiers have op = \"random\""),
 ];
 
 /// All rows.

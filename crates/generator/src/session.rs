@@ -164,6 +164,8 @@ pub struct Session {
     ports: Vec<SessionPort>,
     clock: RunClock,
     lead_ns: u64,
+    /// Frames that are handed to a port at once, where nothing else is said.
+    burst: usize,
     /// Numbers of streams that were and are no more, and the numbers of their next frames.
     free_ids: Vec<(StreamId, u64)>,
     next_id: u16,
@@ -287,8 +289,8 @@ impl Session {
         // its end.
         let tellers = ports.iter().map(|port| port.senders.tellers()).collect();
         let watcher = Watcher::start(devices, tellers, clock)?;
-        let (lead_ns, next_id) = (options.lead_ns, options.first_stream);
-        Ok(Self { watcher, ports, clock, lead_ns, free_ids: Vec::new(), next_id })
+        let SessionOptions { lead_ns, first_stream: next_id, burst, .. } = options;
+        Ok(Self { watcher, ports, clock, lead_ns, burst, free_ids: Vec::new(), next_id })
     }
 
     /// Ends the session and gives its ports back, open, in their order.
@@ -391,6 +393,23 @@ impl Session {
             }
             port.senders.tell(|| SendCommand::Update(multiplier));
         }
+        Ok(())
+    }
+
+    /// Hands these ports at most so many frames at once from now on; as many as the session's
+    /// options say where it is `None`.
+    ///
+    /// # Errors
+    /// A port that is not there, a number that is not from 1 to 64.
+    pub fn set_burst(
+        &mut self,
+        ports: &[usize],
+        frames: Option<usize>,
+    ) -> Result<(), SessionError> {
+        self.check_ports(ports)?;
+        let burst = frames.unwrap_or(self.burst);
+        check_burst(burst)?;
+        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Burst(burst)));
         Ok(())
     }
 
@@ -539,11 +558,15 @@ fn check_positive(what: &str, number: f64) -> Result<(), SessionError> {
     }
 }
 
-fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
-    if !(1..=BURST_MAX).contains(&options.burst) {
-        let text = format!("a burst of {} frames: use 1 to {BURST_MAX}", options.burst);
-        return Err(SessionError::Option(text));
+fn check_burst(frames: usize) -> Result<(), SessionError> {
+    if (1..=BURST_MAX).contains(&frames) {
+        return Ok(());
     }
+    Err(SessionError::Option(format!("a burst of {frames} frames: use 1 to {BURST_MAX}")))
+}
+
+fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
+    check_burst(options.burst)?;
     if let Some(rate) = options.line_rate_bps.iter().find(|rate| !rate.is_finite() || **rate < 0.0)
     {
         return Err(SessionError::Option(format!("a line rate of {rate:?} bit/s")));

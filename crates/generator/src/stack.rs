@@ -20,6 +20,9 @@
 //! | `vxlan` (behind `udp`) | `vni` |
 //! | `gtpu` (behind `udp`) | `teid` |
 //!
+//! Bits of no header's field, or of the bytes behind the headers, are `bits.216+4`: four bits from
+//! bit 216 of the frame on, all in one byte, for fields that differ from frame to frame.
+//!
 //! Addresses that are not given are those of RFC 2544 (appendix C.2.2) and RFC 5180 (section 8).
 //! UDP around a tunnel has no checksum, as RFC 7348 (section 5) and RFC 6935 have it.
 
@@ -30,6 +33,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::MacAddr;
+use packet::FRAME_CAPACITY;
 use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
 
 use crate::profile::{FieldValue, Payload};
@@ -90,6 +94,16 @@ pub struct StackError(String);
 
 fn wrong(text: impl fmt::Display) -> StackError {
     StackError(text.to_string())
+}
+
+/// The place of `FIRST+COUNT` bits of a frame, which lie in one byte.
+fn bits_place(text: &str) -> Option<FieldPlace> {
+    let (first, count) = text.split_once('+')?;
+    let (first, bits): (usize, u32) = (first.parse().ok()?, count.parse().ok()?);
+    let (at, before) = (first / 8, (first % 8) as u32);
+    let shift = 8_u32.checked_sub(before.checked_add(bits)?)?;
+    let is_some = bits > 0 && at < FRAME_CAPACITY;
+    is_some.then_some(FieldPlace { at, len: 1, shift, bits, format: ValueFormat::Number })
 }
 
 impl FieldPlace {
@@ -221,6 +235,11 @@ impl HeaderStack {
             wrong(format_args!("unknown field {field:?}; there are {}", self.fields().join(", ")))
         };
         let (header, name) = field.split_once('.').ok_or_else(unknown)?;
+        if header == "bits" {
+            return bits_place(name).ok_or_else(|| {
+                wrong(format_args!("{field:?}: write bits.FIRST+COUNT, 1 to 8 bits of one byte"))
+            });
+        }
         let (word, number) = header.split_once('#').unwrap_or((header, "1"));
         let number: usize = number.parse().map_err(|_| unknown())?;
         let mut same =
@@ -279,7 +298,7 @@ impl HeaderStack {
 
     /// The value that a field has in a frame that is not modified.
     pub(crate) fn value(&self, place: FieldPlace) -> u128 {
-        place.read(&self.frame(self.len, &Payload::Zero))
+        place.read(&self.frame(self.len.max(place.at + place.len), &Payload::Zero))
     }
 
     /// A frame of `len` bytes without FCS, with `payload` behind the headers and checksums zero

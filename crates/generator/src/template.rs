@@ -144,25 +144,26 @@ impl FrameMaker {
         let wrong = |field: &str, reason: String| ProfileError::new(&spec.name, field, reason);
         let mut stack = headers(spec, mac).map_err(|error| wrong("packet", error.to_string()))?;
         let sizes = spec.size.sequence().map_err(|error| wrong("size", error.to_string()))?;
-        let least = stack.headers_len() as u32 + FCS_LEN;
+        let least = least_size(&stack);
         if let Some(size) = sizes.sizes().iter().find(|size| **size < least) {
             let reason = format!("{size} bytes: the headers of {} take {least}", spec.packet);
             return Err(wrong("size", reason));
         }
         let mut modifiers = Modifiers::new(spec, &mut stack)?;
         let plans = stack.checksums();
+        let end = sizes.sizes().iter().map(|size| probe_start(spec, least, *size)).min();
+        modifiers.check_places(&spec.name, end.unwrap_or_default(), &plans)?;
         let checksums = modifiers.bind(&plans);
         let shortest = sizes.sizes().first().map_or(least, |size| *size) - FCS_LEN;
         let words = modifiers.place(&checksums, shortest as usize);
         let crc = plans.iter().find(|plan| plan.kind == PlanKind::Crc32c).cloned();
-        let room = |size: u32| (size - least) as usize;
         let templates: Vec<Template> = sizes
             .sizes()
             .iter()
             .enumerate()
             .map(|(index, size)| {
                 let mut frame = stack.frame((size - FCS_LEN) as usize, &spec.pattern);
-                let has_probe = spec.probe && room(*size) >= PROBE_LEN;
+                let has_probe = has_room(spec, least, *size);
                 if has_probe {
                     ProbeHeader { stream, sequence: 0, due_ns: 0 }.write(&mut frame);
                 }
@@ -180,13 +181,9 @@ impl FrameMaker {
                 template
             })
             .collect();
-        let checksums = checksums
-            .into_iter()
-            .map(|plan| {
-                let targets = words.targets(plan.at, 2);
-                (plan, targets)
-            })
-            .collect();
+        let targets = |plan: &ChecksumPlan| words.targets(plan.at, 2);
+        let checksums = checksums.into_iter().map(|plan| (targets(&plan), plan));
+        let checksums = checksums.map(|(targets, plan)| (plan, targets)).collect();
         let has_probes = templates.iter().any(|template| template.has_probe);
         let crc = crc.filter(|crc| has_probes || modifiers.touch(crc));
         let order = TemplateOrder::Sizes(sizes);
@@ -371,6 +368,22 @@ impl FrameMaker {
             crc.fill(frame);
         }
     }
+}
+
+/// The shortest frame with these headers, FCS included.
+fn least_size(stack: &HeaderStack) -> u32 {
+    stack.headers_len() as u32 + FCS_LEN
+}
+
+/// Whether frames of a size have number and time stamp.
+fn has_room(spec: &StreamSpec, least: u32, size: u32) -> bool {
+    spec.probe && (size - least) as usize >= PROBE_LEN
+}
+
+/// Where number and time stamp of such frames begin; their end without.
+fn probe_start(spec: &StreamSpec, least: u32, size: u32) -> usize {
+    let end = (size - FCS_LEN) as usize;
+    if has_room(spec, least, size) { end - PROBE_LEN } else { end }
 }
 
 /// The headers of a stream; `mac` is the source address where it has none.

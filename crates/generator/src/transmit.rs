@@ -156,9 +156,9 @@ impl Transmitter {
             factor: 1.0,
             end_ns: u64::MAX,
             paused_ns: None,
-            bufs: (0..burst).map(|_| PacketBuf::default()).collect(),
-            tags: vec![0; burst],
-            pending: Vec::with_capacity(burst),
+            bufs: (0..BURST_MAX).map(|_| PacketBuf::default()).collect(),
+            tags: vec![0; BURST_MAX],
+            pending: Vec::with_capacity(BURST_MAX),
             made: 0,
             head: 0,
             columns: RunColumns::default(),
@@ -169,6 +169,11 @@ impl Transmitter {
                 .or_else(|_| Histogram::new(3))
                 .expect("three significant digits are within hdrhistogram's range"),
         }
+    }
+
+    /// From now on at most so many frames are handed to the queue at once; 1 to [`BURST_MAX`].
+    pub(crate) fn set_burst(&mut self, frames: usize) {
+        self.limits.burst = frames.clamp(1, self.bufs.len());
     }
 
     /// Replaces all streams; those before have ended.

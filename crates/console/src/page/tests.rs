@@ -98,7 +98,8 @@ fn every_page_is_as_it_was() {
     let sequence = "seq 0 all 02:00:00:00:00:09 02:00:00:00:00:01 10.0.0.1 10.0.1.1/24 1 2 ipv4 \
                     udp 7 64";
     for name in PageName::ALL {
-        let mut state = state(&[sequence, "set all seqCnt 2"]);
+        let mask = "rnd 0 3 26 X01.";
+        let mut state = state(&[sequence, "set all seqCnt 2", mask, "set 0 random on"]);
         state.page = name;
         let text = page(&state, &statistics(), WIDTH).join("\n") + "\n";
         let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");

@@ -9,7 +9,7 @@ use crate::state::{ConsoleState, PORTS_PER_PAGE, PageName};
 
 pub(super) const ROWS: &[WordRow] = &[
     row(
-        "page main|range|seq|sequence|latency|stats|cpu|streams|config|pcap|log|xstats",
+        "page main|range|seq|sequence|rnd|latency|stats|cpu|streams|config|pcap|log|xstats",
         "show a page",
         |state, v| {
             state.page = PageName::of_word(v.word(0)).unwrap_or(state.page);

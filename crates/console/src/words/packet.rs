@@ -6,7 +6,9 @@ use generator::profile::Payload;
 
 use super::{WordRow, row};
 use crate::effect::{Effect, Values};
-use crate::state::{ConsoleState, EtherKind, IpProtocol, PacketSettings, PortSettings};
+use crate::state::{
+    ConsoleState, EtherKind, IpProtocol, PacketSettings, PortSettings, RandomBits, random,
+};
 
 pub(super) const ROWS: &[WordRow] = &[
     row("set PORTS size SIZE", "frame size in bytes, FCS included", |state, v| {
@@ -90,6 +92,24 @@ pub(super) const ROWS: &[WordRow] = &[
     row("qinqids PORTS VID VID", "VLAN IDs of the outer and the inner tag", |state, v| {
         set(state, &v, 0, |packet, v| packet.tags.qinq_ids = (v.number(1), v.number(2)))
     }),
+    row("range PORTS qinq index VID VID", "the same", |state, v| {
+        set(state, &v, 0, |packet, v| packet.tags.qinq_ids = (v.number(1), v.number(2)))
+    }),
+    row(
+        "rnd PORTS INDEX OFFSET MASK",
+        "bits from a byte on: 0, 1, X random, . as it is",
+        |s, v| {
+            let (offset, mask) = (v.number(2), random::mask(v.text(3))?);
+            set_random(s, &v, Some(RandomBits { offset, mask }))
+        },
+    ),
+    row("rnd PORTS INDEX OFFSET", "this mask is no more", |s, v| set_random(s, &v, None)),
+    row("set PORTS random on|off", "the bits of rnd differ, or not", |state, v| {
+        switch_random(state, v.ports(0), v.is_on(1))
+    }),
+    row("enable|disable PORTS random", "the same", |state, v| {
+        switch_random(state, v.ports(1), v.is_on(0))
+    }),
     row("gre_key PORTS WORD32", "key of the GRE header", |state, v| {
         set(state, &v, 0, |packet, v| packet.tags.gre_key = v.number(1))
     }),
@@ -119,6 +139,25 @@ fn set(
     set: fn(&mut PacketSettings, &Values<'_>),
 ) -> Result<Effect, String> {
     change(state, values.ports(at), |port| set(&mut port.single, values))
+}
+
+/// Sets the mask of the number behind the ports, or takes it away.
+fn set_random(
+    state: &mut ConsoleState,
+    values: &Values<'_>,
+    bits: Option<RandomBits>,
+) -> Result<Effect, String> {
+    let number = values.number(1);
+    change(state, values.ports(0), |port| {
+        match &bits {
+            Some(bits) => port.random.insert(number, bits.clone()),
+            None => port.random.remove(&number),
+        };
+    })
+}
+
+fn switch_random(state: &mut ConsoleState, ports: &[usize], is_on: bool) -> Result<Effect, String> {
+    change(state, ports, |port| port.is_random_on = is_on)
 }
 
 fn set_ip(

@@ -44,6 +44,11 @@ pub(super) const ROWS: &[WordRow] = &[
         set_pcap(state, v.ports(1), v.is_on(0))
     }),
     row("set PORTS rate RATE", "rate of all that the port sends", set_rate),
+    row("set PORTS burst|txburst BURST", "packets handed to the port at once, at most", |s, v| {
+        let burst = Some(v.number(2));
+        s.each(v.ports(0)).for_each(|port| port.burst = burst);
+        Ok(Effect::Changed(v.ports(0).to_vec()))
+    }),
     row("set PORTS count COUNT", "packets to send (0: for ever)", |state, v| {
         let count = v.number(1);
         state.each(v.ports(0)).for_each(|port| port.count = count);

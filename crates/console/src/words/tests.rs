@@ -33,8 +33,11 @@ fn example(word: &str) -> &str {
         "FILE" | "WHAT" => "start",
         "TEXT" => "any text",
         "COUNT" | "STEP" | "L4PORT" | "VID" | "BITS3" | "BYTE" | "WORD24" | "WORD32" | "SLOT"
-        | "SLOTS" | "MICROSECONDS" | "MILLISECONDS" | "SECONDS" => "1",
+        | "SLOTS" | "BURST" | "INDEX" | "OFFSET" | "MICROSECONDS" | "MILLISECONDS" | "SECONDS" => {
+            "1"
+        }
         "NUMBER" => "0",
+        "MASK" => "X01.",
         choice => choice,
     }
 }
@@ -112,6 +115,10 @@ fn both_grammars_set_the_same() {
         ("type ipv6 all", "set all type ipv6"),
         ("vlan 0 on", "enable 0 vlan"),
         ("vlanid 0 7", "set 0 vlan 7"),
+        ("qinqids 0 7 8", "range 0 qinq index 7 8"),
+        ("set 1 random on", "enable 1 random"),
+        ("set 1 burst 16", "set 1 txburst 16"),
+        ("rnd 1 3 26 x0_1.", "rnd 1 3 26 X01."),
     ] {
         let (mut by_old, mut by_new) = (state(), state());
         done(&mut by_old, old);
@@ -125,9 +132,9 @@ fn both_grammars_set_the_same() {
 fn wrong_words_get_their_place_and_what_is_allowed() {
     assert_eq!(
         error("set all rat 80"),
-        "column 9: \"rat\" cannot stand here; allowed: cos, count, dport, dst, late_after, \
-         pattern, prime, prio, proto, rate, seqCnt, seq_cnt, seqcnt, size, sport, src, tcp, tos, \
-         ttl, type, vlan, vlanid"
+        "column 9: \"rat\" cannot stand here; allowed: burst, cos, count, dport, dst, late_after, \
+         pattern, prime, prio, proto, random, rate, seqCnt, seq_cnt, seqcnt, size, sport, src, \
+         tcp, tos, ttl, txburst, type, vlan, vlanid"
     );
     assert_eq!(
         error("start 7"),
@@ -143,7 +150,7 @@ fn wrong_words_get_their_place_and_what_is_allowed() {
     assert!(error("zzz").contains("allowed: clear,"), "{}", error("zzz"));
     assert!(error("set 0 rate fast").contains("Mpps"));
     assert!(error("dst.ip start 0 10.0.0").contains("no IP address"));
-    assert!(error("page rnge").contains("range, seq"));
+    assert!(error("page rnge").contains("range, rnd, seq"));
 }
 
 #[test]
@@ -193,7 +200,7 @@ fn words_of_pktgen_that_are_not_here_say_why() {
         assert!(error(&line).contains(why), "{}", error(&line));
     }
     assert!(error("blink").starts_with("column 1: blink is not done here"));
-    assert!(error("set all burst 32").starts_with("column 9: set burst is not done here"));
+    assert!(error("set all rxburst 32").starts_with("column 9: set rxburst is not done here"));
     // A word that is here must not be refused.
     let first = |form: &'static str| form.split_whitespace().next().unwrap_or("").split('|');
     let words: BTreeSet<&str> = rows().flat_map(|row| first(row.form)).collect();
@@ -213,7 +220,8 @@ fn the_end_of_a_word_is_completed() {
     let words = |line: &str| complete(line, 2).1;
     assert_eq!(words("sta"), ["start"]);
     assert_eq!(words("start "), ["0", "1", "all"]);
-    assert_eq!(words("set all ra"), ["rate"]);
+    assert_eq!(words("set all rat"), ["rate"]);
+    assert_eq!(words("set all ra"), ["random", "rate"]);
     assert_eq!(words("page s"), ["seq", "sequence", "stats", "streams"]);
     assert_eq!(words("pkt.size "), ["inc", "max", "min", "start"]);
     assert_eq!(words("pkt.size start "), ["0", "1", "all"]);

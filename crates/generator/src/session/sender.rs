@@ -51,6 +51,8 @@ pub(super) enum SendCommand {
     Pause,
     Resume,
     Update(f64),
+    /// At most so many frames at once.
+    Burst(usize),
     /// A frame beside the streams, at once.
     Answer(Vec<u8>),
     /// Count from zero; answered as [`SendCommand::Numbers`].
@@ -339,6 +341,7 @@ impl Sending {
                 self.is_paused = false;
                 self.transmitter.resume(self.clock.now_ns());
             }
+            SendCommand::Burst(frames) => self.transmitter.set_burst(frames),
             SendCommand::Update(factor) => self.transmitter.update(self.clock.now_ns(), factor),
             SendCommand::Answer(frame) => {
                 self.flags.answers.fetch_sub(1, Ordering::AcqRel);

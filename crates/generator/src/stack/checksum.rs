@@ -85,6 +85,12 @@ impl ChecksumPlan {
         }
     }
 
+    /// Whether the field has bits of the checksum itself.
+    pub(crate) fn is_hit_by(&self, place: &FieldPlace) -> bool {
+        let len = if self.kind == PlanKind::Crc32c { 4 } else { 2 };
+        place.at < self.at + len && self.at < place.at + place.len
+    }
+
     /// The sum of all that it covers, without the checksum itself.
     pub(crate) fn sum(&self, frame: &[u8]) -> u64 {
         let end = self.end.unwrap_or(frame.len());

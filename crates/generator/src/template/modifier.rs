@@ -230,6 +230,33 @@ impl Modifiers {
         Ok(Self { list })
     }
 
+    /// Whether all fields lie before byte `end` of the frames and beside their checksums: what is
+    /// behind is the number and the time stamp, or not there in the shortest frame.
+    pub(super) fn check_places(
+        &self,
+        stream: &str,
+        end: usize,
+        plans: &[ChecksumPlan],
+    ) -> Result<(), ProfileError> {
+        for (index, modifier) in self.list.iter().enumerate() {
+            let error = ErrorPlace { stream, index };
+            for place in modifier.writers().iter().map(|writer| &writer.place) {
+                if place.at + place.len > end {
+                    let reason = format!(
+                        "byte {}: the shortest frame has {end} before number, time stamp and FCS",
+                        place.at
+                    );
+                    return Err(error.wrong("field", reason));
+                }
+                if plans.iter().any(|plan| plan.is_hit_by(place)) {
+                    let reason = format!("byte {} is one of a checksum, which is right", place.at);
+                    return Err(error.wrong("field", reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Tells each field which of the checksums it is a part of; those are returned.
     pub(super) fn bind(&mut self, plans: &[ChecksumPlan]) -> Vec<ChecksumPlan> {
         let mut bound: Vec<ChecksumPlan> = Vec::new();

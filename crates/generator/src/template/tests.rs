@@ -261,3 +261,39 @@ proptest! {
         }
     }
 }
+
+/// Bits that no header names: beside fields, across the payload, and right checksums over them.
+#[test]
+fn bits_of_a_frame_differ_and_checksums_follow() {
+    let random = |field: &str| Modifier::Field(counting(field, ModifierOp::Random));
+    let fixed = FieldModifier {
+        values: vec![FieldValue::Number(2)],
+        ..counting("bits.340+2", ModifierOp::List)
+    };
+    let spec = StreamSpec {
+        size: FrameSize::Fixed(128),
+        modifiers: vec![random("bits.336+4"), Modifier::Field(fixed), random("bits.211+5")],
+        ..StreamSpec::default()
+    };
+    let mut maker = maker(&spec);
+    let made = frames(&mut maker, 64);
+    let seen = |at: usize, mask: u8| -> std::collections::BTreeSet<u8> {
+        made.iter().map(|frame| frame[at] & mask).collect()
+    };
+    assert_eq!(seen(42, 0x0f), [0x08].into(), "what is fixed, and what nothing is said of");
+    assert!(seen(42, 0xf0).len() > 8 && seen(26, 0x1f).len() > 8, "{:?}", seen(26, 0xff));
+    assert_eq!(seen(26, 0xe0).len(), 1);
+    made.iter().for_each(|frame| packet::verify(frame).unwrap());
+    for (field, says) in [
+        ("bits.400+1", "the shortest frame"),
+        ("bits.192+8", "of a checksum"),
+        ("bits.7+2", "one byte"),
+        ("bits.0+0", "one byte"),
+        ("bits.99999999999999999999+1", "one byte"),
+        ("bits.99999+1", "one byte"),
+    ] {
+        let spec = StreamSpec { modifiers: vec![random(field)], ..StreamSpec::default() };
+        let error = FrameMaker::new(&spec, StreamId(1), 1, [0; 6]).unwrap_err().to_string();
+        assert!(error.contains(says), "{field}: {error}");
+    }
+}
