@@ -5,6 +5,8 @@ is asked (`flow/match/..`), and the explanations of differences go by them. Each
 switch as it found it: what it adds it deletes, and the reads between show what the switch has.
 """
 import json
+import socket
+import struct
 
 ETH_ARP, ETH_IP, ETH_IP6, ETH_MPLS, ETH_PBB = 2054, 2048, 34525, 34887, 35047
 
@@ -531,10 +533,71 @@ def ofctl(version):
     return cases.cases
 
 
-def topology(_version):
-    """All cases for rest_topology."""
+# Hosts of the router's networks: interface, Ethernet address, address.
+A = ("p1", "04:00:00:00:00:01", "172.16.20.10")
+B = ("p2", "04:00:00:00:00:02", "172.16.30.10")
+GATEWAY = ("p3", "04:00:00:00:00:03", "192.168.10.2")
+# The Ethernet addresses of the switch's ports, which are the router's.
+OWN = {"p1": "02:00:00:00:01:01", "p2": "02:00:00:00:01:02", "p3": "02:00:00:00:01:03"}
+NETWORKS = ["172.16.20.1/24", "172.16.30.1/24", "192.168.10.1/24"]
+
+
+def frame(host, dst, packet, vlan):
+    """A frame of a host, in hex."""
+    tag = b"" if vlan is None else bytes.fromhex("8100") + vlan.to_bytes(2, "big")
+    head = bytes.fromhex((dst + host[1]).replace(":", "")) + tag
+    return (head + packet).ljust(64, b"\0").hex()
+
+
+def arp(host, op, target, vlan=None):
+    """A question for an address, or the answer to who has asked."""
+    dst = "ff:ff:ff:ff:ff:ff" if op == 1 else OWN[host[0]]
+    tha = bytes(6) if op == 1 else bytes.fromhex(dst.replace(":", ""))
+    packet = bytes.fromhex("0806000108000604") + op.to_bytes(2, "big")
+    packet += bytes.fromhex(host[1].replace(":", "")) + socket.inet_aton(host[2])
+    return frame(host, dst, packet + tha + socket.inet_aton(target), vlan)
+
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", ~total & 0xFFFF)
+
+
+def ipv4(host, target, protocol, payload, ttl=64, vlan=None, dst=None):
+    head = struct.pack(">BBHHHBB", 0x45, 0, 20 + len(payload), 1, 0, ttl, protocol)
+    addresses = socket.inet_aton(host[2]) + socket.inet_aton(target)
+    head += checksum(head + b"\0\0" + addresses) + addresses
+    packet = b"\x08\x00" + head + payload
+    return frame(host, dst or OWN[host[0]], packet, vlan)
+
+
+def udp(host, target, **more):
+    return ipv4(host, target, 17, struct.pack(">HHHH", 4000, 53, 16, 0) + b"payload!", **more)
+
+
+def ping(host, target, **more):
+    body = struct.pack(">HH", 7, 9) + b"payload!"
+    return ipv4(host, target, 1, b"\x08\0" + checksum(b"\x08\0" + body) + body, **more)
+
+
+def topology(version):
+    """All cases for rest_topology: two switches with a link, and a host at each of two ports."""
     cases = Cases()
+    two = "0000000000000002"
+    cases.add("topology/second", ("UNTIL", "/v1.0/topology/switches", {"needles": {two: 2}}))
+    cases.add("topology/link", ("UNTIL", "/v1.0/topology/links", {"needles": {two: 2}}))
+    if version == "13":
+        # In 1.0 packets that no entry matches come to the controller anyway.
+        cases.add("topology/miss", ("POST", "/stats/flowentry/add", {
+            "dpid": 1, "priority": 0, "actions": [{"type": "OUTPUT", "port": "CONTROLLER"}]}))
+    hosts = {A[1]: ("p1", arp(A, 1, "172.16.20.1")), B[1]: ("p2", udp(B, A[2]))}
+    for mac, sent in hosts.items():
+        cases.add("topology/host/" + mac, ("UNTIL", "/v1.0/topology/hosts", {
+            "needles": {mac: 1}, "frames": [sent]}))
     for path in ["switches", "links", "hosts"]:
+        cases.add(f"topology/{path}/2", ("GET", f"/v1.0/topology/{path}/{two}"))
         cases.add("topology/" + path, ("GET", "/v1.0/topology/" + path))
         cases.add(f"topology/{path}/1", ("GET", f"/v1.0/topology/{path}/0000000000000001"))
         cases.add(f"topology/{path}/no-such", ("GET", f"/v1.0/topology/{path}/0000000000000009"))
@@ -662,7 +725,101 @@ def qos(version):
     return cases.cases
 
 
-SUITES = {"ofctl": ofctl, "topology": topology, "firewall": firewall, "qos": qos}
+def router(version):
+    """All cases for rest_router; each begins without addresses and routes."""
+    cases = Cases()
+    one = "/router/" + ONE
+    read = ("GET", one)
+    for path in [ONE, "all", ONE + "/all", ONE + "/2", ONE + "/0", "0000000000000009", "1",
+                 ONE + "/1", ONE + "/5000", ONE + "/x"]:
+        cases.add("router/read/" + path, ("GET", "/router/" + path))
+
+    def address(text, path=one):
+        return ("POST", path, {"address": text})
+
+    def route(gateway, destination=None, path=one):
+        keys = {"destination": destination} if destination else {}
+        return ("POST", path, {"gateway": gateway, **keys})
+
+    cases.add("router/address/one", address("172.16.20.1/24"), read, ("GET", "/router/all"),
+              ("DELETE", one, {"address_id": "all"}), read)
+    cases.add("router/address/three", *map(address, NETWORKS), read)
+    cases.add("router/address/32", address("10.0.0.1"), address("10.0.0.2/32"), read)
+    cases.add("router/address/30", address("10.0.0.1/30"), read)
+    cases.add("router/address/overlaps", address("172.16.20.1/24"), address("172.16.20.2/24"),
+              address("172.16.0.1/16"), address("172.16.20.129/25"), read)
+    cases.add("router/address/all-switches", address("172.16.20.1/24", "/router/all"), read)
+    cases.add("router/address/all-vlans", address("172.16.20.1/24", one + "/all"), read)
+    cases.add("router/delete/none", ("DELETE", one, {"address_id": "all"}),
+              ("DELETE", one, {"route_id": "all"}))
+    cases.add("router/delete/no-such", address("172.16.20.1/24"),
+              ("DELETE", one, {"address_id": 999}), ("DELETE", one, {"route_id": "999"}), read)
+    cases.add("router/delete/no-vlan", ("DELETE", one + "/7", {"address_id": "all"}))
+    cases.add("router/route/no-address", route("172.16.20.254"), read)
+    cases.add("router/route/own", address("172.16.20.1/24"), route("172.16.20.1"), read)
+    cases.add("router/route/default", address("192.168.10.1/24"), route("192.168.10.2"), read,
+              ("DELETE", one, {"address_id": "all"}), ("DELETE", one, {"route_id": "all"}),
+              ("DELETE", one, {"address_id": "all"}), read)
+    cases.add("router/route/static", address("192.168.10.1/24"),
+              route("192.168.10.2", "10.0.0.0/8"), route("192.168.10.3", "10.0.0.0/8"),
+              route("192.168.10.3", "10.1.0.0/16"), route("192.168.10.2"), read)
+    # Packets: what the router answers and where it sends.
+    on = [address(text) for text in NETWORKS]
+    quiet = ("DRAIN", "", "")
+    cases.add("router/packets/arp", *on, quiet, ("FRAME", "p1/1", arp(A, 1, "172.16.20.1")),
+              ("FRAME", "p1/0", arp(A, 1, "172.16.30.10")),
+              ("FRAME", "p1/2", arp(A, 1, "172.16.20.99")),
+              ("FRAME", "p1/0", arp(("p1", A[1], "10.9.9.9"), 1, "172.16.20.1")))
+    cases.add("router/packets/own", *on, quiet, ("FRAME", "p1/1", ping(A, "172.16.20.1")),
+              ("FRAME", "p1/1", ping(A, "172.16.30.1")), ("FRAME", "p1/1", udp(A, "172.16.20.1")))
+    cases.add("router/packets/switched", *on, quiet,
+              ("FRAME", "p1/2", udp(A, "172.16.20.99", dst="04:00:00:00:00:99")))
+    cases.add("router/packets/routed", *on, quiet, ("FRAME", "p1/2", udp(A, B[2])),
+              ("FRAME", "p2/1", arp(B, 2, "172.16.30.1")), ("FRAME", "p1/1", udp(A, B[2])),
+              ("FRAME", "p1/1", ping(A, B[2])), ("FRAME", "p1/1", udp(A, B[2], ttl=1)),
+              ("FRAME", "p2/2", udp(B, A[2])), ("FRAME", "p1/1", arp(A, 2, "172.16.20.1")),
+              ("FRAME", "p2/1", udp(B, A[2])), ("FRAME", "p1/0", udp(A, "8.8.8.8")))
+    cases.add("router/packets/gateway", *on, route(GATEWAY[2]), read, quiet,
+              ("FRAME", "p3/0", arp(GATEWAY, 2, "192.168.10.1")), read,
+              ("FRAME", "p1/1", udp(A, "8.8.8.8")), ("FRAME", "p1/1", ping(A, "8.8.4.4")),
+              ("DELETE", one, {"route_id": "all"}), quiet,
+              ("FRAME", "p1/0", udp(A, "8.8.8.8")), read)
+    # VLANs: each has a router of its own.
+    two = one + "/2"
+    cases.add("router/vlan/2", address("172.16.20.1/24", two), ("GET", two),
+              ("GET", one + "/all"), read, address("172.16.20.1/24"), ("GET", one + "/all"),
+              address("172.16.30.1/24", one + "/all"), ("GET", one + "/all"),
+              route("172.16.20.254", None, two), ("DELETE", two, {"address_id": "all"}),
+              ("DELETE", two, {"route_id": "all"}), ("DELETE", two, {"address_id": "all"}),
+              ("GET", one + "/all"))
+    cases.add("router/vlan/packets", *[address(text, two) for text in NETWORKS], quiet,
+              ("FRAME", "p1/1", arp(A, 1, "172.16.20.1", 2)), ("FRAME", "p1/0", arp(
+                  A, 1, "172.16.20.1", 3)), ("FRAME", "p1/1", ping(A, "172.16.30.1", vlan=2)),
+              ("FRAME", "p1/2", udp(A, B[2], vlan=2)),
+              ("FRAME", "p2/1", arp(B, 2, "172.16.30.1", 2)),
+              ("FRAME", "p1/1", udp(A, B[2], vlan=2)))
+    # Wrong requests, on a VLAN whose router goes when it has nothing, and its ids with it.
+    nine = one + "/9"
+    for name, body in {
+            "no-key": {}, "no-body": "", "text": "{", "key": {"adress": "10.0.0.1/24"},
+            "address": {"address": "10.0.0/24"}, "mask": {"address": "10.0.0.1/33"},
+            "mask-text": {"address": "10.0.0.1/255.255.255.0"}, "name": {"address": "x"},
+            "number": {"address": 5}, "network": {"address": "10.0.0.0/24"},
+            "group": {"address": "224.0.0.1/24"}, "gateway": {"gateway": "x"},
+            "both": {"address": "10.0.0.1/24", "gateway": "10.0.0.2"},
+            "destination-alone": {"destination": "10.0.0.0/8"}}.items():
+        cases.add("router/odd/" + name, ("POST", nine, body), ("GET", nine),
+                  ("DELETE", nine, {"address_id": "all"}))
+    for name, body in {"id": {"address_id": "x"}, "nothing": {}, "route": {"route_id": "x"},
+                       "negative": {"route_id": -1},
+                       "both": {"route_id": 1, "address_id": 1}}.items():
+        cases.add("router/odd-delete/" + name, address("10.0.0.1/24", nine),
+                  ("DELETE", nine, body), ("GET", nine), ("DELETE", nine, {"address_id": "all"}))
+    return cases.cases
+
+
+SUITES = {"ofctl": ofctl, "topology": topology, "firewall": firewall, "qos": qos,
+          "router": router}
 
 # What makes each case begin alike, whatever became of the one before.
 RESET = {
@@ -671,4 +828,6 @@ RESET = {
                  ("PUT", "/firewall/module/disable/" + ONE, ""),
                  ("PUT", "/firewall/log/enable/" + ONE, "")],
     "qos": [("DELETE", f"/qos/rules/{ONE}/all", '{"qos_id": "all"}')],
+    "router": [("DELETE", f"/router/{ONE}/all", '{"route_id": "all"}'),
+               ("DELETE", f"/router/{ONE}/all", '{"address_id": "all"}')],
 }

@@ -2,7 +2,7 @@
 # Puts the same requests to Ryu's REST server and to Weir's, each over `weir switch`, and compares
 # the answers field by field.
 #
-#   run.sh [-o OUTDIR] [-s 'ofctl topology firewall qos'] [-v '10 13'] [-V VENV] [-r]
+#   run.sh [-o OUTDIR] [-s 'ofctl topology firewall qos router'] [-v '10 13'] [-V VENV] [-r]
 #
 #     -o OUTDIR    where results go (default ./out)
 #     -s, -v       which suites, and over which versions of OpenFlow
@@ -21,9 +21,11 @@ export PYTHONDONTWRITEBYTECODE=1
 start_server() {
   local apps=(ryu.app.ofctl_rest) more=()
   case $1-$2 in
-    ryu-topology) apps=(ryu.app.rest_topology) more=(--observe-links) ;;
+    ryu-topology) apps=(ryu.app.rest_topology ryu.app.ofctl_rest) more=(--observe-links) ;;
+    weir-topology) more=(--observe-links) ;;
     ryu-firewall) apps=(ryu.app.rest_firewall) ;;
     ryu-qos) apps=(ryu.app.rest_qos) ;;
+    ryu-router) apps=(ryu.app.rest_router) ;;
   esac
   case $1 in
     ryu)
@@ -52,7 +54,7 @@ end_group() {
 
 # inside SERVER: all suites and versions of one server, in the namespaces of this process.
 inside() {
-  local suite version number
+  local suite version number first second
   ip link set lo up
   export DUT_PORTS="dut1 dut2 dut3" DUT_DPID=0000000000000001 DUT_MAX_BACKOFF=0.2
   export DUT_CONTROLLER=tcp:127.0.0.1:6653
@@ -70,8 +72,18 @@ inside() {
       export DUT_DIR
       start_server "$1" "$suite"
       start_dut "$OUT/dut-$1-$version.log" "$here/../weir-dut.sh"
+      first=$dut second=
+      if [ "$suite" = topology ]; then
+        # The other end of the first one's third port is a port of another switch.
+        mkdir "$DUT_DIR/second"
+        DUT_PORTS=p3 DUT_DPID=0000000000000002 DUT_DIR=$DUT_DIR/second \
+          start_dut "$OUT/dut-second-$1-$version.log" "$here/../weir-dut.sh"
+        second=$dut
+      fi
       python3 "$here/ask.py" "$OUT/$1.jsonl" "$suite" "$version" 127.0.0.1:8080 || failed=1
-      end_dut
+      for dut in $first $second; do
+        end_dut
+      done
       end_group "$server_pid"
       for number in 1 2 3; do
         ip link del "dut$number"
@@ -86,7 +98,7 @@ if [ "${1:-}" = --inner ]; then
   inside "$2"
   exit "$failed"
 fi
-OUT=./out SUITES='ofctl topology firewall qos' VERSIONS='10 13' ONLY_WEIR=
+OUT=./out SUITES='ofctl topology firewall qos router' VERSIONS='10 13' ONLY_WEIR=
 VENV=${RYU_VENV:-$HOME/.cache/weir-ryu-4.34}
 while getopts o:s:v:V:r option; do
   case $option in

@@ -75,8 +75,10 @@ struct ControllerCommand {
 
 impl ControllerCommand {
     fn run(&self) -> anyhow::Result<()> {
-        controller::cli::run_beside(&self.controller, |handle, topology| {
-            let server = self.rest.start(handle, topology)?;
+        let routers = std::sync::Arc::default();
+        let before = self.rest.app(&routers);
+        controller::cli::run_beside(&self.controller, before, |handle, topology| {
+            let server = self.rest.start(handle, topology, Some(routers))?;
             if let Some(server) = &server {
                 // Whoever started the controller may have closed its standard error.
                 drop(writeln!(std::io::stderr(), "REST on http://{}", server.address()));

@@ -34,7 +34,10 @@ pub use multi_table_switch::MultiTableSwitch;
 pub use patch_panel::{PanelPatch, PatchPanel, PatchPanelConfig};
 pub use qos::{Qos, QosConfig, QosMeter, QosRule};
 pub use repeater::Repeater;
-pub use router::{Router, RouterConfig, RouterInterface, RouterRoute};
+pub use router::{
+    ManagedRouter, ManagedRouters, Router, RouterAddress, RouterChange, RouterConfig,
+    RouterInterface, RouterRefusal, RouterRoute, RouterUpdate, ShownRouter, StaticRoute,
+};
 pub use shortest_path::ShortestPath;
 pub use traffic_monitor::{Print, TrafficMonitor, TrafficMonitorConfig};
 

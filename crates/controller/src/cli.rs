@@ -7,6 +7,7 @@ mod membership;
 
 pub use membership::MembershipArgs;
 
+use crate::app_list::AppList;
 use crate::apps::{AppConfig, AppName, AppsError, ReadyApps};
 use crate::handle::Handle;
 use crate::options::Options;
@@ -191,16 +192,18 @@ impl ControllerArgs {
 /// # Errors
 /// When an app cannot be made or an endpoint cannot be listened on; the text names the remedy.
 pub fn run(args: &ControllerArgs) -> Result<(), Error> {
-    run_beside(args, |_, _| Ok(()))
+    run_beside(args, None, |_, _| Ok(()))
 }
 
 /// Runs the controller as [`run`] does, with something beside it that asks it through a handle and
-/// reads the topology: a server, which ends when the controller has.
+/// reads the topology: a server, which ends when the controller has. The apps of `before` stand
+/// before the others.
 ///
 /// # Errors
 /// As [`run`], and those of what is beside it, which is made first.
 pub fn run_beside<T, E: From<Error>>(
     args: &ControllerArgs,
+    before: Option<AppList>,
     beside: impl FnOnce(Handle, Arc<Topology>) -> Result<T, E>,
 ) -> Result<(), E> {
     // Each switch is an open file, and a shell's limit of them is lower than a network is large.
@@ -214,7 +217,11 @@ pub fn run_beside<T, E: From<Error>>(
         drop(written);
     });
     let apps = args.ready_apps(&report).map_err(Error::from)?;
-    let controller = Controller::new(apps.list, args.options())?;
+    let list = match before {
+        Some(before) => before.then(apps.list),
+        None => apps.list,
+    };
+    let controller = Controller::new(list, args.options())?;
     let beside = beside(controller.handle(), apps.topology)?;
     run_until_signal(controller, report)?;
     drop(beside);

@@ -5,8 +5,9 @@ use crate::page::NetworkEvents;
 use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
 use crate::services::RestNetwork;
 use clap::Args;
-use controller::Handle;
+use controller::apps::{ManagedRouter, ManagedRouters};
 use controller::topology::Topology;
+use controller::{AppList, Handle};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,6 +27,14 @@ pub struct RestArgs {
 }
 
 impl RestArgs {
+    /// The app that serves what `/router` sets, to stand before the others; none without REST.
+    #[must_use]
+    pub fn app(&self, routers: &Arc<ManagedRouters>) -> Option<AppList> {
+        self.rest.as_ref()?;
+        let routers = Arc::clone(routers);
+        Some(AppList::one(move || ManagedRouter::new(Arc::clone(&routers))))
+    }
+
     /// Serves a controller and what is discovered of its network, if asked to, until the server is
     /// dropped.
     ///
@@ -35,13 +44,15 @@ impl RestArgs {
         &self,
         handle: Handle,
         topology: Arc<Topology>,
+        routers: Option<Arc<ManagedRouters>>,
     ) -> Result<Option<RestServer>, Error> {
         let Some(listen) = self.rest.clone() else { return Ok(None) };
         let token = self.rest_token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Error::Token)?;
         let options = RestOptions { listen, token, limits: RestLimits::default() };
         let events = Some(Arc::new(handle.clone()) as Arc<dyn NetworkEvents>);
-        let network = RestNetwork { datapaths: Arc::new(handle), map: Some(topology), events };
+        let network =
+            RestNetwork { datapaths: Arc::new(handle), map: Some(topology), events, routers };
         start(&options, network).map(Some)
     }
 }

@@ -126,15 +126,14 @@ fn done(details: &str) -> Value {
 }
 
 async fn status(call: Call) -> Answer {
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, &call)? {
+    rules::each(rules::targets(&call.services, &call)?, |target| async move {
         let flows = rules::flows(&target).await?;
         let is_stopped = flows.iter().any(|flow| flow.priority == STATUS_PRIORITY);
         let is_enabled = is_firewall(&flows) && !is_stopped;
         let word = if is_enabled { "enable" } else { "disable" };
-        all.push(rules::of_switch(&target, "status", word));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "status", word))
+    })
+    .await
 }
 
 async fn enable(call: Call) -> Answer {
@@ -158,14 +157,13 @@ async fn set_status(call: &Call, command: FlowModCommand, details: &str) -> Answ
 }
 
 async fn log_status(call: Call) -> Answer {
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, &call)? {
+    rules::each(rules::targets(&call.services, &call)?, |target| async move {
         let flows = rules::flows(&target).await?;
         let is_on = is_firewall(&flows) && is_logging(&flows);
         let word = if is_on { "enable" } else { "disable" };
-        all.push(rules::of_switch(&target, "log_status", word));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "log_status", word))
+    })
+    .await
 }
 
 async fn log_enable(call: Call) -> Answer {
@@ -215,8 +213,7 @@ async fn firewall_flows(target: &Target) -> Result<Vec<FlowStats>, Problem> {
 
 async fn get(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, &call)? {
+    rules::each(rules::targets(&call.services, &call)?, |target| async move {
         let version = target.version();
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
         let mut by_vlan = std::collections::BTreeMap::<u16, (Option<Value>, Vec<Value>)>::new();
@@ -234,9 +231,9 @@ async fn get(call: Call) -> Answer {
             Value::Object(object)
         });
         let lists: Vec<Value> = lists.collect();
-        all.push(rules::of_switch(&target, "access_control_list", lists));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "access_control_list", lists))
+    })
+    .await
 }
 
 fn of_rule(rule: &Rule) -> [(String, Value); 3] {

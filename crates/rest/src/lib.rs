@@ -1,7 +1,8 @@
 //! The controller over HTTP: the endpoints of Ryu's REST apps, with truthful answers.
 //!
-//! Paths, bodies and keys are those of Ryu's `ofctl_rest` and `rest_topology`, so that scripts for
-//! Ryu go on. What differs is what Ryu kept to itself: a change is answered when the switch has
+//! Paths, bodies and keys are those of Ryu's `ofctl_rest`, `rest_topology`, `rest_firewall`,
+//! `rest_router` and `rest_qos`, so that scripts for Ryu go on. What differs is what Ryu kept to
+//! itself: a change is answered when the switch has
 //! done it, or with the `OFPT_ERROR` that the switch sent; a key that nobody knows is refused, with
 //! those that there are; statistics are whole or an error. `/openapi.json` describes all of it, and
 //! is made from the same rows as the routes.
@@ -24,6 +25,7 @@ mod page;
 mod problem;
 mod qos;
 mod route;
+mod router;
 mod rules;
 mod server;
 mod services;

@@ -141,41 +141,55 @@ fn done(details: String) -> Value {
 
 async fn no_queues(call: Call) -> Answer {
     rules::targets(&call.services, &call)?;
-    let words = "no OpenFlow message sets up queues; `weir switch` takes them as options";
+    let words = "no OpenFlow message sets up queues: set them up at the switch itself, as with \
+        `weir switch --queue 1:5,min=30%,max=50%`; GET shows them";
     Err(Problem::new(StatusCode::NOT_IMPLEMENTED, words))
 }
 
 async fn queues(call: Call) -> Answer {
-    let mut all = Vec::new();
-    for target in targets(&call)? {
-        let answer = target.request(Message::QueueGetConfigRequest(PortNo::ANY)).await?;
-        let Message::QueueGetConfigReply(config) = answer else {
-            return Err(crate::datapath::odd_answer(&answer));
+    rules::each(rules::targets(&call.services, &call)?, |target| async move {
+        let version = target.version();
+        // 1.0 asks for the queues of one port.
+        let real = target.datapath.ports.iter().map(|port| port.port_no);
+        let ports: Vec<PortNo> = if version.has_queues_of_any_port() {
+            vec![PortNo::ANY]
+        } else {
+            real.filter(|port| *port <= PortNo::MAX).collect()
         };
-        let result = if config.queues.is_empty() {
+        let mut shown = Vec::new();
+        for port in ports {
+            let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
+            let Message::QueueGetConfigReply(config) = answer else {
+                return Err(crate::datapath::odd_answer(&answer));
+            };
+            if !config.queues.is_empty() {
+                shown.push(render::queue_config(version, config.port, &config.queues));
+            }
+        }
+        let result = if shown.is_empty() {
             json!({"result": "failure", "details": "Queue is not exists."})
         } else {
-            let config = render::queue_config(target.version(), config.port, &config.queues);
-            json!({"result": "success", "details": config})
+            json!({"result": "success", "details": shown})
         };
-        all.push(rules::of_switch(&target, "command_result", result));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", result))
+    })
+    .await
 }
 
 async fn queue_status(call: Call) -> Answer {
-    let mut all = Vec::new();
-    for target in targets(&call)? {
-        let stats = stats::queues_of(&target, PortNo::ANY, QueueId::ALL).await?;
-        all.push(rules::of_switch(&target, "command_result", stats));
-    }
-    Ok(Some(all.into()))
+    rules::each(rules::targets(&call.services, &call)?, |target| async move {
+        // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
+        let is_new = target.version().has_wide_ports();
+        let port = if is_new { PortNo::ANY } else { PortNo::ALL };
+        let stats = stats::queues_of(&target, port, QueueId::ALL).await?;
+        Ok(rules::of_switch(&target, "command_result", stats))
+    })
+    .await
 }
 
 async fn get(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
-    let mut all = Vec::new();
-    for target in targets(&call)? {
+    rules::each(targets(&call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
         let mut by_vlan = std::collections::BTreeMap::<u16, (Option<Value>, Vec<Value>)>::new();
         for rule in held.iter().filter(|rule| rules::is_of(vlan, rule)) {
@@ -194,9 +208,9 @@ async fn get(call: Call) -> Answer {
             Value::Object(object)
         });
         let lists: Vec<Value> = lists.collect();
-        all.push(rules::of_switch(&target, "command_result", lists));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", lists))
+    })
+    .await
 }
 
 /// The actions of a rule's entry by the keys of a body, their numbers as digits.
@@ -324,12 +338,11 @@ async fn delete(call: Call) -> Answer {
 }
 
 async fn meters(call: Call) -> Answer {
-    let mut all = Vec::new();
-    for target in targets(&call)? {
+    rules::each(targets(&call)?, |target| async move {
         let stats = stats::meters_of(&target, MeterId::ALL).await?;
-        all.push(rules::of_switch(&target, "command_result", stats));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", stats))
+    })
+    .await
 }
 
 async fn change_meter(call: &Call, command: MeterModCommand) -> Result<Vec<Target>, Problem> {

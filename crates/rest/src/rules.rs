@@ -7,10 +7,11 @@
 use crate::datapath::Target;
 use crate::ofctl::matching::{parse, to_value};
 use crate::problem::Problem;
-use crate::route::Call;
+use crate::route::{Answer, Call};
 use crate::services::Services;
 use crate::shape::{Fields, Key, Of, key};
 use crate::topology::hex_dpid;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version};
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+/// Switches that are asked at a time.
+const AT_A_TIME: usize = 32;
 /// Where a cookie has the VLAN, above the number of the rule.
 const COOKIE_SHIFT_VLAN: u32 = 32;
 /// The VLAN of rules that are for packets of any.
@@ -77,7 +80,8 @@ impl Vlan {
         }
     }
 
-    fn has(self, vlan: u16) -> bool {
+    /// Whether a VLAN is meant.
+    pub(crate) fn has(self, vlan: u16) -> bool {
         self == Self::All || self == Self::One(vlan)
     }
 }
@@ -125,6 +129,20 @@ pub(crate) fn targets(services: &Services, call: &Call) -> Result<Vec<Target>, P
     }
     // One that leaves meanwhile is not among them.
     Ok(dpids.iter().filter_map(|dpid| Target::of(&services.datapaths, *dpid).ok()).collect())
+}
+
+/// What each switch is shown with, in their order. Many are asked at a time, so that a network of
+/// hundreds of switches, some of them slow, is answered for in the time of few.
+///
+/// # Errors
+/// The first of them.
+pub(crate) async fn each<F: Future<Output = Result<Value, Problem>>>(
+    targets: Vec<Target>,
+    show: impl Fn(Target) -> F,
+) -> Answer {
+    let asked = stream::iter(targets.into_iter().map(show)).buffered(AT_A_TIME);
+    let all: Vec<Value> = asked.try_collect().await?;
+    Ok(Some(all.into()))
 }
 
 /// A rule that a switch has.

@@ -95,6 +95,7 @@ pub(crate) fn all_rows() -> Vec<Row> {
     rows.extend(crate::topology::rows());
     rows.extend(crate::firewall::rows());
     rows.extend(crate::qos::rows());
+    rows.extend(crate::router::rows());
     rows.push(Row {
         method: Method::GET,
         path: "/openapi.json",
@@ -256,6 +257,8 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
         datapaths: services.datapaths,
         map: services.map,
         events: services.events,
+        routers: services.routers,
+        router_turn: tokio::sync::Mutex::new(()),
         document: Arc::new(document),
         firewall: Numbers::default(),
         qos: Numbers::default(),

@@ -3,6 +3,7 @@
 use crate::datapath::ServedSwitches;
 use crate::page::NetworkEvents;
 use crate::rules::Numbers;
+use controller::apps::ManagedRouters;
 use openflow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -47,6 +48,8 @@ pub struct RestNetwork {
     pub map: Option<Arc<dyn NetworkMap>>,
     /// What happens, for the page, when somebody tells it.
     pub events: Option<Arc<dyn NetworkEvents>>,
+    /// The routers, when the controller has the app that serves them.
+    pub routers: Option<Arc<ManagedRouters>>,
 }
 
 /// What the endpoints share.
@@ -57,6 +60,10 @@ pub(crate) struct Services {
     pub(crate) map: Option<Arc<dyn NetworkMap>>,
     /// What happens, when somebody tells it.
     pub(crate) events: Option<Arc<dyn NetworkEvents>>,
+    /// The routers, when the controller has them.
+    pub(crate) routers: Option<Arc<ManagedRouters>>,
+    /// Held by who changes a router, so that changes come one after the other.
+    pub(crate) router_turn: tokio::sync::Mutex<()>,
     /// The OpenAPI document.
     pub(crate) document: Arc<Value>,
     /// The numbers of the firewall's rules.

@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Barrier;
 
 /// How long a test waits for what must come.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -23,12 +24,15 @@ enum Mood {
     Obeys,
     Refuses,
     Waits,
+    /// Answers when both are asked.
+    Together,
 }
 
 /// Two switches, of 1.0 and of 1.3, that keep what they are told.
 struct Scripted {
     mood: Mood,
     applied: Mutex<Vec<Message>>,
+    asked: Arc<Barrier>,
 }
 
 impl ServedSwitches for Scripted {
@@ -49,6 +53,14 @@ impl ServedSwitches for Scripted {
     }
 
     fn request(&self, dpid: DatapathId, message: Message) -> RestFuture<Result<Message, Failure>> {
+        if self.mood == Mood::Together {
+            let asked = Arc::clone(&self.asked);
+            return Box::pin(async move {
+                asked.wait().await;
+                let body = MultipartReplyBody::Flow(Vec::new());
+                Ok(Message::MultipartReply(MultipartReply { more: false, body }))
+            });
+        }
         let answer = if !matches!(message, Message::MultipartRequest(_)) {
             Ok(Message::BarrierReply)
         } else if dpid.0 == 1 {
@@ -66,7 +78,7 @@ impl ServedSwitches for Scripted {
         let mood = self.mood;
         Box::pin(async move {
             match mood {
-                Mood::Obeys => Ok(()),
+                Mood::Obeys | Mood::Together => Ok(()),
                 Mood::Refuses => {
                     let version = Version::V1_3;
                     let error = ErrorMessage::new(version, Error::FlowModTableFull, Vec::new());
@@ -83,13 +95,18 @@ struct Served {
     switches: Arc<Scripted>,
 }
 
+fn scripted(mood: Mood) -> Scripted {
+    Scripted { mood, applied: Mutex::new(Vec::new()), asked: Arc::new(Barrier::new(2)) }
+}
+
 fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {
-    let switches = Arc::new(Scripted { mood, applied: Mutex::new(Vec::new()) });
+    let switches = Arc::new(scripted(mood));
     let token = token.map(|text| Token::new(text).unwrap());
     let options = RestOptions { listen: "127.0.0.1:0".into(), token, limits };
     let datapaths: Arc<dyn ServedSwitches> = switches.clone();
-    let running =
-        rest::start(&options, RestNetwork { datapaths, map: None, events: None }).unwrap();
+    let routers = Some(Arc::default());
+    let network = RestNetwork { datapaths, map: None, events: None, routers };
+    let running = rest::start(&options, network).unwrap();
     Served { running, switches }
 }
 
@@ -198,9 +215,8 @@ fn a_token_is_demanded_of_everyone_where_there_is_one() {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let datapaths: Arc<dyn ServedSwitches> =
-        Arc::new(Scripted { mood: Mood::Obeys, applied: Mutex::new(Vec::new()) });
-    let network = RestNetwork { datapaths, map: None, events: None };
+    let datapaths: Arc<dyn ServedSwitches> = Arc::new(scripted(Mood::Obeys));
+    let network = RestNetwork { datapaths, map: None, events: None, routers: None };
     let options = |listen: &str| RestOptions {
         listen: listen.into(),
         token: None,
@@ -210,6 +226,49 @@ fn an_address_that_others_reach_needs_a_token() {
     assert!(refused.contains("--rest-token-file"), "{refused}");
     let refused = rest::start(&options("8080"), network).unwrap_err().to_string();
     assert!(refused.contains("HOST:PORT"), "{refused}");
+}
+
+#[test]
+fn all_switches_are_asked_at_the_same_time() {
+    let served = serve(Mood::Together, None, RestLimits::default());
+    let (status, said) = ask(&served, "GET", "/firewall/module/status", "", "");
+    let of = |dpid: &str| json!({"switch_id": dpid, "status": "disable"});
+    let expected = json!([of("0000000000000001"), of("0000000000000002")]);
+    assert_eq!((status, said), (200, expected));
+}
+
+#[test]
+fn an_address_is_kept_when_the_switch_has_taken_its_entries() {
+    let body = r#"{"address": "172.16.20.1/24"}"#;
+    let one = "/router/0000000000000001";
+    let refuses = serve(Mood::Refuses, None, RestLimits::default());
+    assert_eq!(ask(&refuses, "POST", one, body, "").0, 422);
+    let empty = json!([{"switch_id": "0000000000000001", "internal_network": [{}]}]);
+    assert_eq!(ask(&refuses, "GET", one, "", ""), (200, empty.clone()));
+
+    let obeys = serve(Mood::Obeys, None, RestLimits::default());
+    let (status, said) = ask(&obeys, "POST", one, body, "");
+    assert_eq!((status, &said[0]["command_result"][0]["result"]), (200, &json!("success")));
+    let entries = obeys.switches.applied.lock().unwrap();
+    assert!(entries.iter().filter(|it| matches!(it, Message::FlowMod(_))).count() >= 5);
+    drop(entries);
+    let (_, said) = ask(&obeys, "GET", "/router/all", "", "");
+    let address = json!({"address_id": 1, "address": "172.16.20.1/24"});
+    assert_eq!(said[0]["internal_network"], json!([{"address": [address]}]));
+    assert_eq!(said[1]["internal_network"], json!([{}]), "the other switch");
+    for (body, status) in [
+        (r#"{"address": "172.16.20.0/24"}"#, 400),
+        (r#"{"address": "10.0.0.1/24", "gateway": "10.0.0.2"}"#, 400),
+        (r#"{"destination": "10.0.0.0/8"}"#, 400),
+        ("{}", 400),
+    ] {
+        assert_eq!(ask(&obeys, "POST", one, body, "").0, status, "{body}");
+    }
+    let (status, said) = ask(&obeys, "DELETE", one, r#"{"address_id": "all"}"#, "");
+    assert_eq!(status, 200);
+    let details = &said[0]["command_result"][0]["details"];
+    assert_eq!(details, "Delete address [address_id=1]");
+    assert_eq!(ask(&obeys, "GET", one, "", ""), (200, empty));
 }
 
 #[test]

@@ -8,9 +8,14 @@
 
 mod config;
 mod icmp;
+mod managed;
 mod neighbours;
 
 pub use config::{RouterConfig, RouterInterface, RouterRoute};
+pub use managed::{
+    ManagedRouter, ManagedRouters, RouterAddress, RouterChange, RouterRefusal, RouterUpdate,
+    ShownRouter, StaticRoute,
+};
 
 use super::frame::{bridged, entry, to_controller};
 use super::microflow::key_of;

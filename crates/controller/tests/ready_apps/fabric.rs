@@ -67,10 +67,15 @@ impl Fabric {
         });
         let config = AppConfig::parse(settings).unwrap();
         let ready = ReadyApps::new(apps, &config, &print).unwrap();
+        Self { topology: ready.topology, printed, ..Self::of(ready.list.then(behind)) }
+    }
+
+    /// A controller with these apps, and no switch.
+    pub(crate) fn of(apps: AppList) -> Self {
         Self {
-            network: TestNetwork::new(ready.list.then(behind)),
-            topology: ready.topology,
-            printed,
+            network: TestNetwork::new(apps),
+            topology: Arc::default(),
+            printed: Arc::default(),
             switches: BTreeMap::new(),
             links: HashMap::new(),
             cut: Vec::new(),
@@ -96,6 +101,16 @@ impl Fabric {
         let test_switch = TestSwitch::new(dpid, ports).with_version(version);
         let id = self.network.add_switch(test_switch);
         self.network.answer(id, move |message| one.borrow().statistics(message));
+        self.settle();
+    }
+
+    /// A switch is told something from beside the apps.
+    pub(crate) fn tell(&mut self, dpid: u64, messages: Vec<Message>) {
+        let mut frames = VecDeque::new();
+        for message in messages {
+            self.take(dpid, message, &mut frames);
+        }
+        self.carry(frames);
         self.settle();
     }
 

@@ -12,5 +12,6 @@ mod discovery;
 mod documented;
 mod fabric;
 mod filtering;
+mod managed_routing;
 mod routing;
 mod statistics;

@@ -134,6 +134,12 @@ impl Neighbours {
         (again, lost)
     }
 
+    /// Forgets those that are no neighbours any more, and the packets for them.
+    pub(super) fn keep(&mut self, is_neighbour: impl Fn(Ipv4Addr) -> bool) {
+        self.known.retain(|address, _| is_neighbour(*address));
+        self.waiting.retain(|address, _| is_neighbour(*address));
+    }
+
     pub(super) fn forget_port(&mut self, port: PortNo) {
         self.known.retain(|_, neighbour| neighbour.port != port);
     }
