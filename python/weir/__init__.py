@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from weir.network import Network
     from weir.running import run
+    from weir.topology import Host, Link, SwitchPort
 
 __all__ = [
     "Action",
@@ -43,6 +44,8 @@ __all__ = [
     "FlowRemoved",
     "Generator",
     "GeneratorError",
+    "Host",
+    "Link",
     "Match",
     "Message",
     "Network",
@@ -55,6 +58,7 @@ __all__ = [
     "Refused",
     "Stream",
     "Switch",
+    "SwitchPort",
     "SwitchSilent",
     "WeirError",
     "WordError",
@@ -67,6 +71,7 @@ _HOMES = {
     "weir.errors": "NotConnected OpenFlowError QueueFull SwitchSilent WeirError WordError",
     "weir.network": "Network",
     "weir.running": "run",
+    "weir.topology": "Host Link SwitchPort",
 }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Optional
 
 if TYPE_CHECKING:
     from weir._weir import FlowRemoved, Message, PacketIn, PortStatus, Switch, SwitchError
+    from weir.topology import Host, Link, SwitchPort
 
 #: What a handler gives back: nothing, or what an ``async def`` gives.
 Done = Union[None, Awaitable[None]]
@@ -26,6 +27,14 @@ class Controller:
 
     def switch(self, dpid: int) -> "Optional[Switch]":
         """The switch of this datapath id, if it is ready."""
+        raise NotImplementedError
+
+    def links(self) -> "List[Link]":
+        """The links between switches that were discovered, each way."""
+        raise NotImplementedError
+
+    def hosts(self) -> "List[Host]":
+        """The hosts that were discovered."""
         raise NotImplementedError
 
     def stats(self) -> Dict[str, int]:
@@ -96,6 +105,24 @@ class App:
     def message(self, sw: "Switch", message: "Message") -> Done:
         """Any other message, such as a role status, that nobody asked for."""
 
+    def link_add(self, link: "Link") -> Done:
+        """A link between two switches was discovered; each direction is told."""
+
+    def link_delete(self, link: "Link") -> Done:
+        """A link is gone."""
+
+    def host_add(self, host: "Host") -> Done:
+        """A host was seen for the first time."""
+
+    def host_move(self, host: "Host", before: "SwitchPort") -> Done:
+        """A host is at another port than before."""
+
+    def host_change(self, host: "Host") -> Done:
+        """A host uses other addresses than before."""
+
+    def host_delete(self, host: "Host") -> Done:
+        """A host has been silent for an hour, or its port is gone."""
+
     def tick(self, sw: "Switch") -> Done:
         """Once a second for each switch that is ready."""
 
@@ -109,7 +136,16 @@ EVENTS = (
     "flow_removed",
     "error",
     "message",
+    "link_add",
+    "link_delete",
+    "host_add",
+    "host_move",
+    "host_change",
+    "host_delete",
 )
+
+#: The handlers for which links and hosts are discovered.
+TOPOLOGY = tuple(name for name in EVENTS if name.startswith(("link_", "host_")))
 
 
 def overrides(app: App, handler: str) -> bool:

@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List, Optional, Set, Tuple
 
-from weir.app import EVENTS, App, overrides
+from weir import topology
+from weir.app import EVENTS, TOPOLOGY, App, overrides
 
 if TYPE_CHECKING:
     from weir._weir import Batch, PacketIn, Switch
@@ -19,6 +20,7 @@ log = logging.getLogger("weir")
 PACKET_IN = EVENTS.index("packet_in")
 SWITCH_READY = EVENTS.index("switch_ready")
 SWITCH_DOWN = EVENTS.index("switch_down")
+MESSAGE = EVENTS.index("message")
 ANSWER = len(EVENTS)
 LINE = ANSWER + 1
 
@@ -73,6 +75,10 @@ class Dispatcher:
     def wants(self) -> List[bool]:
         """For each kind of event whether any app has a handler for it."""
         return [bool(chain) for chain in self._chains]
+
+    def wants_topology(self) -> bool:
+        """Whether any app has a handler for links or hosts."""
+        return any(self._chains[EVENTS.index(name)] for name in TOPOLOGY)
 
     def wants_ticks(self) -> bool:
         """Whether any app has a handler for ticks."""
@@ -146,10 +152,12 @@ class Dispatcher:
                 answer(what)
             elif kind == LINE:
                 log.log(what[0], "%s", what[1])
+            elif kind > MESSAGE:
+                self.event(kind, None, *topology.arguments(EVENTS[kind], what))
             else:
                 self.event(kind, sw, sw, what)
 
-    def event(self, kind: int, sw: "Switch", *arguments: Any) -> None:
+    def event(self, kind: int, sw: "Optional[Switch]", *arguments: Any) -> None:
         """Hands one event to the apps in order, until one of them stops it."""
         chain = self._chains[kind]
         for handler in chain:

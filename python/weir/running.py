@@ -19,11 +19,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from weir import loading
 from weir._weir import Core, Switch
-from weir.app import App, Controller, Timer
+from weir.app import TOPOLOGY, App, Controller, Timer, overrides
 from weir.dispatch import Dispatcher
 from weir.errors import WeirError
 from weir.network import Keeper, Network, module_of, of_module
 from weir.timers import LoopTimer
+from weir.topology import Host, Link, host_of, link_of
 
 log = logging.getLogger("weir")
 
@@ -84,6 +85,11 @@ def parser(program: str) -> argparse.ArgumentParser:
         action="store_true",
         help="make the network that the file describes (weir.Network) and serve its switches; "
         "further ones only where --listen or --connect says so",
+    )
+    add(
+        "--observe-links",
+        action="store_true",
+        help="discover links and hosts; it is done where an app has a handler for them",
     )
     add("--private-key", metavar="FILE", help="TLS: the controller's private key, in PEM")
     add("--certificate", metavar="FILE", help="TLS: the controller's certificate, in PEM")
@@ -170,6 +176,7 @@ def _serve(
     tls_files = (options.private_key, options.certificate, options.ca_cert)
     if any(tls_files) and not all(tls_files):
         raise WeirError("TLS needs --private-key, --certificate and --ca-cert together")
+    discovers = options.observe_links or _wants_topology(apps)
     core = Core(
         listen=options.listen or [],
         connect=options.connect or [],
@@ -180,9 +187,11 @@ def _serve(
         probe_interval_s=5.0 if options.probe_interval is None else options.probe_interval,
         stats_interval_s=options.stats_interval,
         debug=options.debug,
+        discover=discovers,
     )
     loop = asyncio.new_event_loop()
     runner = Runner(core, loop, apps, source)
+    runner.discovers = discovers
     is_lost = False
 
     def lose() -> None:
@@ -206,6 +215,10 @@ def _serve(
         runner.end()
     if is_lost:
         raise WeirError("the network has ended")
+
+
+def _wants_topology(apps: List[App]) -> bool:
+    return any(overrides(app, handler) for app in apps for handler in TOPOLOGY)
 
 
 def _log_to_stderr(debug: bool) -> None:
@@ -249,6 +262,8 @@ class Runner(Controller):
     ) -> None:
         self.core, self.loop = core, loop
         self.timers: set[Timer] = set()
+        #: Whether links and hosts are discovered.
+        self.discovers = False
         self._source = source
         self._take_apps(apps)
 
@@ -317,6 +332,8 @@ class Runner(Controller):
             return
         self._close_apps()
         self._take_apps(apps)
+        if self.dispatcher.wants_topology() and not self.discovers:
+            log.warning("links and hosts are discovered only from the start; run it again")
         log.info("%s: taken again: %s", self._source.path, _names(apps))
         self.dispatcher.each("started")
         for sw in self.core.switches():
@@ -328,6 +345,12 @@ class Runner(Controller):
 
     def switch(self, dpid: int) -> Optional[Switch]:
         return self.core.switch(dpid)
+
+    def links(self) -> List[Link]:
+        return [link_of(told) for told in self.core.links()]
+
+    def hosts(self) -> List[Host]:
+        return [host_of(told) for told in self.core.hosts()]
 
     def stats(self) -> Dict[str, int]:
         stats = self.core.stats()

@@ -15,6 +15,7 @@ Nothing waits: ``network.run(60)`` lets a minute pass in no time.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import selectors
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
@@ -23,6 +24,7 @@ from weir.app import EVENTS, App, Controller, Timer
 from weir.dispatch import SWITCH_DOWN, SWITCH_READY, Dispatcher, answer
 from weir.loading import made
 from weir.timers import LoopTimer
+from weir.topology import Host, Link, SwitchPort
 
 
 class _Clock(selectors.SelectSelector):
@@ -72,6 +74,8 @@ class Network(Controller):
         self._log = self.dispatcher.failures.note
         self.dispatcher.failures.note = self._note  # type: ignore[method-assign]
         self._switches: Dict[int, "SimulatedSwitch"] = {}
+        self._links: List[Link] = []
+        self._hosts: Dict[str, Host] = {}
         self.is_stopped = False
         self.loop.call_later(1.0, self._tick)
         self.dispatcher.each("started")
@@ -110,6 +114,47 @@ class Network(Controller):
 
     def switches(self) -> List[Switch]:
         return [switch.sw for switch in self._switches.values()]
+
+    def links(self) -> List[Link]:
+        return list(self._links)
+
+    def hosts(self) -> List[Host]:
+        return list(self._hosts.values())
+
+    def link_add(self, link: Link) -> None:
+        """A link is discovered, one way."""
+        self._links.append(link)
+        self._tell("link_add", link)
+
+    def link_delete(self, link: Link) -> None:
+        """A link goes."""
+        self._links.remove(link)
+        self._tell("link_delete", link)
+
+    def host_add(self, host: Host) -> None:
+        """A host is seen for the first time."""
+        self._hosts[host.mac] = host
+        self._tell("host_add", host)
+
+    def host_move(self, mac: str, to: SwitchPort) -> None:
+        """A host is seen at another port."""
+        before = self._hosts[mac]
+        self._hosts[mac] = dataclasses.replace(before, port=to)
+        self._tell("host_move", self._hosts[mac], before.port)
+
+    def host_change(self, host: Host) -> None:
+        """A host uses other addresses."""
+        self._hosts[host.mac] = host
+        self._tell("host_change", host)
+
+    def host_delete(self, mac: str) -> None:
+        """A host is gone."""
+        self._tell("host_delete", self._hosts.pop(mac))
+
+    def _tell(self, handler: str, *arguments: Any) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.dispatcher.event(EVENTS.index(handler), None, *arguments)
+        self.settle()
 
     def stats(self) -> Dict[str, int]:
         return {"switches": len(self._switches), "exceptions": len(self.exceptions)}

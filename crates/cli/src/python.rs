@@ -19,6 +19,7 @@ Options behind FILE, with those of `python3 FILE` where the file calls weir.run:
   --protocols VERSIONS  OpenFlow versions to offer, joined by commas
   --shards N            threads that serve switches
   --reload              take the file again whenever it changes
+  --observe-links       discover links and hosts
   --network             make the network that the file describes, and serve its switches
 All of them: weir run FILE --help
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use controller::{App, Handle, PacketIn, Switch};
+use controller::{App, Handle, HostEvent, LinkEvent, PacketIn, Switch};
 use openflow::flow::FlowRemoved;
 use openflow::message::ErrorMessage;
 use openflow::port::PortStatus;
@@ -17,12 +17,14 @@ use crate::outlet::{Connected, Outlet};
 /// One shard's instance.
 pub(crate) struct Bridge {
     live: Arc<Live>,
+    /// Links and hosts are told to the apps of all shards; this one hands them on.
+    is_first: bool,
     switches: HashMap<DatapathId, Arc<Connected>>,
 }
 
 impl Bridge {
-    pub(crate) fn new(live: Arc<Live>) -> Self {
-        Self { live, switches: HashMap::new() }
+    pub(crate) fn new(live: Arc<Live>, is_first: bool) -> Self {
+        Self { live, is_first, switches: HashMap::new() }
     }
 }
 
@@ -67,6 +69,18 @@ impl App for Bridge {
     fn error(&mut self, sw: &mut Switch, xid: Xid, error: &ErrorMessage) {
         if let Some(connected) = self.switches.get(&sw.dpid()) {
             self.live.queue.error(connected, xid, error);
+        }
+    }
+
+    fn link(&mut self, event: &LinkEvent) {
+        if self.is_first {
+            self.live.queue.link(*event);
+        }
+    }
+
+    fn host(&mut self, event: &HostEvent) {
+        if self.is_first {
+            self.live.queue.host(event.clone());
         }
     }
 

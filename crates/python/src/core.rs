@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use channel::{DEFAULT_PORT, Endpoint, TlsFiles};
+use controller::discovery::{Discovery, DiscoveryConfig, ProbeKey};
+use controller::topology::Topology;
 use controller::{AppList, Controller, Options, Running};
 use openflow::{DatapathId, Version};
 use pyo3::prelude::{
@@ -19,6 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::answer::Answered;
 use crate::bridge::Bridge;
+use crate::discovered::{self, ToldHost, ToldLink};
 use crate::errors::{Class, exception};
 use crate::live::Live;
 use crate::notice::{FlowRemoved, Message, PortStatus, SwitchError};
@@ -36,6 +39,8 @@ const WARNING: u8 = 30;
 #[pyclass(frozen, module = "weir")]
 pub(crate) struct Core {
     options: Options,
+    /// Where links and hosts are discovered.
+    topology: Option<Arc<Topology>>,
     live: Arc<Live>,
     /// The switches that the apps know.
     known: Mutex<BTreeMap<DatapathId, Arc<Connected>>>,
@@ -80,7 +85,8 @@ fn seconds(name: &str, value: f64) -> PyResult<Duration> {
 impl Core {
     #[new]
     #[pyo3(signature = (*, listen, connect, protocols="", shards=1, tls=None,
-        check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false))]
+        check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false,
+        discover=false))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a run")]
     fn new(
         listen: Vec<String>,
@@ -92,6 +98,7 @@ impl Core {
         probe_interval_s: f64,
         stats_interval_s: Option<f64>,
         debug: bool,
+        discover: bool,
     ) -> PyResult<Self> {
         let (mut listen, connect) = (endpoints(listen)?, endpoints(connect)?);
         if listen.is_empty() && connect.is_empty() {
@@ -120,6 +127,7 @@ impl Core {
         log_into(&live, debug);
         Ok(Self {
             options,
+            topology: discover.then(Arc::default),
             live,
             known: Mutex::default(),
             running: Mutex::new(None),
@@ -131,11 +139,20 @@ impl Core {
     fn start(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let started = py.detach(|| {
             let (live, told) = (Arc::clone(&self.live), Arc::clone(&self.live));
-            let apps = AppList::one(move || Bridge::new(Arc::clone(&live)));
-            let controller = Controller::new(apps, self.options.clone())?;
-            controller.start(move |line| told.queue.line(INFO, line.to_owned()))
+            let is_first = AtomicBool::new(true);
+            let bridge = AppList::one(move || {
+                Bridge::new(Arc::clone(&live), is_first.swap(false, Ordering::Relaxed))
+            });
+            let apps = match &self.topology {
+                Some(topology) => discovery(topology)?.then(bridge),
+                None => bridge,
+            };
+            let controller =
+                Controller::new(apps, self.options.clone()).map_err(|error| error.to_string())?;
+            let running = controller.start(move |line| told.queue.line(INFO, line.to_owned()));
+            running.map_err(|error| error.to_string())
         });
-        let running = started.map_err(|error| weir_error(&error.to_string()))?;
+        let running = started.map_err(|error: String| weir_error(&error))?;
         let endpoints = running.endpoints().iter().map(ToString::to_string).collect();
         *lock(&self.running) = Some(running);
         Ok(endpoints)
@@ -223,6 +240,18 @@ impl Core {
         known.map(|connected| object(py, &connected)).transpose()
     }
 
+    /// The links that are known.
+    fn links(&self) -> Vec<ToldLink> {
+        let links = self.topology.as_ref().map(|topology| topology.links());
+        links.unwrap_or_default().iter().map(discovered::link).collect()
+    }
+
+    /// The hosts that are known.
+    fn hosts(&self) -> Vec<ToldHost> {
+        let hosts = self.topology.as_ref().map(|topology| topology.hosts());
+        hosts.unwrap_or_default().iter().map(discovered::host).collect()
+    }
+
     /// What was counted since the start.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -241,6 +270,13 @@ impl Core {
         }
         Ok(dict)
     }
+}
+
+/// The app that finds links and hosts, for all shards.
+fn discovery(topology: &Arc<Topology>) -> Result<AppList, String> {
+    let key = ProbeKey::random().map_err(|error| error.to_string())?;
+    let (topology, config) = (Arc::clone(topology), DiscoveryConfig::default());
+    Ok(AppList::one(move || Discovery::new(Arc::clone(&topology), key.clone(), config)))
 }
 
 /// The apps' object of a connection.
@@ -318,6 +354,14 @@ impl Batch<'_> {
             Waiting::Message(from, xid, inner) => {
                 let message = Message { version: from.version, xid: Some(xid), inner };
                 self.push(Kind::Message, &from, message)
+            }
+            Waiting::Link(event) => {
+                let kind = discovered::kind_of_link(&event) as u8;
+                self.list.append((kind, py.None(), discovered::link_event(py, &event)?))
+            }
+            Waiting::Host(event) => {
+                let kind = discovered::kind_of_host(&event) as u8;
+                self.list.append((kind, py.None(), discovered::host_event(py, &event)?))
             }
             Waiting::Answer(Answered { future, outcome }) => {
                 let (is_good, value) = match outcome {

@@ -11,6 +11,7 @@
 mod answer;
 mod bridge;
 mod core;
+mod discovered;
 mod errors;
 mod flow_words;
 mod frame;

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use controller::{HostEvent, LinkEvent};
 use openflow::flow::FlowRemoved;
 use openflow::message::{ErrorMessage, PacketIn};
 use openflow::port::PortStatus;
@@ -19,6 +20,7 @@ use openflow::{DatapathId, Message, Xid};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::answer::Answered;
+use crate::discovered::{kind_of_host, kind_of_link};
 use crate::outlet::Connected;
 
 /// Packet-ins that may wait.
@@ -43,8 +45,14 @@ pub(crate) enum Kind {
     FlowRemoved = 4,
     Error = 5,
     Message = 6,
-    Answer = 7,
-    Line = 8,
+    LinkAdd = 7,
+    LinkDelete = 8,
+    HostAdd = 9,
+    HostMove = 10,
+    HostChange = 11,
+    HostDelete = 12,
+    Answer = 13,
+    Line = 14,
 }
 
 /// An event that waits.
@@ -56,6 +64,8 @@ pub(crate) enum Waiting {
     FlowRemoved(Arc<Connected>, FlowRemoved),
     Error(Arc<Connected>, Xid, ErrorMessage),
     Message(Arc<Connected>, Xid, Message),
+    Link(LinkEvent),
+    Host(HostEvent),
     Answer(Answered),
     /// A line for the log, and its level in Python's numbers.
     Line(u8, String),
@@ -195,6 +205,14 @@ impl Queue {
         self.other(Kind::Message, Waiting::Message(Arc::clone(from), xid, message.clone()));
     }
 
+    pub(crate) fn link(&self, event: LinkEvent) {
+        self.other(kind_of_link(&event), Waiting::Link(event));
+    }
+
+    pub(crate) fn host(&self, event: HostEvent) {
+        self.other(kind_of_host(&event), Waiting::Host(event));
+    }
+
     pub(crate) fn line(&self, level: u8, line: String) {
         self.other(Kind::Line, Waiting::Line(level, line));
     }
@@ -258,7 +276,7 @@ impl Queue {
                     inner.take_life(*dpid, &mut taken);
                     continue;
                 }
-                Waiting::Line(..) => {
+                Waiting::Line(..) | Waiting::Link(_) | Waiting::Host(_) => {
                     inner.others -= 1;
                     taken.push(Taken::Event(event));
                     continue;
@@ -301,6 +319,8 @@ impl Inner {
             | Waiting::Error(..)
             | Waiting::Message(..)
             | Waiting::Answer(_)
+            | Waiting::Link(_)
+            | Waiting::Host(_)
             | Waiting::Line(..) => true,
         });
     }

@@ -67,6 +67,54 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(out.actions, "FLOOD")
 
 
+class TopologyTest(unittest.TestCase):
+    def test_links_and_hosts_come_to_their_handlers(self) -> None:
+        class Map(weir.App):
+            def __init__(self) -> None:
+                self.seen: List[Any] = []
+
+            def link_add(self, link: weir.Link) -> None:
+                self.seen.append(("link", str(link), len(self.controller.links())))
+
+            def link_delete(self, link: weir.Link) -> None:
+                self.seen.append(("no link", link.src.dpid))
+
+            def host_add(self, host: weir.Host) -> None:
+                self.seen.append(("host", host.mac, host.port.port_no))
+
+            def host_move(self, host: weir.Host, before: weir.SwitchPort) -> None:
+                self.seen.append(("moved", before.port_no, host.port.port_no))
+
+            async def host_change(self, host: weir.Host) -> None:
+                self.seen.append(("changed", host.ipv4))
+
+            def host_delete(self, host: weir.Host) -> None:
+                self.seen.append(("no host", self.controller.hosts()))
+
+        network = Network(Map())
+        [app] = network.apps
+        assert isinstance(app, Map)
+        one, other = weir.SwitchPort(1, 2), weir.SwitchPort(3, 4)
+        mac = "02:00:00:00:00:01"
+        network.link_add(weir.Link(one, other))
+        network.link_delete(weir.Link(one, other))
+        network.host_add(weir.Host(mac, one))
+        network.host_move(mac, other)
+        network.host_change(weir.Host(mac, other, ipv4=("10.0.0.1",)))
+        network.host_delete(mac)
+        self.assertEqual(
+            app.seen,
+            [
+                ("link", "0000000000000001:2 -> 0000000000000003:4", 1),
+                ("no link", 1),
+                ("host", mac, 2),
+                ("moved", 2, 4),
+                ("changed", ("10.0.0.1",)),
+                ("no host", []),
+            ],
+        )
+
+
 class EventsTest(unittest.TestCase):
     def test_apps_see_events_in_order_until_one_stops_them(self) -> None:
         class First(Log):

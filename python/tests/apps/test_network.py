@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from types import ModuleType
@@ -121,6 +122,43 @@ class RealNetworkTest(unittest.TestCase):
             running.line("network hub.network has ended")
             self.assertEqual(running.process.wait(DEADLINE_S), 1)
         self.assertEqual(self.net("clean").stdout, "removed: hub-network\n")
+
+    @unittest.skipUnless(IS_ROOT, "needs root: hosts are network namespaces")
+    def test_links_and_hosts_are_discovered_as_they_come_and_go(self) -> None:
+        path = self.folder / "app.py"
+        hub = (EXAMPLES / "hub_network.py").read_text()
+        path.write_text(
+            hub.replace(
+                "class Hub(weir.App):",
+                """class Hub(weir.App):
+    def link_add(self, link: weir.Link) -> None:
+        print("link", link.src, link.dst, len(self.controller.links()), flush=True)
+
+    def link_delete(self, link: weir.Link) -> None:
+        print("no link", link, flush=True)
+
+    def host_add(self, host: weir.Host) -> None:
+        assert host in self.controller.hosts()
+        print("host", host.mac, host.port, flush=True)
+""",
+            )
+        )
+        command = [sys.executable, "-m", "weir", "run", str(path), "--network", "--shards", "2"]
+        with Process(command, self.folder) as running:
+            running.line("^link 0000000000000001:3 0000000000000002:1")
+            running.line("^link 0000000000000002:1 0000000000000001:3 2$")
+            # What a host says before it is known that no switch stands there shows no host.
+            seen = "host 02:00:00:00:00:03 0000000000000002:2"
+            for _ in range(60):
+                self.reached()
+                if seen in running.lines:
+                    break
+                time.sleep(0.5)
+            running.line(f"^{seen}$")
+            self.assertEqual(self.net("port-down", "s1", "s2").returncode, 0)
+            running.line("^no link 0000000000000001:3 -> 0000000000000002:1")
+            told = [line for line in running.lines if line.startswith("host 02:00:00:00:00:03")]
+            self.assertEqual(len(told), 1, "once, however many shards there are")
 
     def test_what_cannot_be_made_says_why(self) -> None:
         hub = "import weir\nclass Hub(weir.App): pass\n"
