@@ -48,16 +48,81 @@ fn signals_end_the_switch_well_and_unlink_its_sockets() {
     }
 }
 
+/// Reads the log up to a line with this text.
+fn until_said(log: &mut impl BufRead, text: &str) {
+    let mut said = String::new();
+    while !said.contains(text) {
+        assert_ne!(log.read_line(&mut said).unwrap(), 0, "the switch has ended: {said}");
+    }
+}
+
 #[test]
-fn sighup_is_ignored_with_a_line_of_log() {
+fn sighup_reloads_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (toml, control) = (dir.path().join("toml"), dir.path().join("ctl"));
+    let write = |rest: &str| {
+        let control = format!("control = \"{}\"\n", control.display());
+        std::fs::write(&toml, control + rest).unwrap();
+    };
+    write("port = [\"1=null:a\"]\n");
+    let mut switch = weir(&["switch", "--config"]);
+    let mut child = switch.arg(&toml).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    until_said(&mut log, "ready");
+    write("port = [\"1=null:a\", \"2=null:b\"]\n");
+    signal(&child, "HUP");
+    until_said(&mut log, "port added: 2=null:b");
+    write("port = [\"1=null:a\"]\ntables = 3\n");
+    signal(&child, "HUP");
+    until_said(&mut log, "toml:3:10: tables: cannot change");
+    let shown = String::from_utf8(ctl(dir.path(), &["ports"]).stdout).unwrap();
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The value of a line of `/proc/PID/status`.
+fn status(child: &Child, key: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse().unwrap()
+}
+
+fn open_files(child: &Child) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().count()
+}
+
+#[test]
+fn ports_that_come_and_go_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let round = |number: usize| {
+        for spec in [format!("memory:leaves-nothing-{number}"), "null:x".to_owned()] {
+            let added = ctl(dir.path(), &["add-port", "br0", &format!("7={spec}")]);
+            assert!(added.status.success(), "{added:?}");
+            assert!(ctl(dir.path(), &["set-port", "br0", "7", "--rate", "1G"]).status.success());
+            assert!(ctl(dir.path(), &["del-port", "br0", "7"]).status.success());
+        }
+    };
+    (0..8).for_each(&round);
+    let before = (open_files(&child), status(&child, "Threads"), status(&child, "VmRSS"));
+    (8..40).for_each(&round);
+    let after = (open_files(&child), status(&child, "Threads"), status(&child, "VmRSS"));
+    assert!(after.0 <= before.0, "open files: {before:?} and {after:?}");
+    assert!(after.1 <= before.1 + 1, "threads: {before:?} and {after:?}");
+    // A memory port has 4 MiB of rings.
+    assert!(after.2 <= before.2 + 16_384, "memory in KiB: {before:?} and {after:?}");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn sighup_without_a_file_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = started(dir.path());
     signal(&child, "HUP");
-    let mut said = String::new();
     let mut log = BufReader::new(child.stderr.take().unwrap());
-    while !said.contains("SIGHUP is ignored") {
-        assert_ne!(log.read_line(&mut said).unwrap(), 0, "the switch has ended: {said}");
-    }
+    until_said(&mut log, "started without --config");
     assert!(ctl(dir.path(), &["show"]).status.success());
     signal(&child, "TERM");
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -33,6 +33,19 @@ pub enum ControlCommand {
         #[serde(flatten)]
         settings: PortSettings,
     },
+    /// Other settings for a port of the running bridge.
+    SetPort {
+        /// Its number or name.
+        port: String,
+        /// Another number for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+        /// What is set.
+        #[serde(flatten)]
+        settings: PortSettings,
+    },
+    /// The file of `--config` is read again, and what has changed in it is applied.
+    Reload,
     /// A port of the running bridge goes.
     DelPort {
         /// Its number or name.

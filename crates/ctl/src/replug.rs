@@ -84,3 +84,42 @@ impl Run for DelPort {
         socket::ask_bridge(asking, name, ControlCommand::DelPort { port }).await
     }
 }
+
+/// Changes what can be changed of a port of a running bridge: rate, queues, VLANs, number
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl set-port br0 eth2 --rate 50M --queue 1,min=30% --queue 2
+  weir ctl set-port br0 7 --vlan trunk --rate none --queue none
+  weir ctl set-port br0 eth2 --number 9")]
+pub(super) struct SetPort {
+    /// The bridge
+    #[arg(value_name = "BRIDGE")]
+    name: String,
+    /// The port's number or name
+    #[arg(value_name = "PORT")]
+    port: String,
+    /// Another number; to controllers one port goes and another comes
+    #[arg(long, value_name = "N")]
+    number: Option<u32>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+impl Run for SetPort {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let Self { name, port, number, settings } = self;
+        let command = ControlCommand::SetPort { port, number, settings: settings.settings() };
+        socket::ask_bridge(asking, name, command).await
+    }
+}
+
+/// Has the switch read its file again and apply what has changed in it, or refuse it whole
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  weir ctl reload\n  weir ctl --json reload")]
+pub(super) struct Reload {}
+
+impl Run for Reload {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask(asking, ControlCommand::Reload).await
+    }
+}

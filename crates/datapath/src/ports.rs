@@ -193,6 +193,11 @@ impl Ports {
         old != vlans
     }
 
+    /// How a port of this number takes part in VLANs.
+    pub(crate) fn vlans_of(&self, port: PortNo) -> PortVlans {
+        self.vlans.get(&port).map(|vlans| PortVlans::clone(vlans)).unwrap_or_default()
+    }
+
     /// Takes a port as another datapath's command has made it, or takes it away.
     pub(crate) fn put(&mut self, number: PortNo, port: Option<Port>) {
         match port {

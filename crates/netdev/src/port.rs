@@ -87,6 +87,20 @@ pub trait PortDevice: Send {
         LinkNotification::Polled
     }
 
+    /// Whether the device is the port's own, so that [`PortDevice::set_link`] changes its link. A
+    /// device that others use too is left as it is.
+    fn owns_link(&self) -> bool {
+        false
+    }
+
+    /// Takes the link of a device that is the port's own down or up again.
+    ///
+    /// # Errors
+    /// The device refuses it.
+    fn set_link(&mut self, _up: bool) -> Result<(), PortError> {
+        Ok(())
+    }
+
     /// The counters of the port since it was opened.
     fn counters(&mut self) -> PortCounters;
 }

@@ -27,7 +27,6 @@ pub(crate) use accept::accept_all;
 pub(crate) use bridges::Bridges;
 pub(crate) use connection::serve_tool;
 pub(crate) use connection_log::ConnectionLog;
-pub(crate) use controllers::keep_connected;
 pub(crate) use delivery::deliver;
 pub(crate) use expiry::run_expiry;
 pub(crate) use fail_standalone::run_fail_standalone;

@@ -253,23 +253,25 @@ fn shape(
         let Some(port) = worker_ports.iter_mut().find(|port| port.number == *number) else {
             continue;
         };
-        held.push(shape_port(port, *rate_bps, queues)?);
+        let (shaper, queues) = queues_of(*number, port.info.speed_bps, *rate_bps, queues)?;
+        port.shaper = Some(shaper);
+        held.push(queues);
     }
     Ok(held)
 }
 
-/// Installs the queues of a port on its worker's side; returns the agent's.
-pub(crate) fn shape_port(
-    port: &mut WorkerPort,
-    rate_bps: Option<u64>,
+/// The queues of a port whose device has this speed: the worker's side and the agent's.
+pub(crate) fn queues_of(
+    number: PortNo,
+    speed_bps: u64,
+    wanted_bps: Option<u64>,
     queues: &[QueueRates],
-) -> Result<BridgeQueues, SwitchError> {
-    let rate_bps = rate_bps.unwrap_or(port.info.speed_bps);
+) -> Result<(Shaper, BridgeQueues), SwitchError> {
     // Everything else was found when the configuration was checked.
-    let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(port.number))?;
-    let held = BridgeQueues::new(port.number, queues.to_vec(), Arc::clone(shaper.cells()));
-    port.shaper = Some(shaper);
-    Ok(held)
+    let shaper = Shaper::new(wanted_bps.unwrap_or(speed_bps), queues)
+        .map_err(|_| SwitchError::NoRate(number))?;
+    let cells = Arc::clone(shaper.cells());
+    Ok((shaper, BridgeQueues::new(number, wanted_bps, queues.to_vec(), cells)))
 }
 
 /// The tables of a bridge with so many forwarders; the mode of one that has none.

@@ -5,6 +5,7 @@
 //! configuration opens nothing: [`parse_config`] takes text and gives a value or an error.
 
 mod bridges;
+mod difference;
 mod file;
 mod queues;
 mod resolve;
@@ -17,6 +18,7 @@ use netdev::PortSpec;
 use openflow::Version;
 use serde::Deserialize;
 
+pub(crate) use difference::BridgeDifference;
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub(crate) use resolve::highest_port;
@@ -261,9 +263,32 @@ impl SwitchArgs {
     /// The file cannot be read, or is wrong: then with file, line, column and key.
     pub fn with_file(self) -> Result<Self, ConfigError> {
         let Some(path) = self.config.clone() else { return Ok(self) };
-        let text = files::read_text(&path, files::CONFIG_MAX)
-            .map_err(|error| ConfigError::plain(None, error.to_string()).in_file(&path))?;
-        let file = parse_config(&text).map_err(|error| error.in_file(Path::new(&path)))?;
+        let text = read(&path)?;
+        self.over_text(&path, &text)
+    }
+
+    /// Reads the file again: the configuration that it gives now, and what differs in it from an
+    /// earlier one.
+    ///
+    /// # Errors
+    /// As [`SwitchArgs::with_file`]; there is no file; or something has changed that a running
+    /// switch cannot change.
+    pub(crate) fn changed_since(
+        &self,
+        earlier: &Config,
+    ) -> Result<(Config, Vec<BridgeDifference>), ConfigError> {
+        let none = || ConfigError::plain(None, "the switch was started without --config".into());
+        let path = self.config.as_deref().ok_or_else(none)?;
+        let text = read(path)?;
+        let config = self.clone().over_text(path, &text)?.resolve()?;
+        let found = difference::difference(earlier, &config);
+        let found = found.map_err(|problem| file::locate(&text, &problem).in_file(path))?;
+        Ok((config, found))
+    }
+
+    /// These flags over what the text of a file says.
+    fn over_text(self, path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let file = parse_config(text).map_err(|error| error.in_file(path))?;
         if let Some(key) = self.key_of_one_bridge().filter(|_| !file.bridge.is_empty()) {
             let message = format!("is for one bridge; {} has several", path.display());
             return Err(ConfigError::plain(Some(key), message));
@@ -314,6 +339,11 @@ impl SwitchArgs {
             check_config: self.check_config,
         }
     }
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let text = files::read_text(path, files::CONFIG_MAX);
+    text.map_err(|error| ConfigError::plain(None, error.to_string()).in_file(path))
 }
 
 /// For lists that one table alone may have: what is empty is not given.

@@ -7,9 +7,11 @@ mod answer;
 mod bridges;
 mod caches;
 mod ports;
+mod reload;
 mod sample;
 mod server;
 mod show;
 mod workers;
 
+pub(crate) use reload::reload_on_hangup;
 pub(crate) use server::serve_control;

@@ -22,4 +22,4 @@ mod worker;
 
 pub use config::{SwitchArgs, parse_config};
 pub use error::SwitchError;
-pub use run::{run, run_until};
+pub use run::{run, run_args_until, run_until};

@@ -2,7 +2,7 @@
 //!
 //! Ports, listeners and the control socket are open before the switch says `ready`; what cannot be
 //! opened ends it with a message that says which and why. SIGTERM and Ctrl-C close the ports (so
-//! that TAP devices go and promiscuity ends) and unlink the sockets; SIGHUP is ignored.
+//! that TAP devices go and promiscuity ends) and unlink the sockets; SIGHUP reloads the file.
 
 use std::io;
 use std::rc::Rc;
@@ -17,12 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use crate::agent::{
-    Agent, Bridges, accept_all, deliver, keep_connected, run_expiry, run_fail_standalone,
-};
+use crate::agent::{Agent, Bridges, accept_all, deliver, run_expiry, run_fail_standalone};
 use crate::assemble::{Assembled, assemble};
 use crate::config::{BridgeConfig, Config, FailMode, SwitchArgs};
-use crate::control::serve_control;
+use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 
@@ -41,13 +39,24 @@ const LISTENERS_TOLD: usize = 4;
 /// # Errors
 /// What could not be opened, or that forwarding ended by itself.
 pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
-    let check_only = args.check_config;
-    let config = args.with_file()?.resolve()?;
-    if check_only {
+    if args.check_config {
+        let config = args.with_file()?.resolve()?;
         eprintln!("configuration is fine: {}", size_of(&config.bridges));
         return Ok(());
     }
-    run_until(config, stop_signal)
+    run_args_until(args, stop_signal)
+}
+
+/// Runs the switch of these arguments, as [`run_until`]; it may be reloaded.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_args_until<S: Future<Output = ()>>(
+    args: SwitchArgs,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> Result<(), SwitchError> {
+    let config = args.clone().with_file()?.resolve()?;
+    run_config(config, Some(args), stop)
 }
 
 /// Runs the switch until what `stop` makes, before the switch says that it is ready, is done.
@@ -56,6 +65,14 @@ pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
 /// As [`run`].
 pub fn run_until<S: Future<Output = ()>>(
     config: Config,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> Result<(), SwitchError> {
+    run_config(config, None, stop)
+}
+
+fn run_config<S: Future<Output = ()>>(
+    config: Config,
+    args: Option<SwitchArgs>,
     stop: impl FnOnce() -> io::Result<S>,
 ) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -68,8 +85,13 @@ pub fn run_until<S: Future<Output = ()>>(
     let out_of_files = |error: SwitchError| error.name_open_files(limit, open_files_of(&config));
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let assembled = assemble(&config).map_err(out_of_files)?;
+    let is_reloaded = args.is_some();
+    if let Some(args) = args {
+        assembled.bridges.begin_loaded(args, config.clone());
+    }
     let local = LocalSet::new();
-    let outcome = runtime.block_on(local.run_until(serve(&config, assembled, control, stop)));
+    let outcome =
+        runtime.block_on(local.run_until(serve(&config, assembled, control, is_reloaded, stop)));
     let outcome = outcome.map_err(out_of_files);
     // Peers see the end of their streams; tasks that still run are dropped with the set.
     drop(local);
@@ -80,6 +102,7 @@ async fn serve<S: Future<Output = ()>>(
     config: &Config,
     assembled: Assembled,
     control: Option<ControlSocket>,
+    is_reloaded: bool,
     stop: impl FnOnce() -> io::Result<S>,
 ) -> Result<(), SwitchError> {
     let Assembled { bridges, workers, ended } = assembled;
@@ -89,6 +112,8 @@ async fn serve<S: Future<Output = ()>>(
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
+    let hangup = is_reloaded.then(|| signal(SignalKind::hangup())).transpose();
+    let hangup = hangup.map_err(failed("catching signals"))?;
     let threads = start_workers(&config.worker_cores, workers)?;
     if let Some(socket) = &control {
         let listener = socket.listener().and_then(tokio::net::UnixListener::from_std);
@@ -101,6 +126,9 @@ async fn serve<S: Future<Output = ()>>(
     }
     for agent in bridges.iter() {
         agent.bridge.barrier().await;
+    }
+    if let Some(hangup) = hangup {
+        tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
     tell_ready(&bridges, config);
     for (agent, listeners) in bridges.iter().zip(listeners) {
@@ -141,7 +169,7 @@ fn begin(agent: &Rc<Agent>, listeners: Vec<Listener>) {
         tokio::task::spawn_local(accept_all(Rc::clone(agent), listener));
     }
     for endpoint in agent.config.controllers.clone() {
-        tokio::task::spawn_local(keep_connected(Rc::clone(agent), endpoint));
+        agent.add_controller(endpoint);
     }
     match agent.config.fail_mode {
         FailMode::Secure => {}
@@ -232,21 +260,14 @@ fn start_workers(
     Ok(threads)
 }
 
-/// Catches SIGTERM, Ctrl-C and SIGHUP from now on; what is returned is done when one of the first
-/// two has come. SIGHUP, which would end the process with its sockets left behind, is ignored.
+/// Catches SIGTERM and Ctrl-C from now on; what is returned is done when one has come.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => {
-                    tracing::warn!("SIGHUP is ignored: a new configuration needs a new start");
-                }
-            }
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
     })
 }

@@ -182,6 +182,20 @@ impl PortDevice for TapDevice {
         LinkNotification::Netlink(self.device.index())
     }
 
+    fn owns_link(&self) -> bool {
+        true
+    }
+
+    fn set_link(&mut self, up: bool) -> Result<(), PortError> {
+        // The device may have been renamed.
+        let link = self.rtnl.link_at(self.device.index());
+        let set = link.and_then(|link| self.rtnl.set_up(&link.name, up));
+        set.map_err(|error| {
+            let what = format!("setting the link of tap:{}", self.device.name());
+            PortError::from_io(what, FIX, error.into())
+        })
+    }
+
     fn counters(&mut self) -> PortCounters {
         let drops = drops(&self.rtnl, &self.device).saturating_sub(self.drops_before);
         self.drops = self.drops.max(drops);

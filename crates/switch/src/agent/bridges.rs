@@ -1,12 +1,13 @@
 //! All bridges of the process, by name.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::Agent;
+use crate::config::{Config, SwitchArgs};
 use crate::worker::PortSerial;
 
 /// Names that an error lists.
@@ -20,6 +21,8 @@ pub(crate) struct Bridges {
     /// Held by who changes ports or bridges: one at a time.
     changing: Mutex<()>,
     last_serial: Cell<u64>,
+    /// The arguments that the switch was started with, and the configuration that they gave last.
+    loaded: RefCell<Option<(SwitchArgs, Config)>>,
 }
 
 impl Bridges {
@@ -28,7 +31,8 @@ impl Bridges {
         let by_name = all.iter().zip(0..).map(|(agent, index)| (agent.config.name.clone(), index));
         let by_name = by_name.collect();
         let (changing, last_serial) = (Mutex::new(()), Cell::new(0));
-        Some(Self { first: Rc::clone(all.first()?), all, by_name, changing, last_serial })
+        let (first, loaded) = (Rc::clone(all.first()?), RefCell::default());
+        Some(Self { first, all, by_name, changing, last_serial, loaded })
     }
 
     /// Waits until nobody else changes ports or bridges.
@@ -40,6 +44,23 @@ impl Bridges {
     pub(crate) fn fresh_serial(&self) -> PortSerial {
         self.last_serial.set(self.last_serial.get() + 1);
         PortSerial(self.last_serial.get())
+    }
+
+    /// What the switch was started with and is set up by, for reloading.
+    pub(crate) fn loaded(&self) -> Option<(SwitchArgs, Config)> {
+        self.loaded.borrow().clone()
+    }
+
+    /// The switch may be reloaded by these arguments.
+    pub(crate) fn begin_loaded(&self, args: SwitchArgs, config: Config) {
+        self.loaded.replace(Some((args, config)));
+    }
+
+    /// The switch is set up by this configuration now.
+    pub(crate) fn set_loaded(&self, config: Config) {
+        if let Some((_, loaded)) = &mut *self.loaded.borrow_mut() {
+            *loaded = config;
+        }
     }
 
     /// The first one: the one that stands for the process.

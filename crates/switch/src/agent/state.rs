@@ -13,9 +13,11 @@ use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 use super::asynchronous;
 use super::connection_log::{ConnectionLog, LogLine, Pass};
+use super::controllers::keep_connected;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Election, RoleChange};
 use crate::bridge::Bridge;
@@ -35,6 +37,8 @@ pub(crate) struct Agent {
     pub(crate) counters: Arc<Counters>,
     pub(crate) upcalls: Arc<ShardUpcalls>,
     pub(crate) bridge: Bridge,
+    /// The controllers that are connected to, and the task of each.
+    controllers: RefCell<Vec<(Endpoint, AbortHandle)>>,
     /// Who we are on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
     /// Rate limits of log lines about connections, those of all bridges.
@@ -60,6 +64,7 @@ impl Agent {
             config,
             log_name,
             listening: RefCell::default(),
+            controllers: RefCell::default(),
             counters,
             upcalls,
             bridge,
@@ -92,6 +97,28 @@ impl Agent {
             }
             None => error,
         }
+    }
+
+    /// The controllers that are connected to.
+    pub(crate) fn controllers(&self) -> Vec<Endpoint> {
+        self.controllers.borrow().iter().map(|(endpoint, _)| endpoint.clone()).collect()
+    }
+
+    /// Connects to a controller from now on.
+    pub(crate) fn add_controller(self: &Rc<Self>, endpoint: Endpoint) {
+        let task = tokio::task::spawn_local(keep_connected(Rc::clone(self), endpoint.clone()));
+        self.controllers.borrow_mut().push((endpoint, task.abort_handle()));
+    }
+
+    /// Ends the connection to a controller, and does not connect to it any more.
+    pub(crate) fn forget_controller(&self, endpoint: &Endpoint) {
+        self.controllers.borrow_mut().retain(|(other, task)| {
+            let stays = other != endpoint;
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
     }
 
     /// The settings of every connection.

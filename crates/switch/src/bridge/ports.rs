@@ -7,7 +7,7 @@ use openflow::port::{PortMod, PortStatus};
 use openflow::{Error, MacAddr, PortNo};
 
 use super::Bridge;
-use crate::worker::{PortSerial, WorkerPort};
+use crate::worker::{PortSerial, ShardCommand, WorkerPort};
 
 /// A port.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct BridgePort {
     pub(crate) serial: PortSerial,
     /// What was opened.
     pub(crate) spec: PortSpec,
+    /// Whether the device is the port's own, so that `PORT_DOWN` takes its link down.
+    pub(crate) owns_link: bool,
     /// Whether the tables and the controllers know of it.
     pub(crate) is_announced: bool,
     /// The state that its worker reported last.
@@ -33,6 +35,7 @@ impl BridgePort {
             number: port.number,
             serial: port.serial,
             spec: port.spec.clone(),
+            owns_link: port.owns_link,
             is_announced: false,
             info: port.info.clone(),
             config: PortConfig::empty(),
@@ -140,12 +143,23 @@ impl Bridge {
         if port.config == config {
             return Ok(None);
         }
+        let is_down = config.contains(PortConfig::PORT_DOWN);
+        if port.owns_link && is_down != port.config.contains(PortConfig::PORT_DOWN) {
+            self.set_link(port.number, !is_down);
+        }
         port.config = config;
         // Whether the port is live depends on its configuration.
         let desc = port.desc();
         let now = self.clock.now();
         self.with_control(|control| control.port_set(desc.clone(), now));
         Ok(Some(PortStatus { reason: PortReason::Modify, desc }))
+    }
+
+    fn set_link(&self, number: PortNo, up: bool) {
+        let Some(place) = self.map.borrow().location(number) else { return };
+        if let Some(link) = self.links.get(place.worker) {
+            link.staged.borrow_mut().push(ShardCommand::SetLink(place.index, up));
+        }
     }
 
     /// Counters of a port or of all. What was received and sent is what the devices have counted,
@@ -214,6 +228,7 @@ mod tests {
             number: PortNo(3),
             serial: PortSerial(0),
             spec: "null:x".parse().unwrap(),
+            owns_link: false,
             is_announced: true,
             info,
             config: PortConfig::empty(),

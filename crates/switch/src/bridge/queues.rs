@@ -7,20 +7,27 @@ use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
 use super::Bridge;
-use crate::worker::QueueCells;
+use crate::worker::{QueueCells, Shaper, ShardCommand};
 
 /// The queues of one port.
 #[derive(Debug)]
 pub(crate) struct BridgeQueues {
     pub(super) port: PortNo,
+    /// The rate that was asked for; none for the device's.
+    rate_bps: Option<u64>,
     queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
 
 impl BridgeQueues {
     /// The queues of a port, with the counters that its worker writes.
-    pub(crate) fn new(port: PortNo, queues: Vec<QueueRates>, cells: Arc<QueueCells>) -> Self {
-        Self { port, queues, cells }
+    pub(crate) fn new(
+        port: PortNo,
+        rate_bps: Option<u64>,
+        queues: Vec<QueueRates>,
+        cells: Arc<QueueCells>,
+    ) -> Self {
+        Self { port, rate_bps, queues, cells }
     }
 }
 
@@ -29,6 +36,30 @@ impl Bridge {
     pub(crate) fn with_queues(self, queues: Vec<BridgeQueues>) -> Self {
         self.queues.replace(queues);
         self
+    }
+
+    /// The rate that was asked for at a port, and its queues.
+    pub(crate) fn shape_of(&self, port: PortNo) -> (Option<u64>, Vec<QueueRates>) {
+        let queues = self.queues.borrow();
+        let held = queues.iter().find(|held| held.port == port);
+        held.map(|held| (held.rate_bps, held.queues.clone())).unwrap_or_default()
+    }
+
+    /// Gives a port other queues, or none.
+    pub(crate) fn reshape(&self, port: PortNo, queues: Option<(Shaper, BridgeQueues)>) {
+        let place = self.map.borrow().location(port);
+        let Some((place, link)) =
+            place.and_then(|place| Some((place, self.links.get(place.worker)?)))
+        else {
+            return;
+        };
+        let (shaper, held) = queues.unzip();
+        let mut all = self.queues.borrow_mut();
+        all.retain(|held| held.port != port);
+        all.extend(held);
+        let command = ShardCommand::Reshape(place.index, shaper.map(Box::new));
+        link.staged.borrow_mut().push(command);
+        link.send();
     }
 
     /// The queues that a port is configured with, or all ports ([`PortNo::ANY`]).

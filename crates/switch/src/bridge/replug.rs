@@ -34,6 +34,12 @@ impl Bridge {
         self.ports.borrow().iter().any(|port| port.number == number)
     }
 
+    /// The speed of a port's device, where there is such a port.
+    pub(crate) fn speed_of(&self, number: PortNo) -> Option<u64> {
+        let ports = self.ports.borrow();
+        ports.iter().find(|port| port.number == number).map(|port| port.info.speed_bps)
+    }
+
     /// All ports with their places.
     pub(crate) fn port_views(&self) -> Vec<PortView> {
         let map = self.map.borrow();

@@ -95,6 +95,22 @@ pub fn parse_config(text: &str) -> Result<SwitchArgs, ConfigError> {
     Ok(args)
 }
 
+/// The error for a problem with a key of a text that was read without error, with its place where
+/// the text has the key.
+pub(super) fn locate(text: &str, problem: &Problem) -> ConfigError {
+    let plain = || ConfigError::plain(Some(problem.key), problem.message.clone());
+    let Ok(document) = DeTable::parse(text) else { return plain() };
+    let span = document.span();
+    let (bridges, top): (DeTable<'_>, DeTable<'_>) =
+        document.into_inner().into_iter().partition(|(key, _)| key.get_ref() == BRIDGE);
+    let Ok(tables) = tables(text, bridges) else { return plain() };
+    let file = File { text, keys: keys(), top: Spanned::new(span, top), tables };
+    let index = problem.bridge.filter(|index| *index < file.tables.len());
+    let Some(index) = index else { return file.error(&file.top, problem) };
+    let own = file.tables.get(index).filter(|table| has(table.get_ref(), problem.key));
+    file.of_bridge(file.error(own.unwrap_or(&file.top), problem), index)
+}
+
 /// The key of the tables of several bridges.
 const BRIDGE: &str = "bridge";
 

@@ -103,6 +103,20 @@ pub struct BridgeConfig {
     pub desc: SwitchDesc,
 }
 
+impl BridgeConfig {
+    /// The rate that is asked for at a port, and its queues.
+    pub(crate) fn shape_of(&self, number: PortNo) -> (Option<u64>, Vec<QueueRates>) {
+        let held = self.queues.iter().find(|queues| queues.number == number);
+        held.map(|queues| (queues.rate_bps, queues.queues.clone())).unwrap_or_default()
+    }
+
+    /// How a port takes part in VLANs.
+    pub(crate) fn vlans_of(&self, number: PortNo) -> PortVlans {
+        let held = self.vlans.iter().find(|(port, _)| *port == number);
+        held.map(|(_, vlans)| vlans.clone()).unwrap_or_default()
+    }
+}
+
 /// A port with its number.
 #[derive(Clone, Debug)]
 pub struct PortConfig {

@@ -6,7 +6,7 @@ use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
 use super::server::Lines;
-use super::{bridges, caches, ports, show, workers};
+use super::{bridges, caches, ports, reload, show, workers};
 use crate::agent::{Agent, Bridges};
 
 /// A record of an answer, in both forms; the request chooses one.
@@ -26,6 +26,7 @@ pub(super) async fn answer(
         (ControlCommand::ListBridges, _) => {
             Ok(all.iter().map(|agent| bridges::record(agent)).collect())
         }
+        (ControlCommand::Reload, _) => reload::reload(all).await,
         (_, Ok(agent)) => records(all, agent, request.command).await,
         (_, Err(why)) => Err(why),
     };
@@ -57,6 +58,10 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::AddPort { port, settings } => {
             ports::add(all, agent, &port, &settings).await
         }
+        ControlCommand::SetPort { port, number, settings } => {
+            ports::set(all, agent, &port, number, &settings).await
+        }
+        ControlCommand::Reload => Err("only the whole switch is reloaded".to_owned()),
         ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,

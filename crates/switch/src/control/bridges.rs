@@ -10,7 +10,7 @@ pub(super) fn record(agent: &Agent) -> Record {
     let (config, dpid) = (&agent.config, agent.bridge.identity.dpid);
     let ports = agent.bridge.port_descs();
     let peers = agent.peer_infos();
-    let endpoints: Vec<String> = config.controllers.iter().map(ToString::to_string).collect();
+    let endpoints: Vec<String> = agent.controllers().iter().map(ToString::to_string).collect();
     let is_up = |name: &str| peers.iter().any(|peer| peer.name == name);
     let missing = endpoints.iter().filter(|name| !is_up(name));
     let mut controllers: Vec<String> = peers

@@ -1,4 +1,4 @@
-//! `weir ctl ports`, `add-port` and `del-port`: the ports of a running bridge.
+//! `weir ctl ports`, `add-port`, `set-port` and `del-port`: the ports of a running bridge.
 //!
 //! A port is opened and closed off the agent's thread, so that neither controllers nor packets wait
 //! for it. What is refused changes nothing.
@@ -12,10 +12,10 @@ use tokio::task::spawn_blocking;
 
 use super::answer::{Record, Records, gone, no_tables};
 use crate::agent::{Agent, Bridges};
-use crate::assemble::shape_port;
-use crate::bridge::{PortView, WorkerGone};
+use crate::assemble::queues_of;
+use crate::bridge::{BridgeQueues, PortView, WorkerGone};
 use crate::config::{PortArg, QueueArg, RateArg, highest_port};
-use crate::worker::{PortSerial, WorkerPort};
+use crate::worker::{PortSerial, Shaper, WorkerPort};
 use control::PortSettings;
 
 /// One record for each port.
@@ -34,7 +34,10 @@ fn record(PortView { port, place }: &PortView) -> Record {
     let is_down = port.config.contains(PortConfig::PORT_DOWN);
     let mut text = format!("{}({}): {spec}, {state}", port.number, info.name);
     if is_down {
-        text += ", set down";
+        text += match port.owns_link {
+            true => ", set down with its device",
+            false => ", set down (the device is not the switch's own, and its link stays as it is)",
+        };
     }
     if let Some(worker) = worker {
         text += &format!(", worker {worker}");
@@ -50,6 +53,7 @@ fn record(PortView { port, place }: &PortView) -> Record {
         "exists": info.exists,
         "link_up": info.link_up,
         "port_down": is_down,
+        "owns_link": port.owns_link,
         "worker": worker,
         "mtu": info.mtu,
         "speed_bps": info.speed_bps,
@@ -65,34 +69,53 @@ fn speed(bits: u64) -> String {
     }
 }
 
-/// The settings of a port, read.
-#[derive(Debug, Default)]
-struct Settings {
-    rate_bps: Option<u64>,
-    queues: Vec<QueueRates>,
-    vlans: Option<PortVlans>,
+/// The settings of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) rate_bps: Option<u64>,
+    pub(super) queues: Vec<QueueRates>,
+    pub(super) vlans: PortVlans,
 }
 
 impl Settings {
-    fn read(given: &PortSettings) -> Result<Self, String> {
-        let mut settings = Self::default();
-        if let Some(rate) = given.rate.as_deref().filter(|rate| *rate != "none") {
-            let rate: RateArg = format!("1={rate}").parse()?;
-            settings.rate_bps = Some(rate.rate_bps);
+    /// These settings with what is given in their place.
+    fn with(mut self, given: &PortSettings) -> Result<Self, String> {
+        match given.rate.as_deref() {
+            None => {}
+            Some("none") => self.rate_bps = None,
+            Some(rate) => self.rate_bps = Some(format!("1={rate}").parse::<RateArg>()?.rate_bps),
         }
-        if given.queues != ["none"] {
-            for queue in &given.queues {
-                settings.queues.push(format!("1:{queue}").parse::<QueueArg>()?.queue);
-            }
+        if !given.queues.is_empty() {
+            self.queues.clear();
         }
-        check_queues(1, &settings.queues).map_err(|error| format!("queue: {error}"))?;
-        let vlans = given.vlan.as_deref().map(str::parse::<PortVlans>).transpose();
-        settings.vlans = vlans.map_err(|error| format!("vlan: {error}"))?;
-        Ok(settings)
+        for queue in given.queues.iter().filter(|_| given.queues != ["none"]) {
+            self.queues.push(format!("1:{queue}").parse::<QueueArg>()?.queue);
+        }
+        check_queues(1, &self.queues).map_err(|error| format!("queue: {error}"))?;
+        if let Some(vlans) = &given.vlan {
+            self.vlans = vlans.parse().map_err(|error| format!("vlan: {error}"))?;
+        }
+        Ok(self)
     }
 
-    fn has_queues(&self) -> bool {
-        self.rate_bps.is_some() || !self.queues.is_empty()
+    /// Those that a port has.
+    fn of(agent: &Agent, number: PortNo) -> Self {
+        let (rate_bps, queues) = agent.bridge.shape_of(number);
+        let vlans = agent.bridge.with_control(|control| control.vlans_of(number));
+        Self { rate_bps, queues, vlans: vlans.unwrap_or_default() }
+    }
+
+    /// The queues of a port with these settings, where it has any.
+    pub(super) fn shape(
+        &self,
+        number: PortNo,
+        speed_bps: u64,
+    ) -> Result<Option<(Shaper, BridgeQueues)>, String> {
+        let has_queues = self.rate_bps.is_some() || !self.queues.is_empty();
+        has_queues
+            .then(|| queues_of(number, speed_bps, self.rate_bps, &self.queues))
+            .transpose()
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -104,46 +127,54 @@ pub(super) async fn add(
     given: &PortSettings,
 ) -> Result<Records, String> {
     let PortArg { number, spec } = text.parse()?;
-    let settings = Settings::read(given)?;
+    let settings = Settings::default().with(given)?;
     let _alone = all.change().await;
     may_replug(agent)?;
     let number = free_number(agent, number)?;
     check_device(all, &spec)?;
-    add_port(agent, all.fresh_serial(), number, spec, settings).await?;
-    let views = agent.bridge.port_views();
-    let added = views.iter().filter(|view| view.port.number == number);
-    Ok(added.map(record).collect())
+    let port = open(all.fresh_serial(), number, spec).await?;
+    add_port(agent, port, &settings).await?;
+    Ok(records_of(agent, number))
 }
 
-async fn add_port(
-    agent: &Agent,
+fn records_of(agent: &Agent, number: PortNo) -> Records {
+    let views = agent.bridge.port_views();
+    views.iter().filter(|view| view.port.number == number).map(record).collect()
+}
+
+/// Opens a port off the agent's thread.
+pub(super) async fn open(
     serial: PortSerial,
     number: PortNo,
     spec: PortSpec,
-    settings: Settings,
-) -> Result<(), String> {
+) -> Result<WorkerPort, String> {
     let name = spec.to_string();
     let opened = spawn_blocking(move || WorkerPort::open(number, serial, spec)).await;
     let opened = opened.map_err(|error| format!("port {name}: its driver failed: {error}"))?;
-    let mut port = opened.map_err(|error| error.to_string())?;
-    let shaped = settings
-        .has_queues()
-        .then(|| shape_port(&mut port, settings.rate_bps, &settings.queues))
-        .transpose();
-    let queues = match shaped {
+    opened.map_err(|error| error.to_string())
+}
+
+/// Adds an open port, which is closed where that cannot be.
+pub(super) async fn add_port(
+    agent: &Agent,
+    mut port: WorkerPort,
+    settings: &Settings,
+) -> Result<(), String> {
+    let number = port.number;
+    let queues = match settings.shape(number, port.info.speed_bps) {
         Ok(queues) => queues,
         Err(error) => {
             close(port.device).await;
-            return Err(error.to_string());
+            return Err(error);
         }
     };
-    if let Some(vlans) = settings.vlans {
-        agent.bridge.with_control(|control| control.port_vlans(number, vlans));
-    }
+    let (shaper, queues) = queues.unzip();
+    port.shaper = shaper;
+    agent.bridge.with_control(|control| control.port_vlans(number, settings.vlans.clone()));
     for note in &port.info.notes {
         tracing::info!(bridge = agent.log_name(), port = %number, note, "port opened");
     }
-    tracing::info!(bridge = agent.log_name(), port = %number, spec = name, "port added");
+    tracing::info!(bridge = agent.log_name(), port = %number, spec = %port.spec, "port added");
     let status = agent.bridge.add_port(port, queues).await.map_err(|WorkerGone| gone())?;
     if let Some(status) = status {
         agent.tell_port_status(status);
@@ -156,28 +187,95 @@ async fn add_port(
 pub(super) async fn remove(all: &Bridges, agent: &Agent, port: &str) -> Result<Records, String> {
     let _alone = all.change().await;
     may_replug(agent)?;
-    remove_port(agent, meant(agent, port)?).await?;
+    let device = remove_port(agent, meant(agent, port)?).await?;
+    close(device).await;
     Ok(Vec::new())
 }
 
-async fn remove_port(agent: &Agent, number: PortNo) -> Result<(), String> {
+/// Changes settings of a port, and its number; its record.
+pub(super) async fn set(
+    all: &Bridges,
+    agent: &Agent,
+    port: &str,
+    number: Option<u32>,
+    given: &PortSettings,
+) -> Result<Records, String> {
+    let _alone = all.change().await;
+    may_replug(agent)?;
+    if number.is_none() && *given == PortSettings::default() {
+        return Err("there is nothing to set: give a rate, queues, VLANs or a number".to_owned());
+    }
+    let now = meant(agent, port)?;
+    let settings = Settings::of(agent, now).with(given)?;
+    let number = match number.map(PortNo).filter(|number| *number != now) {
+        None => now,
+        Some(number) if number.0 == 0 || number > PortNo::MAX => {
+            return Err(format!("port number {number} must be 1 to {}", PortNo::MAX.0));
+        }
+        Some(number) => free_number(agent, Some(number))?,
+    };
+    if number == now {
+        set_port(agent, now, &settings)?;
+    } else {
+        renumber(all, agent, now, number, &settings).await?;
+    }
+    Ok(records_of(agent, number))
+}
+
+/// Gives a port these settings.
+pub(super) fn set_port(agent: &Agent, number: PortNo, settings: &Settings) -> Result<(), String> {
+    let before = Settings::of(agent, number);
+    let is_reshaped = (before.rate_bps, &before.queues) != (settings.rate_bps, &settings.queues);
+    if is_reshaped {
+        let views = agent.bridge.port_views();
+        let view = views.iter().find(|view| view.port.number == number);
+        let speed_bps = view.map_or(0, |view| view.port.info.speed_bps);
+        agent.bridge.reshape(number, settings.shape(number, speed_bps)?);
+    }
+    agent.bridge.with_control(|control| control.port_vlans(number, settings.vlans.clone()));
+    agent.send_ops();
+    Ok(())
+}
+
+/// Moves the device of a port to another number: to controllers, one port goes and another comes.
+async fn renumber(
+    all: &Bridges,
+    agent: &Agent,
+    now: PortNo,
+    number: PortNo,
+    settings: &Settings,
+) -> Result<(), String> {
+    let views = agent.bridge.port_views();
+    let view = views.iter().find(|view| view.port.number == now);
+    let view = view.filter(|view| view.port.info.exists);
+    let view = view.ok_or_else(|| format!("port {now} has no device now; its number stays"))?;
+    settings.shape(number, view.port.info.speed_bps)?;
+    let Some(device) = remove_port(agent, now).await? else {
+        return Err(format!("port {now} lost its device just now, and is removed; add it anew"));
+    };
+    let (serial, spec) = (all.fresh_serial(), view.port.spec.clone());
+    add_port(agent, WorkerPort::of_device(number, serial, device, spec), settings).await
+}
+
+/// Removes a port; its device is to be closed, or used again.
+pub(super) async fn remove_port(agent: &Agent, number: PortNo) -> Result<Option<Port>, String> {
     let tell = |status| agent.tell_port_status(status);
     let device = agent.bridge.remove_port(number, tell).await.map_err(|WorkerGone| gone())?;
     agent.bridge.with_control(|control| control.port_vlans(number, PortVlans::default()));
     agent.send_ops();
-    close(device).await;
     tracing::info!(bridge = agent.log_name(), port = %number, "port removed");
-    Ok(())
+    Ok(device)
 }
 
-async fn close(device: Option<Port>) {
-    if let Err(error) = spawn_blocking(move || drop(device)).await {
+/// Closes a device off the agent's thread.
+pub(super) async fn close(devices: impl IntoIterator<Item = Port> + Send + 'static) {
+    if let Err(error) = spawn_blocking(move || drop(devices)).await {
         tracing::error!(%error, "closing a device has failed");
     }
 }
 
 /// Ports in pairs cannot come and go alone.
-fn may_replug(agent: &Agent) -> Result<(), String> {
+pub(super) fn may_replug(agent: &Agent) -> Result<(), String> {
     agent.bridge.with_control(|_| ()).ok_or_else(|| {
         format!("{}, and its ports stand in pairs; they cannot come and go", no_tables())
     })
@@ -206,7 +304,7 @@ fn free_number(agent: &Agent, wanted: Option<PortNo>) -> Result<PortNo, String> 
 }
 
 /// Refuses a device that another port has.
-fn check_device(all: &Bridges, spec: &PortSpec) -> Result<(), String> {
+pub(super) fn check_device(all: &Bridges, spec: &PortSpec) -> Result<(), String> {
     let Some(device) = spec.exclusive() else { return Ok(()) };
     for agent in all.iter() {
         let views = agent.bridge.port_views();
@@ -258,10 +356,15 @@ mod tests {
 
     #[test]
     fn settings_are_read_or_refused() {
-        let read = Settings::read(&given("5M", &["1,min=5%", "2"], Some("access:7"))).unwrap();
+        let fresh = Settings::default;
+        let read = fresh().with(&given("5M", &["1,min=5%", "2"], Some("access:7"))).unwrap();
         assert_eq!((read.rate_bps, read.queues.len()), (Some(5_000_000), 2));
-        assert!(read.has_queues() && read.vlans.is_some());
-        assert!(!Settings::read(&given("none", &["none"], None)).unwrap().has_queues());
+        assert!(read.vlans != fresh().vlans);
+        assert_eq!(read.clone().with(&given("", &[], None)).unwrap(), read, "what is absent stays");
+        let other = read.clone().with(&given("6M", &["3"], None)).unwrap();
+        assert_eq!((other.rate_bps, other.queues.len()), (Some(6_000_000), 1));
+        assert_eq!(other.vlans, read.vlans);
+        assert_eq!(read.with(&given("none", &["none"], Some("trunk"))).unwrap(), fresh());
         for bad in [
             given("fast", &[], None),
             given("1=5M", &[], None),
@@ -271,7 +374,7 @@ mod tests {
             given("", &["1", "none"], None),
             given("", &[], Some("access:9999")),
         ] {
-            assert!(Settings::read(&bad).is_err(), "{bad:?}");
+            assert!(fresh().with(&bad).is_err(), "{bad:?}");
         }
     }
 }

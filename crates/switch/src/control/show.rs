@@ -24,7 +24,7 @@ pub(super) fn show(agent: &Agent) -> Record {
         agent.config.fail_mode.name(),
         agent.config.forward.name(),
     );
-    for endpoint in &agent.config.controllers {
+    for endpoint in &agent.controllers() {
         let name = endpoint.to_string();
         if !peers.iter().any(|peer| peer.name == name) {
             push_line(&mut text, &format!(" controller {name}: not connected"));
@@ -56,7 +56,7 @@ pub(super) fn show(agent: &Agent) -> Record {
         "forward": agent.config.forward.name(),
         "sw_desc": bridge.identity.desc.sw_desc,
         "configured_controllers":
-            agent.config.controllers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            agent.controllers().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "controllers": controllers,
         "port_notes": notes,
     });

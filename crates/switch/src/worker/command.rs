@@ -10,7 +10,7 @@ use openflow::{Error, PortNo};
 use tokio::sync::oneshot;
 
 use super::port_map::PortMap;
-use super::{Shard, WorkerPort};
+use super::{Shaper, Shard, WorkerPort};
 use crate::request::RequestContext;
 use crate::upcall::{UpcallBatch, UpcallQueue};
 
@@ -48,6 +48,10 @@ pub(crate) enum ShardCommand {
     SetMap(Arc<PortMap>),
     /// A port for an index that no other has, and who waits until it is there.
     AddPort(usize, Box<WorkerPort>, oneshot::Sender<()>),
+    /// Other queues for the port at an index, or none.
+    Reshape(usize, Option<Box<Shaper>>),
+    /// The link of the port at an index is to be down, or up, where the device is the port's own.
+    SetLink(usize, bool),
     /// Gives up the port at an index, which the map has no more: its device goes to who closes it.
     RemovePort(usize, oneshot::Sender<Option<Port>>),
     /// Close the ports of all bridges and end.
@@ -64,6 +68,8 @@ impl fmt::Debug for ShardCommand {
             Self::Ask(_) => "Ask",
             Self::SetMap(_) => "SetMap",
             Self::AddPort(..) => "AddPort",
+            Self::Reshape(..) => "Reshape",
+            Self::SetLink(..) => "SetLink",
             Self::RemovePort(..) => "RemovePort",
             Self::Stop => "Stop",
         })

@@ -103,6 +103,17 @@ impl Egress {
         pool.give_front(&mut frames, count);
     }
 
+    /// Gives the port at this index other queues, or none. Frames that wait keep their order, and go
+    /// on as frames of no queue.
+    pub(super) fn reshape(&mut self, index: usize, shaper: Option<Shaper>, pool: &mut Pool) {
+        let Some(queue) = self.queues.get_mut(index) else { return };
+        let earlier = std::mem::replace(&mut queue.shaper, shaper);
+        self.holding.retain(|holding| *holding != index);
+        for frame in earlier.map(Shaper::into_frames).unwrap_or_default() {
+            self.queue(index, None, frame, pool);
+        }
+    }
+
     /// Where ports are served from now on.
     pub(super) fn set_map(&mut self, map: Arc<PortMap>) {
         self.map = map;

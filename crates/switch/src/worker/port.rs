@@ -62,6 +62,10 @@ pub(crate) struct WorkerPort {
     appeared: bool,
     /// Which opening of its number it is.
     pub(crate) serial: PortSerial,
+    /// Whether its link is to be down, where the device is its own.
+    is_set_down: bool,
+    /// Whether the device is the port's own.
+    pub(crate) owns_link: bool,
     /// Whether the map of the bridge has it; else nothing is received.
     pub(super) is_mapped: bool,
 }
@@ -73,8 +77,19 @@ impl WorkerPort {
         serial: PortSerial,
         spec: PortSpec,
     ) -> Result<Self, PortError> {
-        let OpenDevice { device, info, notification } = OpenDevice::new(netdev::open(&spec)?);
-        Ok(Self {
+        Ok(Self::of_device(number, serial, netdev::open(&spec)?, spec))
+    }
+
+    /// The port of a device that is open already.
+    pub(crate) fn of_device(
+        number: PortNo,
+        serial: PortSerial,
+        device: Port,
+        spec: PortSpec,
+    ) -> Self {
+        let owns_link = device.device.owns_link();
+        let OpenDevice { device, info, notification } = OpenDevice::new(device);
+        Self {
             number,
             spec,
             info,
@@ -95,8 +110,10 @@ impl WorkerPort {
             is_opening: false,
             appeared: false,
             serial,
+            is_set_down: false,
+            owns_link,
             is_mapped: false,
-        })
+        }
     }
 
     /// The source of change notifications.
@@ -195,6 +212,17 @@ impl WorkerPort {
         self.is_opening
     }
 
+    /// Takes the link of the device down or up, where the device is the port's own; so again when it
+    /// is opened anew.
+    pub(super) fn set_link(&mut self, up: bool, now: Instant) {
+        self.is_set_down = !up;
+        let Some(device) = &mut self.device else { return };
+        if let Err(error) = device.device.set_link(up) {
+            tracing::warn!(port = %self.number, up, %error, "the link stays as it is");
+        }
+        self.refresh(now);
+    }
+
     /// The device was opened, or could not be; true when it is back.
     pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
         self.is_opening = false;
@@ -205,6 +233,9 @@ impl WorkerPort {
                 self.device = Some(device);
                 self.paused_until = None;
                 self.changed = true;
+                if self.is_set_down {
+                    self.set_link(false, now);
+                }
                 true
             }
             Err(error) => {

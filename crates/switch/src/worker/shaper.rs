@@ -91,6 +91,18 @@ impl Shaper {
         }
     }
 
+    /// Takes all frames that wait, in the order in which they would have left.
+    pub(super) fn into_frames(mut self) -> Vec<PacketBuf> {
+        let mut frames = Vec::new();
+        while let Some(at) = self.scheduler.next_at() {
+            match self.scheduler.take(at) {
+                Some(frame) => frames.push(frame),
+                None => break,
+            }
+        }
+        frames
+    }
+
     /// When the next frame is released, if one waits.
     pub(super) fn next_at(&self) -> Option<Nanos> {
         self.scheduler.next_at()

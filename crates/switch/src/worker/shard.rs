@@ -217,7 +217,7 @@ impl Shard {
         let mut is_to_send = false;
         for _ in 0..count {
             let Some(command) = self.commands.pop_front() else { break };
-            is_to_send |= matches!(command, ShardCommand::PacketOut(_));
+            is_to_send |= matches!(command, ShardCommand::PacketOut(_) | ShardCommand::Reshape(..));
             self.carry_out_one(command, time, pool);
         }
         if is_to_send {
@@ -253,6 +253,15 @@ impl Shard {
             }
             (ShardCommand::AddPort(index, port, done), _) => {
                 self.replugs.push(Replug::Add(index, port, done));
+            }
+            (ShardCommand::Reshape(index, shaper), _) => {
+                self.egress.reshape(index, shaper.map(|shaper| *shaper), pool);
+            }
+            (ShardCommand::SetLink(index, up), _) => {
+                if let Some(port) = self.ports.all_mut().get_mut(index) {
+                    port.set_link(up, Instant::now());
+                }
+                self.ports.note_fault(index);
             }
             (ShardCommand::RemovePort(index, done), _) => {
                 self.replugs.push(Replug::Remove(index, done));

@@ -3,8 +3,10 @@
 //! Every wait has a deadline of many seconds and ends as soon as what it waits for is there.
 
 use std::cell::RefCell;
+use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBo
 use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, Xid};
 use packet::{Batch, PacketBuf};
 use switch::config::Config;
-use switch::{SwitchError, run_until};
+use switch::{SwitchArgs, SwitchError, run_until};
 use tokio::sync::oneshot;
 
 /// How long anything may take.
@@ -98,15 +100,36 @@ impl Switch {
 
     fn run(dir: tempfile::TempDir, text: &str, hosts: Vec<Option<Host>>) -> Self {
         let config: Config = switch::parse_config(text).unwrap().resolve().unwrap();
+        Self::spawn(dir, hosts, |stop| run_until(config, stop))
+    }
+
+    /// A switch of a file in its folder, which may be reloaded: these lines, with `FOLDER` for the
+    /// folder.
+    pub(crate) fn of_file(toml: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let args = SwitchArgs { config: Some(dir.path().join("toml")), ..SwitchArgs::default() };
+        std::fs::write(dir.path().join("toml"), in_folder(toml, dir.path())).unwrap();
+        Self::spawn(dir, Vec::new(), |stop| switch::run_args_until(args, stop))
+    }
+
+    /// Writes the file of [`Switch::of_file`] anew.
+    pub(crate) fn rewrite(&self, toml: &str) {
+        std::fs::write(self.socket("toml"), in_folder(toml, self.dir.path())).unwrap();
+    }
+
+    fn spawn(
+        dir: tempfile::TempDir,
+        hosts: Vec<Option<Host>>,
+        run: impl FnOnce(Stop) -> Result<(), SwitchError> + Send + 'static,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            run_until(config, || {
-                Ok(async {
-                    // A message or the end of the test: both mean stop.
-                    let _ = stopped.await;
-                })
-            })
+        let stopped: Stop = Box::new(move || {
+            Ok(Box::pin(async {
+                // A message or the end of the test: both mean stop.
+                let _ = stopped.await;
+            }))
         });
+        let thread = std::thread::spawn(move || run(stopped));
         let switch =
             Self { thread: Some(thread), stop: Some(stop), dir, hosts: RefCell::new(hosts) };
         until("the switch is ready", || {
@@ -218,6 +241,13 @@ pub(crate) fn ctl(arguments: &[&str]) -> (String, String, String) {
 pub(crate) fn ended_with(exit_code: u8) -> String {
     format!("{:?}", std::process::ExitCode::from(exit_code))
 }
+
+fn in_folder(toml: &str, folder: &Path) -> String {
+    toml.replace("FOLDER", &folder.display().to_string())
+}
+
+/// What a switch runs until.
+type Stop = Box<dyn FnOnce() -> io::Result<Pin<Box<dyn Future<Output = ()>>>> + Send>;
 
 impl Drop for Switch {
     fn drop(&mut self) {

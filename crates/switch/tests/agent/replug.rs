@@ -253,3 +253,164 @@ fn many_ports_are_served_whatever_their_number() {
     }
     switch.stop();
 }
+
+#[test]
+fn settings_change_while_frames_pass_and_a_number_changes_with_its_device() {
+    let switch = Switch::start(2, "");
+    let (mut one, mut two) = (switch.host(1), switch.host(2));
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&from_to(1, 2));
+    controller.barrier();
+    // So slow that frames wait in the queue, then without a rate: they leave in order.
+    ctl(&switch, &["set-port", "br0", "2", "--rate", "1k", "--queue", "1,min=30%"]);
+    assert!(ctl(&switch, &["queue-get-config", "2"]).contains("queue 1"));
+    for number in 0..9 {
+        one.send(&frame(number));
+    }
+    until("all are forwarded", || (switch.counter("datapath_outputs") == 9).then_some(()));
+    ctl(&switch, &["set-port", "br0", "2", "--queue", "2", "--queue", "3"]);
+    let queues = ctl(&switch, &["queue-get-config", "2"]);
+    assert!(queues.contains("queue 2") && !queues.contains("queue 1"), "{queues}");
+    ctl(&switch, &["set-port", "br0", "2", "--rate", "none", "--queue", "none"]);
+    for number in 0..9 {
+        assert_eq!(two.receive(), frame(number));
+    }
+    let name = ctl(&switch, &["--json", "ports"]);
+    let name: Value = serde_json::from_str(name.lines().nth(1).unwrap()).unwrap();
+    let out = ctl(
+        &switch,
+        &["--json", "set-port", "br0", name["name"].as_str().unwrap(), "--number", "7"],
+    );
+    let set: Value = serde_json::from_str(out.trim()).unwrap();
+    assert_eq!((set["port_no"].as_u64(), &set["name"]), (Some(7), &name["name"]));
+    assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(2)));
+    assert_eq!(status(&mut controller), (PortReason::Add, PortNo(7)));
+    controller.send(&from_to(1, 7));
+    controller.barrier();
+    one.send(&frame(77));
+    assert_eq!(two.receive(), frame(77));
+    for (arguments, why) in [
+        (&["set-port", "br0", "7"][..], "nothing to set"),
+        (&["set-port", "br0", "7", "--number", "1"], "is taken"),
+        (&["set-port", "br0", "7", "--number", "0"], "must be 1 to"),
+        (&["set-port", "br0", "7", "--rate", "many"], "is no rate"),
+        (&["set-port", "br0", "8", "--rate", "1M"], "has no port \"8\""),
+    ] {
+        let (_, err) = switch.ctl_ends(1, arguments);
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+    switch.stop();
+}
+
+const FILE: &str = "control = \"FOLDER/ctl\"\nlisten = [\"punix:FOLDER/of\"]\ndpid = \"a1\"\n";
+
+#[test]
+fn a_reload_applies_what_has_changed_in_the_file_and_nothing_else() {
+    let names = ["reload-a", "reload-b", "reload-c", "reload-d"];
+    let mut hosts = names.map(|name| Host::open(&format!("memory:{name}?end=b")));
+    let file = |ports: &str| format!("{FILE}port = [{ports}]\n");
+    let switch = Switch::of_file(&file("\"1=memory:reload-a\", \"2=memory:reload-b\""));
+    let mut controller = switch.controller(Version::V1_3);
+    for (from, to) in [(1, 3), (3, 1), (2, 1)] {
+        controller.send(&from_to(from, to));
+    }
+    controller.barrier();
+    hosts[1].send(&frame(1));
+    assert_eq!(hosts[0].receive(), frame(1));
+    assert_eq!(ctl(&switch, &["reload"]), "", "nothing has changed");
+    // By hand, and so of no concern to the file.
+    ctl(&switch, &["add-port", "br0", "9=memory:reload-d"]);
+    assert_eq!(status(&mut controller), (PortReason::Add, PortNo(9)));
+    switch.rewrite(&(file("\"1=memory:reload-a\", \"3=memory:reload-c\"") + "rate = [\"1=1G\"]\n"));
+    let out = ctl(&switch, &["reload"]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "bridge br0: port removed: 2",
+            "bridge br0: port added: 3=memory:reload-c",
+            "bridge br0: port set: 1",
+        ]
+    );
+    assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(2)));
+    assert_eq!(status(&mut controller), (PortReason::Add, PortNo(3)));
+    hosts[0].send(&frame(2));
+    assert_eq!(hosts[2].receive(), frame(2));
+    hosts[2].send(&frame(3));
+    assert_eq!(hosts[0].receive(), frame(3));
+    assert_eq!(packets(&mut controller, 1), (1, 2), "its counts have stayed");
+    let numbers: Vec<u32> = port_stats(&mut controller).iter().map(|s| s.port_no.0).collect();
+    assert_eq!(numbers, [1, 3, 9]);
+    // The same device in another way, which its other end does not allow: it is as it was.
+    switch.rewrite(&file("\"1=memory:reload-a\", \"3=memory:reload-c?slots=64\""));
+    for _ in 0..2 {
+        let (_, err) = switch.ctl_ends(1, &["reload"]);
+        assert!(err.contains("its device is open as before, 3=memory:reload-c"), "{err}");
+        assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(3)));
+        assert_eq!(status(&mut controller), (PortReason::Add, PortNo(3)));
+        hosts[2].send(&frame(4));
+        assert_eq!(hosts[0].receive(), frame(4));
+    }
+    switch.rewrite(&file("\"1=memory:reload-a\", \"4=memory:reload-c\""));
+    let out = ctl(&switch, &["--json", "reload"]);
+    assert_eq!(out.lines().count(), 2, "{out}");
+    switch.stop();
+}
+
+#[test]
+fn a_reload_that_cannot_be_applied_changes_nothing_and_says_where() {
+    let file = |rest: &str| format!("{FILE}{rest}\n");
+    let switch = Switch::of_file(&file("port = [\"1=null:a\", \"2=null:b\"]"));
+    ctl(&switch, &["add-port", "br0", "9=memory:not-reloaded"]);
+    let before = ctl(&switch, &["ports"]);
+    for (rest, why) in [
+        ("port = [\"1=null:a\"]\ntables = 3", "toml:5:10: tables: cannot change while"),
+        ("port = [\"1=null:a\"]\ntabels = 3", "toml:5:1: tabels: unknown key"),
+        ("port = [\"3=null:c\", \"nul:x\"]", "toml:4:"),
+        ("port = [\"9=null:c\"]", "port number 9 was given by weir ctl add-port"),
+        ("port = [\"3=null:c\", \"4=memory:not-reloaded\"]", "is the device of port 9 already"),
+        ("port = [\"3=null:c\", \"4=pcap:/no/such/file\"]", "/no/such/file"),
+        ("port = [\"3=null:c\"]\nqueue = [\"3:1\"]", "give it one"),
+        ("workers = 2", "toml:4:11: workers: cannot change"),
+        ("port = [", "toml:4:"),
+    ] {
+        switch.rewrite(&file(rest));
+        let (out, err) = switch.ctl_ends(1, &["reload"]);
+        assert!(err.contains(why) && out.is_empty(), "{rest}: {out} {err}");
+        assert_eq!(ctl(&switch, &["ports"]), before, "{rest}");
+    }
+    std::fs::remove_file(switch.socket("toml")).unwrap();
+    let (_, err) = switch.ctl_ends(1, &["reload"]);
+    assert!(err.contains("toml: cannot be read"), "{err}");
+    switch.assert_serves();
+    switch.stop();
+    let switch = Switch::start(1, "");
+    let (_, err) = switch.ctl_ends(1, &["reload"]);
+    assert!(err.contains("started without a file"), "{err}");
+    switch.stop();
+}
+
+/// The old controller is left, and the new one is connected to.
+#[test]
+fn a_reload_changes_controllers() {
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
+
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["old", "new"].map(|name| folder.path().join(name));
+    let [old, new] = paths.each_ref().map(|path| UnixListener::bind(path).unwrap());
+    let file = |path: &std::path::Path| {
+        format!("control = \"FOLDER/ctl\"\ncontroller = [\"unix:{}\"]\n", path.display())
+    };
+    let switch = Switch::of_file(&file(&paths[0]));
+    let (mut stream, _) = old.accept().unwrap();
+    switch.rewrite(&file(&paths[1]));
+    assert_eq!(ctl(&switch, &["reload"]).lines().count(), 2);
+    let (_fresh, _) = new.accept().unwrap();
+    stream.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
+    // A hello, and the end.
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    let shown = ctl(&switch, &["list-bridges"]);
+    assert!(shown.contains("new") && !shown.contains("old"), "{shown}");
+    switch.stop();
+}

@@ -142,3 +142,89 @@ fn a_tap_device_goes_with_the_switch() {
         assert!(rtnl.link("wtap0").is_err());
     });
 }
+
+/// `weir ctl --json ports`: the port of this number.
+fn shown(switch: &Switch, number: u64) -> serde_json::Value {
+    let (success, out, err) = switch.ctl(&["--json", "ports"]);
+    assert!(success, "{err}");
+    let ports = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    ports.into_iter().find(|port| port["port_no"] == number).unwrap()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn real_devices_come_and_go_by_name() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        add_veth(rtnl, "sw2", "host2");
+        // No kernel port at the start: the workers begin to watch devices with the first.
+        let switch = Switch::with_ports("", Vec::new(), "workers = 2");
+        let mut controller = switch.controller(Version::V1_3);
+        let matching = Match::any().with(Field::InPort, 2);
+        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.barrier();
+        let mut far = Host::open("af_packet:host1");
+        let mut near = Host::open("af_packet:host2");
+        for round in 0..3 {
+            for device in ["af_packet:sw1", "af_packet:sw2"] {
+                let (success, _, err) = switch.ctl(&["add-port", "br0", device]);
+                assert!(success, "{err}");
+                let Message::PortStatus(status) = controller.next().1 else { panic!("no status") };
+                assert_eq!(status.reason, PortReason::Add);
+            }
+            near.send(&frame(round));
+            assert_eq!(far.receive(), frame(round));
+            rtnl.set_mtu("sw1", 1400 - u32::from(round)).unwrap();
+            until("the MTU is seen", || {
+                (shown(&switch, 1)["mtu"] == 1400 - u32::from(round)).then_some(())
+            });
+            for device in ["sw1", "sw2"] {
+                assert!(switch.ctl(&["del-port", "br0", device]).0);
+                while !matches!(controller.next().1,
+                    Message::PortStatus(status) if status.reason == PortReason::Delete)
+                {
+                }
+            }
+        }
+        let (_, err) = switch.ctl_ends(1, &["add-port", "br0", "af_packet:sw9"]);
+        assert!(err.contains("sw9") && err.contains("sw1"), "{err}");
+        switch.stop();
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_tap_that_is_set_down_has_no_link_and_another_s_device_keeps_its_own() {
+    use openflow::port::{PortConfig, PortMod};
+
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw2", "host2");
+        let ports = "\"1=tap:wtap1\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let mut controller = switch.controller(Version::V1_3);
+        let body = controller.multipart(MultipartRequestBody::PortDesc);
+        let MultipartReplyBody::PortDesc(descs) = body else { panic!("{body:?}") };
+        let set = |down: bool, port: usize| {
+            Message::PortMod(PortMod {
+                port_no: descs[port].port_no,
+                hw_addr: descs[port].hw_addr,
+                config: if down { PortConfig::PORT_DOWN } else { PortConfig::empty() },
+                mask: PortConfig::PORT_DOWN,
+                advertise: openflow::port::PortFeatures::empty(),
+            })
+        };
+        let is_up = |name: &str| rtnl.link(name).unwrap().up;
+        for down in [true, false, true] {
+            controller.send(&set(down, 0));
+            until("the TAP follows", || (is_up("wtap1") != down).then_some(()));
+            until("and its port", || (shown(&switch, 1)["link_up"] == !down).then_some(()));
+        }
+        controller.send(&set(true, 1));
+        until("set down", || (shown(&switch, 2)["port_down"] == true).then_some(()));
+        assert!(is_up("sw2"));
+        let (_, out, _) = switch.ctl(&["ports"]);
+        assert!(out.contains("not the switch's own, and its link stays as it is"), "{out}");
+        assert!(out.contains("set down with its device"), "{out}");
+        switch.stop();
+    });
+}

@@ -54,6 +54,12 @@ impl Control {
         }
     }
 
+    /// How the port of a number takes part in VLANs when `NORMAL` forwards.
+    #[must_use]
+    pub fn vlans_of(&self, port: PortNo) -> PortVlans {
+        self.ports.vlans_of(port)
+    }
+
     fn emit_port(&mut self, number: PortNo) {
         let Some(port) = self.ports.get(number) else { return };
         let Some(counters) = self.port_counters.get(&number) else { return };

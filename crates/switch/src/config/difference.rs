@@ -1,0 +1,222 @@
+//! What has changed between two configurations, for a switch that goes on running.
+//!
+//! Only what can be changed while packets pass is a difference; any other change is a problem, with
+//! the key that has it, and then nothing is applied. Nothing is opened or read here.
+
+use channel::Endpoint;
+use openflow::PortNo;
+
+use super::resolve::Problem;
+use super::{BridgeConfig, Config, PortConfig};
+
+/// The changes of one bridge.
+#[derive(Clone, Debug)]
+pub(crate) struct BridgeDifference {
+    /// The bridge as it is to be.
+    pub(crate) to: BridgeConfig,
+    /// Ports that go, and those of which another device is to be opened.
+    pub(crate) gone: Vec<PortConfig>,
+    /// Ports that come, and those of which another device is to be opened.
+    pub(crate) new: Vec<PortConfig>,
+    /// Ports that stay with other queues, another rate or other VLANs.
+    pub(crate) set: Vec<PortNo>,
+    /// Controllers that are no longer connected to.
+    pub(crate) controllers_gone: Vec<Endpoint>,
+    /// Controllers that are connected to from now on.
+    pub(crate) controllers_new: Vec<Endpoint>,
+    /// Whether other caches are used.
+    pub(crate) has_other_caches: bool,
+}
+
+impl BridgeDifference {
+    /// Whether nothing has changed.
+    fn is_nothing(&self) -> bool {
+        !self.has_port_changes()
+            && self.controllers_gone.is_empty()
+            && self.controllers_new.is_empty()
+            && !self.has_other_caches
+    }
+
+    /// Whether any port changes.
+    pub(crate) fn has_port_changes(&self) -> bool {
+        !(self.gone.is_empty() && self.new.is_empty() && self.set.is_empty())
+    }
+}
+
+const FIXED: &str = "cannot change while the switch runs; start it anew for that";
+
+/// The bridges that have changed, and how.
+///
+/// # Errors
+/// The first change that cannot be applied to a switch that runs.
+pub(super) fn difference(from: &Config, to: &Config) -> Result<Vec<BridgeDifference>, Problem> {
+    let Config { bridges, control, workers, worker_cores, max_memory, poll } = from;
+    let fixed = [
+        ("control", *control == to.control),
+        ("workers", *workers == to.workers),
+        ("worker-cores", *worker_cores == to.worker_cores),
+        ("max-memory", *max_memory == to.max_memory),
+        ("poll", poll.name() == to.poll.name()),
+    ];
+    if let Some((key, _)) = fixed.iter().find(|(_, is_same)| !is_same) {
+        return Err(Problem::new(key, FIXED));
+    }
+    let names = |config: &Config| -> Vec<String> {
+        config.bridges.iter().map(|bridge| bridge.name.clone()).collect()
+    };
+    let (before, after) = (names(from), names(to));
+    if let Some(index) = after.iter().position(|name| !before.contains(name)) {
+        let message = "is a new bridge; bridges come with a new start only";
+        return Err(Problem { bridge: Some(index), ..Problem::new("name", message) });
+    }
+    if let Some(name) = before.iter().find(|name| !after.contains(name)) {
+        let message = format!("the table of {name} is gone; bridges go with a new start only");
+        return Err(Problem::new("bridge", message));
+    }
+    let mut all = Vec::new();
+    for (index, to) in to.bridges.iter().enumerate() {
+        let Some(from) = bridges.iter().find(|from| from.name == to.name) else { continue };
+        let one = of_bridge(from, to);
+        all.push(one.map_err(|problem| Problem { bridge: Some(index), ..problem })?);
+    }
+    all.retain(|one| !one.is_nothing());
+    Ok(all)
+}
+
+fn of_bridge(from: &BridgeConfig, to: &BridgeConfig) -> Result<BridgeDifference, Problem> {
+    check_fixed(from, to)?;
+    let lacks = |all: &[PortConfig], port: &PortConfig| {
+        !all.iter().any(|other| (other.number, &other.spec) == (port.number, &port.spec))
+    };
+    let minus = |all: &[PortConfig], others: &[PortConfig]| -> Vec<PortConfig> {
+        all.iter().filter(|port| lacks(others, port)).cloned().collect()
+    };
+    let new = minus(&to.ports, &from.ports);
+    let stays = |port: &&PortConfig| !new.iter().any(|other| other.number == port.number);
+    let is_set_anew = |port: &&PortConfig| {
+        let number = port.number;
+        from.shape_of(number) != to.shape_of(number) || from.vlans_of(number) != to.vlans_of(number)
+    };
+    let set = to.ports.iter().filter(stays).filter(is_set_anew).map(|port| port.number).collect();
+    let without = |all: &[Endpoint], others: &[Endpoint]| -> Vec<Endpoint> {
+        all.iter().filter(|endpoint| !others.contains(endpoint)).cloned().collect()
+    };
+    Ok(BridgeDifference {
+        gone: minus(&from.ports, &to.ports),
+        set,
+        new,
+        controllers_gone: without(&from.controllers, &to.controllers),
+        controllers_new: without(&to.controllers, &from.controllers),
+        has_other_caches: from.caches.0 != to.caches.0,
+        to: to.clone(),
+    })
+}
+
+/// Every field is named, so that a new one is not forgotten here.
+fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
+    #[rustfmt::skip]
+    let BridgeConfig {
+        dpid, listeners, tls, check_peer_name, auxiliary, versions, fail_mode, tables, max_entries,
+        inactivity_probe_s, max_backoff, packet_in_queue, packet_in_rate, packet_in_burst, forward,
+        desc,
+        name: _, ports: _, vlans: _, queues: _, controllers: _, caches: _,
+    } = from;
+    let fixed = [
+        ("dpid", *dpid == to.dpid),
+        ("listen", *listeners == to.listeners),
+        ("private-key", *tls == to.tls),
+        ("check-peer-name", *check_peer_name == to.check_peer_name),
+        ("auxiliary", *auxiliary == to.auxiliary),
+        ("protocols", *versions == to.versions),
+        ("fail-mode", fail_mode.name() == to.fail_mode.name()),
+        ("tables", *tables == to.tables),
+        ("max-entries", *max_entries == to.max_entries),
+        ("inactivity-probe", *inactivity_probe_s == to.inactivity_probe_s),
+        ("max-backoff", *max_backoff == to.max_backoff),
+        ("packet-in-queue", *packet_in_queue == to.packet_in_queue),
+        ("packet-in-rate", *packet_in_rate == to.packet_in_rate),
+        ("packet-in-burst", *packet_in_burst == to.packet_in_burst),
+        ("forward", forward.name() == to.forward.name()),
+        ("mfr-desc", desc.mfr_desc == to.desc.mfr_desc),
+        ("hw-desc", desc.hw_desc == to.desc.hw_desc),
+        ("sw-desc", desc.sw_desc == to.desc.sw_desc),
+        ("serial-num", desc.serial_num == to.desc.serial_num),
+        ("dp-desc", desc.dp_desc == to.desc.dp_desc),
+    ];
+    match fixed.iter().find(|(_, is_same)| !is_same) {
+        Some((key, _)) => Err(Problem::new(key, FIXED)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BridgeDifference, difference};
+    use crate::config::{Config, parse_config};
+
+    fn config(text: &str) -> Config {
+        parse_config(text).unwrap().resolve().unwrap()
+    }
+
+    fn changes(from: &str, to: &str) -> Vec<BridgeDifference> {
+        difference(&config(from), &config(to)).ok().unwrap()
+    }
+
+    #[test]
+    fn what_is_the_same_is_no_difference() {
+        let text = "port = [\"null:a\", \"3=null:b\"]\ncontroller = [\"tcp:192.0.2.1\"]\n";
+        assert!(changes(text, text).is_empty());
+        // The same in other words.
+        assert!(changes("port = [\"null:a\"]", "port = [\"1=null:a\"]\ntables = 254\n").is_empty());
+    }
+
+    #[test]
+    fn ports_controllers_queues_and_vlans_are_differences() {
+        let from = "port = [\"1=null:a\", \"2=null:b\", \"3=null:c\", \"4=null:d\"]\n\
+                    controller = [\"tcp:192.0.2.1\"]\nrate = [\"3=1M\"]\n";
+        let to = "port = [\"1=null:a\", \"2=null:x\", \"3=null:c\", \"4=null:d\", \"9=null:e\"]\n\
+                  controller = [\"tcp:192.0.2.2\"]\nrate = [\"3=2M\"]\nvlan = [\"4=access:5\"]\n\
+                  caches = \"off\"\n";
+        let [one] = &changes(from, to)[..] else { panic!("one bridge") };
+        let numbers = |ports: &[super::PortConfig]| -> Vec<u32> {
+            ports.iter().map(|port| port.number.0).collect()
+        };
+        assert_eq!((numbers(&one.gone), numbers(&one.new)), (vec![2], vec![2, 9]));
+        assert_eq!(one.set.iter().map(|port| port.0).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(one.controllers_gone[0].to_string(), "tcp:192.0.2.1:6653");
+        assert_eq!(one.controllers_new[0].to_string(), "tcp:192.0.2.2:6653");
+        assert!(one.has_other_caches && one.has_port_changes());
+        // Where the numbers are chosen, a port in front moves those behind it.
+        let moved = changes("port = [\"null:a\"]", "port = [\"null:b\", \"null:a\"]");
+        assert_eq!((numbers(&moved[0].gone), numbers(&moved[0].new)), (vec![1], vec![1, 2]));
+    }
+
+    #[test]
+    fn what_cannot_change_is_named() {
+        let two = "[[bridge]]\nname = \"a\"\n[[bridge]]\nname = \"b\"\n";
+        let cases = [
+            ("", "workers = 2", None, "workers"),
+            ("", "poll = \"busy\"", None, "poll"),
+            ("", "max-memory = \"1G\"", None, "max-memory"),
+            ("", "control = \"none\"", None, "control"),
+            ("", "dpid = \"5\"", Some(0), "dpid"),
+            ("", "tables = 9", Some(0), "tables"),
+            ("", "listen = [\"ptcp:\"]", Some(0), "listen"),
+            ("", "protocols = [\"OpenFlow13\"]", Some(0), "protocols"),
+            ("", "fail-mode = \"standalone\"", Some(0), "fail-mode"),
+            ("", "dp-desc = \"x\"", Some(0), "dp-desc"),
+            (two, "[[bridge]]\nname = \"a\"\n[[bridge]]\nname = \"c\"\n", Some(1), "name"),
+            (two, "[[bridge]]\nname = \"a\"\n", None, "bridge"),
+            (
+                two,
+                "[[bridge]]\nname = \"b\"\n[[bridge]]\nname = \"a\"\ntables = 3\n",
+                Some(1),
+                "tables",
+            ),
+        ];
+        for (from, to, bridge, key) in cases {
+            let problem = difference(&config(from), &config(to)).err().unwrap();
+            assert_eq!((problem.bridge, problem.key), (bridge, key), "{to}");
+        }
+    }
+}
