@@ -1,7 +1,7 @@
 //! `weir ctl reload` and SIGHUP: the file is read again, and what has changed in it is applied.
 //!
 //! What is compared are the file as it was read last and as it is now, so that ports which were
-//! added by `weir ctl` stay. Everything that may fail is tried first, and then nothing has changed.
+//! added by `weir ctl` stay. What may fail is tried first, and where it does nothing has changed.
 //! The one exception is a port of which the same device is to be opened in another way: it has to be
 //! closed before, and where it cannot be opened any more it is opened as it was.
 

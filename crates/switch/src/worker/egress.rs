@@ -103,7 +103,7 @@ impl Egress {
         pool.give_front(&mut frames, count);
     }
 
-    /// Gives the port at this index other queues, or none. Frames that wait keep their order, and go
+    /// Gives the port at this index other queues, or none. Frames that wait keep their order and go
     /// on as frames of no queue.
     pub(super) fn reshape(&mut self, index: usize, shaper: Option<Shaper>, pool: &mut Pool) {
         let Some(queue) = self.queues.get_mut(index) else { return };

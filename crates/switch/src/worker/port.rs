@@ -212,7 +212,7 @@ impl WorkerPort {
         self.is_opening
     }
 
-    /// Takes the link of the device down or up, where the device is the port's own; so again when it
+    /// Takes the link of the device down or up, where it is the port's own; so again when it
     /// is opened anew.
     pub(super) fn set_link(&mut self, up: bool, now: Instant) {
         self.is_set_down = !up;
