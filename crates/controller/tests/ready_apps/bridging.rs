@@ -110,6 +110,39 @@ fn both_learning_switches_learn_and_follow_a_host_that_moves() {
 }
 
 #[test]
+fn rounds_of_ageing_and_moving_all_cost_the_same() {
+    for &version in Version::ALL {
+        let mut fabric = one_switch(AppName::LearningSwitch, "", version);
+        let empty = fabric.entries(1).len();
+        talk(&mut fabric);
+        let mut costs = Vec::new();
+        for round in 0..50 {
+            // Longer than an entry's idle timeout: the first packet of each pair is a miss.
+            fabric.advance(seconds(61));
+            assert_eq!(fabric.entries(1).len(), empty, "the silent pairs' entries are gone");
+            let before = fabric.packet_ins;
+            fabric.send((1, 1), &udp(1, 2, 53));
+            let place = if round % 2 == 0 { 2 } else { 3 };
+            assert_eq!(fabric.arrived_at(), [(1, place)], "an address outlives its entries");
+            fabric.send((1, place), &udp(2, 1, 53));
+            for _ in 0..5 {
+                fabric.send((1, 1), &udp(1, 2, 53));
+                fabric.send((1, place), &udp(2, 1, 53));
+            }
+            // The second host moves, is heard there, and is found there.
+            let place = 5 - place;
+            fabric.send((1, place), &udp(2, 1, 53));
+            fabric.arrived();
+            fabric.send((1, 1), &udp(1, 2, 53));
+            assert_eq!(fabric.arrived_at(), [(1, place)], "{version}, round {round}");
+            costs.push((fabric.packet_ins - before, fabric.entries(1).len()));
+        }
+        assert!(costs.iter().all(|cost| *cost == costs[0]), "{version}: {costs:?}");
+        assert_eq!(fabric.errors, []);
+    }
+}
+
+#[test]
 fn two_tables_have_two_entries_an_address() {
     let mut fabric = one_switch(AppName::MultiTableSwitch, "", Version::V1_3);
     let before = fabric.entries(1).len();
