@@ -73,8 +73,8 @@ pub(super) struct ControllerBenchArgs {
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_target,
           required_unless_present_any = ["vs", "bars"])]
     target: Option<Endpoint>,
-    /// Controllers that are started here and measured in turns: weir, ovs-testcontroller, os-ken,
-    /// or names of --command. The first is compared with the others
+    /// Controllers that are started here and measured in turns: weir, weir-python,
+    /// ovs-testcontroller, os-ken, or names of --command. The first is compared with the others
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "target")]
     vs: Vec<String>,
     /// Measure the rows of the bars, all or those with these names, and say which are met

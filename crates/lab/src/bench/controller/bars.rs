@@ -60,6 +60,17 @@ const ALL: &[BarScenario] = &[
         ..learning("four-shards", 64)
     },
     BarScenario {
+        subject: Subject::Peer("weir-python"),
+        peer: Some(Subject::Peer("os-ken")),
+        asks: &[("", ThresholdOf::RatioAtLeast, 20.0)],
+        ..learning("python-os-ken", 16)
+    },
+    BarScenario {
+        subject: Subject::Peer("weir-python"),
+        asks: &[("", ThresholdOf::RatioAtLeast, 1.0)],
+        ..learning("python-ovs", 16)
+    },
+    BarScenario {
         name: "latency",
         mode: Mode::Latency,
         asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
@@ -144,7 +155,12 @@ impl BarScenario {
             setup.controller_cores.extend(setup.fleet.cores.iter().copied());
             setup.fleet.cores.clone_from(&setup.controller_cores);
         }
-        let mut contenders = vec![self.subject.contender()?];
+        let subject = self.subject.contender()?;
+        if let Err(missing) = subject.check(&setup.paths) {
+            run.cannot_measure(&format!("{}: {missing:#}", self.name));
+            return Ok(());
+        }
+        let mut contenders = vec![subject];
         if let Some(peer) = self.peer {
             let peer = peer.contender()?;
             match peer.check(&setup.paths) {

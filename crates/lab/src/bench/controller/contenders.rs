@@ -33,6 +33,13 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const OVS_TESTCONTROLLER: &str = "ovs-testcontroller";
 const OVS_SWITCHES_MAX: u32 = 16;
 
+/// Weir's apps in Python: their name, the interpreter's variable, and the package's examples.
+const WEIR_PYTHON: &str = "weir-python";
+const PYTHON_VARIABLE: &str = "WEIR_PYTHON";
+const PYTHON_HUB: &str = include_str!("../../../../../python/examples/hub.py");
+const PYTHON_LEARNING_SWITCH: &str =
+    include_str!("../../../../../python/examples/learning_switch.py");
+
 /// A controller by name, as `--vs` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
@@ -49,6 +56,8 @@ pub(super) struct Contender {
 enum ContenderKind {
     /// `weir controller`, with further words.
     Weir(Vec<String>),
+    /// The apps of the package's examples, by `weir run`.
+    WeirPython,
     /// One that the lab knows.
     Known(&'static str),
     /// A command, with `{port}` where the port is.
@@ -76,6 +85,17 @@ impl Contender {
             let known = controller::find(name).context("a controller of the lab's list")?;
             known.programs(paths).with_context(|| self.name.clone())?;
         }
+        if self.kind == ContenderKind::WeirPython {
+            let python = python();
+            let asked = Command::new(&python).args(["-c", "import weir._weir"]).output();
+            ensure!(
+                asked.is_ok_and(|output| output.status.success()),
+                "{}: {} has no package weir: `pip install .` in the repository, or name another \
+                 interpreter by {PYTHON_VARIABLE}",
+                self.name,
+                python.display()
+            );
+        }
         Ok(())
     }
 
@@ -96,11 +116,14 @@ impl Contender {
         if name == "weir" {
             return Ok(Self::weir(name, &[]));
         }
+        if name == WEIR_PYTHON {
+            return Ok(Self::new(name, ContenderKind::WeirPython));
+        }
         let Some(known) = controller::find(name) else {
             let lab = controller::ALL.iter().map(|known| known.name());
             let all = lab.chain(commands.iter().map(|command| command.name.as_str()));
             bail!(
-                "no controller {name:?}: there is {} (others: --command NAME=COMMAND)",
+                "no controller {name:?}: there is {WEIR_PYTHON}, {} (others: --command NAME=COMMAND)",
                 all.collect::<Vec<_>>().join(", ")
             );
         };
@@ -185,6 +208,7 @@ impl Running {
         let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
         let service = match &contender.kind {
             ContenderKind::Weir(words) => start_weir(&wanted, words, certificates.is_some())?,
+            ContenderKind::WeirPython => start_python(&wanted)?,
             ContenderKind::Known(name) => {
                 let known = controller::find(name).context("a controller of the lab's list")?;
                 known.start(&wanted).with_context(|| contender.name.clone())?
@@ -273,6 +297,30 @@ fn start_weir(plan: &ControllerPlan<'_>, words: &[String], is_tls: bool) -> Resu
     Ok(service)
 }
 
+/// The interpreter that `weir run` takes.
+fn python() -> PathBuf {
+    std::env::var_os(PYTHON_VARIABLE).map_or_else(|| "python3".into(), PathBuf::from)
+}
+
+fn start_python(plan: &ControllerPlan<'_>) -> Result<Service> {
+    let context = &plan.context;
+    let (file, text) = match plan.app {
+        AppKind::Hub => ("hub.py", PYTHON_HUB),
+        AppKind::LearningSwitch => ("learning_switch.py", PYTHON_LEARNING_SWITCH),
+    };
+    let file = context.dir.join(file);
+    std::fs::write(&file, text).context("writing the app")?;
+    let mut command = Command::new(&context.paths.weir);
+    command.arg("run").arg(&file).args(["--protocols", context.version.name()]);
+    command.arg("--listen").arg(format!("tcp:{}:{}", plan.address, plan.port));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut process = Process::start(WEIR_PYTHON, command, None, context.dir)?;
+    wait_until_listening(&mut process, plan, context.cancel)?;
+    let mut service = Service::new();
+    service.add(process, Some(ProcessRole::Controller), 0);
+    Ok(service)
+}
+
 fn start_command(plan: &ControllerPlan<'_>, name: &str, words: &[String]) -> Result<Service> {
     let port = plan.port.to_string();
     let mut words = words.iter().map(|word| word.replace("{port}", &port));
@@ -294,7 +342,7 @@ mod tests {
     fn controllers_are_found_by_name() {
         let command: NamedCommand = "mine=./mine --port {port}".parse().unwrap();
         let commands = [command];
-        for name in ["weir", "ovs-testcontroller", "os-ken", "mine"] {
+        for name in ["weir", "weir-python", "ovs-testcontroller", "os-ken", "mine"] {
             assert_eq!(Contender::find(name, &commands).unwrap().name, name);
         }
         let error = Contender::find("floodlight", &commands).unwrap_err().to_string();
