@@ -122,9 +122,12 @@ impl Run for Workers {
 
 /// How the caches of decisions do; or which are used from now on
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Examples:\n  weir ctl caches\n  weir ctl caches frame,key")]
+#[command(
+    after_help = "Examples:\n  weir ctl caches\n  weir ctl caches frame,key\n  weir ctl caches \
+                        frame,key,kernel"
+)]
 pub(super) struct Caches {
-    /// off, or some of frame and key with a comma between
+    /// off, or some of frame, key and kernel with commas between
     set: Option<String>,
 }
 

@@ -181,9 +181,9 @@ const ROUTE: &str = "ip,nw_dst=100.0.0.NUMBER,\
 /// All packets of a port alike.
 const BY_PORT: &str = "in_port=1,actions=output:2";
 
-const FRAME: Caches = Caches { frame: true, key: true };
-const KEY: Caches = Caches { frame: false, key: true };
-const NONE: Caches = Caches { frame: false, key: false };
+const FRAME: Caches = Caches { frame: true, key: true, kernel: false };
+const KEY: Caches = Caches { frame: false, key: true, kernel: false };
+const NONE: Caches = Caches { frame: false, key: false, kernel: false };
 
 fn forwarding(line: &str, caches: Caches) -> Forwarding {
     let mut datapath = Fast::new(DatapathConfig::default(), 1);

@@ -108,7 +108,7 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
         frames,
         time: Duration::from_secs_f64(value("seconds").map_or(Ok(2.0), |s| s.parse())?),
         batch: value("batch").map_or(Ok(32), |s| s.parse())?,
-        caches: Caches { frame: has("frame"), key: has("key") },
+        caches: Caches { frame: has("frame"), key: has("key"), kernel: false },
         rounds: value("rounds").map_or(Ok(1), |s| s.parse())?,
     })
 }

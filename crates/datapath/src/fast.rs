@@ -24,7 +24,10 @@ mod sys;
 pub mod testing;
 
 pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
-pub use self::forwarder::{Caches, Forwarder, ForwarderFigures, ForwarderStage, Sink};
+pub use self::forwarder::{
+    Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, Sink, TIER_BYTES,
+    TIER_OUTPUTS_MAX, TierFlow,
+};
 pub use self::ids::Ticket;
 pub use self::op::Op;
 pub use self::single::Fast;

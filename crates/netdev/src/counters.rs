@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::tier::TierPortCounters;
+
 /// What a port has counted since it was opened. Bytes are those of frames without FCS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
@@ -102,11 +104,12 @@ impl QueueCounters {
     }
 }
 
-/// The counters of a receive queue and a transmit queue.
+/// The counters of a receive queue and a transmit queue, and of what passes in the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueueCounters {
     pub(crate) rx: QueueCounters,
     pub(crate) tx: QueueCounters,
+    pub(crate) tier: TierPortCounters,
 }
 
 /// The counters of so many queues.
@@ -118,13 +121,14 @@ impl PortQueueCounters {
     /// The sums.
     pub(crate) fn read(&self) -> PortCounters {
         let (rx, tx) = (self.rx.read(), self.tx.read());
+        let (tier_rx, tier_tx) = (self.tier.rx(), self.tier.tx());
         PortCounters {
-            rx_packets: rx.packets,
-            rx_bytes: rx.bytes,
+            rx_packets: rx.packets + tier_rx.0,
+            rx_bytes: rx.bytes + tier_rx.1,
             rx_drops: rx.drops,
             rx_errors: rx.errors,
-            tx_packets: tx.packets,
-            tx_bytes: tx.bytes,
+            tx_packets: tx.packets + tier_tx.0,
+            tx_bytes: tx.bytes + tier_tx.1,
             tx_drops: tx.drops,
             tx_errors: tx.errors,
         }

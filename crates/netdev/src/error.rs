@@ -55,6 +55,9 @@ pub enum PortError {
         /// The cargo feature.
         feature: &'static str,
     },
+    /// The kernel tier cannot stand at a port of this kind.
+    #[error("the kernel tier works with ports of the kind af_packet, not {0}")]
+    NoTier(&'static str),
     /// A driver outside of the kernel refuses.
     #[error("port {name}: {source}")]
     Driver {

@@ -72,6 +72,7 @@ pub mod ring;
 mod soft_offload;
 pub mod spec;
 pub mod sys;
+mod tier;
 
 pub use counters::PortCounters;
 pub use error::PortError;
@@ -82,3 +83,4 @@ pub use port::{
 };
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};
+pub use tier::{KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierKey, TierPort};

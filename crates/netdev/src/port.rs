@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
+use crate::tier::{KernelTier, TierPort};
 
 /// A receive queue. Frames carry no FCS.
 ///
@@ -103,6 +104,20 @@ pub trait PortDevice: Send {
 
     /// The counters of the port since it was opened.
     fn counters(&mut self) -> PortCounters;
+
+    /// What the kernel tier sends by; `None` where the port is no device that it can send by.
+    fn tier_port(&self) -> Option<TierPort> {
+        None
+    }
+
+    /// Puts the kernel tier's program at the device: the receive queue of what it hands over.
+    /// Called by [`KernelTier::attach`].
+    ///
+    /// # Errors
+    /// When the port is no kernel device, or the kernel refuses.
+    fn enter_tier(&mut self, _tier: &KernelTier) -> Result<Box<dyn RxQueue>, PortError> {
+        Err(PortError::NoTier(self.info().kind))
+    }
 }
 
 /// The transmit queue of a driver that relays frames itself: DPDK's.

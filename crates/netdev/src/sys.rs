@@ -3,6 +3,7 @@
 
 pub mod affinity;
 pub mod bare_sender;
+pub(crate) mod bpf;
 pub mod cpu;
 #[cfg(feature = "dpdk")]
 pub(crate) mod dpdk;

@@ -25,8 +25,9 @@ use crate::error::{SwitchError, failed};
 use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
-    Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Shaper, ShardParts,
-    ShardUpcalls, Worker, WorkerInfo, WorkerParts, WorkerPort, distribute_ports,
+    Clock, CommandQueue, Doorbell, Egress, Forwarding, PerfStats, PortMap, PortSerial, Ports,
+    Shaper, ShardParts, ShardTier, ShardUpcalls, TierPorts, Worker, WorkerInfo, WorkerParts,
+    WorkerPort, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -114,8 +115,7 @@ impl Assembly {
             dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
             desc: config.desc.clone(),
         };
-        let ports: Vec<BridgePort> = worker_ports.iter().map(BridgePort::of).collect();
-        let numbers: Vec<PortNo> = ports.iter().map(|port| port.number).collect();
+        let numbers: Vec<PortNo> = worker_ports.iter().map(|port| port.number).collect();
         let counters = Arc::new(Counters::default());
         let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
@@ -135,24 +135,29 @@ impl Assembly {
             .collect();
         let map = Arc::new(PortMap::new(&numbers, queues.len()));
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
-        for (index, (worker, (ports, egress))) in workers.iter().zip(spread).enumerate() {
+        let tier_ports = tier_ports(config, &spread);
+        let mut ports = Vec::new();
+        for (index, (worker, (mut shard_ports, egress))) in workers.iter().zip(spread).enumerate() {
             let Some((_, shards)) = self.workers.get_mut(*worker) else { continue };
             let Some(queue) = queues.get(index) else { continue };
+            let tables = control.as_ref().map_err(|wire| *wire);
+            let mut forwarding = forwarding(config, tables, index, self.lines);
+            let tier = tier_ports.as_ref().and_then(|(outputs, tier_ports)| {
+                enter_tier(&mut forwarding, &mut shard_ports, outputs, tier_ports)
+            });
+            ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
             shards.push(ShardParts {
                 bridge: log_name.clone(),
-                forwarding: forwarding(
-                    config,
-                    control.as_ref().map_err(|wire| *wire),
-                    index,
-                    self.lines,
-                ),
-                ports,
+                forwarding,
+                ports: shard_ports,
+                tier,
                 egress,
                 commands: Arc::clone(queue),
                 upcalls: Arc::clone(&upcalls),
                 counters: Arc::clone(&counters),
             });
         }
+        ports.sort_unstable_by_key(|port| port.number);
         let bridge = Bridge::new(
             identity,
             self.clock,
@@ -241,6 +246,46 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
         worker_ports.push(port);
     }
     Ok(worker_ports)
+}
+
+/// The numbers of the ports that the bridge's kernel tiers may send by, and their devices; `None`
+/// where the bridge uses no such tier. A port with queues sends no faster than these allow, which
+/// the kernel knows nothing of.
+fn tier_ports(
+    config: &BridgeConfig,
+    spread: &[(Ports, Egress)],
+) -> Option<(Vec<PortNo>, Arc<TierPorts>)> {
+    if !config.caches.0.kernel {
+        return None;
+    }
+    let ports = Arc::new(TierPorts::default());
+    let mut outputs = Vec::new();
+    for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
+        let is_device = ports.set(port);
+        outputs.extend((is_device && !port.has_queues).then_some(port.number));
+    }
+    Some((outputs, ports))
+}
+
+/// The kernel tier of a shard, with its program at the ports where that is possible; at the others
+/// a note says why not.
+fn enter_tier(
+    forwarding: &mut Forwarding,
+    ports: &mut Ports,
+    outputs: &[PortNo],
+    devices: &Arc<TierPorts>,
+) -> Option<ShardTier> {
+    let Forwarding::Tables(forwarder) = forwarding else { return None };
+    let made = ShardTier::new(Arc::clone(devices)).map_err(|error| {
+        tracing::warn!(%error, "no kernel tier");
+        ports.all_mut().iter_mut().for_each(|port| {
+            port.note_tier(Some(format!("no kernel tier: {error}")));
+        });
+    });
+    let tier = made.ok()?;
+    let attached = ports.all_mut().iter_mut().filter_map(|port| tier.attach(port));
+    forwarder.set_tier_ports(attached.collect::<Vec<_>>(), outputs.iter().copied());
+    Some(tier)
 }
 
 /// Installs the queues of ports on their workers; returns the agent's side of them.

@@ -168,7 +168,9 @@ pub struct SwitchArgs {
     pub poll: Option<Poll>,
 
     /// Which caches of decisions are used: off, or some of frame (the bytes of usual frames that
-    /// the tables look at) and key (the fields of any frame) [default: frame,key]
+    /// the tables look at), key (the fields of any frame) and kernel (the frame cache's decisions,
+    /// carried out by a program in the kernel between af_packet ports; needs root and Linux 6.6)
+    /// [default: frame,key]
     #[arg(long, value_name = "CACHE,..")]
     pub caches: Option<CachesArg>,
 

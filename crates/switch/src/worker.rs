@@ -25,6 +25,7 @@ mod run;
 mod shaper;
 mod shard;
 mod slots;
+mod tier;
 mod wire;
 
 pub(crate) use clock::Clock;
@@ -41,3 +42,4 @@ pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use shard::{Forwarding, Shard, ShardParts};
 pub(crate) use slots::Slots;
+pub(crate) use tier::{ShardTier, TierPorts};

@@ -23,6 +23,7 @@ mod program;
 mod program_cache;
 mod reassemble;
 mod replica;
+mod tier;
 mod versions;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use packet::PacketBuf;
 use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
+pub use self::tier::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow};
 
 use self::burst_state::Scratch;
 use self::cache::Cache;
@@ -44,6 +46,7 @@ use self::pipeline_mask::PipelineMask;
 use self::program::{Decided, Programs, Terminal};
 use self::program_cache::ProgramCache;
 use self::replica::Replica;
+use self::tier::Tier;
 use self::versions::Versions;
 use super::classifier::{BURST, Template};
 use super::ids::Ticket;
@@ -106,11 +109,14 @@ pub struct Caches {
     pub frame: bool,
     /// The key cache: from the un-wildcarded fields of any frame to decisions.
     pub key: bool,
+    /// The kernel tier: decisions of the frame cache that are carried out in the kernel. Without a
+    /// [`KernelTable`] it changes nothing.
+    pub kernel: bool,
 }
 
 impl Default for Caches {
     fn default() -> Self {
-        Self { frame: true, key: true }
+        Self { frame: true, key: true, kernel: false }
     }
 }
 
@@ -148,6 +154,7 @@ pub struct Forwarder {
     paths: Paths,
     programs: Programs,
     program_cache: ProgramCache,
+    tier: Tier,
     scratch: Scratch,
     decided: Vec<Decided>,
     /// Digests of the packets of a batch, where they may be needed once more.
@@ -181,6 +188,7 @@ impl Forwarder {
             paths: Paths::default(),
             programs: Programs::new(),
             program_cache: ProgramCache::default(),
+            tier: Tier::default(),
             scratch: Scratch::new(),
             decided: Vec::new(),
             digests: Vec::new(),
@@ -195,6 +203,7 @@ impl Forwarder {
         if let Change::Flush(ticket) = op.0 {
             self.flush_asked = Some(ticket);
         } else {
+            debug_assert!(!self.tier_is_running(), "the tier is stopped before an op");
             self.replica.apply(op.0, &mut self.versions);
         }
     }
@@ -292,7 +301,8 @@ impl Forwarder {
         let is_all = frames.len() as u64 == came.packets
             && self.replica.settings.fragments != Fragments::Reassemble;
         let sizes = if is_all { came } else { Sizes::of(frames) };
-        let by_port = self.goes_by_port(came.shortest);
+        let is_in_tier = self.is_in_tier(in_port);
+        let by_port = !is_in_tier && self.goes_by_port(came.shortest);
         if by_port && let Some(terminal) = self.decide_by_port(&sizes, in_port, now) {
             return execute::end_all(&self.replica, terminal, frames, &sizes, now, sink);
         }
@@ -302,6 +312,9 @@ impl Forwarder {
         decided.clear();
         for chunk in frames.chunks(BURST) {
             self.decide(chunk, in_port, now, &mut decided);
+        }
+        if is_in_tier {
+            self.propose(frames, &decided, in_port);
         }
         let middle = clock.map(|clock| clock());
         if let Some(first) = decided.first().filter(|_| by_port) {

@@ -24,6 +24,14 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 pub struct Op(pub(crate) Change);
 
+impl Op {
+    /// Whether it changes what packets find; all but flushes of counters do.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        !matches!(self.0, Change::Flush(_))
+    }
+}
+
 /// The changes there are.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {

@@ -43,7 +43,8 @@ impl How {
         let lines = *rng.pick(&[(16, 16), (16, 128), (256, 1 << 16), (1 << 12, 1 << 12)]);
         let switches = rng.percent(20);
         let template = TEMPLATES[(seed % TEMPLATES.len() as u64) as usize];
-        Self { caches: Caches { frame, key }, plain, lines, template, switches }
+        let caches = Caches { frame, key, kernel: false };
+        Self { caches, plain, lines, template, switches }
     }
 
     pub(crate) fn set(self, fast: &mut Fast) {
@@ -62,7 +63,8 @@ impl How {
 
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { caches: Caches { frame, key }, plain, lines, template, switches } = self;
+        let Self { caches: Caches { frame, key, kernel: _ }, plain, lines, template, switches } =
+            self;
         write!(f, "caches: frame {frame}, key {key}, lines {lines:?}, switched {switches}; ")?;
         let template = template.map_or("any", Template::name);
         write!(f, "plain code {plain}, template {template}")

@@ -3,7 +3,8 @@
 //! Frames come out as they would stand on a wire, whatever the sender left to its network card: a
 //! VLAN tag that the kernel took out is put back, a partial checksum is completed, a GSO frame is
 //! cut. Nobody has to switch offloads off, which on a veth would be needed at the end that lies in
-//! another namespace. The kernel's own stack sees every frame too; give the device no address.
+//! another namespace. The kernel's own stack sees every frame too; give the device no address. In
+//! the kernel tier ([`crate::KernelTier`]) the ring is given up, and the tier's program hands over.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,6 +23,7 @@ use crate::soft_offload::{SoftOffload, complete_into};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
+use crate::tier::{Handover, HandoverDrops, KernelTier, TierPort};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -55,7 +57,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let handle = AfPacketDevice {
         notes: switch_off_lro(name),
         device: Arc::clone(&device),
-        drops: ring.drops(),
+        drops: Drops::Ring(ring.drops()),
         counters: Arc::clone(&counters),
     };
     let rx = AfPacketRx {
@@ -225,11 +227,34 @@ impl FrameSender for TxSocket {
     }
 }
 
+/// Where frames are lost for want of room.
+#[derive(Debug)]
+enum Drops {
+    /// In the socket's ring.
+    Ring(RxRingDrops),
+    /// On the way from the kernel tier's program.
+    Handover {
+        /// Those of the ring before.
+        earlier: u64,
+        /// Those since.
+        since: HandoverDrops,
+    },
+}
+
+impl Drops {
+    fn total(&mut self) -> u64 {
+        match self {
+            Self::Ring(drops) => drops.total(),
+            Self::Handover { earlier, since } => *earlier + since.total(),
+        }
+    }
+}
+
 /// The device handle.
 #[derive(Debug)]
 struct AfPacketDevice {
     device: Arc<KernelDevice>,
-    drops: RxRingDrops,
+    drops: Drops,
     counters: Arc<PortQueueCounters>,
     notes: Vec<String>,
 }
@@ -247,5 +272,17 @@ impl PortDevice for AfPacketDevice {
         let mut counters = self.counters.read();
         counters.rx_drops += self.drops.total();
         counters
+    }
+
+    fn tier_port(&self) -> Option<TierPort> {
+        Some(TierPort::new(&self.device, &self.counters))
+    }
+
+    fn enter_tier(&mut self, tier: &KernelTier) -> Result<Box<dyn RxQueue>, PortError> {
+        let (rx, since) = Handover::open(tier, &self.device, &self.counters)?;
+        let earlier = self.drops.total();
+        // Without it, the ring's socket is closed when the receive queue is.
+        self.drops = Drops::Handover { earlier, since };
+        Ok(Box::new(rx))
     }
 }

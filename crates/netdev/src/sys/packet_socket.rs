@@ -232,6 +232,21 @@ impl TxSocket {
     }
 }
 
+/// A socket that keeps a device promiscuous, and receives nothing.
+#[derive(Debug)]
+pub(crate) struct Promiscuous {
+    _fd: OwnedFd,
+}
+
+impl Promiscuous {
+    /// Opens the socket for device number `index`.
+    pub(crate) fn open(index: u32) -> io::Result<Self> {
+        let fd = socket()?;
+        join_promiscuous(&fd, index)?;
+        Ok(Self { _fd: fd })
+    }
+}
+
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: `socket` takes numbers only.

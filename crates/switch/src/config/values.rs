@@ -329,7 +329,7 @@ impl FromStr for CachesArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut caches = datapath::fast::Caches { frame: false, key: false };
+        let mut caches = datapath::fast::Caches { frame: false, key: false, kernel: false };
         if text == NO_CACHE {
             return Ok(Self(caches));
         }
@@ -338,9 +338,13 @@ impl FromStr for CachesArg {
                 // The second word of each is an earlier name that still works.
                 "frame" | "exact" => caches.frame = true,
                 "key" | "flow" => caches.key = true,
+                // The kernel carries out what the frame cache would.
+                "kernel" => (caches.frame, caches.kernel) = (true, true),
                 other => {
-                    let message = format!("unknown cache {other:?}; use off, frame, key or both");
-                    return Err(message);
+                    return Err(format!(
+                        "unknown cache {other:?}; use off, or some of frame, key and kernel with \
+                         commas between them"
+                    ));
                 }
             }
         }
@@ -350,12 +354,9 @@ impl FromStr for CachesArg {
 
 impl fmt::Display for CachesArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.0.frame, self.0.key) {
-            (true, true) => "frame,key",
-            (true, false) => "frame",
-            (false, true) => "key",
-            (false, false) => NO_CACHE,
-        })
+        let names = [(self.0.frame, "frame"), (self.0.key, "key"), (self.0.kernel, "kernel")];
+        let names: Vec<&str> = names.iter().filter(|(is_on, _)| *is_on).map(|it| it.1).collect();
+        if names.is_empty() { f.write_str(NO_CACHE) } else { f.write_str(&names.join(",")) }
     }
 }
 

@@ -11,6 +11,12 @@ use crate::config;
 pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, String> {
     if let Some(text) = set {
         let config::CachesArg(wanted) = text.parse()?;
+        let has_tier = agent.bridge.ask(|worker| worker.has_tier()).await.ok_or_else(gone)?;
+        if wanted.kernel && !has_tier.contains(&true) {
+            let reason = "the kernel tier is not there: start the switch with --caches \
+                          frame,key,kernel (weir ctl show says where it is not possible)";
+            return Err(reason.to_owned());
+        }
         let answers = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;
         answers.ok_or_else(gone)?;
     }
@@ -29,16 +35,31 @@ pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, 
 
 fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
     format!(
-        "worker {worker}: caches {}\n  {}\n  lines: {} of {} used, {} decisions went for new ones, \
-         {} found no place\n  programs: {} kept, {} compiled",
+        "worker {worker}: caches {}\n  {}{}\n  lines: {} of {} used, {} decisions went for new \
+         ones, {} found no place\n  programs: {} kept, {} compiled",
         config::CachesArg(set),
         hits_text(figures),
+        kernel_text(set, figures),
         figures.lines_used,
         figures.lines,
         figures.evictions,
         figures.refused,
         figures.programs,
         figures.compiled,
+    )
+}
+
+/// What the kernel tier does, where it is on.
+fn kernel_text(set: Caches, figures: &ForwarderFigures) -> String {
+    if !set.kernel {
+        return String::new();
+    }
+    format!(
+        "\n  kernel: {} decided there by {} decisions, {} went for new ones, {} found no place",
+        figures.kernel_hits,
+        figures.kernel_entries,
+        figures.kernel_evictions,
+        figures.kernel_refused,
     )
 }
 
@@ -79,6 +100,10 @@ pub(super) fn value(set: Caches, figures: &ForwarderFigures) -> Value {
     );
     json!({
         "in_use": config::CachesArg(set).to_string(),
+        "kernel_hits": figures.kernel_hits,
+        "kernel_entries": figures.kernel_entries,
+        "kernel_evictions": figures.kernel_evictions,
+        "kernel_refused": figures.kernel_refused,
         "port_hits": figures.port_hits,
         "frame_hits": figures.frame_hits,
         "frame_misses": figures.frame_misses,
@@ -121,7 +146,7 @@ mod tests {
             port_hits: 20,
             ..ForwarderFigures::default()
         };
-        let set = Caches { frame: true, key: false };
+        let set = Caches { frame: true, key: false, kernel: false };
         let shown = value(set, &figures);
         assert_eq!(
             (shown["frame_hit_rate"].as_f64(), shown["by_tables"].as_u64()),

@@ -149,6 +149,11 @@ impl Egress {
         self.time = time;
     }
 
+    /// The time of the ports' queues.
+    pub(super) fn time(&self) -> Nanos {
+        self.time
+    }
+
     /// Sends the frames that the ports' queues release by now; how many the ports accepted.
     pub(super) fn release(&mut self, ports: &mut Ports, pool: &mut Pool) -> usize {
         self.waiting.append(&mut self.holding);

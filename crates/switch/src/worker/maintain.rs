@@ -315,6 +315,9 @@ impl Worker {
             let is_back = found.opened(result, now);
             let notification = found.notification;
             let Some(shard) = self.shards.get_mut(index) else { continue };
+            if is_back {
+                shard.port_reopened(port);
+            }
             shard.ports.note_fault(port);
             if is_back {
                 shard.counters.bump(Counter::PortReopened);

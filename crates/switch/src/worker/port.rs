@@ -34,6 +34,10 @@ pub(crate) struct WorkerPort {
     pub(crate) info: PortInfo,
     /// The port's queues, where any are configured, until a shard's transmit side takes them.
     pub(crate) shaper: Option<Shaper>,
+    /// Whether the port has queues.
+    pub(crate) has_queues: bool,
+    /// Why the kernel tier is not at the port, where it should be.
+    tier_note: Option<String>,
     /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
     /// The state has changed and was not reported to the agent yet.
@@ -94,6 +98,8 @@ impl WorkerPort {
             spec,
             info,
             shaper: None,
+            has_queues: false,
+            tier_note: None,
             tx_refused: 0,
             changed: false,
             paused_until: None,
@@ -138,13 +144,29 @@ impl WorkerPort {
     /// Reads the state of the device.
     pub(crate) fn refresh(&mut self, now: Instant) {
         let Some(device) = &mut self.device else { return };
-        let info = device.info();
+        let mut info = device.info();
+        info.notes.extend(self.tier_note.clone());
         if !info.exists {
             self.lose(now);
         } else if info != self.info {
             self.info = info;
             self.changed = true;
         }
+    }
+
+    /// Notes why the kernel tier is not at the port; nothing when it is.
+    pub(crate) fn note_tier(&mut self, note: Option<String>) {
+        if let Some(earlier) = &self.tier_note {
+            self.info.notes.retain(|note| note != earlier);
+        }
+        self.info.notes.extend(note.clone());
+        self.tier_note = note;
+    }
+
+    /// Notes the same of a port that the agent does not know yet: it is reported with the state that
+    /// is read next.
+    pub(super) fn note_tier_later(&mut self, note: String) {
+        self.tier_note = Some(note);
     }
 
     /// Whether the port is down, paused or changed, so that the worker must serve it.

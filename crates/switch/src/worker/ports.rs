@@ -36,6 +36,7 @@ pub(crate) fn distribute_ports(
         let location = map.location(port.number);
         let Some(PortLocation { worker, index }) = location else { continue };
         if let Some((ports, egress)) = workers.get_mut(worker) {
+            port.has_queues = port.shaper.is_some();
             egress.add(index, port.shaper.take());
             port.is_mapped = true;
             ports.all.put(index, port);

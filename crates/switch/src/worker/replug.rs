@@ -51,7 +51,9 @@ impl Worker {
         let notification = port.link_notification();
         self.watch_devices(notification);
         let Some(found) = self.shards.get_mut(shard) else { return };
+        port.has_queues = port.shaper.is_some();
         found.egress.add(index, port.shaper.take());
+        found.note_late_port(&mut port);
         found.ports.put(index, port);
         self.maintenance.register((shard, index), notification, Instant::now());
         self.start_polling(shard, index);
@@ -63,6 +65,7 @@ impl Worker {
         let found = self.shards.get_mut(shard)?;
         found.egress.remove(index, self.buffers.parts_mut().1);
         let port = found.ports.take(index)?;
+        found.leave_tier(port.number);
         port.give_up(&self.watch)
     }
 

@@ -474,6 +474,7 @@ mod tests {
             egress,
             commands: Arc::clone(&queue),
             upcalls: Arc::new(ShardUpcalls::new(8, policer)),
+            tier: None,
             counters: Arc::clone(&counters),
         };
         let info =

@@ -20,7 +20,8 @@ use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
 use super::replug::Replug;
 use super::wire::{partner, readdress};
 use super::{
-    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardUpcalls, WorkerEvent, WorkerPort,
+    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, WorkerEvent,
+    WorkerPort,
 };
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
@@ -65,6 +66,8 @@ pub(crate) struct ShardParts {
     pub(crate) upcalls: Arc<ShardUpcalls>,
     /// The bridge's counters.
     pub(crate) counters: Arc<Counters>,
+    /// The kernel tier, where it is in use.
+    pub(crate) tier: Option<ShardTier>,
 }
 
 /// See the module.
@@ -77,6 +80,7 @@ pub(crate) struct Shard {
     pub(super) counters: Arc<Counters>,
     pub(super) command_queue: Arc<CommandQueue>,
     upcalls: Arc<ShardUpcalls>,
+    pub(super) tier: Option<ShardTier>,
     /// Packet-ins and events of this turn.
     pub(super) pending: PendingUpcalls,
     /// The queue may hold commands that were not taken.
@@ -108,6 +112,7 @@ impl Shard {
             counters: parts.counters,
             command_queue: parts.commands,
             upcalls: parts.upcalls,
+            tier: parts.tier,
             pending: PendingUpcalls::default(),
             has_new_commands: false,
             commands: VecDeque::new(),
@@ -146,11 +151,52 @@ impl Shard {
         }
     }
 
+    /// Whether the kernel tier is there, on or off.
+    pub(crate) fn has_tier(&self) -> bool {
+        self.tier.is_some()
+    }
+
     /// Chooses the caches.
     pub(crate) fn set_caches(&mut self, caches: Caches) {
         match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => forwarder.set_caches(caches),
+            Forwarding::Tables(forwarder) => {
+                if let Some(tier) = &mut self.tier {
+                    forwarder.stop_tier(tier, self.egress.time());
+                }
+                forwarder.set_caches(caches);
+            }
             Forwarding::Wire(_) => {}
+        }
+    }
+
+    /// A port has another device than before.
+    pub(super) fn port_reopened(&mut self, port: usize) {
+        let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
+        if let (Some(tier), Some(port)) = (&self.tier, self.ports.all_mut().get_mut(port)) {
+            if tier.reopened(port) {
+                forwarder.enter_tier(port.number, !port.has_queues);
+            } else {
+                forwarder.leave_tier(port.number);
+            }
+        }
+    }
+
+    /// A port has come while the worker runs, which would stand still while the tier's program is
+    /// loaded.
+    pub(super) fn note_late_port(&mut self, port: &mut WorkerPort) {
+        if self.tier.is_some() {
+            let note = "no kernel tier: the port was added while the switch ran";
+            port.note_tier_later(note.to_owned());
+        }
+    }
+
+    /// A port goes.
+    pub(super) fn leave_tier(&mut self, port: PortNo) {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
+        {
+            forwarder.stop_tier(tier, self.egress.time());
+            forwarder.leave_tier(port);
+            tier.forget(port);
         }
     }
 
@@ -192,7 +238,7 @@ impl Shard {
     pub(super) fn run_commands(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
         self.egress.set_time(time);
         let mut done = self.carry_out(time, buffers.parts_mut().1);
-        if self.flush_counters() {
+        if self.flush_counters(time) {
             done += COMMAND_BATCH;
         }
         done
@@ -230,7 +276,12 @@ impl Shard {
 
     fn carry_out_one(&mut self, command: ShardCommand, time: Nanos, pool: &mut Pool) {
         match (command, &mut self.forwarding) {
-            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => forwarder.apply(op),
+            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => {
+                if let Some(tier) = self.tier.as_mut().filter(|_| op.is_change()) {
+                    forwarder.stop_tier(tier, time);
+                }
+                forwarder.apply(op);
+            }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet_out) = *packet;
                 let (egress, pending) = (&mut self.egress, &mut self.pending);
@@ -320,6 +371,9 @@ impl Shard {
                 let (egress, pending) = (&mut self.egress, &mut self.pending);
                 let mut sink = TxSink { egress, pool, pending };
                 forwarder.process_batch(frames, in_port, time, &mut sink);
+                if let Some(tier) = &mut self.tier {
+                    forwarder.update_tier(tier, time);
+                }
             }
             Forwarding::Wire(wire) => {
                 if let Some((other, number, mac)) = self.ports.partner(index) {
@@ -340,12 +394,17 @@ impl Shard {
 
     /// Goes on with the flush of counters under way, or begins the next; whether there is one. The
     /// forwarder's flush begins and ends with the one here.
-    fn flush_counters(&mut self) -> bool {
+    fn flush_counters(&mut self, time: Nanos) -> bool {
         if self.flushing.is_empty() {
+            if self.flush_asked.is_empty() {
+                return false;
+            }
             std::mem::swap(&mut self.flushing, &mut self.flush_asked);
-        }
-        if self.flushing.is_empty() {
-            return false;
+            if let (Some(tier), Forwarding::Tables(forwarder)) =
+                (&mut self.tier, &mut self.forwarding)
+            {
+                forwarder.harvest_tier(tier, time);
+            }
         }
         let is_done = match &mut self.forwarding {
             Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH),

@@ -18,6 +18,7 @@ mod every_error;
 mod forward;
 mod handshake;
 mod harness;
+mod kernel_tier;
 mod queues;
 mod replug;
 mod roles;

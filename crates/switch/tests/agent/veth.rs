@@ -10,12 +10,12 @@ use openflow::{Action, Field, Match, Message, PortNo, Version};
 use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
 
 /// Runs a test in a namespace of its own.
-fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
+pub(crate) fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
     let namespace = Namespace::new().expect("needs root: run by `cargo xtask test`");
     namespace.enter(|| test(&Rtnl::open().unwrap())).unwrap();
 }
 
-fn add_veth(rtnl: &Rtnl, one: &str, other: &str) {
+pub(crate) fn add_veth(rtnl: &Rtnl, one: &str, other: &str) {
     let pair = VethPair { here: VethEnd::new(one), there: VethEnd::new(other), there_in: None };
     rtnl.add_veth(&pair).unwrap();
     for name in [one, other] {

@@ -11,6 +11,14 @@ pub struct ForwarderFigures {
     pub packets: u64,
     /// Packets of batches that were decided about as a whole, by their port alone.
     pub port_hits: u64,
+    /// Packets that the kernel decided about; they are not among [`Self::packets`].
+    pub kernel_hits: u64,
+    /// Decisions that the kernel carries out at present.
+    pub kernel_entries: u64,
+    /// Decisions that had to go from there for new ones.
+    pub kernel_evictions: u64,
+    /// Decisions that found no room there.
+    pub kernel_refused: u64,
     /// Packets that the frame cache decided about.
     pub frame_hits: u64,
     /// Misses of the frame cache, in packets.

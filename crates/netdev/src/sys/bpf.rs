@@ -1,0 +1,226 @@
+//! `bpf(2)`: maps, programs, and links to devices' TCX hooks, as far as the kernel tier needs them.
+//!
+//! Raw system calls, since the loader crates need a newer compiler or a C library for what is a few
+//! calls here. Nothing is pinned: maps, programs and links live as long as their descriptors, so
+//! they go with the process, however it ends.
+#![allow(unsafe_code)]
+
+use std::ffi::c_long;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::shm::Mapping;
+
+const MAP_CREATE: c_long = 0;
+const MAP_UPDATE_ELEM: c_long = 2;
+const MAP_DELETE_ELEM: c_long = 3;
+const PROG_LOAD: c_long = 5;
+#[cfg(test)]
+const PROG_TEST_RUN: c_long = 10;
+const LINK_CREATE: c_long = 28;
+
+const MAP_TYPE_HASH: u32 = 1;
+const MAP_TYPE_ARRAY: u32 = 2;
+const F_MMAPABLE: u32 = 1 << 10;
+const PROG_TYPE_SCHED_CLS: u32 = 3;
+/// Whoever reads the log of a refused program wants its end.
+const LOG_LEN: usize = 1 << 20;
+
+/// Where at a device a program stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// Frames that arrive, before the stack sees them.
+    Ingress = 46,
+    /// Frames that the stack sends.
+    Egress = 47,
+}
+
+/// A map.
+#[derive(Debug)]
+pub(crate) struct Map {
+    fd: OwnedFd,
+    key_len: usize,
+    value_len: usize,
+    entries: usize,
+}
+
+impl Map {
+    /// A hash map.
+    pub(crate) fn hash(key_len: usize, value_len: usize, entries: usize) -> io::Result<Self> {
+        Self::create(MAP_TYPE_HASH, key_len, value_len, entries, 0)
+    }
+
+    /// An array whose values [`Map::map`] shows.
+    pub(crate) fn array(value_len: usize, entries: usize) -> io::Result<Self> {
+        Self::create(MAP_TYPE_ARRAY, 4, value_len, entries, F_MMAPABLE)
+    }
+
+    fn create(
+        kind: u32,
+        key_len: usize,
+        value_len: usize,
+        entries: usize,
+        flags: u32,
+    ) -> io::Result<Self> {
+        let word =
+            |len| u32::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+        let mut attr = Attr::default();
+        for (at, value) in
+            [kind, word(key_len)?, word(value_len)?, word(entries)?, flags].into_iter().enumerate()
+        {
+            attr.word(4 * at, value);
+        }
+        let fd = attr.descriptor(MAP_CREATE)?;
+        Ok(Self { fd, key_len, value_len, entries })
+    }
+
+    /// The values of an array, one after the other; their length is a multiple of 8.
+    pub(crate) fn map(&self) -> io::Result<Mapping> {
+        Mapping::file(&self.fd, self.value_len * self.entries)
+    }
+
+    /// Writes a value.
+    pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        assert!(
+            key.len() == self.key_len && value.len() == self.value_len,
+            "another map's element"
+        );
+        let mut attr = self.element(key);
+        attr.pointer(16, value.as_ptr());
+        attr.call(MAP_UPDATE_ELEM).map(drop)
+    }
+
+    /// Removes a value; an error when there is none.
+    pub(crate) fn delete(&self, key: &[u8]) -> io::Result<()> {
+        assert_eq!(key.len(), self.key_len, "another map's key");
+        self.element(key).call(MAP_DELETE_ELEM).map(drop)
+    }
+
+    fn element(&self, key: &[u8]) -> Attr {
+        let mut attr = Attr::default();
+        attr.word(0, self.fd.as_raw_fd().cast_unsigned());
+        attr.pointer(8, key.as_ptr());
+        attr
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A program that the verifier has let pass.
+#[derive(Debug)]
+pub(crate) struct Program {
+    fd: OwnedFd,
+    hook: Hook,
+}
+
+/// A program at its hook; dropped, it is there no longer.
+#[derive(Debug)]
+pub(crate) struct Link {
+    _fd: OwnedFd,
+}
+
+impl Program {
+    /// Loads a program for this hook. An error of the verifier has the end of its log.
+    pub(crate) fn load(code: &[u64], hook: Hook) -> io::Result<Self> {
+        let mut attr = Attr::default();
+        let license = c"Apache-2.0";
+        attr.word(0, PROG_TYPE_SCHED_CLS);
+        attr.word(4, u32::try_from(code.len()).unwrap_or(u32::MAX));
+        attr.pointer(8, code.as_ptr().cast());
+        attr.pointer(16, license.as_ptr().cast());
+        attr.bytes(48, b"weir_tier");
+        attr.word(68, hook as u32);
+        let refused = match attr.descriptor(PROG_LOAD) {
+            Ok(fd) => return Ok(Self { fd, hook }),
+            Err(refused) => refused,
+        };
+        // Once more with a log, which says why; without one loading costs less.
+        let mut log = vec![0_u8; LOG_LEN];
+        attr.word(24, 1);
+        attr.word(28, u32::try_from(log.len()).unwrap_or(0));
+        attr.pointer(32, log.as_mut_ptr());
+        if let Ok(fd) = attr.descriptor(PROG_LOAD) {
+            return Ok(Self { fd, hook });
+        }
+        let end = log.iter().position(|byte| *byte == 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(log.get(..end).unwrap_or_default());
+        let mut last: Vec<&str> = text.lines().rev().take(6).collect();
+        last.reverse();
+        if last.is_empty() {
+            return Err(refused);
+        }
+        let text = format!("{refused}; the verifier says: {}", last.join(" | "));
+        Err(io::Error::new(refused.kind(), text))
+    }
+
+    /// Puts the program at its hook of the device of this number, behind those that are there.
+    pub(crate) fn attach(&self, device: u32) -> io::Result<Link> {
+        let mut attr = Attr::default();
+        attr.word(0, self.fd.as_raw_fd().cast_unsigned());
+        attr.word(4, device);
+        attr.word(8, self.hook as u32);
+        Ok(Link { _fd: attr.descriptor(LINK_CREATE)? })
+    }
+
+    /// Runs the program once on a frame; what it returns.
+    #[cfg(test)]
+    pub(crate) fn run(&self, frame: &[u8]) -> io::Result<u32> {
+        let mut attr = Attr::default();
+        attr.word(0, self.fd.as_raw_fd().cast_unsigned());
+        attr.word(8, u32::try_from(frame.len()).unwrap_or(u32::MAX));
+        attr.pointer(16, frame.as_ptr());
+        attr.word(32, 1);
+        attr.call(PROG_TEST_RUN)?;
+        Ok(attr.read(4))
+    }
+}
+
+/// The argument of a call: `union bpf_attr`, whose fields lie where the callers say.
+#[repr(C, align(8))]
+struct Attr([u8; 128]);
+
+impl Default for Attr {
+    fn default() -> Self {
+        Self([0; 128])
+    }
+}
+
+impl Attr {
+    fn bytes(&mut self, at: usize, value: &[u8]) {
+        self.0[at..at + value.len()].copy_from_slice(value);
+    }
+
+    fn word(&mut self, at: usize, value: u32) {
+        self.bytes(at, &value.to_ne_bytes());
+    }
+
+    #[cfg(test)]
+    fn read(&self, at: usize) -> u32 {
+        let mut word = [0; 4];
+        word.copy_from_slice(&self.0[at..at + 4]);
+        u32::from_ne_bytes(word)
+    }
+
+    fn pointer(&mut self, at: usize, value: *const u8) {
+        self.bytes(at, &(value.expose_provenance() as u64).to_ne_bytes());
+    }
+
+    fn call(&mut self, command: c_long) -> io::Result<c_long> {
+        // SAFETY: the attribute is valid and writable for its whole length. The pointers in it are
+        // those of slices that the callers borrow beyond the call, as long as the kernel takes them
+        // to be: keys and values by the map's own lengths, which are checked, code, log and frame
+        // by the length beside them.
+        let done = unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_mut_ptr(), 128_u32) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
+    }
+
+    fn descriptor(&mut self, command: c_long) -> io::Result<OwnedFd> {
+        let fd = i32::try_from(self.call(command)?).map_err(|_| io::ErrorKind::InvalidData)?;
+        // SAFETY: the commands used here return a fresh descriptor, which is nobody else's.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}

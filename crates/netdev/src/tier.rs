@@ -1,0 +1,334 @@
+//! The kernel tier: decisions about frames that a program at the devices' TCX hooks carries out, so
+//! that a frame between two kernel ports never comes to this process.
+//!
+//! The program alone decides about every frame of its device: a packet socket would see the frames
+//! too, so the port gives its ring up and receives what the program hands over through a TAP
+//! device. GSO frames and checksums stay as they are on both ways. Entries hold in one generation
+//! only. [`KernelTier::stop`] ends it and waits for the programs that may have read it, so that no
+//! frame is decided, and nothing is counted, by what was before. Programs, maps and TAP devices are
+//! pinned nowhere and go with the process. What entries there are is not decided here.
+
+mod assembler;
+mod handover;
+mod layout;
+mod program;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use packet::Shape;
+
+use crate::counters::PortQueueCounters;
+use crate::device::KernelDevice;
+use crate::error::PortError;
+use crate::port::Port;
+use crate::sys::bpf::{Hook, Link, Map, Program};
+use crate::sys::shm::Mapping;
+
+pub(crate) use self::handover::{Handover, HandoverDrops};
+pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
+
+use self::layout::{
+    CELL_LEN, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
+    KEY_LEN, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
+};
+
+const FIX: &str = "give the program CAP_BPF, CAP_PERFMON, CAP_NET_RAW and CAP_NET_ADMIN";
+
+/// Bytes of an Ethernet header, which an MTU does not count.
+const HEADER_LEN: u32 = 14;
+
+/// The kernel device of a port, as the tier sends by it and counts for it.
+#[derive(Debug, Clone)]
+pub struct TierPort {
+    device: Arc<KernelDevice>,
+    counters: Arc<PortQueueCounters>,
+}
+
+impl TierPort {
+    pub(crate) fn new(device: &Arc<KernelDevice>, counters: &Arc<PortQueueCounters>) -> Self {
+        Self { device: Arc::clone(device), counters: Arc::clone(counters) }
+    }
+
+    /// The number of the device.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.device.index()
+    }
+
+    /// Counts what the tier has received at this port.
+    pub fn count_rx(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_rx(packets, bytes);
+    }
+
+    /// Counts what the tier has sent by this port.
+    pub fn count_tx(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_tx(packets, bytes);
+    }
+}
+
+/// What an entry is asked for: the frames of a device, of a shape, with these masked bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TierKey {
+    /// Number of the device.
+    pub device: u32,
+    /// The frames' shape.
+    pub shape: Shape,
+    /// The first bytes, without those that make no difference.
+    pub bytes: [u8; TIER_BYTES],
+}
+
+impl TierKey {
+    fn encode(&self) -> [u8; KEY_LEN] {
+        let mut key = [0; KEY_LEN];
+        key[..4].copy_from_slice(&self.device.to_ne_bytes());
+        key[4..8].copy_from_slice(&(self.shape.index() as u32).to_ne_bytes());
+        key[8..].copy_from_slice(&self.bytes);
+        key
+    }
+}
+
+/// Packets of a wire, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TierCounts {
+    /// Packets; a GSO frame counts as its segments.
+    pub packets: u64,
+    /// Bytes of frames without FCS.
+    pub bytes: u64,
+}
+
+/// The tier of one forwarder: its entries, and the programs at the devices that it receives from.
+#[derive(Debug)]
+pub struct KernelTier {
+    entries: Map,
+    state_map: Map,
+    state: Mapping,
+    counts_map: Map,
+    counts: Mapping,
+    cpus: usize,
+    slots: usize,
+    /// The last generation that was begun.
+    generation: u64,
+    is_running: bool,
+    /// What was removed or overwritten may be read still by a program that runs.
+    has_garbage: bool,
+}
+
+impl KernelTier {
+    /// A tier with room for so many entries, stopped.
+    ///
+    /// # Errors
+    /// When the kernel refuses maps: for want of a right, of memory, or of BPF.
+    pub fn new(slots: usize) -> Result<Self, PortError> {
+        let failed = |source| PortError::from_io("making the kernel tier's maps", FIX, source);
+        let cpus = possible_cpus().map_err(failed)?;
+        // Some more than slots: keys of a device that was replaced stay behind.
+        let entries = Map::hash(KEY_LEN, ENTRY_LEN, 2 * slots).map_err(failed)?;
+        let state_map = Map::array(state_len(cpus), 1).map_err(failed)?;
+        let state = state_map.map().map_err(failed)?;
+        let counts_map = Map::array(CELL_LEN, cpus * slots).map_err(failed)?;
+        let counts = counts_map.map().map_err(failed)?;
+        Ok(Self {
+            entries,
+            state_map,
+            state,
+            counts_map,
+            counts,
+            cpus,
+            slots,
+            generation: 0,
+            is_running: false,
+            has_garbage: false,
+        })
+    }
+
+    /// How many entries there is room for.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Puts the program at a port's device; from then on the port receives what is handed over.
+    /// Frames that wait in the port's ring are lost. The program goes with the receive queue.
+    ///
+    /// # Errors
+    /// When the port is no kernel device, or the kernel refuses; the port is as it was then.
+    pub fn attach(&self, port: &mut Port) -> Result<(), PortError> {
+        port.rx = port.device.enter_tier(self)?;
+        Ok(())
+    }
+
+    /// Puts the program at a device that hands over to this TAP device.
+    pub(crate) fn program(&self, device: u32, tap: u32) -> io::Result<[Link; 2]> {
+        let guard = Program::load(&program::guard(), Hook::Egress)?.attach(tap)?;
+        Ok([guard, self.load(device, tap)?.attach(device)?])
+    }
+
+    fn load(&self, device: u32, tap: u32) -> io::Result<Program> {
+        let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let facts = program::Facts {
+            entries: self.entries.as_fd().as_raw_fd(),
+            state: self.state_map.as_fd().as_raw_fd(),
+            counts: self.counts_map.as_fd().as_raw_fd(),
+            cpus: word(self.cpus),
+            slots: word(self.slots),
+            device,
+            tap,
+        };
+        Program::load(&program::decision(&facts), Hook::Ingress)
+    }
+
+    /// Whether entries hold.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Begins a generation, with these masks; all entries from before hold no longer.
+    pub fn start(&mut self, masks: &[[u8; TIER_BYTES]; Shape::COUNT]) {
+        self.stop();
+        for (shape, mask) in masks.iter().enumerate() {
+            self.state.write(STATE_MASKS + TIER_BYTES * shape, mask);
+        }
+        self.generation += 1;
+        self.is_running = true;
+        // The masks are visible before the generation is.
+        self.state.number(STATE_GENERATION).store(self.generation, Ordering::Release);
+    }
+
+    /// Ends the generation. When this returns, no program decides or counts by an entry any more.
+    pub fn stop(&mut self) {
+        if std::mem::take(&mut self.is_running) {
+            self.state.number(STATE_GENERATION).store(0, Ordering::SeqCst);
+            self.settle();
+        }
+    }
+
+    /// Waits for the programs that run at this moment: a microsecond, or as long as a processor
+    /// that runs one has been taken away.
+    fn settle(&mut self) {
+        self.has_garbage = false;
+        fence(Ordering::SeqCst);
+        for cpu in 0..self.cpus {
+            let runs = self.state.number(STATE_RUNS + 64 * cpu);
+            let begun = runs.load(Ordering::SeqCst);
+            if begun.is_multiple_of(2) {
+                continue;
+            }
+            let mut turns = 0_u32;
+            while runs.load(Ordering::SeqCst) == begun {
+                turns += 1;
+                if turns.is_multiple_of(256) {
+                    std::thread::yield_now();
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Makes an entry in a slot: frames go out by all of these ports, or nowhere if there is none.
+    /// It holds until the generation ends.
+    ///
+    /// # Errors
+    /// When there are more outputs than an entry has room for, or the kernel's map refuses.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn put(&mut self, slot: u32, key: &TierKey, outputs: &[&TierPort]) -> io::Result<()> {
+        assert!((slot as usize) < self.slots, "a slot beyond the last");
+        if outputs.len() > TIER_OUTPUTS_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut entry = [0; ENTRY_LEN];
+        let mut put = |at: usize, value: &[u8]| entry[at..at + value.len()].copy_from_slice(value);
+        let len_max = outputs.iter().map(|port| port.device.mtu().saturating_add(HEADER_LEN)).min();
+        put(ENTRY_GENERATION, &self.generation.to_ne_bytes());
+        put(ENTRY_SLOT, &slot.to_ne_bytes());
+        put(ENTRY_OUTPUTS, &(outputs.len() as u32).to_ne_bytes());
+        put(ENTRY_LEN_MAX, &len_max.unwrap_or(u32::MAX).to_ne_bytes());
+        for (nth, port) in outputs.iter().enumerate() {
+            put(ENTRY_OUTPUT + 4 * nth, &port.index().to_ne_bytes());
+        }
+        // The map gives the memory of removed entries to new ones while programs may read it.
+        if self.has_garbage {
+            self.settle();
+        }
+        self.entries.update(&key.encode(), &entry)?;
+        self.has_garbage = true;
+        Ok(())
+    }
+
+    /// Removes an entry. When this returns, no program counts by it any more.
+    pub fn remove(&mut self, key: &TierKey) {
+        // One that is not there is no entry either.
+        let _ = self.entries.delete(&key.encode());
+        self.settle();
+    }
+
+    /// What has been counted in a slot since the tier was made.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[must_use]
+    pub fn counts(&self, slot: u32) -> TierCounts {
+        assert!((slot as usize) < self.slots, "a slot beyond the last");
+        (0..self.cpus).fold(TierCounts::default(), |sum, cpu| {
+            let cell = CELL_LEN * (self.slots * cpu + slot as usize);
+            let read = |at| self.counts.number(at).load(Ordering::Relaxed);
+            TierCounts {
+                packets: sum.packets.wrapping_add(read(cell)),
+                bytes: sum.bytes.wrapping_add(read(cell + 8)),
+            }
+        })
+    }
+}
+
+/// What the tier has counted for a port: by any forwarder of the bridge.
+#[derive(Debug, Default)]
+pub(crate) struct TierPortCounters {
+    rx: [AtomicU64; 2],
+    tx: [AtomicU64; 2],
+}
+
+impl TierPortCounters {
+    fn add_rx(&self, packets: u64, bytes: u64) {
+        add(&self.rx, packets, bytes);
+    }
+
+    fn add_tx(&self, packets: u64, bytes: u64) {
+        add(&self.tx, packets, bytes);
+    }
+
+    pub(crate) fn rx(&self) -> (u64, u64) {
+        read(&self.rx)
+    }
+
+    pub(crate) fn tx(&self) -> (u64, u64) {
+        read(&self.tx)
+    }
+}
+
+fn add([all, sum]: &[AtomicU64; 2], packets: u64, bytes: u64) {
+    all.fetch_add(packets, Ordering::Relaxed);
+    sum.fetch_add(bytes, Ordering::Relaxed);
+}
+
+fn read([packets, bytes]: &[AtomicU64; 2]) -> (u64, u64) {
+    (packets.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+}
+
+/// The number of processors that there may ever be.
+fn possible_cpus() -> io::Result<usize> {
+    let text = files::read_text(Path::new("/sys/devices/system/cpu/possible"), 4_096)
+        .map_err(io::Error::other)?;
+    let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
+    last.map(|last| last + 1).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("possible processors: {text:?}"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! The receive queue of a port at which the kernel tier's program stands: a TAP device, to which
+//! the program redirects what it does not decide itself.
+//!
+//! Measured on veth against a ring buffer of BPF (200 of 212 thousand frames of 64 bytes a second
+//! against 263 of 272), and taken all the same: the virtio-net header says which checksums are
+//! unfinished and which kind of segments a frame holds, which no ring buffer's program can see.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use packet::Batch;
+
+use super::{FIX, KernelTier};
+use crate::counters::{Counted, PortQueueCounters};
+use crate::device::KernelDevice;
+use crate::error::PortError;
+use crate::port::RxQueue;
+use crate::soft_offload::SoftOffload;
+use crate::sys::bpf::Link;
+use crate::sys::ifreq::IoctlSocket;
+use crate::sys::link::{Rtnl, disable_ipv6};
+use crate::sys::packet_socket::Promiscuous;
+use crate::sys::tun::Tun;
+
+/// The kernel puts a number in the place of `%d`.
+const TAP_NAME: &str = "weir-tier%d";
+/// A TAP device carries no longer frames.
+const TAP_MTU: u32 = 65_521;
+/// Frames that wait for this process, as many as the ring of a port holds.
+const TAP_QUEUE_LEN: u32 = 2_048;
+
+/// The receive queue.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    device: Arc<KernelDevice>,
+    /// Before the TAP device, to which the programs hand over.
+    _programs: [Link; 2],
+    _promiscuous: Promiscuous,
+    tun: Tun,
+    soft_offload: SoftOffload,
+    counters: Arc<PortQueueCounters>,
+}
+
+/// The frames that were handed over and found no room.
+#[derive(Debug)]
+pub(crate) struct HandoverDrops {
+    rtnl: Rtnl,
+    tap: u32,
+    last: u64,
+}
+
+impl HandoverDrops {
+    /// How many there were so far.
+    pub(crate) fn total(&mut self) -> u64 {
+        let now = self.rtnl.link_at(self.tap).map(|link| link.stats.tx_dropped);
+        self.last = self.last.max(now.unwrap_or_default());
+        self.last
+    }
+}
+
+impl Handover {
+    /// Makes the TAP device and puts the programs at their hooks.
+    pub(crate) fn open(
+        tier: &KernelTier,
+        device: &Arc<KernelDevice>,
+        counters: &Arc<PortQueueCounters>,
+    ) -> Result<(Self, HandoverDrops), PortError> {
+        let what = format!("the kernel tier at {}", device.name());
+        let failed = |source| PortError::from_io(what.clone(), FIX, source);
+        let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
+        let (tun, name) = Tun::open(TAP_NAME, true).map_err(failed)?;
+        // The guard drops what the stack sends of its own accord; this only spares it the work.
+        if let Err(error) = disable_ipv6(&name) {
+            tracing::debug!(name, %error, "IPv6 stays on");
+        }
+        let control = IoctlSocket::open().map_err(failed)?;
+        control.set_mtu(&name, TAP_MTU).map_err(failed)?;
+        rtnl.set_tx_queue_len(&name, TAP_QUEUE_LEN).map_err(|error| failed(error.into()))?;
+        let tap = control.index(&name).map_err(failed)?;
+        let promiscuous = Promiscuous::open(device.index()).map_err(failed)?;
+        control.set_up(&name).map_err(failed)?;
+        let programs = tier.program(device.index(), tap).map_err(failed)?;
+        let handover = Self {
+            device: Arc::clone(device),
+            _programs: programs,
+            _promiscuous: promiscuous,
+            tun,
+            soft_offload: SoftOffload::new(),
+            counters: Arc::clone(counters),
+        };
+        Ok((handover, HandoverDrops { rtnl, tap, last: 0 }))
+    }
+}
+
+impl RxQueue for Handover {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        self.device.check()?;
+        let before = batch.len();
+        let mut counted = Counted::default();
+        while batch.len() - before < max {
+            if self.soft_offload.next_segment(batch, &mut counted) {
+                continue;
+            }
+            // None is waiting, or the device is down.
+            let Ok(end) = self.tun.read(self.soft_offload.buffer()) else { break };
+            self.soft_offload.process(end, None, batch, &mut counted);
+        }
+        self.counters.rx.add(&counted);
+        Ok(batch.len() - before)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tun.fd())
+    }
+}

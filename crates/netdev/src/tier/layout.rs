@@ -1,0 +1,40 @@
+//! Where things lie in the maps of the kernel tier. The programs and this process read and write
+//! the same bytes, so each place is named once, here.
+
+use packet::Shape;
+
+/// First bytes of a frame that a key has.
+pub const BYTES: usize = 64;
+/// Outputs of an entry at most.
+pub const OUTPUTS_MAX: usize = 8;
+
+/// The state: the generation, zero while no entry holds.
+pub(super) const STATE_GENERATION: usize = 0;
+/// The masks, by shape.
+pub(super) const STATE_MASKS: usize = 64;
+/// For each processor, a count of the begins and ends of runs, on a cache line of its own. Odd
+/// while the program runs there.
+pub(super) const STATE_RUNS: usize = (STATE_MASKS + BYTES * Shape::COUNT).next_multiple_of(64);
+
+/// Bytes of the state for so many processors.
+pub(super) const fn state_len(cpus: usize) -> usize {
+    STATE_RUNS + 64 * cpus
+}
+
+/// A key: the number of the device, the shape, and the masked bytes.
+pub(super) const KEY_LEN: usize = 8 + BYTES;
+
+/// An entry: the generation in which it holds.
+pub(super) const ENTRY_GENERATION: usize = 0;
+/// The number of its cells.
+pub(super) const ENTRY_SLOT: usize = 8;
+/// How many outputs it has; none is a drop.
+pub(super) const ENTRY_OUTPUTS: usize = 12;
+/// Bytes of the longest packet that all outputs can carry.
+pub(super) const ENTRY_LEN_MAX: usize = 16;
+/// The outputs: numbers of devices.
+pub(super) const ENTRY_OUTPUT: usize = 24;
+pub(super) const ENTRY_LEN: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
+
+/// A cell: packets and bytes of one entry on one processor.
+pub(super) const CELL_LEN: usize = 16;

@@ -1,0 +1,509 @@
+//! The programs of the kernel tier: the decision at a device's ingress, and the guard of the TAP
+//! device by which frames are handed over.
+//!
+//! The decision reads a frame's shape exactly as [`packet::Shape::of`] does, masks its first 64
+//! bytes by the shape's mask and asks the entries. It never lets a frame pass to the stack: what it
+//! does not know for certain it hands over, so that a frame is decided in one place only. A frame
+//! is a hit only where everything of its entry holds: the generation, the lengths, the kind of
+//! segments.
+
+use packet::Shape;
+use packet::header::{arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls, sctp, tcp, udp, vlan};
+
+use super::assembler::{
+    Alu, Assembler, Cmp, FP, Helper, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Reg, Size,
+};
+use super::layout::{
+    BYTES, ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, OUTPUTS_MAX,
+    STATE_GENERATION, STATE_MASKS, STATE_RUNS,
+};
+
+/// The facts about a frame in `struct __sk_buff`.
+mod skb {
+    pub(super) const LEN: i16 = 0;
+    pub(super) const VLAN_PRESENT: i16 = 20;
+    pub(super) const VLAN_TCI: i16 = 24;
+    pub(super) const VLAN_PROTO: i16 = 28;
+    pub(super) const TC_INDEX: i16 = 44;
+    pub(super) const GSO_SIZE: i16 = 176;
+}
+
+/// What the decision writes on a frame that it hands over: nobody else sends by that TAP device.
+const HANDED_OVER: i32 = 0x5765;
+
+/// The return values of a TCX program.
+const NEXT: i32 = -1;
+const DROP: i32 = 2;
+
+/// The key: the device, the shape, and the masked bytes; it lies at the end of the stack.
+const KEY: i16 = -72;
+const KEY_SHAPE: i16 = KEY + 4;
+const HEAD: i16 = KEY + 8;
+/// Where the processor's count of runs is.
+const RUNS: i16 = -80;
+/// The processor's number.
+const CPU: i16 = -88;
+/// The frame's shape.
+const SHAPE: i16 = -96;
+/// Where the transport header stands.
+const L4: i16 = -104;
+/// A byte of the frame.
+const BYTE: i16 = -112;
+/// The number of a counter.
+const CELL: i16 = -120;
+
+/// What a program is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// Descriptors of the maps.
+    pub(super) entries: i32,
+    pub(super) state: i32,
+    pub(super) counts: i32,
+    /// Processors, and slots of entries.
+    pub(super) cpus: u32,
+    pub(super) slots: u32,
+    /// Number of the device at which the program stands.
+    pub(super) device: u32,
+    /// Number of the TAP device.
+    pub(super) tap: u32,
+}
+
+/// The guard: only what the decision hands over leaves by the TAP device. The stack sends there of
+/// its own accord (neighbour discovery), and such a frame would seem to come from the port.
+pub(super) fn guard() -> Vec<u64> {
+    let mut code = Assembler::default();
+    let ours = code.label();
+    code.load(Size::Word, R1, R1, skb::TC_INDEX);
+    code.jump_if(R1, Cmp::Eq, HANDED_OVER, ours);
+    code.alu(Alu::Mov, R0, DROP);
+    code.exit();
+    code.place(ours);
+    code.alu(Alu::Mov, R0, NEXT);
+    code.exit();
+    code.finish()
+}
+
+/// The decision.
+pub(super) fn decision(facts: &Facts) -> Vec<u64> {
+    let mut code = Assembler::default();
+    let labels = Labels { hand_over: code.label(), known: code.label(), leave: code.label() };
+    let mut builder = Builder { code, facts: *facts, labels };
+    builder.enter();
+    builder.read_head();
+    builder.find_shape();
+    builder.look_up();
+    builder.measure();
+    builder.count();
+    builder.output();
+    builder.end();
+    builder.code.finish()
+}
+
+/// Where the parts of the decision go on.
+#[derive(Clone, Copy)]
+struct Labels {
+    hand_over: Label,
+    /// The shape is known, and in R2.
+    known: Label,
+    /// The verdict is in R8.
+    leave: Label,
+}
+
+/// R6 is the frame; R7 the state, then the entry; R8 the generation, then the number of packets;
+/// R9 the length with the tag, then the bytes of all packets.
+struct Builder {
+    code: Assembler,
+    facts: Facts,
+    labels: Labels,
+}
+
+/// A number of 16 bits as a load of its bytes on the wire gives it.
+fn wire(number: u16) -> i32 {
+    i32::from(u16::from_ne_bytes(number.to_be_bytes()))
+}
+
+fn number(number: usize) -> i32 {
+    i32::try_from(number).expect("offsets of headers and maps are small")
+}
+
+fn offset(number: usize) -> i16 {
+    i16::try_from(number).expect("offsets of headers are small")
+}
+
+impl Builder {
+    /// Says that a run has begun, then reads the generation: who changes the entries waits for the
+    /// runs that may have read an earlier one.
+    fn enter(&mut self) {
+        let Facts { cpus, state, .. } = self.facts;
+        let code = &mut self.code;
+        let is_known = code.label();
+        code.alu_reg(Alu::Mov, R6, R1);
+        code.call(Helper::ProcessorId);
+        code.jump_if(R0, Cmp::Lt, number(cpus as usize), is_known);
+        // There is no such processor; the verifier wants to be told.
+        code.alu(Alu::Mov, R0, DROP);
+        code.exit();
+        code.place(is_known);
+        code.store(Size::Double, FP, CPU, R0);
+        code.map_value(R1, state, number(STATE_RUNS));
+        code.alu(Alu::Lsh, R0, 6);
+        code.alu_reg(Alu::Add, R1, R0);
+        code.store(Size::Double, FP, RUNS, R1);
+        code.alu(Alu::Mov, R2, 1);
+        code.fetch_add(R1, R2);
+        code.map_value(R7, state, 0);
+        code.load(Size::Double, R8, R7, offset(STATE_GENERATION));
+        code.jump_if(R8, Cmp::Eq, 0, self.labels.hand_over);
+    }
+
+    /// Reads the first bytes as a wire would carry them, and the length.
+    fn read_head(&mut self) {
+        let hand_over = self.labels.hand_over;
+        let code = &mut self.code;
+        let (tagged, done) = (code.label(), code.label());
+        code.load(Size::Word, R9, R6, skb::LEN);
+        code.alu(Alu::Mov, R1, 0);
+        for at in 0..BYTES / 8 {
+            code.store(Size::Double, FP, HEAD + offset(8 * at), R1);
+        }
+        code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
+        code.jump_if(R1, Cmp::Ne, 0, tagged);
+        // Shorter ones are filled up on their way out.
+        code.jump_if(R9, Cmp::Lt, number(ethernet::FRAME_MIN_LEN), hand_over);
+        self.load_head(0, 0, BYTES);
+        self.code.jump(done);
+        self.code.place(tagged);
+        let rest = ethernet::ETHER_TYPE + vlan::TAG_LEN;
+        let least = ethernet::FRAME_MIN_LEN - vlan::TAG_LEN;
+        self.code.jump_if(R9, Cmp::Lt, number(least), hand_over);
+        self.load_head(0, 0, ethernet::ETHER_TYPE);
+        let code = &mut self.code;
+        code.load(Size::Word, R1, R6, skb::VLAN_PROTO);
+        code.store(Size::Half, FP, HEAD + offset(ethernet::ETHER_TYPE), R1);
+        code.load(Size::Word, R1, R6, skb::VLAN_TCI);
+        code.wire_to_number(R1);
+        code.store(Size::Half, FP, HEAD + offset(vlan::OUTERMOST_TCI), R1);
+        self.load_head(ethernet::ETHER_TYPE, rest, BYTES - rest);
+        self.code.alu(Alu::Add, R9, number(vlan::TAG_LEN));
+        self.code.place(done);
+    }
+
+    /// Loads up to so many bytes of the frame; R9 is its length.
+    fn load_head(&mut self, from: usize, to: usize, most: usize) {
+        let code = &mut self.code;
+        let fits = code.label();
+        code.alu_reg(Alu::Mov, R4, R9);
+        code.alu(Alu::Sub, R4, number(from));
+        code.jump_if(R4, Cmp::Le, number(most), fits);
+        code.alu(Alu::Mov, R4, number(most));
+        code.place(fits);
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu(Alu::Mov, R2, number(from));
+        code.alu_reg(Alu::Mov, R3, FP);
+        code.alu(Alu::Add, R3, i32::from(HEAD) + number(to));
+        code.call(Helper::SkbLoadBytes);
+        code.jump_if(R0, Cmp::Ne, 0, self.labels.hand_over);
+    }
+
+    fn head(&mut self, size: Size, to: Reg, at: usize) {
+        self.code.load(size, to, FP, HEAD + offset(at));
+    }
+
+    /// Ends at [`Labels::known`] with the shape in R2, or hands over what is rare.
+    fn find_shape(&mut self) {
+        let tagged = self.code.label();
+        self.head(Size::Half, R1, ethernet::ETHER_TYPE);
+        for eth_type in vlan_types() {
+            self.code.jump_if(R1, Cmp::Eq, wire(eth_type), tagged);
+        }
+        self.find_network(false);
+        self.code.place(tagged);
+        self.find_network(true);
+    }
+
+    fn find_network(&mut self, is_tagged: bool) {
+        let hand_over = self.labels.hand_over;
+        let l3 = ethernet::HEADER_LEN + if is_tagged { vlan::TAG_LEN } else { 0 };
+        let (v4, v6, arp) = (self.code.label(), self.code.label(), self.code.label());
+        let mpls = self.code.label();
+        self.head(Size::Half, R1, l3 - 2);
+        let code = &mut self.code;
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::IPV4), v4);
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::IPV6), v6);
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::ARP), arp);
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::MPLS), mpls);
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::MPLS_UPSTREAM), mpls);
+        code.jump_if(R1, Cmp::Eq, wire(ethernet::PBB), hand_over);
+        for eth_type in vlan_types() {
+            code.jump_if(R1, Cmp::Eq, wire(eth_type), hand_over);
+        }
+        code.wire_to_number(R1);
+        code.jump_if(R1, Cmp::Lt, i32::from(ethernet::ETHER_TYPE_MIN), hand_over);
+        self.found(OTHER, is_tagged);
+        self.code.place(arp);
+        self.code.jump_if(R9, Cmp::Lt, number(l3 + arp::PACKET_LEN), hand_over);
+        for (at, pair) in arp::ETHERNET_IPV4.as_chunks::<2>().0.iter().enumerate() {
+            self.head(Size::Half, R1, l3 + 2 * at);
+            self.code.jump_if(R1, Cmp::Ne, wire(u16::from_be_bytes(*pair)), hand_over);
+        }
+        self.found(ARP, is_tagged);
+        self.code.place(mpls);
+        self.code.jump_if(R9, Cmp::Lt, number(l3 + mpls::ENTRY_LEN), hand_over);
+        self.found(MPLS, is_tagged);
+        self.code.place(v4);
+        self.find_over_ipv4(l3, is_tagged);
+        self.code.place(v6);
+        self.find_over_ipv6(l3, is_tagged);
+    }
+
+    fn found(&mut self, kind: i32, is_tagged: bool) {
+        self.code.alu(Alu::Mov, R2, 2 * kind + i32::from(is_tagged));
+        self.code.jump(self.labels.known);
+    }
+
+    fn find_over_ipv4(&mut self, l3: usize, is_tagged: bool) {
+        let hand_over = self.labels.hand_over;
+        self.head(Size::Byte, R1, l3);
+        // Version 4 and no options.
+        self.code.jump_if(R1, Cmp::Ne, 0x45, hand_over);
+        self.head(Size::Half, R1, l3 + ipv4::FRAGMENT.start);
+        let code = &mut self.code;
+        code.wire_to_number(R1);
+        code.alu(Alu::And, R1, i32::from(ipv4::OFFSET_MASK | ipv4::MORE_FRAGMENTS));
+        code.jump_if(R1, Cmp::Ne, 0, hand_over);
+        self.find_end(l3 + ipv4::TOTAL_LEN.start, l3);
+        self.head(Size::Byte, R1, l3 + ipv4::PROTO);
+        let l4 = l3 + ipv4::HEADER_LEN;
+        self.find_transport(IPV4, ipv4::PROTO_ICMP, icmpv4::HEADER_LEN, l4, is_tagged);
+    }
+
+    fn find_over_ipv6(&mut self, l3: usize, is_tagged: bool) {
+        let hand_over = self.labels.hand_over;
+        let l4 = l3 + ipv6::HEADER_LEN;
+        self.code.jump_if(R9, Cmp::Lt, number(l4), hand_over);
+        self.head(Size::Byte, R1, l3);
+        self.code.alu(Alu::Rsh, R1, 4);
+        self.code.jump_if(R1, Cmp::Ne, 6, hand_over);
+        self.find_end(l3 + ipv6::PAYLOAD_LEN.start, l4);
+        self.head(Size::Byte, R1, l3 + ipv6::NEXT_HEADER);
+        for header in RARE_OVER_IPV6 {
+            self.code.jump_if(R1, Cmp::Eq, i32::from(header), hand_over);
+        }
+        // Neighbour discovery has fields of its own.
+        let other = self.code.label();
+        self.code.jump_if(R1, Cmp::Ne, i32::from(ipv6::PROTO_ICMPV6), other);
+        self.head(Size::Byte, R4, l4 + icmpv6::TYPE);
+        for kind in [icmpv6::NEIGHBOUR_SOLICIT, icmpv6::NEIGHBOUR_ADVERT] {
+            self.code.jump_if(R4, Cmp::Eq, i32::from(kind), hand_over);
+        }
+        self.code.place(other);
+        self.find_transport(IPV6, ipv6::PROTO_ICMPV6, icmpv6::HEADER_LEN, l4, is_tagged);
+    }
+
+    /// R3 = where the packet's bytes end: what IP says, or the frame's end before it.
+    fn find_end(&mut self, len_at: usize, from: usize) {
+        self.head(Size::Half, R3, len_at);
+        let code = &mut self.code;
+        let is_shorter = code.label();
+        code.wire_to_number(R3);
+        code.alu(Alu::Add, R3, number(from));
+        code.jump_if_reg(R3, Cmp::Le, R9, is_shorter);
+        code.alu_reg(Alu::Mov, R3, R9);
+        code.place(is_shorter);
+    }
+
+    /// The protocol is in R1, the end in R3.
+    fn find_transport(&mut self, kind: i32, icmp: u8, icmp_len: usize, l4: usize, is_tagged: bool) {
+        let known = [
+            (ipv4::PROTO_TCP, tcp::HEADER_LEN),
+            (ipv4::PROTO_UDP, udp::HEADER_LEN),
+            (ipv4::PROTO_SCTP, sctp::HEADER_LEN),
+            (icmp, icmp_len),
+        ];
+        for (nth, (protocol, least)) in (1..).zip(known) {
+            let next = self.code.label();
+            self.code.jump_if(R1, Cmp::Ne, i32::from(protocol), next);
+            self.code.jump_if(R3, Cmp::Lt, number(l4 + least), self.labels.hand_over);
+            self.found(kind + nth, is_tagged);
+            self.code.place(next);
+        }
+        self.code.jump_if(R3, Cmp::Lt, number(l4), self.labels.hand_over);
+        self.found(kind, is_tagged);
+    }
+
+    /// Masks the bytes and asks the entries.
+    fn look_up(&mut self) {
+        let Facts { device, entries, .. } = self.facts;
+        let hand_over = self.labels.hand_over;
+        let code = &mut self.code;
+        code.place(self.labels.known);
+        code.store(Size::Double, FP, SHAPE, R2);
+        code.store(Size::Word, FP, KEY_SHAPE, R2);
+        code.alu(Alu::Mov, R1, device.cast_signed());
+        code.store(Size::Word, FP, KEY, R1);
+        code.alu(Alu::Lsh, R2, 6);
+        code.alu_reg(Alu::Mov, R3, R7);
+        code.alu_reg(Alu::Add, R3, R2);
+        for at in 0..BYTES / 8 {
+            let place = HEAD + offset(8 * at);
+            code.load(Size::Double, R1, FP, place);
+            code.load(Size::Double, R4, R3, offset(STATE_MASKS + 8 * at));
+            code.alu_reg(Alu::And, R1, R4);
+            code.store(Size::Double, FP, place, R1);
+        }
+        code.map(R1, entries);
+        code.alu_reg(Alu::Mov, R2, FP);
+        code.alu(Alu::Add, R2, i32::from(KEY));
+        code.call(Helper::MapLookup);
+        code.jump_if(R0, Cmp::Eq, 0, hand_over);
+        code.alu_reg(Alu::Mov, R7, R0);
+        code.load(Size::Double, R1, R7, offset(ENTRY_GENERATION));
+        code.jump_if_reg(R1, Cmp::Ne, R8, hand_over);
+    }
+
+    /// R8 = how many packets of a wire the frame is, R9 = their bytes. What no output can carry is
+    /// handed over, and so are segments of anything but TCP.
+    fn measure(&mut self) {
+        let hand_over = self.labels.hand_over;
+        let code = &mut self.code;
+        let (whole, done, no_tag) = (code.label(), code.label(), code.label());
+        code.load(Size::Word, R8, R6, skb::GSO_SIZE);
+        code.jump_if(R8, Cmp::Eq, 0, whole);
+        code.load(Size::Double, R1, FP, SHAPE);
+        let is_tcp = code.label();
+        for index in 0..Shape::COUNT {
+            let Some(shape) = Shape::from_index(index) else { continue };
+            let Some(l4) = shape.l4().filter(|_| shape.transport() == packet::Transport::Tcp)
+            else {
+                continue;
+            };
+            let next = code.label();
+            code.jump_if(R1, Cmp::Ne, number(index), next);
+            code.alu(Alu::Mov, R2, number(l4));
+            code.jump(is_tcp);
+            code.place(next);
+        }
+        code.jump(hand_over);
+        code.place(is_tcp);
+        code.store(Size::Double, FP, L4, R2);
+        code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
+        code.jump_if(R1, Cmp::Eq, 0, no_tag);
+        code.alu(Alu::Sub, R2, number(vlan::TAG_LEN));
+        code.place(no_tag);
+        code.alu(Alu::Add, R2, number(tcp::DATA_OFFSET));
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu_reg(Alu::Mov, R3, FP);
+        code.alu(Alu::Add, R3, i32::from(BYTE));
+        code.alu(Alu::Mov, R4, 1);
+        code.call(Helper::SkbLoadBytes);
+        code.jump_if(R0, Cmp::Ne, 0, hand_over);
+        // R1 = bytes of all headers, which every segment has.
+        code.load(Size::Byte, R1, FP, BYTE);
+        code.alu(Alu::Rsh, R1, 4);
+        code.alu(Alu::Lsh, R1, 2);
+        code.jump_if(R1, Cmp::Lt, number(tcp::HEADER_LEN), hand_over);
+        code.load(Size::Double, R2, FP, L4);
+        code.alu_reg(Alu::Add, R1, R2);
+        code.jump_if_reg(R1, Cmp::Ge, R9, hand_over);
+        code.alu_reg(Alu::Mov, R2, R9);
+        code.alu_reg(Alu::Sub, R2, R1);
+        code.alu_reg(Alu::Add, R2, R8);
+        code.alu(Alu::Sub, R2, 1);
+        code.alu_reg(Alu::Div, R2, R8);
+        code.alu_reg(Alu::Mov, R3, R2);
+        code.alu(Alu::Sub, R3, 1);
+        code.alu_reg(Alu::Mul, R3, R1);
+        code.alu_reg(Alu::Add, R9, R3);
+        code.alu_reg(Alu::Add, R1, R8);
+        code.alu_reg(Alu::Mov, R8, R2);
+        code.jump(done);
+        code.place(whole);
+        code.alu_reg(Alu::Mov, R1, R9);
+        code.alu(Alu::Mov, R8, 1);
+        code.place(done);
+        code.load(Size::Word, R2, R7, offset(ENTRY_LEN_MAX));
+        code.jump_if_reg(R1, Cmp::Gt, R2, hand_over);
+    }
+
+    /// Counts in the cell of this processor and the entry's slot.
+    fn count(&mut self) {
+        let Facts { counts, slots, .. } = self.facts;
+        let code = &mut self.code;
+        code.load(Size::Double, R1, FP, CPU);
+        code.alu(Alu::Mul, R1, number(slots as usize));
+        code.load(Size::Word, R2, R7, offset(ENTRY_SLOT));
+        code.alu_reg(Alu::Add, R1, R2);
+        code.store(Size::Word, FP, CELL, R1);
+        code.map(R1, counts);
+        code.alu_reg(Alu::Mov, R2, FP);
+        code.alu(Alu::Add, R2, i32::from(CELL));
+        code.call(Helper::MapLookup);
+        code.jump_if(R0, Cmp::Eq, 0, self.labels.hand_over);
+        for (at, amount) in [(0, R8), (8, R9)] {
+            code.load(Size::Double, R1, R0, at);
+            code.alu_reg(Alu::Add, R1, amount);
+            code.store(Size::Double, R0, at, R1);
+        }
+    }
+
+    /// Copies go out first, the frame itself last.
+    fn output(&mut self) {
+        let code = &mut self.code;
+        code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
+        let dropped = code.label();
+        code.jump_if(R8, Cmp::Eq, 0, dropped);
+        for nth in 0..OUTPUTS_MAX {
+            let (last, next) = (code.label(), code.label());
+            let place = offset(ENTRY_OUTPUT + 4 * nth);
+            code.jump_if(R8, Cmp::Eq, number(nth + 1), last);
+            code.alu_reg(Alu::Mov, R1, R6);
+            code.load(Size::Word, R2, R7, place);
+            code.alu(Alu::Mov, R3, 0);
+            code.call(Helper::CloneRedirect);
+            code.jump(next);
+            code.place(last);
+            code.load(Size::Word, R1, R7, place);
+            code.alu(Alu::Mov, R2, 0);
+            code.call(Helper::Redirect);
+            code.alu_reg(Alu::Mov, R8, R0);
+            code.jump(self.labels.leave);
+            code.place(next);
+        }
+        code.place(dropped);
+        code.alu(Alu::Mov, R8, DROP);
+        code.jump(self.labels.leave);
+    }
+
+    fn end(&mut self) {
+        let tap = self.facts.tap;
+        let code = &mut self.code;
+        code.place(self.labels.hand_over);
+        code.alu(Alu::Mov, R1, HANDED_OVER);
+        code.store(Size::Word, R6, skb::TC_INDEX, R1);
+        code.alu(Alu::Mov, R1, tap.cast_signed());
+        code.alu(Alu::Mov, R2, 0);
+        code.call(Helper::Redirect);
+        code.alu_reg(Alu::Mov, R8, R0);
+        code.place(self.labels.leave);
+        code.load(Size::Double, R1, FP, RUNS);
+        code.alu(Alu::Mov, R2, 1);
+        code.fetch_add(R1, R2);
+        code.alu_reg(Alu::Mov, R0, R8);
+        code.exit();
+    }
+}
+
+/// Kinds of shapes: half of the index of the untagged one.
+const OTHER: i32 = 1;
+const ARP: i32 = 2;
+const MPLS: i32 = 3;
+const IPV4: i32 = 4;
+const IPV6: i32 = 9;
+
+/// Headers behind that of IPv6 that make a frame rare.
+const RARE_OVER_IPV6: [u8; 7] =
+    [ipv6::HOP, ipv6::ROUTING, ipv6::FRAGMENT, ipv6::ESP, ipv6::AUTH, ipv6::NO_NEXT, ipv6::DEST];
+
+fn vlan_types() -> impl Iterator<Item = u16> {
+    (0..=u16::MAX).filter(|eth_type| ethernet::is_vlan(*eth_type))
+}

@@ -1,0 +1,169 @@
+//! The decision's program against [`Shape::of`] and the masks, on frames that the kernel runs it
+//! on. Needs root, as all that loads programs.
+
+use packet::Shape;
+use testkit::Random;
+
+use super::{KernelTier, TIER_BYTES, TierKey};
+use crate::sys::link::{Rtnl, VethEnd, VethPair};
+use crate::sys::netns::Namespace;
+
+/// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
+const DEVICE: u32 = 1;
+/// What the program returns for a drop, and for a frame that goes elsewhere.
+const DROP: u32 = 2;
+const REDIRECT: u32 = 7;
+
+/// Masks of all ones: a key is the first 64 bytes.
+const ALL: [[u8; TIER_BYTES]; Shape::COUNT] = [[0xff; TIER_BYTES]; Shape::COUNT];
+
+fn key(frame: &[u8], shape: Shape, masks: &[[u8; TIER_BYTES]; Shape::COUNT]) -> TierKey {
+    let mut bytes = [0; TIER_BYTES];
+    for ((place, byte), mask) in bytes.iter_mut().zip(frame).zip(&masks[shape.index()]) {
+        *place = byte & mask;
+    }
+    TierKey { device: DEVICE, shape, bytes }
+}
+
+/// A frame near the limits of what a shape is, by damage to the bytes that decide.
+fn frame(random: &mut Random) -> Vec<u8> {
+    let mut draw = |below: u64| random.below(below);
+    let types = [0x0800, 0x0800, 0x0806, 0x86dd, 0x86dd, 0x8847, 0x8848, 0x88e7, 0x8100, 0x1234];
+    let protos = [0, 1, 2, 6, 6, 17, 17, 41, 43, 44, 50, 51, 58, 58, 59, 60, 132, 255];
+    let mut frame: Vec<u8> = (0..60 + draw(60)).map(|_| draw(256) as u8).collect();
+    let mut at = 12;
+    while draw(3) == 0 && at < 24 {
+        let tag = [0x8100_u16, 0x88a8, 0x9100][draw(3) as usize];
+        frame[at..at + 2].copy_from_slice(&tag.to_be_bytes());
+        at += 4;
+    }
+    let eth_type: u16 = if draw(8) == 0 { 0x40 } else { types[draw(types.len() as u64) as usize] };
+    frame[at..at + 2].copy_from_slice(&eth_type.to_be_bytes());
+    let l3 = at + 2;
+    let proto = protos[draw(protos.len() as u64) as usize];
+    match eth_type {
+        0x0800 => {
+            frame[l3] = if draw(8) == 0 { 0x46 } else { 0x45 };
+            let len = if draw(2) == 0 { 1_000 } else { draw(70) as u16 };
+            frame[l3 + 2..l3 + 4].copy_from_slice(&len.to_be_bytes());
+            let fragment = if draw(4) == 0 { draw(0x1_0000) as u16 } else { 0x4000 };
+            frame[l3 + 6..l3 + 8].copy_from_slice(&fragment.to_be_bytes());
+            frame[l3 + 9] = proto;
+        }
+        0x86dd => {
+            frame[l3] = if draw(8) == 0 { 0x50 } else { 0x60 };
+            let len = if draw(2) == 0 { 1_000 } else { draw(40) as u16 };
+            frame[l3 + 4..l3 + 6].copy_from_slice(&len.to_be_bytes());
+            frame[l3 + 6] = proto;
+            if draw(2) == 0 && l3 + 40 < frame.len() {
+                frame[l3 + 40] = 133 + draw(5) as u8;
+            }
+        }
+        _ => {
+            if draw(4) != 0 {
+                frame[l3..l3 + 6].copy_from_slice(&[0, 1, 8, 0, 6, 4]);
+            }
+        }
+    }
+    frame
+}
+
+/// A tier whose entries hold, in a namespace of its own.
+fn with_tier(slots: usize, test: impl FnOnce(&mut KernelTier) + Send) {
+    let namespace = Namespace::new().expect("needs root: run by `cargo xtask test`");
+    let inside = || {
+        let rtnl = Rtnl::open().unwrap();
+        rtnl.set_up("lo", true).unwrap();
+        let (here, there) = (VethEnd::new("one"), VethEnd::new("two"));
+        rtnl.add_veth(&VethPair { here, there, there_in: None }).unwrap();
+        let mut tier = KernelTier::new(slots).unwrap();
+        test(&mut tier);
+    };
+    namespace.enter(inside).unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_program_finds_the_shapes_that_the_datapath_finds() {
+    with_tier(4, |tier| {
+        let program = tier.load(DEVICE, DEVICE).unwrap();
+        let mut random = Random::new(1);
+        let mut hits = [0_u32; Shape::COUNT];
+        let mut masks = ALL;
+        for round in 0..6_000 {
+            if round % 100 == 0 {
+                for byte in masks.iter_mut().flatten() {
+                    *byte = if random.below(2) == 0 { 0xff } else { random.below(256) as u8 };
+                }
+                tier.start(&masks);
+            }
+            let frame = frame(&mut random);
+            let shape = Shape::of(&frame);
+            let key = key(&frame, shape, &masks);
+            tier.put(0, &key, &[]).unwrap();
+            let before = tier.counts(0);
+            let expected = if shape.is_rare() { REDIRECT } else { DROP };
+            assert_eq!(program.run(&frame).unwrap(), expected, "{shape:?} {frame:02x?}");
+            let counts = tier.counts(0);
+            let is_hit = u64::from(!shape.is_rare());
+            assert_eq!(counts.packets - before.packets, is_hit);
+            assert_eq!(counts.bytes - before.bytes, is_hit * frame.len() as u64);
+            hits[shape.index()] += 1;
+            // Another byte that makes a difference is another flow.
+            if let Some(at) = (0..12).find(|at| key_mask(&masks, shape, *at) == 0xff) {
+                let mut other = frame.clone();
+                other[at] ^= 1;
+                assert_eq!(program.run(&other).unwrap(), REDIRECT);
+            }
+            tier.remove(&key);
+            assert_eq!(program.run(&frame).unwrap(), REDIRECT, "{frame:02x?}");
+        }
+        let missing: Vec<usize> = (2..Shape::COUNT).filter(|shape| hits[*shape] == 0).collect();
+        assert!(missing.is_empty(), "no frame of the shapes {missing:?}");
+    });
+}
+
+fn key_mask(masks: &[[u8; TIER_BYTES]; Shape::COUNT], shape: Shape, at: usize) -> u8 {
+    masks[shape.index()][at]
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_entry_holds_in_its_generation_only() {
+    with_tier(2, |tier| {
+        let program = tier.load(DEVICE, DEVICE).unwrap();
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.start(&ALL);
+        tier.put(1, &flow, &[]).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        tier.stop();
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        tier.start(&ALL);
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT, "of an earlier generation");
+        tier.put(1, &flow, &[]).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        assert_eq!((tier.counts(0).packets, tier.counts(1).packets), (0, 2));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_full_map_refuses_and_keeps_what_it_has() {
+    with_tier(64, |tier| {
+        tier.start(&ALL);
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let mut refused = 0;
+        for number in 0..1_000_u32 {
+            frame[20..24].copy_from_slice(&number.to_be_bytes());
+            let flow = key(&frame, Shape::of(&frame), &ALL);
+            refused += u32::from(tier.put(number % 64, &flow, &[]).is_err());
+        }
+        assert!(refused > 800, "{refused}");
+        frame[20..24].fill(0);
+        let program = tier.load(DEVICE, DEVICE).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+    });
+}

@@ -1,0 +1,201 @@
+//! The kernel tier between two veths: what it forwards, what it counts, and that nothing is decided
+//! by what was there before a barrier.
+
+use std::collections::BTreeMap;
+
+use netdev::sys::link::Rtnl;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::{Action, Field, Match, Message, PortNo, TableId, Version};
+
+use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
+use crate::veth::{add_veth, in_namespace};
+
+/// Three veths, a switch with the kernel tier at their ends, and hosts at the others.
+fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send) {
+    in_namespace(|rtnl| {
+        for number in 1..=3 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+        }
+        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\", \"3=af_packet:sw3\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "caches = \"frame,key,kernel\"\n");
+        let mut hosts = [1, 2, 3].map(|number| Host::open(&format!("af_packet:host{number}")));
+        test(&switch, &mut hosts, rtnl);
+        switch.stop();
+        let left = rtnl.links().unwrap();
+        assert!(left.iter().all(|link| link.kind != "tun"), "{left:?}");
+    });
+}
+
+/// A value of the first worker that `weir ctl caches` shows.
+fn shown(switch: &Switch, name: &str) -> u64 {
+    let (success, out, err) = switch.ctl(&["--json", "caches"]);
+    assert!(success, "{err}");
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let records = value.as_array().cloned().unwrap_or_else(|| vec![value]);
+    records.iter().filter_map(|record| record[name].as_u64()).sum()
+}
+
+/// Sends frames until the kernel decides about them; how many were sent and have arrived.
+fn until_in_kernel(switch: &Switch, from: &mut Host, to: &mut Host, bytes: &[u8]) -> u64 {
+    let before = kernel_hits(switch);
+    let mut sent = 0;
+    until("a decision of the kernel", || {
+        from.send(bytes);
+        sent += 1;
+        assert_eq!(to.receive(), bytes);
+        (kernel_hits(switch) > before).then_some(sent)
+    })
+}
+
+/// What the kernel has decided; asking for statistics has it counted.
+fn kernel_hits(switch: &Switch) -> u64 {
+    assert!(switch.ctl(&["dump-flows"]).0);
+    shown(switch, "kernel_hits")
+}
+
+/// Packets and bytes of the entries, by the port that they match.
+fn flow_counts(controller: &mut Controller) -> BTreeMap<u128, (u64, u64)> {
+    let request = FlowStatsRequest::all();
+    let body = controller.multipart(MultipartRequestBody::Flow(request));
+    let MultipartReplyBody::Flow(entries) = body else { panic!("{body:?}") };
+    let counts = entries.iter().map(|entry| {
+        let in_port = entry.matching.get(Field::InPort).map_or(0, |port| port.value);
+        (in_port, (entry.packet_count, entry.byte_count))
+    });
+    counts.collect()
+}
+
+fn from_port(port: u128) -> Match {
+    Match::any().with(Field::InPort, port)
+}
+
+#[test]
+#[ignore = "needs root"]
+fn frames_that_the_kernel_forwards_are_in_every_count() {
+    with_tier(|switch, [one, two, three], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        let both = vec![Action::output(PortNo(1)), Action::output(PortNo(3))];
+        controller.send(&add_flow(1, from_port(2), both));
+        controller.send(&add_flow(1, from_port(3), Vec::new()));
+        controller.barrier();
+        let mut sent = until_in_kernel(switch, one, two, &frame(1));
+        for number in 0..200 {
+            one.send(&frame(number));
+            assert_eq!(two.receive(), frame(number));
+        }
+        sent += 200;
+        let mut back = 0;
+        for number in 0..200 {
+            two.send(&frame(number));
+            assert_eq!((one.receive(), three.receive()), (frame(number), frame(number)));
+            back += 1;
+        }
+        let mut dropped = 0;
+        for number in 0..200 {
+            three.send(&frame(number));
+            dropped += 1;
+        }
+        until("the drops", || (flow_counts(&mut controller)[&3].0 == dropped).then_some(()));
+        let counts = flow_counts(&mut controller);
+        assert_eq!(counts[&1], (sent, 60 * sent));
+        assert_eq!(counts[&2], (back, 60 * back));
+        assert_eq!(counts[&3], (dropped, 60 * dropped));
+        let hits = kernel_hits(switch);
+        let all = sent + back + dropped;
+        assert!(hits > all / 2 && hits < all, "{hits} of {all}");
+        let body = controller.multipart(MultipartRequestBody::Table);
+        let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
+        assert_eq!((tables[0].lookup_count, tables[0].matched_count), (all, all));
+        let body = controller.multipart(MultipartRequestBody::PortStats(PortNo::ANY));
+        let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+        let ports: Vec<_> = ports.iter().map(|it| (it.rx_packets, it.tx_packets)).collect();
+        assert_eq!(ports, [(sent, back), (back, sent), (dropped, back)]);
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn after_a_barrier_nothing_is_decided_by_what_was_before_it() {
+    with_tier(|switch, [one, two, three], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        let mut in_kernel = 0;
+        for round in 0..40_u8 {
+            let to_two = round % 2 == 0;
+            let port = PortNo(if to_two { 2 } else { 3 });
+            controller.send(&add_flow(1, from_port(1), vec![Action::output(port)]));
+            controller.barrier();
+            let before = kernel_hits(switch);
+            for number in 0..20 {
+                let bytes = frame(round.wrapping_mul(20).wrapping_add(number));
+                one.send(&bytes);
+                let (to, other) =
+                    if to_two { (&mut *two, &mut *three) } else { (&mut *three, &mut *two) };
+                assert_eq!(to.receive(), bytes);
+                assert_eq!(other.received(), 0, "round {round}");
+                if number > 2 {
+                    std::thread::sleep(std::time::Duration::from_micros(500));
+                }
+            }
+            in_kernel += kernel_hits(switch) - before;
+        }
+        assert!(in_kernel > 100, "{in_kernel}");
+        let removed = FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) };
+        controller.send(&Message::FlowMod(removed));
+        controller.barrier();
+        one.send(&frame(7));
+        until("the miss", || {
+            let body = controller.multipart(MultipartRequestBody::Table);
+            let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
+            (tables[0].lookup_count == 801).then_some(())
+        });
+        assert_eq!((two.received(), three.received()), (0, 0));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        let ports = "\"1=af_packet:sw1\", \"2=memory:kernel-tier-none\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "caches = \"kernel\"\n");
+        let (_, out, _) = switch.ctl(&["show"]);
+        assert!(out.contains("no kernel tier: the kernel tier works with ports"), "{out}");
+        assert_eq!(out.matches("no kernel tier").count(), 1, "{out}");
+        let (success, out, _) = switch.ctl(&["caches", "frame,key"]);
+        assert!(success && !out.contains("kernel"), "{out}");
+        let (success, out, _) = switch.ctl(&["caches", "frame,kernel"]);
+        assert!(success && out.contains("caches frame,kernel"), "{out}");
+        switch.stop();
+    });
+    let switch = Switch::start(1, "");
+    let (_, err) = switch.ctl_ends(1, &["caches", "kernel"]);
+    assert!(err.contains("start the switch with --caches"), "{err}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_device_that_comes_back_is_in_the_tier_again() {
+    with_tier(|switch, [one, two, _], rtnl| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        controller.barrier();
+        until_in_kernel(switch, one, two, &frame(1));
+        rtnl.delete("sw2").unwrap();
+        until("the loss", || (switch.counter("port_gone") == 1).then_some(()));
+        add_veth(rtnl, "sw2", "host2");
+        until("the return", || (switch.counter("port_reopened") == 1).then_some(()));
+        *two = Host::open("af_packet:host2");
+        until("a frame through the new device", || {
+            one.send(&frame(2));
+            (two.received() > 0).then_some(())
+        });
+        let before = kernel_hits(switch);
+        until("a decision of the kernel", || {
+            one.send(&frame(3));
+            (kernel_hits(switch) > before).then_some(())
+        });
+    });
+}
