@@ -43,7 +43,7 @@ pub fn reset<M: Measurer>(
     let report = &output.report;
     let interval_s = 1.0 / input.rate_pps;
     let gap_s = report.longest_gap_ns as f64 / 1e9;
-    // Not more than the reset explains.
+    // The reset, where there was one, explains no more than its own time.
     let held_back_s = (output.unsent + output.sent_late) as f64 * interval_s;
     let variation_s = report.pdv.as_ref().map_or(0.0, |pdv| pdv.max_ns as f64 / 1e9);
     let least_s = (gap_s - 2.0 * interval_s - variation_s).max(0.0);
@@ -55,7 +55,7 @@ pub fn reset<M: Measurer>(
         by_time_stamps_s: Estimate { value, low: least_s, high: gap_s + variation_s },
         by_frame_loss_s: lost.widened(interval_s.min(lost_s), interval_s),
         is_finished: is_finished && report.received > 0,
-        is_tester_limited: !output.is_tester_able() && held_back_s > gap_s,
+        is_tester_limited: !output.is_tester_able() && (least_s <= 0.0 || held_back_s > gap_s),
         trial: output.row(),
     })
 }
