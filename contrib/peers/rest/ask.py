@@ -64,7 +64,7 @@ class Wires:
             end.bind((name, 0))
             self.sockets[name] = end
 
-    def take(self, expected, wait_s):
+    def take(self, expected, wait_s, sender=None):
         """The frames that come until there are as many as expected and none comes any more."""
         frames, end = [], time.monotonic() + wait_s
         while True:
@@ -78,11 +78,11 @@ class Wires:
                     # Not what was sent here.
                     data, address = end_of_wire.recvfrom(2048)
                     frame = {"at": name, **read_frame(data)}
-                    if address[2] == socket.PACKET_OUTGOING or frame in self.asked:
+                    question = frame.get("arp") == 1 and (frame["spa"], frame["tpa"])
+                    if address[2] == socket.PACKET_OUTGOING or frame in frames \
+                            or question in self.asked or question and name == sender:
                         continue
                     frames.append(frame)
-                    if frame.get("arp") == 1:
-                        self.asked.append(frame)
 
     def step(self, method, path, body):
         """The frames that a frame makes the switch send; or those before are forgotten."""
@@ -92,7 +92,9 @@ class Wires:
             return []
         name, expected = path.split("/")
         self.sockets[name].send(bytes.fromhex(body))
-        return self.take(int(expected), 5 if expected != "0" else 0.3)
+        frames = self.take(int(expected), 5 if expected != "0" else 0.3, name)
+        self.asked += [(frame["spa"], frame["tpa"]) for frame in frames if frame.get("arp") == 1]
+        return frames
 
 
 def until(address, wires, path, what):
