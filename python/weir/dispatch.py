@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List, Optional, Set
+from typing import Tuple
 
 from weir import topology
 from weir.app import EVENTS, TOPOLOGY, App, overrides
