@@ -2,8 +2,8 @@
 //!
 //! What is compared are the file as it was read last and as it is now, so that ports which were
 //! added by `weir ctl` stay. What may fail is tried first, and where it does nothing has changed.
-//! The one exception is a port of which the same device is to be opened in another way: it has to be
-//! closed before, and where it cannot be opened any more it is opened as it was.
+//! The one exception is a port of which the same device is to be opened in another way: it has to
+//! be closed before, and where it cannot be opened any more it is opened as it was.
 
 use std::rc::Rc;
 

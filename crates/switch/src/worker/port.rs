@@ -163,8 +163,8 @@ impl WorkerPort {
         self.tier_note = note;
     }
 
-    /// Notes the same of a port that the agent does not know yet: it is reported with the state that
-    /// is read next.
+    /// Notes the same of a port that the agent does not know yet: it is reported with the state
+    /// that is read next.
     pub(super) fn note_tier_later(&mut self, note: String) {
         self.tier_note = Some(note);
     }

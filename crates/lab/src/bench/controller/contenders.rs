@@ -123,7 +123,8 @@ impl Contender {
             let lab = controller::ALL.iter().map(|known| known.name());
             let all = lab.chain(commands.iter().map(|command| command.name.as_str()));
             bail!(
-                "no controller {name:?}: there is {WEIR_PYTHON}, {} (others: --command NAME=COMMAND)",
+                "no controller {name:?}: there is {WEIR_PYTHON}, {} (others: --command \
+                 NAME=COMMAND)",
                 all.collect::<Vec<_>>().join(", ")
             );
         };
