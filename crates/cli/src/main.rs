@@ -204,6 +204,22 @@ mod tests {
         calls.map(|line| line.strip_suffix(" &").unwrap_or(line).to_owned()).collect()
     }
 
+    /// The words of a line as a shell has them: what stands between quotes is one word.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for letter in line.chars() {
+            match quote {
+                Some(open) if letter == open => quote = None,
+                None if letter == '\'' || letter == '"' => quote = Some(letter),
+                None if letter == ' ' => words.push(String::new()),
+                Some(_) | None => words.last_mut().expect("one from the start").push(letter),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
     #[test]
     fn commands_of_the_documents_and_of_the_help_are_taken() {
         let texts = [
@@ -226,9 +242,10 @@ mod tests {
         assert!(calls.len() > 20, "only {calls:?}");
         for call in calls {
             // What stands behind these is the shell's.
-            let words =
-                call.split_whitespace().take_while(|word| !["&", ">", "<", "|"].contains(word));
-            match super::Arguments::try_parse_from(words) {
+            let words = words(&call);
+            let own =
+                words.iter().take_while(|word| !["&", ">", "<", "|"].contains(&word.as_str()));
+            match super::Arguments::try_parse_from(own) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::DisplayHelp => {}
                 Err(error) => panic!("{call}: {error}"),

@@ -109,7 +109,7 @@ fn a_live_page_stands_above_the_line_that_is_edited() {
     console.wait_for("\x1b[22;24r");
     console.wait_for("\x1b[1mPorts 0-1 of 2  <Main Page>");
     // Completed by the tabulator.
-    console.line("set all ra\t80\r");
+    console.line("set all rat\t80\r");
     console.wait_for("Forever /80%");
     console.line("page ra\t\r");
     console.wait_for("<Range Page>");

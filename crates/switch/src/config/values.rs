@@ -427,7 +427,9 @@ mod tests {
         }
         assert_eq!("exact,flow".parse::<CachesArg>(), "frame,key".parse::<CachesArg>());
         let message = "frame,off".parse::<CachesArg>().unwrap_err();
-        assert_eq!(message, "unknown cache \"off\"; use off, frame, key or both");
+        let expected = "unknown cache \"off\"; use off, or some of frame, key and kernel with \
+                        commas between them";
+        assert_eq!(message, expected);
         let message = "fast".parse::<Poll>().unwrap_err();
         assert_eq!(message, "unknown polling policy \"fast\"; use one of: adaptive, busy");
     }

@@ -214,6 +214,7 @@ pub(super) async fn set(
         }
         Some(number) => free_number(agent, Some(number))?,
     };
+    may_reshape(agent, now, &settings).await?;
     if number == now {
         set_port(agent, now, &settings)?;
     } else {
@@ -222,11 +223,37 @@ pub(super) async fn set(
     Ok(records_of(agent, number))
 }
 
+/// Whether a port has the same rate and queues under these settings.
+fn is_reshaped(agent: &Agent, number: PortNo, settings: &Settings) -> bool {
+    let before = Settings::of(agent, number);
+    (before.rate_bps, &before.queues) != (settings.rate_bps, &settings.queues)
+}
+
+/// The kernel tier knows of queues only from the start: it would send past those that come later.
+///
+/// # Errors
+/// Rate or queues would change, and the switch has the kernel tier.
+pub(super) async fn may_reshape(
+    agent: &Agent,
+    number: PortNo,
+    settings: &Settings,
+) -> Result<(), String> {
+    if !is_reshaped(agent, number, settings) {
+        return Ok(());
+    }
+    let has_tier = agent.bridge.ask(|worker| worker.has_tier()).await.ok_or_else(gone)?;
+    if has_tier.contains(&true) {
+        return Err(format!(
+            "rate and queues of port {number} cannot change while the switch has the kernel tier: \
+             start it without `kernel` in --caches"
+        ));
+    }
+    Ok(())
+}
+
 /// Gives a port these settings.
 pub(super) fn set_port(agent: &Agent, number: PortNo, settings: &Settings) -> Result<(), String> {
-    let before = Settings::of(agent, number);
-    let is_reshaped = (before.rate_bps, &before.queues) != (settings.rate_bps, &settings.queues);
-    if is_reshaped {
+    if is_reshaped(agent, number, settings) {
         let views = agent.bridge.port_views();
         let view = views.iter().find(|view| view.port.number == number);
         let speed_bps = view.map_or(0, |view| view.port.info.speed_bps);

@@ -13,7 +13,9 @@ use serde_json::json;
 use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
-use super::ports::{Settings, add_port, close, may_replug, open, remove_port, set_port};
+use super::ports::{
+    Settings, add_port, close, may_replug, may_reshape, open, remove_port, set_port,
+};
 use crate::agent::{Agent, Bridges};
 use crate::config::{BridgeConfig, BridgeDifference, PortConfig};
 use crate::worker::WorkerPort;
@@ -115,7 +117,9 @@ impl Plan {
         for number in &self.to.set {
             let speed_bps = self.agent.bridge.speed_of(*number);
             let speed_bps = speed_bps.ok_or_else(|| format!("port {number} was removed"))?;
-            settings(&self.to.to, *number).shape(*number, speed_bps)?;
+            let settings = settings(&self.to.to, *number);
+            settings.shape(*number, speed_bps)?;
+            may_reshape(&self.agent, *number, &settings).await?;
         }
         for PortConfig { number, spec } in self.to.new.clone() {
             let goes = self.to.gone.iter().any(|gone| gone.number == number);

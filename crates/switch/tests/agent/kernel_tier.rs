@@ -117,6 +117,17 @@ fn frames_that_the_kernel_forwards_are_in_every_count() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_port_gets_no_queues_behind_the_back_of_the_kernel() {
+    with_tier(|switch, _, _| {
+        let (success, _, err) = switch.ctl(&["set-port", "br0", "2", "--rate", "1G"]);
+        assert!(!success && err.contains("has the kernel tier"), "{err}");
+        let (success, _, err) = switch.ctl(&["set-port", "br0", "2", "--number", "9"]);
+        assert!(success, "{err}");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
 fn after_a_barrier_nothing_is_decided_by_what_was_before_it() {
     with_tier(|switch, [one, two, three], _| {
         let mut controller = switch.controller(Version::V1_3);
