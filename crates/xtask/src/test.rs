@@ -196,7 +196,7 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         differential_packets: options.differential_packets,
         mark: format!("{}-{}", std::process::id(), seconds_since_epoch()),
     };
-    let free = disk::free(&context.root)?;
+    let free = disk::free(&context.target())?;
     if options.only.is_empty() {
         disk::check(free, context.target().join("release").exists())?;
     }
@@ -214,7 +214,7 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         };
         report.add(step.name, tally, began.elapsed());
     }
-    let taken = free.saturating_sub(disk::free(&context.root)?);
+    let taken = free.saturating_sub(disk::free(&context.target())?);
     println!("\n{} MiB of disk taken", taken >> 20);
     Ok(report.close())
 }

@@ -130,7 +130,7 @@ impl WorkerPort {
     /// The device has disappeared.
     pub(crate) fn lose(&mut self, now: Instant) {
         if let Some(mut device) = self.device.take() {
-            self.earlier = sum(self.earlier, device.counters());
+            self.earlier = [self.earlier, device.counters()].into_iter().sum();
             self.lost = Some(device);
             self.is_newly_lost = true;
         }
@@ -370,22 +370,9 @@ impl WorkerPort {
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
         match &mut self.device {
-            Some(device) => sum(self.earlier, device.counters()),
+            Some(device) => [self.earlier, device.counters()].into_iter().sum(),
             None => self.earlier,
         }
-    }
-}
-
-fn sum(a: PortCounters, b: PortCounters) -> PortCounters {
-    PortCounters {
-        rx_packets: a.rx_packets + b.rx_packets,
-        rx_bytes: a.rx_bytes + b.rx_bytes,
-        rx_drops: a.rx_drops + b.rx_drops,
-        rx_errors: a.rx_errors + b.rx_errors,
-        tx_packets: a.tx_packets + b.tx_packets,
-        tx_bytes: a.tx_bytes + b.tx_bytes,
-        tx_drops: a.tx_drops + b.tx_drops,
-        tx_errors: a.tx_errors + b.tx_errors,
     }
 }
 

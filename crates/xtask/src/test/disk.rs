@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Bytes that a whole run writes where cargo builds, when nothing is there yet.
+/// Free bytes that a whole run asks for where nothing is built yet: more than it takes, which it
+/// says at its end.
 const WHOLE_RUN_BYTES: u64 = 24 * GIB;
 
 const GIB: u64 = 1 << 30;
@@ -30,8 +31,8 @@ pub(super) fn check(free: u64, has_built: bool) -> Result<()> {
     println!("{} GiB of disk free", free / GIB);
     if !has_built && free < WHOLE_RUN_BYTES {
         bail!(
-            "a whole run writes about {} GiB and there are {} GiB: make room, or choose another \
-             disk by CARGO_TARGET_DIR, or run some steps by --only",
+            "a whole run asks for {} GiB of disk and there are {} GiB: make room, or choose \
+             another disk by CARGO_TARGET_DIR, or run some steps by --only",
             WHOLE_RUN_BYTES / GIB,
             free / GIB
         );
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn a_whole_run_without_room_is_refused_with_both_sizes() {
         let refusal = check(2 * GIB, false).unwrap_err().to_string();
-        assert!(refusal.contains("24 GiB and there are 2 GiB"), "{refusal}");
+        assert!(refusal.contains("24 GiB of disk and there are 2 GiB"), "{refusal}");
         check(2 * GIB, true).unwrap();
         check(30 * GIB, false).unwrap();
     }
