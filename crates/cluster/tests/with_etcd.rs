@@ -173,6 +173,8 @@ fn with_etcd_gone_nodes_stand_back_when_their_lease_ends_and_come_back_with_it()
     let _a = Node::start(&etcd, "a", &switches, 1);
     let _b = Node::start(&etcd, "b", &switches, 2);
     until_shares(&switches, &[("a", 2), ("b", 2)]);
+    // Until both know that a switch is set up (the lease's time and a second) it counts as new.
+    std::thread::sleep(Duration::from_secs(4));
     etcd.freeze(true);
     until_shares(&switches, &[]);
     etcd.freeze(false);

@@ -211,6 +211,13 @@ impl Bench {
         shares
     }
 
+    /// Waits until every node is up and master of as many switches as the others.
+    pub(crate) fn until_even_shares(&self) {
+        let share = self.switches.len() / NODES.len();
+        let even = BTreeMap::from(NODES.map(|node| (node, share)));
+        until("even shares", || (self.shares() == even).then_some(()));
+    }
+
     pub(crate) fn ctl(&self, number: usize, words: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.arg("ctl").arg("--control").arg(self.control_of(number)).args(words);
