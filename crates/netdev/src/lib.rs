@@ -83,4 +83,6 @@ pub use port::{
 };
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};
-pub use tier::{KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierKey, TierPort};
+pub use tier::{
+    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierKey, TierPort, TierPrograms,
+};

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::tier::{KernelTier, TierPort};
+use crate::tier::{TierPort, TierPrograms};
 
 /// A receive queue. Frames carry no FCS.
 ///
@@ -111,11 +111,11 @@ pub trait PortDevice: Send {
     }
 
     /// Puts the kernel tier's program at the device: the receive queue of what it hands over.
-    /// Called by [`KernelTier::attach`].
+    /// Called by [`TierPrograms::attach`].
     ///
     /// # Errors
     /// When the port is no kernel device, or the kernel refuses.
-    fn enter_tier(&mut self, _tier: &KernelTier) -> Result<Box<dyn RxQueue>, PortError> {
+    fn enter_tier(&mut self, _tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
         Err(PortError::NoTier(self.info().kind))
     }
 }

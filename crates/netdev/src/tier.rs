@@ -12,9 +12,9 @@ mod assembler;
 mod handover;
 mod layout;
 mod program;
+mod programs;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -24,17 +24,18 @@ use packet::Shape;
 use crate::counters::PortQueueCounters;
 use crate::device::KernelDevice;
 use crate::error::PortError;
-use crate::port::Port;
-use crate::sys::bpf::{Hook, Link, Map, Program};
+use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
 
 pub(crate) use self::handover::{Handover, HandoverDrops};
 pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
+pub use self::programs::TierPrograms;
 
 use self::layout::{
     CELL_LEN, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
     KEY_LEN, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
 };
+use self::programs::TierMaps;
 
 const FIX: &str = "give the program CAP_BPF, CAP_PERFMON, CAP_NET_RAW and CAP_NET_ADMIN";
 
@@ -103,10 +104,8 @@ pub struct TierCounts {
 /// The tier of one forwarder: its entries, and the programs at the devices that it receives from.
 #[derive(Debug)]
 pub struct KernelTier {
-    entries: Map,
-    state_map: Map,
+    programs: TierPrograms,
     state: Mapping,
-    counts_map: Map,
     counts: Mapping,
     cpus: usize,
     slots: usize,
@@ -131,11 +130,10 @@ impl KernelTier {
         let state = state_map.map().map_err(failed)?;
         let counts_map = Map::array(CELL_LEN, cpus * slots).map_err(failed)?;
         let counts = counts_map.map().map_err(failed)?;
+        let maps = TierMaps { entries, state: state_map, counts: counts_map, cpus, slots };
         Ok(Self {
-            entries,
-            state_map,
+            programs: TierPrograms(Arc::new(maps)),
             state,
-            counts_map,
             counts,
             cpus,
             slots,
@@ -151,34 +149,14 @@ impl KernelTier {
         self.slots
     }
 
-    /// Puts the program at a port's device; from then on the port receives what is handed over.
-    /// Frames that wait in the port's ring are lost. The program goes with the receive queue.
-    ///
-    /// # Errors
-    /// When the port is no kernel device, or the kernel refuses; the port is as it was then.
-    pub fn attach(&self, port: &mut Port) -> Result<(), PortError> {
-        port.rx = port.device.enter_tier(self)?;
-        Ok(())
+    /// What puts the tier's program at ports.
+    #[must_use]
+    pub fn programs(&self) -> &TierPrograms {
+        &self.programs
     }
 
-    /// Puts the program at a device that hands over to this TAP device.
-    pub(crate) fn program(&self, device: u32, tap: u32) -> io::Result<[Link; 2]> {
-        let guard = Program::load(&program::guard(), Hook::Egress)?.attach(tap)?;
-        Ok([guard, self.load(device, tap)?.attach(device)?])
-    }
-
-    fn load(&self, device: u32, tap: u32) -> io::Result<Program> {
-        let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let facts = program::Facts {
-            entries: self.entries.as_fd().as_raw_fd(),
-            state: self.state_map.as_fd().as_raw_fd(),
-            counts: self.counts_map.as_fd().as_raw_fd(),
-            cpus: word(self.cpus),
-            slots: word(self.slots),
-            device,
-            tap,
-        };
-        Program::load(&program::decision(&facts), Hook::Ingress)
+    fn entries(&self) -> &Map {
+        &self.programs.0.entries
     }
 
     /// Whether entries hold.
@@ -256,7 +234,7 @@ impl KernelTier {
         if self.has_garbage {
             self.settle();
         }
-        self.entries.update(&key.encode(), &entry)?;
+        self.entries().update(&key.encode(), &entry)?;
         self.has_garbage = true;
         Ok(())
     }
@@ -264,7 +242,7 @@ impl KernelTier {
     /// Removes an entry. When this returns, no program counts by it any more.
     pub fn remove(&mut self, key: &TierKey) {
         // One that is not there is no entry either.
-        let _ = self.entries.delete(&key.encode());
+        let _ = self.entries().delete(&key.encode());
         self.settle();
     }
 

@@ -142,9 +142,9 @@ impl Assembly {
             let Some(queue) = queues.get(index) else { continue };
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
-            let tier = tier_ports.as_ref().and_then(|(outputs, tier_ports)| {
-                enter_tier(&mut forwarding, &mut shard_ports, outputs, tier_ports)
-            });
+            let tier = tier_ports
+                .as_ref()
+                .and_then(|devices| enter_tier(&mut forwarding, &mut shard_ports, devices));
             ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
             shards.push(ShardParts {
                 bridge: log_name.clone(),
@@ -248,23 +248,15 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     Ok(worker_ports)
 }
 
-/// The numbers of the ports that the bridge's kernel tiers may send by, and their devices; `None`
-/// where the bridge uses no such tier. A port with queues sends no faster than these allow, which
-/// the kernel knows nothing of.
-fn tier_ports(
-    config: &BridgeConfig,
-    spread: &[(Ports, Egress)],
-) -> Option<(Vec<PortNo>, Arc<TierPorts>)> {
+/// The devices of the ports that the bridge's kernel tiers may send by; `None` where the bridge
+/// uses no such tier.
+fn tier_ports(config: &BridgeConfig, spread: &[(Ports, Egress)]) -> Option<Arc<TierPorts>> {
     if !config.caches.0.kernel {
         return None;
     }
     let ports = Arc::new(TierPorts::default());
-    let mut outputs = Vec::new();
-    for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
-        let is_device = ports.set(port);
-        outputs.extend((is_device && !port.has_queues).then_some(port.number));
-    }
-    Some((outputs, ports))
+    spread.iter().flat_map(|(ports, _)| ports.all().iter()).for_each(|(_, port)| ports.set(port));
+    Some(ports)
 }
 
 /// The kernel tier of a shard, with its program at the ports where that is possible; at the others
@@ -272,7 +264,6 @@ fn tier_ports(
 fn enter_tier(
     forwarding: &mut Forwarding,
     ports: &mut Ports,
-    outputs: &[PortNo],
     devices: &Arc<TierPorts>,
 ) -> Option<ShardTier> {
     let Forwarding::Tables(forwarder) = forwarding else { return None };
@@ -283,8 +274,13 @@ fn enter_tier(
         });
     });
     let tier = made.ok()?;
-    let attached = ports.all_mut().iter_mut().filter_map(|port| tier.attach(port));
-    forwarder.set_tier_ports(attached.collect::<Vec<_>>(), outputs.iter().copied());
+    for port in ports.all_mut().iter_mut() {
+        port.enter_tier(tier.programs());
+        if port.is_in_tier {
+            forwarder.enter_tier(port.number);
+        }
+    }
+    forwarder.set_tier_outputs(devices.outputs());
     Some(tier)
 }
 

@@ -23,7 +23,7 @@ use crate::soft_offload::{SoftOffload, complete_into};
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
-use crate::tier::{Handover, HandoverDrops, KernelTier, TierPort};
+use crate::tier::{Handover, HandoverDrops, TierPort, TierPrograms};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -248,6 +248,14 @@ impl Drops {
             Self::Handover { earlier, since } => *earlier + since.total(),
         }
     }
+
+    /// What the device dropped itself, in the kernel tier.
+    fn of_device(&mut self) -> u64 {
+        match self {
+            Self::Ring(_) => 0,
+            Self::Handover { since, .. } => since.of_device(),
+        }
+    }
 }
 
 /// The device handle.
@@ -271,6 +279,7 @@ impl PortDevice for AfPacketDevice {
     fn counters(&mut self) -> PortCounters {
         let mut counters = self.counters.read();
         counters.rx_drops += self.drops.total();
+        counters.tx_drops += self.drops.of_device();
         counters
     }
 
@@ -278,7 +287,7 @@ impl PortDevice for AfPacketDevice {
         Some(TierPort::new(&self.device, &self.counters))
     }
 
-    fn enter_tier(&mut self, tier: &KernelTier) -> Result<Box<dyn RxQueue>, PortError> {
+    fn enter_tier(&mut self, tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
         let (rx, since) = Handover::open(tier, &self.device, &self.counters)?;
         let earlier = self.drops.total();
         // Without it, the ring's socket is closed when the receive queue is.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use packet::Batch;
 
-use super::{FIX, KernelTier};
+use super::{FIX, TierPrograms};
 use crate::counters::{Counted, PortQueueCounters};
 use crate::device::KernelDevice;
 use crate::error::PortError;
@@ -41,27 +41,48 @@ pub(crate) struct Handover {
     counters: Arc<PortQueueCounters>,
 }
 
-/// The frames that were handed over and found no room.
+/// The frames that were handed over and found no room, and those that the device dropped instead
+/// of sending: the program learns nothing of them.
 #[derive(Debug)]
 pub(crate) struct HandoverDrops {
     rtnl: Rtnl,
     tap: u32,
     last: u64,
+    device: u32,
+    /// What the device had dropped before.
+    device_before: u64,
+    device_last: u64,
 }
 
 impl HandoverDrops {
-    /// How many there were so far.
+    fn new(rtnl: Rtnl, tap: u32, device: u32) -> Self {
+        let device_before = dropped(&rtnl, device);
+        Self { rtnl, tap, last: 0, device, device_before, device_last: 0 }
+    }
+
+    /// How many found no room so far.
     pub(crate) fn total(&mut self) -> u64 {
-        let now = self.rtnl.link_at(self.tap).map(|link| link.stats.tx_dropped);
-        self.last = self.last.max(now.unwrap_or_default());
+        self.last = self.last.max(dropped(&self.rtnl, self.tap));
         self.last
     }
+
+    /// How many the device has dropped since, whoever sent them.
+    pub(crate) fn of_device(&mut self) -> u64 {
+        let since = dropped(&self.rtnl, self.device).saturating_sub(self.device_before);
+        self.device_last = self.device_last.max(since);
+        self.device_last
+    }
+}
+
+/// What a device was to send and has dropped; nothing when it is gone.
+fn dropped(rtnl: &Rtnl, device: u32) -> u64 {
+    rtnl.link_at(device).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }
 
 impl Handover {
     /// Makes the TAP device and puts the programs at their hooks.
     pub(crate) fn open(
-        tier: &KernelTier,
+        tier: &TierPrograms,
         device: &Arc<KernelDevice>,
         counters: &Arc<PortQueueCounters>,
     ) -> Result<(Self, HandoverDrops), PortError> {
@@ -79,7 +100,7 @@ impl Handover {
         let tap = control.index(&name).map_err(failed)?;
         let promiscuous = Promiscuous::open(device.index()).map_err(failed)?;
         control.set_up(&name).map_err(failed)?;
-        let programs = tier.program(device.index(), tap).map_err(failed)?;
+        let programs = tier.place(device.index(), tap).map_err(failed)?;
         let handover = Self {
             device: Arc::clone(device),
             _programs: programs,
@@ -88,7 +109,7 @@ impl Handover {
             soft_offload: SoftOffload::new(),
             counters: Arc::clone(counters),
         };
-        Ok((handover, HandoverDrops { rtnl, tap, last: 0 }))
+        Ok((handover, HandoverDrops::new(rtnl, tap, device.index())))
     }
 }
 

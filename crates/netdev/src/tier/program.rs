@@ -361,8 +361,8 @@ impl Builder {
         code.jump_if_reg(R1, Cmp::Ne, R8, hand_over);
     }
 
-    /// R8 = how many packets of a wire the frame is, R9 = their bytes. What no output can carry is
-    /// handed over, and so are segments of anything but TCP.
+    /// R8 = how many packets of a wire the frame is, R9 = their bytes. What some output cannot
+    /// carry is handed over, and so are segments of anything but TCP.
     fn measure(&mut self) {
         let hand_over = self.labels.hand_over;
         let code = &mut self.code;

@@ -86,7 +86,7 @@ fn with_tier(slots: usize, test: impl FnOnce(&mut KernelTier) + Send) {
 #[ignore = "needs root"]
 fn the_program_finds_the_shapes_that_the_datapath_finds() {
     with_tier(4, |tier| {
-        let program = tier.load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         let mut random = Random::new(1);
         let mut hits = [0_u32; Shape::COUNT];
         let mut masks = ALL;
@@ -131,7 +131,7 @@ fn key_mask(masks: &[[u8; TIER_BYTES]; Shape::COUNT], shape: Shape, at: usize) -
 #[ignore = "needs root"]
 fn an_entry_holds_in_its_generation_only() {
     with_tier(2, |tier| {
-        let program = tier.load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -163,7 +163,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
         }
         assert!(refused > 800, "{refused}");
         frame[20..24].fill(0);
-        let program = tier.load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
     });
 }

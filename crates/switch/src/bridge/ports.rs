@@ -7,7 +7,7 @@ use openflow::port::{PortMod, PortStatus};
 use openflow::{Error, MacAddr, PortNo};
 
 use super::Bridge;
-use crate::worker::{PortSerial, ShardCommand, WorkerPort};
+use crate::worker::{PortSerial, Shard, ShardCommand, WorkerPort};
 
 /// A port.
 #[derive(Clone, Debug)]
@@ -122,7 +122,12 @@ impl Bridge {
         let mut ports = self.ports.borrow_mut();
         let is_meant = |port: &&mut BridgePort| (port.number, port.serial) == (number, serial);
         let port = ports.iter_mut().find(is_meant)?;
+        let is_other_mtu = port.info.mtu != info.mtu;
         port.info = info;
+        if is_other_mtu {
+            // Entries of the kernel tier name the length that their outputs can carry.
+            self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::end_tier)));
+        }
         if !port.is_announced {
             return None;
         }

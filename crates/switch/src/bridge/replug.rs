@@ -11,10 +11,11 @@ use netdev::Port;
 use openflow::PortNo;
 use openflow::port::{PortReason, PortStatus};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use super::barriers::BarrierWaiter;
 use super::{Bridge, BridgePort, BridgeQueues, ShardLink};
-use crate::worker::{PortLocation, PortMap, ShardCommand, WorkerPort};
+use crate::worker::{PortLocation, PortMap, Shard, ShardCommand, WorkerPort};
 
 /// A worker has ended, and so will the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +55,20 @@ impl Bridge {
     /// [`WorkerGone`].
     pub(crate) async fn add_port(
         &self,
-        port: WorkerPort,
+        mut port: WorkerPort,
         queues: Option<BridgeQueues>,
     ) -> Result<Option<PortStatus>, WorkerGone> {
         let number = port.number;
         let place = self.map.borrow().place(self.links.len());
         let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        let programs = self.ask(|shard| shard.tier_programs()).await.ok_or(WorkerGone)?;
+        if let Some(programs) = programs.into_iter().nth(place.worker).flatten() {
+            let entered = spawn_blocking(move || {
+                port.enter_tier(&programs);
+                port
+            });
+            port = entered.await.map_err(|_| WorkerGone)?;
+        }
         {
             // What the worker reports from now on is not lost.
             let mut ports = self.ports.borrow_mut();
@@ -69,6 +78,7 @@ impl Bridge {
         let (done, is_done) = oneshot::channel();
         link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
         is_done.await.map_err(|_| WorkerGone)?;
+        self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);
         let status = self.announce(number);
         self.stage_ops();

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 
-use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
+use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec, TierPrograms};
 
 use super::maintain::PortIndex;
 use super::{Doorbell, PortSerial};
@@ -35,13 +35,15 @@ pub(super) struct OpenDevice {
     pub(super) device: Port,
     pub(super) info: PortInfo,
     pub(super) notification: LinkNotification,
+    /// Whether the kernel tier's program could be put at it, where it was to be.
+    pub(super) tier: Option<Result<(), String>>,
 }
 
 impl OpenDevice {
     /// Reads the state of a device.
     pub(super) fn new(mut device: Port) -> Self {
         let (info, notification) = (device.info(), device.link_notification());
-        Self { device, info, notification }
+        Self { device, info, notification, tier: None }
     }
 }
 
@@ -53,7 +55,7 @@ pub(super) struct Opened {
 }
 
 enum Job {
-    Open(PortIndex, PortSerial, PortSpec),
+    Open(PortIndex, PortSerial, PortSpec, Option<TierPrograms>),
     Close(Port),
 }
 
@@ -80,9 +82,16 @@ impl DeviceThread {
         Ok(Self { jobs: Some(jobs), opened, thread: Some(thread) })
     }
 
-    /// Begins to open a device; false when the queue is full.
-    pub(super) fn open(&self, port: PortIndex, serial: PortSerial, spec: PortSpec) -> bool {
-        let job = Job::Open(port, serial, spec);
+    /// Begins to open a device, and to put a kernel tier's program there; false when the queue is
+    /// full.
+    pub(super) fn open(
+        &self,
+        port: PortIndex,
+        serial: PortSerial,
+        spec: PortSpec,
+        programs: Option<TierPrograms>,
+    ) -> bool {
+        let job = Job::Open(port, serial, spec, programs);
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok())
     }
 
@@ -118,8 +127,8 @@ impl Drop for DeviceThread {
 fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, open: Open) {
     for job in queue {
         match job {
-            Job::Open(port, serial, spec) => {
-                let result = open_device(&spec, open);
+            Job::Open(port, serial, spec, programs) => {
+                let result = open_device(&spec, open, programs.as_ref());
                 let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
                 opened.push(Opened { port, serial, result });
                 drop(opened);
@@ -131,9 +140,19 @@ fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, 
 }
 
 /// Opens a device and reads its state; a driver's panic is an error like others.
-fn open_device(spec: &PortSpec, open: Open) -> Result<OpenDevice, PortError> {
+fn open_device(
+    spec: &PortSpec,
+    open: Open,
+    programs: Option<&TierPrograms>,
+) -> Result<OpenDevice, PortError> {
+    let open = || {
+        let mut opened = OpenDevice::new(open(spec)?);
+        let enter = |programs: &TierPrograms| programs.attach(&mut opened.device);
+        opened.tier = programs.map(enter).map(|entered| entered.map_err(|e| e.to_string()));
+        Ok(opened)
+    };
     // What the driver had begun to make is dropped; nothing else is shared with it.
-    let opened = catch_unwind(AssertUnwindSafe(|| open(spec).map(OpenDevice::new)));
+    let opened = catch_unwind(AssertUnwindSafe(open));
     opened.unwrap_or_else(|panic| {
         let (name, reason) = (spec.to_string(), panic_message(panic.as_ref()).to_owned());
         tracing::error!(port = name, reason, "opening a device has panicked");
@@ -265,12 +284,12 @@ mod tests {
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let devices = DeviceThread::new(doorbell, 2, open_or_panic).unwrap();
         for _ in 0..2 {
-            assert!(devices.open((0, 1), PortSerial(0), "null:broken".parse().unwrap()));
+            assert!(devices.open((0, 1), PortSerial(0), "null:broken".parse().unwrap(), None));
             let Opened { port, result, .. } = opened_next(&devices);
             let error = result.err().unwrap().to_string();
             assert_eq!(port, (0, 1));
             assert_eq!(error, "port null:broken: its driver has panicked: no room in the ring");
-            assert!(devices.open((0, 0), PortSerial(0), "null:x".parse().unwrap()));
+            assert!(devices.open((0, 0), PortSerial(0), "null:x".parse().unwrap(), None));
             let opened = opened_next(&devices);
             devices.close(opened.result.unwrap().device);
         }

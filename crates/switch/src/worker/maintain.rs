@@ -282,7 +282,8 @@ impl Worker {
         }
         if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
             found.start_opening(now);
-            if !self.devices.open((index, port), found.serial, found.spec.clone()) {
+            let programs = shard.tier.as_ref().map(|tier| tier.programs().clone());
+            if !self.devices.open((index, port), found.serial, found.spec.clone(), programs) {
                 found.retry_later(now);
             }
         }

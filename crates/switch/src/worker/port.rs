@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec};
+use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec, TierPrograms};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
@@ -36,7 +36,11 @@ pub(crate) struct WorkerPort {
     pub(crate) shaper: Option<Shaper>,
     /// Whether the port has queues.
     pub(crate) has_queues: bool,
-    /// Why the kernel tier is not at the port, where it should be.
+    /// Whether the kernel tier's program is at the device.
+    pub(crate) is_in_tier: bool,
+    /// Whether it was ever there.
+    was_in_tier: bool,
+    /// Why it is not, where it should be.
     tier_note: Option<String>,
     /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
@@ -92,13 +96,15 @@ impl WorkerPort {
         spec: PortSpec,
     ) -> Self {
         let owns_link = device.device.owns_link();
-        let OpenDevice { device, info, notification } = OpenDevice::new(device);
+        let OpenDevice { device, info, notification, .. } = OpenDevice::new(device);
         Self {
             number,
             spec,
             info,
             shaper: None,
             has_queues: false,
+            is_in_tier: false,
+            was_in_tier: false,
             tier_note: None,
             tx_refused: 0,
             changed: false,
@@ -154,6 +160,25 @@ impl WorkerPort {
         }
     }
 
+    /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
+    /// loaded meanwhile, which takes milliseconds.
+    pub(crate) fn enter_tier(&mut self, programs: &TierPrograms) {
+        let Some(device) = &mut self.device else { return };
+        let entered = programs.attach(device).map_err(|error| error.to_string());
+        self.entered_tier(entered);
+    }
+
+    /// The program is at the device, or could not be put there.
+    fn entered_tier(&mut self, entered: Result<(), String>) {
+        self.is_in_tier = entered.is_ok();
+        self.was_in_tier |= self.is_in_tier;
+        let note = entered.err().map(|error| format!("no kernel tier: {error}"));
+        if let Some(note) = &note {
+            tracing::warn!(port = %self.number, name = self.info.name, "{note}");
+        }
+        self.note_tier(note);
+    }
+
     /// Notes why the kernel tier is not at the port; nothing when it is.
     pub(crate) fn note_tier(&mut self, note: Option<String>) {
         if let Some(earlier) = &self.tier_note {
@@ -161,12 +186,6 @@ impl WorkerPort {
         }
         self.info.notes.extend(note.clone());
         self.tier_note = note;
-    }
-
-    /// Notes the same of a port that the agent does not know yet: it is reported with the state
-    /// that is read next.
-    pub(super) fn note_tier_later(&mut self, note: String) {
-        self.tier_note = Some(note);
     }
 
     /// Whether the port is down, paused or changed, so that the worker must serve it.
@@ -249,10 +268,15 @@ impl WorkerPort {
     pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
         self.is_opening = false;
         match result {
-            Ok(OpenDevice { device, info, notification }) => {
+            Ok(OpenDevice { device, info, notification, tier }) => {
                 self.info = info;
                 self.notification = notification;
                 self.device = Some(device);
+                self.tier_note = None;
+                self.is_in_tier = false;
+                if let Some(entered) = tier {
+                    self.entered_tier(entered);
+                }
                 self.paused_until = None;
                 self.changed = true;
                 if self.is_set_down {
@@ -369,10 +393,17 @@ impl WorkerPort {
 
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
-        match &mut self.device {
+        let mut counters = match &mut self.device {
             Some(device) => [self.earlier, device.counters()].into_iter().sum(),
             None => self.earlier,
+        };
+        if self.was_in_tier {
+            // The device counts what it refused to the worker as well; the others are frames that
+            // the kernel tier gave it, and counted as sent.
+            counters.tx_drops = counters.tx_drops.saturating_sub(self.tx_refused);
+            counters.tx_packets = counters.tx_packets.saturating_sub(counters.tx_drops);
         }
+        counters
     }
 }
 

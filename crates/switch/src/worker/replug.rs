@@ -53,8 +53,8 @@ impl Worker {
         let Some(found) = self.shards.get_mut(shard) else { return };
         port.has_queues = port.shaper.is_some();
         found.egress.add(index, port.shaper.take());
-        found.note_late_port(&mut port);
         found.ports.put(index, port);
+        found.port_reopened(index);
         self.maintenance.register((shard, index), notification, Instant::now());
         self.start_polling(shard, index);
     }

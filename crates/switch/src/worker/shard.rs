@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder};
-use netdev::PortCounters;
+use netdev::{PortCounters, TierPrograms};
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
@@ -172,21 +172,22 @@ impl Shard {
     /// A port has another device than before.
     pub(super) fn port_reopened(&mut self, port: usize) {
         let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
-        if let (Some(tier), Some(port)) = (&self.tier, self.ports.all_mut().get_mut(port)) {
-            if tier.reopened(port) {
-                forwarder.enter_tier(port.number, !port.has_queues);
-            } else {
-                forwarder.leave_tier(port.number);
+        let Some(port) = self.ports.all().get(port) else { return };
+        if let Some(tier) = &mut self.tier {
+            // What is known of its flows is known by the other device.
+            forwarder.leave_tier(port.number, tier, self.egress.time());
+            tier.set(port);
+            if port.is_in_tier {
+                forwarder.enter_tier(port.number);
             }
         }
     }
 
-    /// A port has come while the worker runs, which would stand still while the tier's program is
-    /// loaded.
-    pub(super) fn note_late_port(&mut self, port: &mut WorkerPort) {
-        if self.tier.is_some() {
-            let note = "no kernel tier: the port was added while the switch ran";
-            port.note_tier_later(note.to_owned());
+    /// Ends the kernel tier's entries: what they hold of devices has changed.
+    pub(crate) fn end_tier(&mut self) {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
+        {
+            forwarder.stop_tier(tier, self.egress.time());
         }
     }
 
@@ -194,9 +195,20 @@ impl Shard {
     pub(super) fn leave_tier(&mut self, port: PortNo) {
         if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
         {
-            forwarder.stop_tier(tier, self.egress.time());
-            forwarder.leave_tier(port);
+            forwarder.leave_tier(port, tier, self.egress.time());
             tier.forget(port);
+        }
+    }
+
+    /// What puts the kernel tier's program at ports, where the tier is there.
+    pub(crate) fn tier_programs(&self) -> Option<TierPrograms> {
+        self.tier.as_ref().map(|tier| tier.programs().clone())
+    }
+
+    /// Ports of the bridge have come: the kernel may send by them.
+    pub(crate) fn refresh_tier_outputs(&mut self) {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&self.tier, &mut self.forwarding) {
+            forwarder.set_tier_outputs(tier.outputs());
         }
     }
 

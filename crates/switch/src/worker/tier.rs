@@ -4,11 +4,11 @@
 //! Each shard has a tier of its own for the frames that its ports receive; they may leave by the
 //! ports of any shard of the bridge. It must never be stopped later than an op is applied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datapath::fast::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow};
-use netdev::{KernelTier, TierKey, TierPort};
+use netdev::{KernelTier, TierKey, TierPort, TierPrograms};
 use openflow::PortNo;
 use packet::Shape;
 
@@ -24,22 +24,38 @@ const _: () = assert!(
 
 /// The kernel devices of a bridge.
 #[derive(Debug, Default)]
-pub(crate) struct TierPorts(RwLock<BTreeMap<PortNo, TierPort>>);
+pub(crate) struct TierPorts(RwLock<BTreeMap<PortNo, TierDevice>>);
+
+/// The kernel device of a port.
+#[derive(Debug)]
+struct TierDevice {
+    port: TierPort,
+    /// Whether the kernel may send by it. A port with queues sends no faster than these allow,
+    /// which the kernel knows nothing of.
+    sends: bool,
+}
 
 impl TierPorts {
-    /// Takes a port's device, which may be another one than before; whether it is one of a kernel.
-    pub(crate) fn set(&self, port: &WorkerPort) -> bool {
+    /// Takes a port's device, which may be another one than before.
+    pub(crate) fn set(&self, port: &WorkerPort) {
         let found = port.device.as_ref().and_then(|device| device.device.tier_port());
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_device = found.is_some();
         match found {
-            Some(found) => drop(ports.insert(port.number, found)),
+            Some(found) => {
+                let device = TierDevice { port: found, sends: !port.has_queues };
+                ports.insert(port.number, device);
+            }
             None => drop(ports.remove(&port.number)),
         }
-        is_device
     }
 
-    fn with<T>(&self, inner: impl FnOnce(&BTreeMap<PortNo, TierPort>) -> T) -> T {
+    /// The ports that the kernel may send by.
+    pub(crate) fn outputs(&self) -> BTreeSet<PortNo> {
+        let sending = |(number, device): (&PortNo, &TierDevice)| device.sends.then_some(*number);
+        self.with(|ports| ports.iter().filter_map(sending).collect())
+    }
+
+    fn with<T>(&self, inner: impl FnOnce(&BTreeMap<PortNo, TierDevice>) -> T) -> T {
         inner(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -60,22 +76,19 @@ impl ShardTier {
         Ok(Self { kernel: KernelTier::new(SLOTS)?, ports })
     }
 
-    /// Puts the program at a port, whose number it returns, or notes why that is not possible.
-    pub(crate) fn attach(&self, port: &mut WorkerPort) -> Option<PortNo> {
-        let device = port.device.as_mut()?;
-        let attached = self.kernel.attach(device);
-        let note = attached.as_ref().err().map(|error| format!("no kernel tier: {error}"));
-        if let Some(note) = &note {
-            tracing::warn!(port = %port.number, name = port.info.name, "{note}");
-        }
-        port.note_tier(note);
-        attached.ok().map(|()| port.number)
+    /// What puts the program at ports.
+    pub(crate) fn programs(&self) -> &TierPrograms {
+        self.kernel.programs()
     }
 
-    /// A port has another device: puts the program there too; whether it is there.
-    pub(crate) fn reopened(&self, port: &mut WorkerPort) -> bool {
+    /// A port is new, or has another device than before.
+    pub(crate) fn set(&self, port: &WorkerPort) {
         self.ports.set(port);
-        self.attach(port).is_some()
+    }
+
+    /// The ports that the kernel may send by.
+    pub(crate) fn outputs(&self) -> BTreeSet<PortNo> {
+        self.ports.outputs()
     }
 
     /// A port has gone.
@@ -85,7 +98,7 @@ impl ShardTier {
 
     /// What the kernel knows a flow by; none without a device.
     fn key(&self, flow: &TierFlow) -> Option<TierKey> {
-        let device = self.ports.with(|ports| ports.get(&flow.in_port).map(TierPort::index))?;
+        let device = self.ports.with(|ports| ports.get(&flow.in_port).map(|it| it.port.index()))?;
         Some(TierKey { device, shape: flow.shape, bytes: flow.bytes })
     }
 }
@@ -107,8 +120,8 @@ impl KernelTable for ShardTier {
         let Some(key) = self.key(flow) else { return false };
         let kernel = &mut self.kernel;
         self.ports.with(|ports| {
-            let outputs: Option<Vec<&TierPort>> =
-                outputs.iter().map(|port| ports.get(port)).collect();
+            let sending = |port| ports.get(port).filter(|it| it.sends).map(|it| &it.port);
+            let outputs: Option<Vec<&TierPort>> = outputs.iter().map(sending).collect();
             let Some(outputs) = outputs else { return false };
             let made = kernel.put(slot, &key, &outputs);
             made.inspect_err(|error| tracing::debug!(%error, "no entry in the kernel")).is_ok()
@@ -129,10 +142,10 @@ impl KernelTable for ShardTier {
     fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], packets: u64, bytes: u64) {
         self.ports.with(|ports| {
             if let Some(port) = ports.get(&in_port) {
-                port.count_rx(packets, bytes);
+                port.port.count_rx(packets, bytes);
             }
             for port in outputs.iter().filter_map(|port| ports.get(port)) {
-                port.count_tx(packets, bytes);
+                port.port.count_tx(packets, bytes);
             }
         });
     }

@@ -210,3 +210,80 @@ fn a_device_that_comes_back_is_in_the_tier_again() {
         });
     });
 }
+
+#[test]
+#[ignore = "needs root"]
+fn a_port_that_is_added_is_in_the_tier() {
+    with_tier(|switch, [one, two, _], rtnl| {
+        for round in 0..3 {
+            add_veth(rtnl, "sw4", "host4");
+            let (success, out, err) = switch.ctl(&["add-port", "br0", "4=af_packet:sw4"]);
+            assert!(success && !out.contains("no kernel tier"), "{out} {err}");
+            let mut four = Host::open("af_packet:host4");
+            // Another one each time, which has no port-status to read.
+            let mut controller = switch.controller(Version::V1_3);
+            controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(4))]));
+            controller.send(&add_flow(1, from_port(4), vec![Action::output(PortNo(2))]));
+            controller.barrier();
+            until_in_kernel(switch, one, &mut four, &frame(round));
+            until_in_kernel(switch, &mut four, two, &frame(round));
+            let (success, _, err) = switch.ctl(&["del-port", "br0", "4"]);
+            assert!(success, "{err}");
+            rtnl.delete("sw4").unwrap();
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_frame_is_held_to_the_mtu_of_the_moment() {
+    with_tier(|switch, [one, two, _], rtnl| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        controller.barrier();
+        let long = vec![7; 1_400];
+        until_in_kernel(switch, one, two, &long);
+        for _ in 0..2 {
+            rtnl.set_mtu("sw2", 1_300).unwrap();
+            until("the other MTU", || switch.ctl(&["ports"]).1.contains("mtu 1300").then_some(()));
+            controller.barrier();
+            let (before, errors) = (kernel_hits(switch), tx_faults(&mut controller, 2).1);
+            for _ in 0..20 {
+                one.send(&long);
+            }
+            until("the errors", || (tx_faults(&mut controller, 2).1 == errors + 20).then_some(()));
+            assert_eq!((kernel_hits(switch), two.received()), (before, 0));
+            rtnl.set_mtu("sw2", 1_500).unwrap();
+            until_in_kernel(switch, one, two, &long);
+        }
+    });
+}
+
+/// What a port has sent, could not send, and dropped.
+fn tx_faults(controller: &mut Controller, port: u32) -> (u64, u64, u64) {
+    let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(port)));
+    let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+    (ports[0].tx_packets, ports[0].tx_errors, ports[0].tx_dropped)
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_a_device_drops_behind_the_kernel_is_not_sent() {
+    with_tier(|switch, [one, two, _], rtnl| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        controller.barrier();
+        let long = vec![7; 1_400];
+        until_in_kernel(switch, one, two, &long);
+        // A veth drops what the other end cannot carry.
+        rtnl.set_mtu("host2", 1_300).unwrap();
+        let (sent, errors, dropped) = tx_faults(&mut controller, 2);
+        let before = kernel_hits(switch);
+        for _ in 0..100 {
+            one.send(&long);
+        }
+        until("the drops", || (tx_faults(&mut controller, 2).2 == dropped + 100).then_some(()));
+        assert_eq!(tx_faults(&mut controller, 2), (sent, errors, dropped + 100));
+        assert!(kernel_hits(switch) > before, "some were dropped behind the kernel");
+    });
+}

@@ -126,6 +126,8 @@ pub(super) struct Tier {
     rests_until: u64,
     proposals: Vec<Proposal>,
     slots: Vec<Slot>,
+    /// Slots whose flows have left the table.
+    free: Vec<u32>,
     /// Slots that hold, in no order.
     live: Vec<u32>,
     known: HashMap<TierFlow, u32, BuildMixHasher>,
@@ -136,28 +138,29 @@ pub(super) struct Tier {
 }
 
 impl Forwarder {
-    /// Says which ports the kernel's program stands at, and by which it can send.
-    pub fn set_tier_ports(
-        &mut self,
-        ports: impl IntoIterator<Item = PortNo>,
-        outputs: impl IntoIterator<Item = PortNo>,
-    ) {
-        self.tier.ports = ports.into_iter().collect();
-        self.tier.outputs = outputs.into_iter().collect();
+    /// Says by which ports the kernel can send.
+    pub fn set_tier_outputs(&mut self, outputs: BTreeSet<PortNo>) {
+        self.tier.outputs = outputs;
     }
 
     /// A port has the kernel's program from now on.
-    pub fn enter_tier(&mut self, port: PortNo, sends: bool) {
+    pub fn enter_tier(&mut self, port: PortNo) {
         self.tier.ports.insert(port);
-        if sends {
-            self.tier.outputs.insert(port);
-        }
     }
 
-    /// A port has it no longer.
-    pub fn leave_tier(&mut self, port: PortNo) {
+    /// A port's device goes, or another one takes its place: all entries end, and those of its
+    /// flows leave the table, since a later device is known by another name there.
+    pub fn leave_tier(&mut self, port: PortNo, table: &mut impl KernelTable, now: Nanos) {
+        self.stop_tier(table, now);
         self.tier.ports.remove(&port);
-        self.tier.outputs.remove(&port);
+        let gone: Vec<TierFlow> =
+            self.tier.known.keys().filter(|flow| flow.in_port == port).copied().collect();
+        for flow in gone {
+            table.remove(&flow);
+            if let Some(slot) = self.tier.known.remove(&flow) {
+                self.tier.free.push(slot);
+            }
+        }
     }
 
     /// Whether frames of a port may be decided about in the kernel.
@@ -300,6 +303,10 @@ impl Forwarder {
         let slot = known.or_else(|| self.free_slot(table, now));
         let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.outputs)) else {
             self.figures.kernel_refused += 1;
+            // A slot that was somebody's, and is nobody's now.
+            let made = self.tier.slots.len();
+            let left = slot.filter(|slot| known.is_none() && (*slot as usize) < made);
+            self.tier.free.extend(left);
             return self.paths.release(path);
         };
         let held = Slot { flow, path, verdict, seen: table.counts(slot), is_used: true };
@@ -315,6 +322,9 @@ impl Forwarder {
     /// A slot that nobody has: a new one, a dead one, or one that was not used since the hand
     /// passed.
     fn free_slot(&mut self, table: &mut impl KernelTable, now: Nanos) -> Option<u32> {
+        if let Some(free) = self.tier.free.pop() {
+            return Some(free);
+        }
         let made = self.tier.slots.len();
         if made < table.slots() {
             return u32::try_from(made).ok();

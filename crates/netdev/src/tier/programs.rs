@@ -1,0 +1,60 @@
+//! The programs of a tier: what loads them, and puts them at the devices of ports.
+//!
+//! Loading takes milliseconds, which no worker may wait for; so the maps that programs name are
+//! shared, and any thread can put a program at a port. Nothing here may read or write an entry.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+use super::program;
+use crate::error::PortError;
+use crate::port::Port;
+use crate::sys::bpf::{Hook, Link, Map, Program};
+
+/// The maps of a tier, and their measures.
+#[derive(Debug)]
+pub(super) struct TierMaps {
+    pub(super) entries: Map,
+    pub(super) state: Map,
+    pub(super) counts: Map,
+    pub(super) cpus: usize,
+    pub(super) slots: usize,
+}
+
+/// What puts the program of one tier at ports, from whatever thread.
+#[derive(Debug, Clone)]
+pub struct TierPrograms(pub(super) Arc<TierMaps>);
+
+impl TierPrograms {
+    /// Puts the program at a port's device; from then on the port receives what is handed over.
+    /// Frames that wait in the port's ring are lost. The program goes with the receive queue.
+    ///
+    /// # Errors
+    /// When the port is no kernel device, or the kernel refuses; the port is as it was then.
+    pub fn attach(&self, port: &mut Port) -> Result<(), PortError> {
+        port.rx = port.device.enter_tier(self)?;
+        Ok(())
+    }
+
+    /// Puts the program at a device that hands over to this TAP device.
+    pub(crate) fn place(&self, device: u32, tap: u32) -> io::Result<[Link; 2]> {
+        let guard = Program::load(&program::guard(), Hook::Egress)?.attach(tap)?;
+        Ok([guard, self.load(device, tap)?.attach(device)?])
+    }
+
+    pub(super) fn load(&self, device: u32, tap: u32) -> io::Result<Program> {
+        let TierMaps { entries, state, counts, cpus, slots } = &*self.0;
+        let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
+        let facts = program::Facts {
+            entries: entries.as_fd().as_raw_fd(),
+            state: state.as_fd().as_raw_fd(),
+            counts: counts.as_fd().as_raw_fd(),
+            cpus: word(cpus),
+            slots: word(slots),
+            device,
+            tap,
+        };
+        Program::load(&program::decision(&facts), Hook::Ingress)
+    }
+}
