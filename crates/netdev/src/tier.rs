@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use packet::Shape;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::counters::PortQueueCounters;
 use crate::device::KernelDevice;
@@ -32,8 +33,9 @@ pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
 pub use self::programs::TierPrograms;
 
 use self::layout::{
-    CELL_LEN, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
-    KEY_LEN, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
+    CELL_BYTES, CELL_LEN, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX,
+    ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN,
+    SLOT_UNTIL, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -99,6 +101,8 @@ pub struct TierCounts {
     pub packets: u64,
     /// Bytes of frames without FCS.
     pub bytes: u64,
+    /// When the last one came, by [`KernelTier::now_ns`]; zero for an entry that always holds.
+    pub last_used_ns: u64,
 }
 
 /// The tier of one forwarder: its entries, and the programs at the devices that it receives from.
@@ -106,11 +110,14 @@ pub struct TierCounts {
 pub struct KernelTier {
     programs: TierPrograms,
     state: Mapping,
+    slot_words: Mapping,
     counts: Mapping,
     cpus: usize,
     slots: usize,
     /// The last generation that was begun.
     generation: u64,
+    /// The last token that was given to an entry.
+    token: u64,
     is_running: bool,
     /// What was removed or overwritten may be read still by a program that runs.
     has_garbage: bool,
@@ -130,14 +137,19 @@ impl KernelTier {
         let state = state_map.map().map_err(failed)?;
         let counts_map = Map::array(CELL_LEN, cpus * slots).map_err(failed)?;
         let counts = counts_map.map().map_err(failed)?;
-        let maps = TierMaps { entries, state: state_map, counts: counts_map, cpus, slots };
+        let slot_map = Map::array(SLOT_LEN, slots).map_err(failed)?;
+        let slot_words = slot_map.map().map_err(failed)?;
+        let maps =
+            TierMaps { entries, state: state_map, slot_map, counts: counts_map, cpus, slots };
         Ok(Self {
             programs: TierPrograms(Arc::new(maps)),
             state,
+            slot_words,
             counts,
             cpus,
             slots,
             generation: 0,
+            token: 0,
             is_running: false,
             has_garbage: false,
         })
@@ -208,15 +220,21 @@ impl KernelTier {
     }
 
     /// Makes an entry in a slot: frames go out by all of these ports, or nowhere if there is none.
-    /// It holds until the generation ends.
+    /// It holds until that time by [`KernelTier::now_ns`], `u64::MAX` for always, but no longer
+    /// than the generation.
     ///
     /// # Errors
     /// When there are more outputs than an entry has room for, or the kernel's map refuses.
     ///
     /// # Panics
     /// When there is no such slot.
-    pub fn put(&mut self, slot: u32, key: &TierKey, outputs: &[&TierPort]) -> io::Result<()> {
-        assert!((slot as usize) < self.slots, "a slot beyond the last");
+    pub fn put(
+        &mut self,
+        slot: u32,
+        key: &TierKey,
+        outputs: &[&TierPort],
+        until_ns: u64,
+    ) -> io::Result<()> {
         if outputs.len() > TIER_OUTPUTS_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -224,6 +242,7 @@ impl KernelTier {
         let mut put = |at: usize, value: &[u8]| entry[at..at + value.len()].copy_from_slice(value);
         let len_max = outputs.iter().map(|port| port.device.mtu().saturating_add(HEADER_LEN)).min();
         put(ENTRY_GENERATION, &self.generation.to_ne_bytes());
+        put(ENTRY_TOKEN, &(self.token + 1).to_ne_bytes());
         put(ENTRY_SLOT, &slot.to_ne_bytes());
         put(ENTRY_OUTPUTS, &(outputs.len() as u32).to_ne_bytes());
         put(ENTRY_LEN_MAX, &len_max.unwrap_or(u32::MAX).to_ne_bytes());
@@ -236,7 +255,44 @@ impl KernelTier {
         }
         self.entries().update(&key.encode(), &entry)?;
         self.has_garbage = true;
+        self.token += 1;
+        self.extend(slot, until_ns);
+        self.slot_word(slot, SLOT_TOKEN).store(self.token, Ordering::Release);
         Ok(())
+    }
+
+    /// The entry of a slot holds until then.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn extend(&self, slot: u32, until_ns: u64) {
+        self.slot_word(slot, SLOT_UNTIL).store(until_ns, Ordering::Release);
+    }
+
+    /// Ends the entries of slots. When this returns, no program decides or counts by them any more.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn end(&mut self, slots: &[u32]) {
+        for slot in slots {
+            self.slot_word(*slot, SLOT_TOKEN).store(0, Ordering::SeqCst);
+        }
+        if !slots.is_empty() {
+            self.settle();
+        }
+    }
+
+    fn slot_word(&self, slot: u32, at: usize) -> &AtomicU64 {
+        assert!((slot as usize) < self.slots, "a slot beyond the last");
+        self.slot_words.number(SLOT_LEN * slot as usize + at)
+    }
+
+    /// The time by which entries hold.
+    #[must_use]
+    pub fn now_ns() -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        let number = |number: i64| u64::try_from(number).unwrap_or(0);
+        number(now.tv_sec) * 1_000_000_000 + number(now.tv_nsec)
     }
 
     /// Removes an entry. When this returns, no program counts by it any more.
@@ -257,8 +313,9 @@ impl KernelTier {
             let cell = CELL_LEN * (self.slots * cpu + slot as usize);
             let read = |at| self.counts.number(at).load(Ordering::Relaxed);
             TierCounts {
-                packets: sum.packets.wrapping_add(read(cell)),
-                bytes: sum.bytes.wrapping_add(read(cell + 8)),
+                packets: sum.packets.wrapping_add(read(cell + CELL_PACKETS)),
+                bytes: sum.bytes.wrapping_add(read(cell + CELL_BYTES)),
+                last_used_ns: sum.last_used_ns.max(read(cell + CELL_USED)),
             }
         })
     }

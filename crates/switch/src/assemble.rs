@@ -142,9 +142,9 @@ impl Assembly {
             let Some(queue) = queues.get(index) else { continue };
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
-            let tier = tier_ports
-                .as_ref()
-                .and_then(|devices| enter_tier(&mut forwarding, &mut shard_ports, devices));
+            let tier = tier_ports.as_ref().and_then(|devices| {
+                enter_tier(&mut forwarding, &mut shard_ports, devices, self.clock)
+            });
             ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
             shards.push(ShardParts {
                 bridge: log_name.clone(),
@@ -265,9 +265,10 @@ fn enter_tier(
     forwarding: &mut Forwarding,
     ports: &mut Ports,
     devices: &Arc<TierPorts>,
+    clock: Clock,
 ) -> Option<ShardTier> {
     let Forwarding::Tables(forwarder) = forwarding else { return None };
-    let made = ShardTier::new(Arc::clone(devices)).map_err(|error| {
+    let made = ShardTier::new(Arc::clone(devices), clock).map_err(|error| {
         tracing::warn!(%error, "no kernel tier");
         ports.all_mut().iter_mut().for_each(|port| {
             port.note_tier(Some(format!("no kernel tier: {error}")));

@@ -34,7 +34,7 @@ use packet::PacketBuf;
 use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
-pub use self::tier::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow};
+pub use self::tier::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts};
 
 use self::burst_state::Scratch;
 use self::cache::Cache;
@@ -203,7 +203,7 @@ impl Forwarder {
         if let Change::Flush(ticket) = op.0 {
             self.flush_asked = Some(ticket);
         } else {
-            debug_assert!(!self.tier_is_running(), "the tier is stopped before an op");
+            debug_assert!(!self.tier_is_running(), "the tier is told of an op");
             self.replica.apply(op.0, &mut self.versions);
         }
     }
@@ -314,7 +314,7 @@ impl Forwarder {
             self.decide(chunk, in_port, now, &mut decided);
         }
         if is_in_tier {
-            self.propose(frames, &decided, in_port);
+            self.propose(frames, &decided, in_port, now);
         }
         let middle = clock.map(|clock| clock());
         if let Some(first) = decided.first().filter(|_| by_port) {

@@ -30,6 +30,21 @@ impl Op {
     pub fn is_change(&self) -> bool {
         !matches!(self.0, Change::Flush(_))
     }
+
+    /// Whether it changes flow entries only.
+    pub(in crate::fast) fn is_about_entries(&self) -> bool {
+        match self.0 {
+            Change::Insert(_)
+            | Change::Exchange { .. }
+            | Change::Replace { .. }
+            | Change::Remove { .. } => true,
+            Change::Group { .. }
+            | Change::Meter { .. }
+            | Change::Port { .. }
+            | Change::Settings(_)
+            | Change::Flush(_) => false,
+        }
+    }
 }
 
 /// The changes there are.

@@ -65,6 +65,7 @@ pub(super) enum Cmp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Helper {
     MapLookup = 1,
+    Time = 5,
     ProcessorId = 8,
     CloneRedirect = 13,
     Redirect = 23,

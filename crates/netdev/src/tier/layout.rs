@@ -32,9 +32,21 @@ pub(super) const ENTRY_SLOT: usize = 8;
 pub(super) const ENTRY_OUTPUTS: usize = 12;
 /// Bytes of the longest packet that all outputs can carry.
 pub(super) const ENTRY_LEN_MAX: usize = 16;
+/// What its slot must hold for it to decide.
+pub(super) const ENTRY_TOKEN: usize = 24;
 /// The outputs: numbers of devices.
-pub(super) const ENTRY_OUTPUT: usize = 24;
+pub(super) const ENTRY_OUTPUT: usize = 32;
 pub(super) const ENTRY_LEN: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
 
-/// A cell: packets and bytes of one entry on one processor.
-pub(super) const CELL_LEN: usize = 16;
+/// A slot: the token of the entry that holds, zero for none.
+pub(super) const SLOT_TOKEN: usize = 0;
+/// Until when it holds, in nanoseconds of the monotonic clock; all ones for always.
+pub(super) const SLOT_UNTIL: usize = 8;
+pub(super) const SLOT_LEN: usize = 16;
+
+/// A cell, of one entry on one processor: packets, bytes, and when it was last used; the time is
+/// kept only where the slot has one.
+pub(super) const CELL_PACKETS: usize = 0;
+pub(super) const CELL_BYTES: usize = 8;
+pub(super) const CELL_USED: usize = 16;
+pub(super) const CELL_LEN: usize = 32;

@@ -14,8 +14,9 @@ use super::assembler::{
     Alu, Assembler, Cmp, FP, Helper, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Reg, Size,
 };
 use super::layout::{
-    BYTES, ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, OUTPUTS_MAX,
-    STATE_GENERATION, STATE_MASKS, STATE_RUNS,
+    BYTES, CELL_BYTES, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT,
+    ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, OUTPUTS_MAX, SLOT_TOKEN, SLOT_UNTIL, STATE_GENERATION,
+    STATE_MASKS, STATE_RUNS,
 };
 
 /// The facts about a frame in `struct __sk_buff`.
@@ -49,8 +50,10 @@ const SHAPE: i16 = -96;
 const L4: i16 = -104;
 /// A byte of the frame.
 const BYTE: i16 = -112;
-/// The number of a counter.
+/// The number of a slot, then of a cell.
 const CELL: i16 = -120;
+/// The time of the run; zero where nobody asks for it.
+const NOW: i16 = -128;
 
 /// What a program is about.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +61,7 @@ pub(super) struct Facts {
     /// Descriptors of the maps.
     pub(super) entries: i32,
     pub(super) state: i32,
+    pub(super) slot_map: i32,
     pub(super) counts: i32,
     /// Processors, and slots of entries.
     pub(super) cpus: u32,
@@ -92,6 +96,7 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     builder.read_head();
     builder.find_shape();
     builder.look_up();
+    builder.ask_slot();
     builder.measure();
     builder.count();
     builder.output();
@@ -361,6 +366,31 @@ impl Builder {
         code.jump_if_reg(R1, Cmp::Ne, R8, hand_over);
     }
 
+    /// Hands over where the slot does not hold the entry any more, or its time is over.
+    fn ask_slot(&mut self) {
+        let hand_over = self.labels.hand_over;
+        let code = &mut self.code;
+        let holds = code.label();
+        code.load(Size::Word, R1, R7, offset(ENTRY_SLOT));
+        code.store(Size::Word, FP, CELL, R1);
+        code.alu(Alu::Mov, R1, 0);
+        code.store(Size::Double, FP, NOW, R1);
+        code.map(R1, self.facts.slot_map);
+        code.alu_reg(Alu::Mov, R2, FP);
+        code.alu(Alu::Add, R2, i32::from(CELL));
+        code.call(Helper::MapLookup);
+        code.jump_if(R0, Cmp::Eq, 0, hand_over);
+        code.load(Size::Double, R1, R0, offset(SLOT_TOKEN));
+        code.load(Size::Double, R2, R7, offset(ENTRY_TOKEN));
+        code.jump_if_reg(R1, Cmp::Ne, R2, hand_over);
+        code.load(Size::Double, R8, R0, offset(SLOT_UNTIL));
+        code.jump_if(R8, Cmp::Eq, -1, holds);
+        code.call(Helper::Time);
+        code.jump_if_reg(R0, Cmp::Ge, R8, hand_over);
+        code.store(Size::Double, FP, NOW, R0);
+        code.place(holds);
+    }
+
     /// R8 = how many packets of a wire the frame is, R9 = their bytes. What some output cannot
     /// carry is handed over, and so are segments of anything but TCP.
     fn measure(&mut self) {
@@ -439,10 +469,13 @@ impl Builder {
         code.alu(Alu::Add, R2, i32::from(CELL));
         code.call(Helper::MapLookup);
         code.jump_if(R0, Cmp::Eq, 0, self.labels.hand_over);
-        for (at, amount) in [(0, R8), (8, R9)] {
-            code.load(Size::Double, R1, R0, at);
+        // The time first: who sees a packet counted sees when.
+        code.load(Size::Double, R1, FP, NOW);
+        code.store(Size::Double, R0, offset(CELL_USED), R1);
+        for (at, amount) in [(CELL_PACKETS, R8), (CELL_BYTES, R9)] {
+            code.load(Size::Double, R1, R0, offset(at));
             code.alu_reg(Alu::Add, R1, amount);
-            code.store(Size::Double, R0, at, R1);
+            code.store(Size::Double, R0, offset(at), R1);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::sys::bpf::{Hook, Link, Map, Program};
 pub(super) struct TierMaps {
     pub(super) entries: Map,
     pub(super) state: Map,
+    pub(super) slot_map: Map,
     pub(super) counts: Map,
     pub(super) cpus: usize,
     pub(super) slots: usize,
@@ -44,11 +45,12 @@ impl TierPrograms {
     }
 
     pub(super) fn load(&self, device: u32, tap: u32) -> io::Result<Program> {
-        let TierMaps { entries, state, counts, cpus, slots } = &*self.0;
+        let TierMaps { entries, state, slot_map, counts, cpus, slots } = &*self.0;
         let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
         let facts = program::Facts {
             entries: entries.as_fd().as_raw_fd(),
             state: state.as_fd().as_raw_fd(),
+            slot_map: slot_map.as_fd().as_raw_fd(),
             counts: counts.as_fd().as_raw_fd(),
             cpus: word(cpus),
             slots: word(slots),

@@ -100,7 +100,7 @@ fn the_program_finds_the_shapes_that_the_datapath_finds() {
             let frame = frame(&mut random);
             let shape = Shape::of(&frame);
             let key = key(&frame, shape, &masks);
-            tier.put(0, &key, &[]).unwrap();
+            tier.put(0, &key, &[], u64::MAX).unwrap();
             let before = tier.counts(0);
             let expected = if shape.is_rare() { REDIRECT } else { DROP };
             assert_eq!(program.run(&frame).unwrap(), expected, "{shape:?} {frame:02x?}");
@@ -136,13 +136,13 @@ fn an_entry_holds_in_its_generation_only() {
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
         tier.start(&ALL);
-        tier.put(1, &flow, &[]).unwrap();
+        tier.put(1, &flow, &[], u64::MAX).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         tier.stop();
         assert_eq!(program.run(&frame).unwrap(), REDIRECT);
         tier.start(&ALL);
         assert_eq!(program.run(&frame).unwrap(), REDIRECT, "of an earlier generation");
-        tier.put(1, &flow, &[]).unwrap();
+        tier.put(1, &flow, &[], u64::MAX).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         assert_eq!((tier.counts(0).packets, tier.counts(1).packets), (0, 2));
     });
@@ -155,15 +155,46 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
         tier.start(&ALL);
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
-        let mut refused = 0;
+        let (mut refused, mut kept) = (0, 0);
         for number in 0..1_000_u32 {
             frame[20..24].copy_from_slice(&number.to_be_bytes());
             let flow = key(&frame, Shape::of(&frame), &ALL);
-            refused += u32::from(tier.put(number % 64, &flow, &[]).is_err());
+            match tier.put(number % 64, &flow, &[], u64::MAX) {
+                Ok(()) => kept = number,
+                Err(_) => refused += 1,
+            }
         }
         assert!(refused > 800, "{refused}");
-        frame[20..24].fill(0);
+        frame[20..24].copy_from_slice(&kept.to_be_bytes());
         let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
+    with_tier(2, |tier| {
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.start(&ALL);
+        let begun = KernelTier::now_ns();
+        tier.put(0, &flow, &[], begun + 3_600_000_000_000).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        let used = tier.counts(0).last_used_ns;
+        assert!(begun < used && used < KernelTier::now_ns());
+        tier.extend(0, KernelTier::now_ns());
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT, "its time is over");
+        tier.extend(0, u64::MAX);
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        tier.end(&[0]);
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT, "its slot ended");
+        tier.put(1, &flow, &[], u64::MAX).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        tier.end(&[0]);
+        assert_eq!(program.run(&frame).unwrap(), DROP, "another slot");
+        assert_eq!((tier.counts(0).packets, tier.counts(1).packets), (2, 2));
     });
 }

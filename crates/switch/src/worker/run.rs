@@ -85,6 +85,8 @@ pub(crate) struct Worker {
     /// After the shards, whose devices are closed first.
     pub(super) devices: DeviceThread,
     ended: Arc<Notify>,
+    /// Whether some shard has a kernel tier.
+    has_tier: bool,
 }
 
 impl Worker {
@@ -104,6 +106,7 @@ impl Worker {
             watch.add(monitor.fd(), MONITOR)?;
         }
         let ports = shards.iter().map(|(_, shard)| shard.ports.all().len()).sum();
+        let has_tier = shards.iter().any(|(_, shard)| shard.has_tier());
         let now = Instant::now();
         let mut worker = Self {
             idle_policy: IdlePolicy::new(info.poll),
@@ -124,6 +127,7 @@ impl Worker {
             buffers: Batch::default(),
             stops: false,
             ended: parts.ended,
+            has_tier,
         };
         for shard in 0..worker.shards.end() {
             for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
@@ -157,6 +161,9 @@ impl Worker {
             worked |= self.run_commands(time);
             worked |= self.forward(now, time);
             worked |= self.maintain(now);
+            if self.has_tier {
+                self.renew_leases(time);
+            }
             self.info.perf.rounds.add(1);
             if worked {
                 self.idle_policy.worked();
@@ -271,6 +278,15 @@ impl Worker {
         worked
     }
 
+    /// Asks the kernel tiers for what they have used.
+    fn renew_leases(&mut self, time: Nanos) {
+        for shard in self.shards.iter_mut() {
+            if shard.leases_due().is_some_and(|due| due <= time) {
+                shard.renew_leases(time);
+            }
+        }
+    }
+
     /// Puts a shard that was served on the lists that it belongs to now.
     pub(super) fn update_lists(&mut self, index: usize) {
         let Some(shard) = self.shards.get_mut(index) else { return };
@@ -329,7 +345,10 @@ impl Worker {
         let holding = self.holding.iter().filter_map(|index| self.shards.get(*index));
         let release = holding.filter_map(|shard| shard.egress.next_release()).min();
         let release = release.map(|at| self.clock.moment(at));
-        let due = self.maintenance.next_due().into_iter().chain(release).min();
+        let tiers = self.has_tier.then(|| self.shards.iter());
+        let leases = tiers.into_iter().flatten().filter_map(|(_, shard)| shard.leases_due()).min();
+        let leases = leases.map(|at| self.clock.moment(at));
+        let due = self.maintenance.next_due().into_iter().chain(release).chain(leases).min();
         let due = due.map(|due| due.saturating_duration_since(now));
         let timeout = due.into_iter().chain(most).min();
         if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.doorbell.may_sleep() {

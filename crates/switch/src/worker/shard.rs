@@ -200,6 +200,22 @@ impl Shard {
         }
     }
 
+    /// When [`Shard::renew_leases`] is due.
+    pub(super) fn leases_due(&self) -> Option<Nanos> {
+        match &self.forwarding {
+            Forwarding::Tables(forwarder) => forwarder.tier_due(),
+            Forwarding::Wire(_) => None,
+        }
+    }
+
+    /// Lets decisions in the kernel that have a time go on, where they are in use.
+    pub(super) fn renew_leases(&mut self, time: Nanos) {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
+        {
+            forwarder.renew_leases(tier, time);
+        }
+    }
+
     /// What puts the kernel tier's program at ports, where the tier is there.
     pub(crate) fn tier_programs(&self) -> Option<TierPrograms> {
         self.tier.as_ref().map(|tier| tier.programs().clone())
@@ -289,10 +305,10 @@ impl Shard {
     fn carry_out_one(&mut self, command: ShardCommand, time: Nanos, pool: &mut Pool) {
         match (command, &mut self.forwarding) {
             (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => {
-                if let Some(tier) = self.tier.as_mut().filter(|_| op.is_change()) {
-                    forwarder.stop_tier(tier, time);
+                match self.tier.as_mut().filter(|_| op.is_change()) {
+                    Some(tier) => forwarder.apply_in_tier(op, tier, time),
+                    None => forwarder.apply(op),
                 }
-                forwarder.apply(op);
             }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet_out) = *packet;

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use datapath::fast::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow};
+use datapath::Nanos;
+use datapath::fast::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts};
 use netdev::{KernelTier, TierKey, TierPort, TierPrograms};
 use openflow::PortNo;
 use packet::Shape;
 
-use super::WorkerPort;
+use super::{Clock, WorkerPort};
 
 /// Entries of a shard's tier. Their cells take 16 bytes for each processor.
 const SLOTS: usize = 1 << 14;
@@ -64,6 +65,8 @@ impl TierPorts {
 #[derive(Debug)]
 pub(crate) struct ShardTier {
     kernel: KernelTier,
+    /// What is between the kernel's time and the switch's.
+    epoch_ns: u64,
     ports: Arc<TierPorts>,
 }
 
@@ -72,8 +75,16 @@ impl ShardTier {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn new(ports: Arc<TierPorts>) -> Result<Self, netdev::PortError> {
-        Ok(Self { kernel: KernelTier::new(SLOTS)?, ports })
+    pub(crate) fn new(ports: Arc<TierPorts>, clock: Clock) -> Result<Self, netdev::PortError> {
+        // In this order, so that entries hold rather too short than too long.
+        let kernel_ns = KernelTier::now_ns();
+        let epoch_ns = kernel_ns.saturating_sub(clock.now().0);
+        Ok(Self { kernel: KernelTier::new(SLOTS)?, epoch_ns, ports })
+    }
+
+    /// A time as the kernel has it; the last one stands for always in both.
+    fn kernel_time(&self, time: Nanos) -> u64 {
+        time.0.saturating_add(self.epoch_ns)
     }
 
     /// What puts the program at ports.
@@ -116,14 +127,15 @@ impl KernelTable for ShardTier {
         self.kernel.stop();
     }
 
-    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo]) -> bool {
+    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo], until: Nanos) -> bool {
         let Some(key) = self.key(flow) else { return false };
+        let until_ns = self.kernel_time(until);
         let kernel = &mut self.kernel;
         self.ports.with(|ports| {
             let sending = |port| ports.get(port).filter(|it| it.sends).map(|it| &it.port);
             let outputs: Option<Vec<&TierPort>> = outputs.iter().map(sending).collect();
             let Some(outputs) = outputs else { return false };
-            let made = kernel.put(slot, &key, &outputs);
+            let made = kernel.put(slot, &key, &outputs, until_ns);
             made.inspect_err(|error| tracing::debug!(%error, "no entry in the kernel")).is_ok()
         })
     }
@@ -134,9 +146,21 @@ impl KernelTable for ShardTier {
         }
     }
 
-    fn counts(&self, slot: u32) -> (u64, u64) {
+    fn extend(&mut self, slot: u32, until: Nanos) {
+        self.kernel.extend(slot, self.kernel_time(until));
+    }
+
+    fn end(&mut self, slots: &[u32]) {
+        self.kernel.end(slots);
+    }
+
+    fn counts(&self, slot: u32) -> TierSlotCounts {
         let counts = self.kernel.counts(slot);
-        (counts.packets, counts.bytes)
+        TierSlotCounts {
+            packets: counts.packets,
+            bytes: counts.bytes,
+            last_used: Nanos(counts.last_used_ns.saturating_sub(self.epoch_ns)),
+        }
     }
 
     fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], packets: u64, bytes: u64) {

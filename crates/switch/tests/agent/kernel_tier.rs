@@ -2,11 +2,12 @@
 //! by what was there before a barrier.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use netdev::sys::link::Rtnl;
-use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::{Action, Field, Match, Message, PortNo, TableId, Version};
+use openflow::{Action, Field, Instruction, Match, Message, PortNo, TableId, Version};
 
 use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
 use crate::veth::{add_veth, in_namespace};
@@ -285,5 +286,131 @@ fn what_a_device_drops_behind_the_kernel_is_not_sent() {
         until("the drops", || (tx_faults(&mut controller, 2).2 == dropped + 100).then_some(()));
         assert_eq!(tx_faults(&mut controller, 2), (sent, errors, dropped + 100));
         assert!(kernel_hits(switch) > before, "some were dropped behind the kernel");
+    });
+}
+
+/// An entry with timeouts, of which the controller is told when it goes.
+fn timed(priority: u16, port: u128, to: u32, (idle_s, hard_s): (u16, u16)) -> Message {
+    Message::FlowMod(FlowMod {
+        matching: from_port(port),
+        priority,
+        idle_timeout_s: idle_s,
+        hard_timeout_s: hard_s,
+        flags: FlowModFlags::SEND_FLOW_REM,
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(to))])],
+        ..FlowMod::new(FlowModCommand::Add)
+    })
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_entry_that_the_kernel_uses_is_not_idle() {
+    with_tier(|switch, [one, two, _], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&timed(1, 1, 2, (2, 0)));
+        controller.barrier();
+        let mut sent = until_in_kernel(switch, one, two, &frame(1));
+        let (before, begun) = (kernel_hits(switch), Instant::now());
+        let mut last = begun;
+        // Pauses much shorter than the timeout, also on a machine that stands still for a second.
+        while begun.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(50));
+            one.send(&frame(2));
+            assert_eq!(two.receive(), frame(2), "still there");
+            (last, sent) = (Instant::now(), sent + 1);
+        }
+        let in_kernel = kernel_hits(switch) - before;
+        let (_, Message::FlowRemoved(removed)) = controller.next() else { panic!("no removal") };
+        assert!(last.elapsed() > Duration::from_secs(1), "{:?}", last.elapsed());
+        assert_eq!(removed.reason, FlowRemovedReason::IdleTimeout);
+        assert_eq!((removed.packet_count, removed.byte_count), (sent, 60 * sent));
+        assert!(in_kernel > 20, "{in_kernel}");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_decides_by_no_entry_whose_time_is_over() {
+    with_tier(|switch, [one, two, three], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(3))]));
+        controller.send(&timed(2, 1, 2, (0, 2)));
+        controller.barrier();
+        let added = Instant::now();
+        let mut sent = until_in_kernel(switch, one, two, &frame(1));
+        let before = kernel_hits(switch);
+        // Nothing that a frame of the switch could wake.
+        while added.elapsed() < Duration::from_millis(1_500) {
+            one.send(&frame(2));
+            assert_eq!(two.receive(), frame(2));
+            sent += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(kernel_hits(switch) > before);
+        std::thread::sleep(Duration::from_secs(2).saturating_sub(added.elapsed()));
+        // From this moment on it is over, whether it was removed or not.
+        for number in 0..50 {
+            one.send(&frame(number));
+            assert_eq!(three.receive(), frame(number));
+        }
+        assert_eq!(two.received(), 0);
+        let (_, Message::FlowRemoved(removed)) = controller.next() else { panic!("no removal") };
+        assert_eq!(removed.reason, FlowRemovedReason::HardTimeout);
+        assert_eq!(removed.packet_count, sent);
+        assert_eq!(flow_counts(&mut controller)[&1], (50, 3_000));
+    });
+}
+
+/// Frames to 64 addresses, each with an entry of its own, while the entries of one half change all
+/// the time: no frame is decided by what was before a barrier's reply, and the decisions about the
+/// other half stay in the kernel.
+#[test]
+#[ignore = "needs root"]
+fn a_storm_of_changes_ends_what_it_concerns_and_nothing_else() {
+    const FLOWS: u8 = 64;
+    with_tier(|switch, [one, two, three], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        let to = |flow: u8| Match::any().with(Field::EthDst, 0x0200_0000_0000 | u128::from(flow));
+        let towards = |flow: u8, round: u32| if flow < 32 && round % 2 == 1 { 3 } else { 2 };
+        let numbered = |flow: u8, number: u32| {
+            let mut bytes = vec![0; 60];
+            bytes[0] = 2;
+            bytes[5] = flow;
+            bytes[6..14].copy_from_slice(&[2, 0, 0, 0, 1, 0, 0x12, 0x34]);
+            bytes[20..24].copy_from_slice(&number.to_be_bytes());
+            bytes
+        };
+        let mut number = 0;
+        let mut in_kernel = 0;
+        let rounds = std::env::var("WEIR_TIER_ROUNDS").map_or(30, |text| text.parse().unwrap());
+        for round in 0..rounds {
+            for flow in (0..FLOWS).filter(|flow| *flow < 32 || round == 0) {
+                let output = Action::output(PortNo(towards(flow, round)));
+                controller.send(&add_flow(1, to(flow), vec![output]));
+            }
+            controller.barrier();
+            let before = kernel_hits(switch);
+            for _ in 0..4 {
+                for flow in 0..FLOWS {
+                    number += 1;
+                    let bytes = numbered(flow, number);
+                    one.send(&bytes);
+                    let (to, other) = match towards(flow, round) {
+                        2 => (&mut *two, &mut *three),
+                        _ => (&mut *three, &mut *two),
+                    };
+                    assert_eq!(to.receive(), bytes, "round {round}");
+                    assert_eq!(other.received(), 0, "round {round}");
+                }
+            }
+            let hits = kernel_hits(switch) - before;
+            in_kernel += hits;
+            // The half without changes has its entries since the first round.
+            assert!(round == 0 || hits >= 4 * 32, "round {round}: {hits} in the kernel");
+        }
+        assert!(in_kernel > u64::from(rounds) * 4 * 32, "{in_kernel}");
+        let body = controller.multipart(MultipartRequestBody::Table);
+        let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
+        assert_eq!(tables[0].matched_count, u64::from(number));
     });
 }

@@ -437,6 +437,11 @@ impl Replica {
         self.meters.get(&id)
     }
 
+    /// When a packet last matched an entry; zero if none did.
+    pub(super) fn last_used(&self, id: EntryId) -> Nanos {
+        self.shared.last_used(id)
+    }
+
     /// Counts a lookup in a table without a match.
     pub(super) fn count_miss(&self, table: TableId, packets: u64) {
         if let Some(cell) = self.counters().table(table) {

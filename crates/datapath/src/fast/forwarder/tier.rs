@@ -4,8 +4,15 @@
 //! A frame that the kernel hands over is decided as any other. Where its decision holds for all
 //! frames with the same masked bytes, needs nothing of this process and does nothing to the frame,
 //! it is proposed to the [`KernelTable`]; so the tier's key is that of the frame cache. Entries of
-//! the table hold until the next op: the shard stops the tier before an op is applied, and only
-//! then, so that no count ever meets an entry, group or port that is another one by now.
+//! the table hold until an op concerns them: what a flow shows is held against what the op raises,
+//! as in the caches, and before the next command is looked at no frame is decided by what was. An
+//! op about groups, meters, ports or settings ends them all before it is applied, so that no count
+//! ever meets a group or port that is another one by now.
+//!
+//! An entry with a timeout holds for a lease, which ends while there is time left: with an idle
+//! timeout after half of it. Then it is asked when it was used last, and the lease goes on from
+//! there. So nobody else, other shards or who expires entries, sees an entry run out that frames in
+//! the kernel still use.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,9 +25,12 @@ use super::decide::flush_counts;
 use super::path::{PathId, Paths, Steps};
 use super::program::{Decided, MicroOp, Program, ProgramId, Terminal};
 use super::replica::Replica;
+use super::versions::Raised;
 use crate::counter::{Counter, DropReason};
 use crate::fast::forwarder::cache::Evicted;
+use crate::fast::ids::EntryId;
 use crate::fast::mix_hasher::BuildMixHasher;
+use crate::fast::op::Op;
 use crate::select::mix;
 use crate::time::Nanos;
 
@@ -33,6 +43,10 @@ pub const TIER_OUTPUTS_MAX: usize = 8;
 /// After a change of the tables the tier rests for so long: while changes follow each other, making
 /// entries anew for each would cost more than they save.
 const REST_NS: u64 = 1_000_000;
+
+/// Leases that end within so long are asked for together: far less than half of the shortest idle
+/// timeout.
+const RENEWAL_NS: u64 = 100_000_000;
 
 /// Places for flows that were seen once.
 const SEEN: usize = 4_096;
@@ -63,17 +77,34 @@ pub trait KernelTable {
     fn stop(&mut self);
 
     /// Makes an entry in a slot, which no other has; frames leave by all of these ports, or go
-    /// nowhere without any. Whether it could be made.
-    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo]) -> bool;
+    /// nowhere without any. It holds until that time at most. Whether it could be made.
+    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo], until: Nanos) -> bool;
+
+    /// The entry in a slot holds until that time at most.
+    fn extend(&mut self, slot: u32, until: Nanos);
+
+    /// Ends the entries in these slots. When it returns, they do not decide or count any more.
+    fn end(&mut self, slots: &[u32]);
 
     /// Removes an entry. When it returns, it does not decide or count any more.
     fn remove(&mut self, flow: &TierFlow);
 
-    /// Packets and bytes that were ever counted in a slot.
-    fn counts(&self, slot: u32) -> (u64, u64);
+    /// What was ever counted in a slot.
+    fn counts(&self, slot: u32) -> TierSlotCounts;
 
     /// Credits packets to the devices of the ports that they came and left by.
     fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], packets: u64, bytes: u64);
+}
+
+/// What was ever counted in a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierSlotCounts {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the last one came; zero where the entry had no time.
+    pub last_used: Nanos,
 }
 
 /// What a decision counts beside its path.
@@ -92,6 +123,7 @@ struct Proposal {
     /// With one user, the proposal.
     path: PathId,
     verdict: KernelVerdict,
+    lease: Lease,
 }
 
 /// What the kernel does with a frame.
@@ -102,6 +134,14 @@ struct KernelVerdict {
     outputs: Box<[PortNo]>,
 }
 
+/// How long an entry may decide without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lease {
+    until: Nanos,
+    /// Whether it goes on when the entry was used: it has an idle timeout.
+    goes_on: bool,
+}
+
 /// An entry's place. One whose path is none is dead: it counts nothing, though its key may stand in
 /// the table.
 #[derive(Debug)]
@@ -109,8 +149,13 @@ struct Slot {
     flow: TierFlow,
     path: PathId,
     verdict: KernelVerdict,
+    lease: Lease,
+    /// Which entry of all that were made it is.
+    serial: u32,
+    /// Where it stands among those that hold.
+    live_at: usize,
     /// What was counted in the slot when it was last looked at.
-    seen: (u64, u64),
+    seen: TierSlotCounts,
     /// It has counted since the hand passed.
     is_used: bool,
 }
@@ -131,6 +176,14 @@ pub(super) struct Tier {
     /// Slots that hold, in no order.
     live: Vec<u32>,
     known: HashMap<TierFlow, u32, BuildMixHasher>,
+    /// Slots and serials of the entries about flows that show a value of an index; some have gone.
+    by_index: HashMap<u16, Vec<(u32, u32)>, BuildMixHasher>,
+    /// The last serial.
+    serial: u32,
+    /// When the next lease that goes on ends.
+    lease_ends: Option<Nanos>,
+    /// Entries to end, while an op is applied.
+    ending: Vec<u32>,
     /// Digests of flows that were seen once. So a flood of new flows makes no entries.
     seen: Vec<u64>,
     /// Where the search for a slot to give up goes on.
@@ -174,8 +227,8 @@ impl Forwarder {
         self.tier.is_running
     }
 
-    /// Ends all entries of the tier, and credits what they have counted. Before every op, and
-    /// before the caches are chosen anew.
+    /// Ends all entries of the tier, and credits what they have counted. Before an op about
+    /// anything but entries, and before the caches are chosen anew.
     pub fn stop_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
         self.tier.rests_until = now.0.saturating_add(REST_NS);
         for proposal in self.tier.proposals.drain(..) {
@@ -191,7 +244,90 @@ impl Forwarder {
                 self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
             }
         }
+        self.tier.by_index.clear();
+        self.tier.lease_ends = None;
         self.figures.kernel_entries = 0;
+    }
+
+    /// Applies an op, and ends the entries of the tier that it concerns.
+    pub fn apply_in_tier(&mut self, op: Op, table: &mut impl KernelTable, now: Nanos) {
+        if !op.is_about_entries() {
+            self.stop_tier(table, now);
+            return self.apply(op);
+        }
+        for proposal in self.tier.proposals.drain(..) {
+            self.paths.release(proposal.path);
+        }
+        // Nobody asks for what was raised while the tier did not run.
+        self.versions.take_raised();
+        self.replica.apply(op.0, &mut self.versions);
+        match self.versions.take_raised() {
+            _ if self.replica.is_mask_stale => self.stop_tier(table, now),
+            Raised::All => self.stop_tier(table, now),
+            Raised::One(index) if self.tier.is_running => self.end_concerned(index, table, now),
+            Raised::One(_) | Raised::Nothing => {}
+        }
+    }
+
+    /// Ends the entries about flows that show a value of an index.
+    fn end_concerned(&mut self, index: u16, table: &mut impl KernelTable, now: Nanos) {
+        let Some(concerned) = self.tier.by_index.remove(&index) else { return };
+        let mut ending = std::mem::take(&mut self.tier.ending);
+        ending.extend(concerned.iter().filter(|it| self.tier.holds(**it)).map(|it| it.0));
+        table.end(&ending);
+        for slot in ending.drain(..) {
+            self.retire(slot, table, now);
+        }
+        self.tier.ending = ending;
+        self.figures.kernel_entries = self.tier.live.len() as u64;
+    }
+
+    /// Credits what an entry that does not hold any more has counted. Its slot stays its flow's.
+    fn retire(&mut self, number: u32, table: &mut impl KernelTable, now: Nanos) {
+        let Some(slot) = self.tier.slots.get_mut(number as usize) else { return };
+        let context = (&self.replica, &self.paths, now);
+        self.figures.kernel_hits += harvest(slot, number, table, context);
+        self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
+        let at = slot.live_at;
+        self.tier.live.swap_remove(at);
+        if let Some(moved) = self.tier.live.get(at)
+            && let Some(moved) = self.tier.slots.get_mut(*moved as usize)
+        {
+            moved.live_at = at;
+        }
+    }
+
+    /// When [`Forwarder::renew_leases`] is due.
+    #[must_use]
+    pub fn tier_due(&self) -> Option<Nanos> {
+        self.tier.lease_ends
+    }
+
+    /// Asks the entries with an idle timeout when they were used, and lets the leases of those that
+    /// were go on. Nothing before it is due.
+    pub fn renew_leases(&mut self, table: &mut impl KernelTable, now: Nanos) {
+        if self.tier.lease_ends.is_none_or(|at| at > now) {
+            return;
+        }
+        let mut next: Option<Nanos> = None;
+        for number in &self.tier.live {
+            let Some(slot) = self.tier.slots.get_mut(*number as usize) else { continue };
+            if !slot.lease.goes_on {
+                continue;
+            }
+            let context = (&self.replica, &self.paths, now);
+            self.figures.kernel_hits += harvest(slot, *number, table, context);
+            let lease = lease_of(slot.path, &self.replica, &self.paths);
+            if lease.until > slot.lease.until {
+                slot.lease = lease;
+                table.extend(*number, lease.until);
+            }
+            if slot.lease.until > now {
+                next = next.into_iter().chain([slot.lease.until]).min();
+            }
+        }
+        // Those that end soon are asked together.
+        self.tier.lease_ends = next.map(|at| at.max(Nanos(now.0.saturating_add(RENEWAL_NS))));
     }
 
     /// Credits what the tier's entries have counted since the last time.
@@ -227,7 +363,13 @@ impl Forwarder {
     }
 
     /// Proposes the decisions of a batch that the kernel may carry out.
-    pub(super) fn propose(&mut self, frames: &[PacketBuf], decided: &[Decided], in_port: PortNo) {
+    pub(super) fn propose(
+        &mut self,
+        frames: &[PacketBuf],
+        decided: &[Decided],
+        in_port: PortNo,
+        now: Nanos,
+    ) {
         if !self.tier.is_running
             || self.replica.ports.get(in_port).is_none_or(|port| port.looks_at_frames())
         {
@@ -248,33 +390,28 @@ impl Forwarder {
                 *place = byte & mask;
             }
             let flow = TierFlow { in_port, shape, bytes };
-            if !self.tier.is_wanted(&flow) {
+            if !self.tier.is_wanted(&flow, decided.path, now) {
                 continue;
             }
-            if let Some(verdict) = self.for_kernel(*decided) {
+            if let Some((verdict, lease)) = self.for_kernel(*decided, now) {
                 self.paths.share(decided.path);
-                self.tier.proposals.push(Proposal { flow, path: decided.path, verdict });
+                let path = decided.path;
+                self.tier.proposals.push(Proposal { flow, path, verdict, lease });
             }
         }
     }
 
     /// What a decision counts and where it sends, if the kernel can carry it out.
-    fn for_kernel(&self, decided: Decided) -> Option<KernelVerdict> {
+    fn for_kernel(&self, decided: Decided, now: Nanos) -> Option<(KernelVerdict, Lease)> {
         if decided.program == ProgramId::WALK || decided.path == PathId::NONE {
             return None;
         }
-        let lives_for_ever =
-            |id| self.replica.entry(id).is_some_and(|entry| !entry.life.is_limited());
-        let is_eternal = match self.paths.steps(decided.path) {
-            Steps::One(id) => lives_for_ever(id),
-            Steps::Many(steps) => {
-                !steps.is_empty()
-                    && steps
-                        .iter()
-                        .all(|step| step.longer == 0 && step.entry.is_none_or(lives_for_ever))
-            }
+        let is_known = match self.paths.steps(decided.path) {
+            Steps::One(_) => true,
+            Steps::Many(steps) => !steps.is_empty() && steps.iter().all(|step| step.longer == 0),
         };
-        if decided.path.is_timed() || !is_eternal {
+        let lease = lease_of(decided.path, &self.replica, &self.paths);
+        if !is_known || lease.until <= now {
             return None;
         }
         let credits = credits_of(self.programs.get(decided.program)?)?;
@@ -287,21 +424,29 @@ impl Forwarder {
             .collect();
         let can_send = outputs.len() <= TIER_OUTPUTS_MAX
             && outputs.iter().all(|port| self.tier.outputs.contains(port));
-        can_send.then(|| KernelVerdict { credits: credits.into(), outputs: outputs.into() })
+        let verdict = || KernelVerdict { credits: credits.into(), outputs: outputs.into() };
+        can_send.then(|| (verdict(), lease))
     }
 
     fn make_entry(&mut self, proposal: Proposal, table: &mut impl KernelTable, now: Nanos) {
-        let Proposal { flow, path, verdict } = proposal;
+        let Proposal { flow, path, verdict, lease } = proposal;
         let known = self.tier.known.get(&flow).copied();
-        let is_live = |slot: u32| {
-            self.tier.slots.get(slot as usize).is_some_and(|slot| slot.path != PathId::NONE)
-        };
-        // Twice in one batch.
-        if known.is_some_and(is_live) {
+        let is_live = |slot: u32| self.tier.is_live(slot);
+        // Twice in one batch, or its lease was over.
+        if let Some(number) = known.filter(|slot| is_live(*slot)) {
+            if let Some(slot) = self.tier.slots.get_mut(number as usize)
+                && slot.path == path
+                && lease.until > slot.lease.until
+            {
+                slot.lease = lease;
+                table.extend(number, lease.until);
+                self.tier.note_lease(lease);
+            }
             return self.paths.release(path);
         }
         let slot = known.or_else(|| self.free_slot(table, now));
-        let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.outputs)) else {
+        let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.outputs, lease.until))
+        else {
             self.figures.kernel_refused += 1;
             // A slot that was somebody's, and is nobody's now.
             let made = self.tier.slots.len();
@@ -309,7 +454,15 @@ impl Forwarder {
             self.tier.free.extend(left);
             return self.paths.release(path);
         };
-        let held = Slot { flow, path, verdict, seen: table.counts(slot), is_used: true };
+        self.tier.serial = self.tier.serial.wrapping_add(1);
+        let (serial, seen) = (self.tier.serial, table.counts(slot));
+        let live_at = self.tier.live.len();
+        let held = Slot { flow, path, verdict, lease, serial, live_at, seen, is_used: true };
+        self.tier.note_lease(lease);
+        let tier = &mut self.tier;
+        self.versions.indices_of_frame(flow.shape, &flow.bytes, |index| {
+            tier.list_index(index, (slot, serial));
+        });
         match self.tier.slots.get_mut(slot as usize) {
             Some(place) => *place = held,
             None => self.tier.slots.push(held),
@@ -346,11 +499,8 @@ impl Forwarder {
             table.remove(&slot.flow);
             self.tier.known.remove(&slot.flow);
             if is_live {
-                // What came between the look and the removal.
-                let context = (&self.replica, &self.paths, now);
-                self.figures.kernel_hits += harvest(slot, number, table, context);
-                self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
-                self.tier.live.retain(|live| *live != number);
+                // With what came between the look and the removal.
+                self.retire(number, table, now);
                 self.figures.kernel_evictions += 1;
             }
             return Some(number);
@@ -360,10 +510,39 @@ impl Forwarder {
 }
 
 impl Tier {
-    /// Whether an entry for a flow is wanted: the flow was seen before, and has none.
-    fn is_wanted(&mut self, flow: &TierFlow) -> bool {
+    fn is_live(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|slot| slot.path != PathId::NONE)
+    }
+
+    /// Whether a slot has the entry of this serial still.
+    fn holds(&self, (slot, serial): (u32, u32)) -> bool {
+        let found = self.slots.get(slot as usize);
+        found.is_some_and(|slot| slot.serial == serial && slot.path != PathId::NONE)
+    }
+
+    /// Lists an entry under an index, and clears the list of what has gone whenever it doubles.
+    fn list_index(&mut self, index: u16, entry: (u32, u32)) {
+        let mut list = std::mem::take(self.by_index.entry(index).or_default());
+        if list.len() >= 32 && list.len().is_power_of_two() {
+            list.retain(|entry| self.holds(*entry));
+        }
+        list.push(entry);
+        self.by_index.insert(index, list);
+    }
+
+    /// An entry has this lease from now on.
+    fn note_lease(&mut self, lease: Lease) {
+        if lease.goes_on {
+            self.lease_ends = self.lease_ends.into_iter().chain([lease.until]).min();
+        }
+    }
+
+    /// Whether an entry for a flow is wanted: the flow was seen before, and has none, or has one of
+    /// the same path whose lease is over.
+    fn is_wanted(&mut self, flow: &TierFlow, path: PathId, now: Nanos) -> bool {
         if let Some(slot) = self.known.get(flow).and_then(|slot| self.slots.get(*slot as usize)) {
-            return slot.path == PathId::NONE;
+            let is_over = slot.path == path && slot.lease.until <= now;
+            return slot.path == PathId::NONE || is_over;
         }
         let mut digest = mix(u64::from(flow.in_port.0) << 8 | flow.shape.index() as u64);
         for word in flow.bytes.as_chunks::<8>().0 {
@@ -377,6 +556,31 @@ impl Tier {
     }
 }
 
+/// How long a decision on this path may stand in the kernel without being asked.
+fn lease_of(path: PathId, replica: &Replica, paths: &Paths) -> Lease {
+    let mut lease = Lease { until: Nanos(u64::MAX), goes_on: false };
+    each_entry(path, paths, |id| {
+        let Some(entry) = replica.entry(id) else { return lease.until = Nanos(0) };
+        let life = entry.life;
+        if !life.is_limited() {
+            return;
+        }
+        let half_s = u64::from(life.idle_timeout_s) * 500_000_000;
+        let idle = life.idle_at(replica.last_used(id));
+        let idle = idle.map(|at| Nanos(at.0.saturating_sub(half_s)));
+        lease.goes_on |= idle.is_some();
+        lease.until = idle.into_iter().chain(life.hard_at()).fold(lease.until, Nanos::min);
+    });
+    lease
+}
+
+fn each_entry(path: PathId, paths: &Paths, mut each: impl FnMut(EntryId)) {
+    match paths.steps(path) {
+        Steps::One(id) => each(id),
+        Steps::Many(steps) => steps.iter().filter_map(|step| step.entry).for_each(each),
+    }
+}
+
 /// Credits what was counted in a slot since it was last looked at; how many packets.
 fn harvest(
     slot: &mut Slot,
@@ -385,8 +589,8 @@ fn harvest(
     (replica, paths, now): (&Replica, &Paths, Nanos),
 ) -> u64 {
     let counts = table.counts(number);
-    let packets = counts.0.wrapping_sub(slot.seen.0);
-    let bytes = counts.1.wrapping_sub(slot.seen.1);
+    let packets = counts.packets.wrapping_sub(slot.seen.packets);
+    let bytes = counts.bytes.wrapping_sub(slot.seen.bytes);
     // Packets and bytes are not counted at once: bytes that come alone wait for their packet.
     if packets == 0 {
         return 0;
@@ -397,6 +601,13 @@ fn harvest(
     replica.count(Counter::Received, packets);
     if let Some(cell) = replica.port_cell(in_port) {
         cell.rx.add(packets, bytes);
+    }
+    if slot.lease.goes_on {
+        each_entry(slot.path, paths, |id| {
+            if let Some(entry) = replica.entry(id) {
+                replica.touch(id, entry.life, counts.last_used);
+            }
+        });
     }
     flush_counts(replica, paths, Evicted { path: slot.path, packets, bytes });
     for credit in &slot.verdict.credits {

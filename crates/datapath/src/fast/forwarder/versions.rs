@@ -51,9 +51,22 @@ impl VersionIndex {
     pub(super) const ALL: Self = Self(u16::MAX);
 }
 
+/// What changes since [`Versions::take_raised`] can concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Raised {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// Packets that show a value of this index.
+    One(u16),
+    /// Any packet.
+    All,
+}
+
 /// The versions.
 #[derive(Debug)]
 pub(super) struct Versions {
+    raised: Raised,
     /// Present state of everything; never zero.
     pub(super) epoch: u64,
     /// The first epoch of the present un-wildcarded bits; decisions of earlier ones hold no longer.
@@ -69,6 +82,7 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) fn new() -> Self {
         Self {
+            raised: Raised::Nothing,
             epoch: 1,
             first: 1,
             unwildcarded: 0,
@@ -119,10 +133,25 @@ impl Versions {
         let is_written =
             kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
         let version = match self.by_value.get_mut(usize::from(index.0)) {
-            Some(version) if !is_written => version,
-            Some(_) | None => &mut self.all,
+            Some(version) if !is_written => {
+                self.raised = match self.raised {
+                    Raised::Nothing => Raised::One(index.0),
+                    Raised::One(other) if other == index.0 => Raised::One(other),
+                    Raised::One(_) | Raised::All => Raised::All,
+                };
+                version
+            }
+            Some(_) | None => {
+                self.raised = Raised::All;
+                &mut self.all
+            }
         };
         *version = version.wrapping_add(1);
+    }
+
+    /// What was changed since this was asked last.
+    pub(super) fn take_raised(&mut self) -> Raised {
+        std::mem::take(&mut self.raised)
     }
 
     /// Anything may have changed.
@@ -173,11 +202,25 @@ impl Versions {
 
     /// The same for a frame of a shape, without a key.
     pub(super) fn of_frame(&self, shape: Shape, frame: &[u8]) -> u32 {
-        let l3 = shape.l3();
         let mut sum = self.all;
+        self.each_of_frame(shape, frame, |kind, value| {
+            sum = sum.wrapping_add(self.at(kind, value));
+        });
+        sum
+    }
+
+    /// The indices of what a frame shows: a decision about it ends when one of them is raised. Of
+    /// the frame, the un-wildcarded bits are enough.
+    pub(super) fn indices_of_frame(&self, shape: Shape, frame: &[u8], mut each: impl FnMut(u16)) {
+        self.each_of_frame(shape, frame, |kind, value| each((kind * SLOTS + slot(value)) as u16));
+    }
+
+    #[inline]
+    fn each_of_frame(&self, shape: Shape, frame: &[u8], mut each: impl FnMut(usize, u64)) {
+        let l3 = shape.l3();
         let mut add = |index, kind, at, len| {
             if self.is_unwildcarded(index) {
-                sum = sum.wrapping_add(self.at(kind, be(frame, at, len)));
+                each(kind, be(frame, at, len));
             }
         };
         // In the order of the parts.
@@ -198,17 +241,15 @@ impl Versions {
                 for (index, kind, at) in [(1, 0, dst), (3, 1, src)] {
                     if self.is_unwildcarded(index) {
                         let value = be(frame, at + 8, 8) ^ be(frame, at, 8).rotate_left(32);
-                        sum = sum.wrapping_add(self.at(kind, value));
+                        each(kind, value);
                     }
                 }
             }
             Network::Other | Network::Mpls | Network::Pbb | Network::Arp => {}
         }
         if shape.is_tagged() && self.is_unwildcarded(6) {
-            let vid = be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000;
-            sum = sum.wrapping_add(self.at(4, vid));
+            each(4, be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000);
         }
-        sum
     }
 }
 
