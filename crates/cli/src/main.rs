@@ -55,6 +55,8 @@ enum Program {
     Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
+    #[command(hide = true)]
+    FlowLoad(controller::cli::flow_load::FlowLoadArgs),
     /// Print what makes a shell complete the commands and options of weir
     Completions(shell::CompletionsArgs),
     /// Print the manual page of weir, or write those of all commands
@@ -130,6 +132,9 @@ fn main() -> ExitCode {
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
+        Program::FlowLoad(arguments) => {
+            ended("flow-load", controller::cli::flow_load::run(&arguments))
+        }
         Program::Completions(arguments) => {
             let out = &mut std::io::stdout().lock();
             ended("completions", shell::completions(Arguments::command(), &arguments, out))

@@ -132,6 +132,31 @@ fn controllers_are_measured_in_every_mode() {
 }
 
 #[test]
+fn entries_are_loaded_into_real_switches_and_counted_there() {
+    let words = ["controller", "--bars", "flow-entries", "--entries", "5000", "--repeats", "1"];
+    let (code, rows) = run(&words);
+    assert!(matches!(code, Some(0 | 1)), "{rows:?}");
+    let names: Vec<_> = rows.iter().filter_map(|row| row["row"].as_str()).collect();
+    assert_eq!(names, ["flow-entries", "flow-entries-controller-cpu", "flow-entries-switches-cpu"]);
+    assert!(rows[0]["value"].as_f64() > Some(0.0), "{rows:?}");
+    assert_eq!((&rows[1]["bar"], &rows[1]["unit"]), (&50.0.into(), &"%".into()));
+}
+
+#[test]
+fn a_bar_that_cannot_be_measured_says_why_in_its_row() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["bench", "controller", "--bars", "python-os-ken", "--json", "--quiet"])
+        .env("WEIR_PYTHON", "/nonexistent/python3")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(row["row"], "python-os-ken", "{text}");
+    assert!(row["absent"].as_str().unwrap_or_default().contains("pip install"), "{text}");
+}
+
+#[test]
 fn slips_are_reported() {
     let error = |words: &[&str]| {
         let program = env!("CARGO_BIN_EXE_weir");

@@ -252,6 +252,15 @@ impl Process {
         }
     }
 
+    /// Kills it at once, as a power cut does, and waits until it is gone.
+    ///
+    /// # Errors
+    /// [`ProcessError::System`].
+    pub fn kill(&mut self) -> Result<(), ProcessError> {
+        let killed = kill_group(&self.child).and_then(|()| self.child.wait().map(drop));
+        killed.map_err(|source| ProcessError::System { name: self.name.clone(), source })
+    }
+
     fn end(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;

@@ -39,6 +39,8 @@ pub enum Tool {
     OvsAppctl,
     /// Open vSwitch's small controller.
     OvsTestcontroller,
+    /// The store that a cluster of controllers decides in.
+    Etcd,
 }
 
 impl Tool {
@@ -56,6 +58,7 @@ impl Tool {
             Self::OvsTestcontroller => {
                 ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
             }
+            Self::Etcd => ("etcd", "etcd-server", &["--version"]),
         }
     }
 

@@ -83,12 +83,6 @@ impl Run {
         Launch { ports, cores: self.cores.clone(), ..Launch::new(&self.weir, self.core) }
     }
 
-    /// Something that is asked for cannot be measured here: the run goes on and fails at its end.
-    pub(super) fn cannot_measure(&mut self, what: &str) {
-        self.is_good = false;
-        self.progress.say(what);
-    }
-
     /// Prints a row.
     ///
     /// # Errors

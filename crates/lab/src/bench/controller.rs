@@ -8,9 +8,12 @@
 //! report a rate of its own as that of the controller.
 
 mod bars;
+mod capture;
+mod cluster;
 mod contenders;
 mod cpu;
 mod fleet;
+mod flow_entries;
 mod hosts;
 mod layout;
 #[cfg(test)]
@@ -63,7 +66,9 @@ Examples:
   weir bench controller --vs weir,mine --command 'mine=./mine --port {port}' --mode latency
       any controller that can be told its port
   weir bench controller --bars
-      the rows of Weir's own bars, with the peers that are installed";
+      the rows of Weir's own bars, with the peers that are installed
+  weir bench controller --bars flow-entries,cluster --repeats 1
+      a million flow entries in a hundred switches; a cluster's master killed (needs etcd)";
 
 /// Measure a controller with emulated switches.
 #[derive(Args, Debug)]
@@ -81,6 +86,10 @@ pub(super) struct ControllerBenchArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0..,
           conflicts_with_all = ["target", "vs", "mode", "switches"])]
     bars: Option<Vec<String>>,
+    /// Flow entries of the bar flow-entries, over all its switches
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
+    entries: u32,
     /// What is measured
     #[arg(long, value_enum, default_value_t = Mode::Throughput)]
     mode: Mode,

@@ -6,9 +6,13 @@
 
 use anyhow::{Result, bail};
 
-use super::super::common::Run;
+use serde::Serialize;
+
+use super::super::common::{Row, Run};
 use super::ControllerBenchArgs;
+use super::cluster;
 use super::contenders::Contender;
+use super::flow_entries;
 use super::rows::{FigureRow, ThresholdOf};
 use super::trial::Mode;
 use super::turns::in_turns;
@@ -21,12 +25,42 @@ type Ask = (&'static str, ThresholdOf, f64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BarScenario {
     name: &'static str,
+    kind: BarKind,
     mode: Mode,
     switches: u32,
     app: AppKind,
     subject: Subject,
     peer: Option<Subject>,
     asks: &'static [Ask],
+}
+
+/// How a scenario is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BarKind {
+    /// With emulated switches.
+    Fleet,
+    /// Entries are loaded into real switches.
+    FlowEntries,
+    /// A cluster of three with real switches, whose busiest node is killed.
+    Cluster,
+}
+
+/// A scenario that cannot be measured here.
+#[derive(Debug, Serialize)]
+struct AbsentRow {
+    row: &'static str,
+    /// What is missing, and the remedy.
+    absent: String,
+}
+
+impl Row for AbsentRow {
+    fn text(&self) -> String {
+        format!("{:32} not measured: {}\n", self.row, self.absent)
+    }
+
+    fn is_good(&self) -> bool {
+        false
+    }
 }
 
 /// Who is measured.
@@ -102,11 +136,28 @@ const ALL: &[BarScenario] = &[
             ("memory", ThresholdOf::ValueAtMost, 64.0),
         ],
     ),
+    BarScenario {
+        kind: BarKind::FlowEntries,
+        peer: None,
+        asks: &[("controller-cpu", ThresholdOf::ValueAtMost, 50.0)],
+        ..learning("flow-entries", 100)
+    },
+    BarScenario {
+        kind: BarKind::Cluster,
+        peer: None,
+        asks: &[
+            ("", ThresholdOf::ValueAtMost, 2.0),
+            ("entries-lost", ThresholdOf::ValueAtMost, 0.0),
+            ("packets-lost", ThresholdOf::ValueAtMost, 0.0),
+        ],
+        ..learning("cluster", 12)
+    },
 ];
 
 const fn learning(name: &'static str, switches: u32) -> BarScenario {
     BarScenario {
         name,
+        kind: BarKind::Fleet,
         mode: Mode::Throughput,
         switches,
         app: AppKind::LearningSwitch,
@@ -148,6 +199,40 @@ impl BarScenario {
     /// # Errors
     /// Weir does not start or serve, or the run was interrupted.
     pub(super) fn measure(&self, args: &ControllerBenchArgs, run: &mut Run) -> Result<()> {
+        let rows = match self.kind {
+            BarKind::Fleet => match self.with_fleet(args, run)? {
+                Ok(rows) => rows,
+                Err(missing) => return self.absent(run, &missing),
+            },
+            BarKind::FlowEntries => {
+                let measured = flow_entries::measure(self.switches, args.entries, run)?;
+                FigureRow::alone(self.name, &measured)
+            }
+            BarKind::Cluster => match cluster::check() {
+                Ok(etcd) => {
+                    FigureRow::alone(self.name, &cluster::measure(self.switches, &etcd, run)?)
+                }
+                Err(missing) => return self.absent(run, &missing.to_string()),
+            },
+        };
+        for row in self.held_against(rows) {
+            run.row(&row)?;
+        }
+        Ok(())
+    }
+
+    /// A row that says why there is none, for who reads rows only.
+    fn absent(&self, run: &mut Run, why: &str) -> Result<()> {
+        run.row(&AbsentRow { row: self.name, absent: why.to_owned() })
+    }
+
+    /// The rows of a scenario with emulated switches, or what its subject needs that is not
+    /// installed.
+    fn with_fleet(
+        &self,
+        args: &ControllerBenchArgs,
+        run: &mut Run,
+    ) -> Result<Result<Vec<FigureRow>, String>> {
         let mut setup = args.setup(run, self.mode, Some(self.switches))?;
         setup.name = self.name.to_owned();
         setup.app = self.app;
@@ -157,8 +242,7 @@ impl BarScenario {
         }
         let subject = self.subject.contender()?;
         if let Err(missing) = subject.check(&setup.paths) {
-            run.cannot_measure(&format!("{}: {missing:#}", self.name));
-            return Ok(());
+            return Ok(Err(format!("{missing:#}")));
         }
         let mut contenders = vec![subject];
         if let Some(peer) = self.peer {
@@ -168,11 +252,7 @@ impl BarScenario {
                 Err(missing) => run.progress.say(&format!("{}: {missing:#}", self.name)),
             }
         }
-        let rows = in_turns(&contenders, &setup, run)?;
-        for row in self.held_against(rows) {
-            run.row(&row)?;
-        }
-        Ok(())
+        in_turns(&contenders, &setup, run).map(Ok)
     }
 
     /// The rows, with one for each thing that is asked of the same figure.

@@ -191,10 +191,7 @@ impl Running {
     /// It is not installed, or does not listen in time.
     pub(super) fn start(contender: &Contender, plan: &LaunchPlan<'_>) -> Result<Self> {
         let folder = scratch()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a port")?;
-        let port = listener.local_addr().context("looking for a port")?.port();
-        // The controller binds it a moment later.
-        drop(listener);
+        let port = free_port()?;
         let context = ServiceContext {
             namespace: None,
             dir: folder.path(),
@@ -222,21 +219,8 @@ impl Running {
             if contender.tls { Endpoint::Ssl { host, port } } else { Endpoint::Tcp { host, port } };
         let name = contender.name.clone();
         let running = Self { name, endpoint, tls: certificates, pid, service, _folder: folder };
-        running.pin(&plan.cores)?;
+        pin(running.pid, &plan.cores)?;
         Ok(running)
-    }
-
-    /// Lets its threads, and those that they will start, use these cores only, and those first.
-    fn pin(&self, cores: &[usize]) -> Result<()> {
-        let threads = ProcFolder::of(self.pid).threads().context("listing its threads")?;
-        for (tid, _) in threads {
-            // A thread may have ended meanwhile.
-            if let Err(error) = affinity::allow(Some(tid), cores) {
-                tracing::debug!(tid, %error, "a thread was not given its cores");
-            }
-            cpu::prefer(Some(tid));
-        }
-        Ok(())
     }
 
     /// Holds it still until what is returned goes.
@@ -251,6 +235,32 @@ impl Running {
     pub(super) fn tails(&self) -> String {
         self.service.tails()
     }
+}
+
+/// Lets the threads of a process, and those that they will start, use these cores only, and those
+/// first.
+///
+/// # Errors
+/// It has ended.
+pub(super) fn pin(pid: u32, cores: &[usize]) -> Result<()> {
+    let threads = ProcFolder::of(pid).threads().context("listing its threads")?;
+    for (tid, _) in threads {
+        // A thread may have ended meanwhile.
+        if let Err(error) = affinity::allow(Some(tid), cores) {
+            tracing::debug!(tid, %error, "a thread was not given its cores");
+        }
+        cpu::prefer(Some(tid));
+    }
+    Ok(())
+}
+
+/// A TCP port of this machine that nobody listens on; who asks binds it a moment later.
+///
+/// # Errors
+/// There is none.
+pub(super) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a port")?;
+    Ok(listener.local_addr().context("looking for a port")?.port())
 }
 
 /// Makes a certificate authority, a certificate for the controller and one for the switches, who
