@@ -145,15 +145,14 @@ async fn disable(call: Call) -> Answer {
 }
 
 async fn set_status(call: &Call, command: FlowModCommand, details: &str) -> Answer {
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, call)? {
+    rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let flows = rules::flows(&target).await?;
         let mut messages = if is_firewall(&flows) { Vec::new() } else { ground() };
         messages.push(entry(command, STATUS_PRIORITY, Match::any(), Vec::new()));
         target.apply(messages).await?;
-        all.push(rules::of_switch(&target, "command_result", done(details)));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", done(details)))
+    })
+    .await
 }
 
 async fn log_status(call: Call) -> Answer {
@@ -176,8 +175,7 @@ async fn log_disable(call: Call) -> Answer {
 
 /// What is dropped goes to the controller or not: entries that allow stay as they are.
 async fn set_log(call: &Call, is_on: bool, details: &str) -> Answer {
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, call)? {
+    rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let flows = firewall_flows(&target).await?;
         let dropping = |flow: &&FlowStats| {
             ![STATUS_PRIORITY, ARP_PRIORITY].contains(&flow.priority) && !allows(flow)
@@ -193,9 +191,9 @@ async fn set_log(call: &Call, is_on: bool, details: &str) -> Answer {
         };
         let messages = flows.iter().filter(dropping).map(again).collect();
         target.apply(messages).await?;
-        all.push(rules::of_switch(&target, "command_result", done(details)));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", done(details)))
+    })
+    .await
 }
 
 /// The entries of a switch that is a firewall.
@@ -247,8 +245,8 @@ fn of_rule(rule: &Rule) -> [(String, Value); 3] {
 
 async fn add(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, &call)? {
+    let call = &call;
+    rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let flows = firewall_flows(&target).await?;
         let is_logging = is_logging(&flows);
         let existing = rules::rules(flows, is_rule);
@@ -278,16 +276,16 @@ async fn add(call: Call) -> Answer {
             results.push(result);
         }
         target.apply(messages).await?;
-        all.push(rules::of_switch(&target, "command_result", results));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", results))
+    })
+    .await
 }
 
 async fn delete(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
     let number = rules::number_of(&call.fields(&RULE_ID)?, "rule_id")?;
-    let mut all = Vec::new();
-    for target in rules::targets(&call.services, &call)? {
+    let call = &call;
+    rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
         let gone = rules::delete(&target, held, number, vlan).await?;
         let named = number.map(|number| format!(" : ruleID={number}")).unwrap_or_default();
@@ -304,7 +302,7 @@ async fn delete(call: Call) -> Answer {
             });
             results.collect::<Vec<_>>().into()
         };
-        all.push(rules::of_switch(&target, "command_result", result));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", result))
+    })
+    .await
 }

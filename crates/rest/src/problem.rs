@@ -61,6 +61,13 @@ impl Problem {
         self
     }
 
+    /// The same, with words before what is wrong.
+    #[must_use]
+    pub fn said_of(mut self, what: &str) -> Self {
+        self.error = format!("{what}: {}", self.error);
+        self
+    }
+
     /// The switch refuses a message: the one with this index of those that the request became.
     #[must_use]
     pub fn refused(version: Version, index: usize, xid: Option<Xid>, error: &ErrorMessage) -> Self {

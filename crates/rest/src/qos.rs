@@ -275,8 +275,8 @@ fn default_entry() -> Message {
 
 async fn add(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
-    let mut all = Vec::new();
-    for target in targets(&call)? {
+    let call = &call;
+    rules::change_each(targets(call)?, |target| async move {
         let flows = rules::flows(&target).await?;
         let onward = |flow: &FlowStats| {
             flow.priority == DEFAULT_PRIORITY
@@ -306,16 +306,16 @@ async fn add(call: Call) -> Answer {
             results.push(result);
         }
         target.apply(messages).await?;
-        all.push(rules::of_switch(&target, "command_result", results));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", results))
+    })
+    .await
 }
 
 async fn delete(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
     let number = rules::number_of(&call.fields(&QOS_ID)?, "qos_id")?;
-    let mut all = Vec::new();
-    for target in targets(&call)? {
+    let call = &call;
+    rules::change_each(targets(call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
         let gone = rules::delete(&target, held, number, vlan).await?;
         let named = number.map(|number| format!(" : QoS ID={number}")).unwrap_or_default();
@@ -332,9 +332,9 @@ async fn delete(call: Call) -> Answer {
             });
             results.collect::<Vec<_>>().into()
         };
-        all.push(rules::of_switch(&target, "command_result", result));
-    }
-    Ok(Some(all.into()))
+        Ok(rules::of_switch(&target, "command_result", result))
+    })
+    .await
 }
 
 async fn meters(call: Call) -> Answer {
@@ -345,13 +345,14 @@ async fn meters(call: Call) -> Answer {
     .await
 }
 
-async fn change_meter(call: &Call, command: MeterModCommand) -> Result<Vec<Target>, Problem> {
-    let targets = targets(call)?;
+async fn change_meter(call: &Call, command: MeterModCommand, result: Value) -> Answer {
     let meter_mod = modify::meter_mod(&call.fields(&METER)?, command)?;
-    for target in &targets {
+    let (meter_mod, result) = (&meter_mod, &result);
+    rules::change_each(targets(call)?, |target| async move {
         target.apply(vec![Message::MeterMod(meter_mod.clone())]).await?;
-    }
-    Ok(targets)
+        Ok(rules::of_switch(&target, "command_result", result.clone()))
+    })
+    .await
 }
 
 /// The meter's id as the body writes it.
@@ -362,14 +363,10 @@ fn meter_id(call: &Call) -> String {
 
 async fn add_meter(call: Call) -> Answer {
     let result = [done(format!("Meter added. : Meter ID={}", meter_id(&call)))];
-    let targets = change_meter(&call, MeterModCommand::Add).await?;
-    let of = |target: &Target| rules::of_switch(target, "command_result", result.to_vec());
-    Ok(Some(targets.iter().map(of).collect::<Vec<_>>().into()))
+    change_meter(&call, MeterModCommand::Add, result.to_vec().into()).await
 }
 
 async fn delete_meter(call: Call) -> Answer {
     let result = done(format!("Meter deleted. : Meter ID={}", meter_id(&call)));
-    let targets = change_meter(&call, MeterModCommand::Delete).await?;
-    let of = |target: &Target| rules::of_switch(target, "command_result", result.clone());
-    Ok(Some(targets.iter().map(of).collect::<Vec<_>>().into()))
+    change_meter(&call, MeterModCommand::Delete, result).await
 }

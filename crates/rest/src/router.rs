@@ -232,15 +232,15 @@ async fn set_all(call: Call) -> Answer {
     let addition = addition(&call.fields(&CONFIG)?)?;
     let targets = rules::targets(&call.services, &call)?;
     let turn = call.services.router_turn.lock().await;
-    let mut all = Vec::new();
-    for target in targets {
+    let routers = &routers;
+    let answer = rules::change_each(targets, |target| async move {
         let vlans = match vlan {
             Vlan::One(vlan) => vec![vlan],
-            Vlan::All => vlans(&routers, &target, vlan),
+            Vlan::All => vlans(routers, &target, vlan),
         };
         let mut results = Vec::new();
         for vlan in vlans {
-            let changed = change(&routers, &target, vlan, addition).await?;
+            let changed = change(routers, &target, vlan, addition).await?;
             results.push(match changed {
                 Ok(update) => {
                     let id = update.ids.first().copied().unwrap_or(0);
@@ -255,10 +255,11 @@ async fn set_all(call: Call) -> Answer {
                 Err(refusal) => result(vlan, "failure", refusal.to_string()),
             });
         }
-        all.push(rules::of_switch(&target, "command_result", results));
-    }
+        Ok(rules::of_switch(&target, "command_result", results))
+    })
+    .await;
     drop(turn);
-    Ok(Some(all.into()))
+    answer
 }
 
 async fn delete_all(call: Call) -> Answer {
@@ -266,11 +267,11 @@ async fn delete_all(call: Call) -> Answer {
     let deletion = deletion(&call.fields(&IDS)?)?;
     let targets = rules::targets(&call.services, &call)?;
     let turn = call.services.router_turn.lock().await;
-    let mut all = Vec::new();
-    for target in targets {
+    let routers = &routers;
+    let answer = rules::change_each(targets, |target| async move {
         let mut results = Vec::new();
-        for vlan in vlans(&routers, &target, vlan) {
-            match change(&routers, &target, vlan, deletion).await? {
+        for vlan in vlans(routers, &target, vlan) {
+            match change(routers, &target, vlan, deletion).await? {
                 Ok(update) => results.extend(deleted(vlan, deletion, &update)),
                 Err(refusal) => results.push(result(vlan, "failure", refusal.to_string())),
             }
@@ -278,10 +279,11 @@ async fn delete_all(call: Call) -> Answer {
         if results.is_empty() {
             results.push(result(0, "failure", "Data is nothing.".to_owned()));
         }
-        all.push(rules::of_switch(&target, "command_result", results));
-    }
+        Ok(rules::of_switch(&target, "command_result", results))
+    })
+    .await;
     drop(turn);
-    Ok(Some(all.into()))
+    answer
 }
 
 fn deleted(vlan: u16, deletion: RouterChange, update: &RouterUpdate) -> Option<Value> {

@@ -145,6 +145,32 @@ pub(crate) async fn each<F: Future<Output = Result<Value, Problem>>>(
     Ok(Some(all.into()))
 }
 
+/// Changes each switch, many at a time, and every one to its end: a switch that refuses or is
+/// silent keeps no other from its change. What each is answered for with, in their order.
+///
+/// # Errors
+/// The first of them, with how many switches have done it where some have.
+pub(crate) async fn change_each<F: Future<Output = Result<Value, Problem>>>(
+    targets: Vec<Target>,
+    change: impl Fn(Target) -> F,
+) -> Answer {
+    let dpids: Vec<DatapathId> = targets.iter().map(|target| target.datapath.dpid).collect();
+    let changed: Vec<Result<Value, Problem>> =
+        stream::iter(targets.into_iter().map(change)).buffered(AT_A_TIME).collect().await;
+    let done = changed.iter().filter(|one| one.is_ok()).count();
+    let one = |(changed, dpid): (Result<Value, Problem>, DatapathId)| {
+        changed.map_err(|problem| match done {
+            0 => problem,
+            done => {
+                let prefix = format!("{done} of {} switches have done it; {dpid}", dpids.len());
+                problem.said_of(&prefix)
+            }
+        })
+    };
+    let values = changed.into_iter().zip(dpids.iter().copied()).map(one);
+    Ok(Some(values.collect::<Result<Vec<Value>, Problem>>()?.into()))
+}
+
 /// A rule that a switch has.
 pub(crate) struct Rule {
     pub(crate) number: u32,

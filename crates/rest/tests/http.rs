@@ -26,6 +26,8 @@ enum Mood {
     Waits,
     /// Answers when both are asked.
     Together,
+    /// The second answers nothing.
+    Half,
 }
 
 /// Two switches, of 1.0 and of 1.3, that keep what they are told.
@@ -61,6 +63,11 @@ impl ServedSwitches for Scripted {
                 Ok(Message::MultipartReply(MultipartReply { more: false, body }))
             });
         }
+        if self.mood == Mood::Half && dpid.0 == 1 {
+            let body = MultipartReplyBody::Flow(Vec::new());
+            let answer = Message::MultipartReply(MultipartReply { more: false, body });
+            return Box::pin(async { Ok(answer) });
+        }
         let answer = if !matches!(message, Message::MultipartRequest(_)) {
             Ok(Message::BarrierReply)
         } else if dpid.0 == 1 {
@@ -78,7 +85,7 @@ impl ServedSwitches for Scripted {
         let mood = self.mood;
         Box::pin(async move {
             match mood {
-                Mood::Obeys | Mood::Together => Ok(()),
+                Mood::Obeys | Mood::Together | Mood::Half => Ok(()),
                 Mood::Refuses => {
                     let version = Version::V1_3;
                     let error = ErrorMessage::new(version, Error::FlowModTableFull, Vec::new());
@@ -287,6 +294,26 @@ fn large_bodies_are_refused_and_others_are_served() {
     let body = format!("{{\"dpid\": 1, \"match\": {{}}, \"x\": \"{}\"}}", "x".repeat(2000));
     assert_eq!(ask(&served, "POST", "/stats/flowentry/add", &body, "").0, 413);
     assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 200);
+}
+
+#[test]
+fn all_switches_are_changed_at_the_same_time() {
+    let served = serve(Mood::Together, None, RestLimits::default());
+    // Neither answers before the other is asked.
+    let (status, value) = ask(&served, "PUT", "/firewall/module/enable/all", "", "");
+    assert_eq!((status, value.as_array().map(Vec::len)), (200, Some(2)), "{value}");
+    assert_eq!(value[1]["switch_id"], "0000000000000002");
+}
+
+#[test]
+fn a_switch_that_is_silent_keeps_no_other_from_its_change() {
+    let served = serve(Mood::Half, None, RestLimits::default());
+    let (status, value) = ask(&served, "PUT", "/firewall/module/enable/all", "", "");
+    assert_eq!(status, 504);
+    let words = "1 of 2 switches have done it; 0000000000000002: the switch has not answered \
+                 within 5 s";
+    assert_eq!(value["error"], words);
+    assert_eq!(served.switches.applied.lock().unwrap().len(), 3);
 }
 
 #[test]
