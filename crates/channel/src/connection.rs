@@ -326,6 +326,12 @@ impl Connection {
         Event::Refused { xid: header.xid, error }
     }
 
+    /// Bytes of the message that [`Connection::poll_event`] gave last, as the peer sent it.
+    #[must_use]
+    pub fn last_message_len(&self) -> usize {
+        self.last_frame.len()
+    }
+
     /// The first 64 bytes of the message that [`Connection::poll_event`] gave last, for an error
     /// about it; empty once further bytes have come or the peer has been silent for a while.
     #[must_use]

@@ -1,8 +1,8 @@
 //! Matching of replies to requests by xid, with the parts of a multipart reply joined
 //! (clauses 6.2 and 7.3.5).
 //!
-//! The number of pending requests and the entries of one reply are bounded, since the peer chooses
-//! how much it sends. A reply that nobody asked for is never kept.
+//! The number of pending requests and the entries and bytes of one reply are bounded, since the peer
+//! chooses how much it sends. A reply that nobody asked for is never kept.
 
 use crate::parts;
 use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};
@@ -15,6 +15,7 @@ pub struct Pending<T> {
     waiting: HashMap<Xid, Waiting<T>>,
     requests_max: usize,
     entries_max: usize,
+    bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -22,6 +23,8 @@ struct Waiting<T> {
     reply: MessageKind,
     context: T,
     parts: Option<MultipartReplyBody>,
+    /// Of all parts so far, as the peer sent them.
+    bytes: usize,
 }
 
 /// The result of [`Pending::pair`].
@@ -52,6 +55,9 @@ pub enum Unanswered {
     /// The reply has more entries than allowed.
     #[error("the answer has more than {0} entries")]
     TooLong(usize),
+    /// The reply has more bytes than allowed.
+    #[error("the answer has more than {0} bytes")]
+    TooBig(usize),
 }
 
 /// Why a request cannot be pending.
@@ -79,7 +85,14 @@ impl<T> Pending<T> {
     /// At most `requests_max` requests at a time, at most `entries_max` entries in a reply.
     #[must_use]
     pub fn new(requests_max: usize, entries_max: usize) -> Self {
-        Self { waiting: HashMap::new(), requests_max, entries_max }
+        Self { waiting: HashMap::new(), requests_max, entries_max, bytes_max: usize::MAX }
+    }
+
+    /// The same with at most `bytes_max` bytes in a reply, as the peer sent them. An owner who says
+    /// so takes messages by [`Pending::pair_sized`].
+    #[must_use]
+    pub fn with_bytes_max(self, bytes_max: usize) -> Self {
+        Self { bytes_max, ..self }
     }
 
     /// Adds `request`, which is sent with `xid`.
@@ -107,21 +120,32 @@ impl<T> Pending<T> {
         if self.waiting.contains_key(&xid) {
             return Err(CannotWait::XidInUse);
         }
-        self.waiting.insert(xid, Waiting { reply, context, parts: None });
+        self.waiting.insert(xid, Waiting { reply, context, parts: None, bytes: 0 });
         Ok(())
     }
 
     /// Takes a message from the peer.
     pub fn pair(&mut self, xid: Xid, message: Message) -> Paired<T> {
+        self.pair_sized(xid, message, 0)
+    }
+
+    /// The same for a message that had so many bytes.
+    pub fn pair_sized(&mut self, xid: Xid, message: Message, bytes: usize) -> Paired<T> {
+        let (entries_max, bytes_max) = (self.entries_max, self.bytes_max);
         let Some(waiting) = self.waiting.get_mut(&xid) else { return Paired::Other(message) };
         let answer = if let Message::Error(error) = message {
             Err(Unanswered::Error(error))
         } else if message.kind() != waiting.reply {
             return Paired::Other(message);
         } else if let Message::MultipartReply(part) = message {
-            match waiting.take_part(part, self.entries_max) {
-                Some(answer) => answer,
-                None => return Paired::Part,
+            waiting.bytes = waiting.bytes.saturating_add(bytes);
+            if waiting.bytes > bytes_max {
+                Err(Unanswered::TooBig(bytes_max))
+            } else {
+                match waiting.take_part(part, entries_max) {
+                    Some(answer) => answer,
+                    None => return Paired::Part,
+                }
             }
         } else {
             Ok(message)
@@ -238,6 +262,16 @@ mod tests {
         assert_eq!(pending.pair(Xid(1), part(true, 1..4)), Paired::Part);
         let done = pending.pair(Xid(1), part(true, 4..5));
         assert_eq!(done, Paired::Done { context: (), answer: Err(Unanswered::TooLong(3)) });
+    }
+
+    #[test]
+    fn bytes_of_all_parts_count_however_few_entries_they_have() {
+        let mut pending = Pending::new(1, 3).with_bytes_max(100);
+        pending.expect(Xid(1), &request(), ()).unwrap();
+        assert_eq!(pending.pair_sized(Xid(1), part(true, 0..0), 100), Paired::Part);
+        let done = pending.pair_sized(Xid(1), part(true, 0..0), 1);
+        assert_eq!(done, Paired::Done { context: (), answer: Err(Unanswered::TooBig(100)) });
+        assert!(pending.is_empty());
     }
 
     #[test]

@@ -19,6 +19,10 @@ const REQUESTS_MAX: usize = 1024;
 const APP_DEADLINE: Duration = Duration::from_secs(60);
 const APP_REQUESTS_MAX: usize = 4 * REQUESTS_MAX;
 
+/// All parts of an answer may take so many times as long as one: a switch that sends a part now and
+/// then must not keep who asked it waiting for ever.
+const WHOLE_DEADLINES: u32 = 12;
+
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
@@ -43,6 +47,8 @@ pub(crate) enum Answer {
 
 #[derive(Debug)]
 struct HandleRequest {
+    begun: Instant,
+    /// The latest part.
     since: Instant,
     ends: Ends,
 }
@@ -68,7 +74,8 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(bounds: &SwitchBounds) -> Self {
         Self {
-            pending: Pending::new(REQUESTS_MAX, bounds.answer_entries_max),
+            pending: Pending::new(REQUESTS_MAX, bounds.answer_entries_max)
+                .with_bytes_max(bounds.answer_bytes_max),
             of_handles: HashMap::new(),
             batches: BTreeMap::new(),
             of_apps: VecDeque::new(),
@@ -132,20 +139,21 @@ impl Answers {
                 Ends::Batch(first)
             }
         };
-        self.of_handles.insert(xid, HandleRequest { since: now, ends });
+        self.of_handles.insert(xid, HandleRequest { begun: now, since: now, ends });
         Some(bytes)
     }
 
-    /// Takes a message of the switch.
+    /// Takes a message of the switch, which had so many bytes.
     #[inline]
     pub(crate) fn take(
         &mut self,
         xid: Xid,
         message: Message,
+        bytes: usize,
         version: Version,
         now: Instant,
     ) -> Answer {
-        match self.pending.pair(xid, message) {
+        match self.pending.pair_sized(xid, message, bytes) {
             Paired::Other(message) => Answer::Other(message),
             Paired::Part => {
                 if let Some(request) = self.of_handles.get_mut(&xid) {
@@ -169,7 +177,9 @@ impl Answers {
             Ends::Request(sender) => {
                 let answer = answer.map_err(|why| match why {
                     Unanswered::Error(error) => refused(0, error),
-                    Unanswered::Mismatch | Unanswered::TooLong(_) => HandleError::Unanswered(why),
+                    Unanswered::Mismatch | Unanswered::TooLong(_) | Unanswered::TooBig(_) => {
+                        HandleError::Unanswered(why)
+                    }
                 });
                 // Whoever does not wait any more does not miss it.
                 drop(sender.send(answer));
@@ -211,15 +221,21 @@ impl Answers {
             expired += u64::from(self.pending.cancel(*xid).is_some());
             self.of_apps.pop_front();
         }
-        let late: Vec<Xid> = self
+        let whole = deadline.saturating_mul(WHOLE_DEADLINES);
+        let waited = |request: &HandleRequest| {
+            let is_late = |since: Instant, after: Duration| {
+                since.checked_add(after).is_some_and(|due| due <= now).then_some(after)
+            };
+            is_late(request.since, deadline).or_else(|| is_late(request.begun, whole))
+        };
+        let late: Vec<(Xid, Duration)> = self
             .of_handles
             .iter()
-            .filter(|(_, request)| request.since + deadline <= now)
-            .map(|(xid, _)| *xid)
+            .filter_map(|(xid, request)| Some((*xid, waited(request)?)))
             .collect();
-        for xid in late {
+        for (xid, after) in late {
             self.pending.cancel(xid);
-            self.give_up(xid, &HandleError::Silent(deadline));
+            self.give_up(xid, &HandleError::Silent(after));
             expired += 1;
         }
         expired
@@ -244,5 +260,69 @@ impl Answers {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Answers};
+    use crate::commands::{Asks, Command};
+    use crate::error::HandleError;
+    use crate::shared::SwitchBounds;
+    use crate::stats::Stats;
+    use channel::Unanswered;
+    use openflow::message::{MultipartReply, MultipartReplyBody};
+    use openflow::{DatapathId, Message, MessageKind, Version, Xid};
+    use std::time::{Duration, Instant};
+    use tokio::sync::oneshot;
+
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// The answers of a connection with one request of a handle, and where its answer comes.
+    fn asked(now: Instant) -> (Answers, oneshot::Receiver<Result<Message, HandleError>>) {
+        let bounds = SwitchBounds {
+            queue_max_bytes: 1 << 20,
+            answer_entries_max: 1_000,
+            answer_bytes_max: 1_000,
+            answer_deadline: DEADLINE,
+        };
+        let (answer, answered) = oneshot::channel();
+        let asks = Asks::Reply { xid: Xid(1), request: MessageKind::MultipartRequest, answer };
+        let command = Command { bytes: vec![0; 8], sent: Stats::default(), asks };
+        let mut answers = Answers::new(&bounds);
+        assert!(answers.expect_of_handle(DatapathId(1), command, now).is_some());
+        (answers, answered)
+    }
+
+    fn part() -> Message {
+        let body = MultipartReplyBody::PortDesc(Vec::new());
+        Message::MultipartReply(MultipartReply { more: true, body })
+    }
+
+    #[test]
+    fn an_answer_whose_parts_never_end_is_given_up() {
+        let begun = Instant::now();
+        let (mut answers, mut answered) = asked(begun);
+        // A part comes whenever the time for it is nearly over.
+        for round in 1..=13 {
+            let now = begun + round * Duration::from_secs(9);
+            let taken = answers.take(Xid(1), part(), 16, Version::V1_3, now);
+            assert!(matches!(taken, Answer::Taken), "{round}: {taken:?}");
+            assert_eq!(answers.expire(now, DEADLINE), 0, "{round}");
+        }
+        assert_eq!(answers.expire(begun + 12 * DEADLINE, DEADLINE), 1);
+        let silent = HandleError::Silent(12 * DEADLINE);
+        assert_eq!(answered.try_recv().unwrap(), Err(silent));
+    }
+
+    #[test]
+    fn an_answer_of_too_many_bytes_is_refused() {
+        let begun = Instant::now();
+        let (mut answers, mut answered) = asked(begun);
+        for _ in 0..2 {
+            answers.take(Xid(1), part(), 501, Version::V1_3, begun);
+        }
+        let refused = HandleError::Unanswered(Unanswered::TooBig(1_000));
+        assert_eq!(answered.try_recv().unwrap(), Err(refused));
     }
 }

@@ -35,10 +35,13 @@ pub struct Options {
     pub shards: usize,
     /// The most switches of one listener.
     pub switches_max: usize,
-    /// How long a switch may take to answer a request of a handle, or with the next part.
+    /// How long a switch may take to answer a request of a handle, or with the next part. All parts
+    /// together may take twelve times as long.
     pub answer_deadline: Duration,
     /// The most entries of one answer.
     pub answer_entries_max: usize,
+    /// The most bytes of one answer, as the switch sends it; in memory it is a few times as large.
+    pub answer_bytes_max: usize,
     /// The most bytes that handles may have waiting for one switch.
     pub queue_max_bytes: usize,
     /// The most bytes that apps may have waiting for one switch; a switch that reads so slowly is
@@ -51,7 +54,8 @@ pub struct Options {
 
 impl Default for Options {
     /// No endpoint, every version, one shard, 16,384 switches of a listener, a probe after 5 s,
-    /// 10 s for an answer of at most 1,000,000 entries, 1 MiB for handles and 16 MiB for apps.
+    /// 10 s for an answer of at most 1,000,000 entries and 128 MiB, 1 MiB for handles and 16 MiB for
+    /// apps.
     fn default() -> Self {
         Self {
             listen: Vec::new(),
@@ -65,6 +69,7 @@ impl Default for Options {
             switches_max: 16_384,
             answer_deadline: Duration::from_secs(10),
             answer_entries_max: 1_000_000,
+            answer_bytes_max: 128 << 20,
             queue_max_bytes: 1 << 20,
             output_max_bytes: 16 << 20,
             cluster: None,

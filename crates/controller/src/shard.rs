@@ -111,7 +111,8 @@ impl Shard {
         now: Instant,
     ) {
         let Some(version) = connection.version() else { return };
-        match session.answers.take(xid, message, version, now) {
+        let bytes = connection.last_message_len();
+        match session.answers.take(xid, message, bytes, version, now) {
             Answer::Taken => {}
             Answer::Other(message) => self.hand_over(session, connection, xid, &message, now),
             Answer::To(Asker::Features, Ok(Message::FeaturesReply(features))) => {

@@ -65,6 +65,7 @@ pub(crate) type Inbox = mpsc::Receiver<ShardEvent<Moved>>;
 pub(crate) struct SwitchBounds {
     pub(crate) queue_max_bytes: usize,
     pub(crate) answer_entries_max: usize,
+    pub(crate) answer_bytes_max: usize,
     pub(crate) answer_deadline: Duration,
 }
 
@@ -109,6 +110,7 @@ impl Shared {
             bounds: SwitchBounds {
                 queue_max_bytes: options.queue_max_bytes,
                 answer_entries_max: options.answer_entries_max,
+                answer_bytes_max: options.answer_bytes_max,
                 answer_deadline: options.answer_deadline,
             },
             watchers: Watchers::new(),

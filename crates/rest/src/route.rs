@@ -16,6 +16,23 @@ use std::sync::Arc;
 /// What an endpoint answers when it is done: a JSON value, or nothing but the status.
 pub(crate) type Answer = Result<Option<Value>, Problem>;
 
+/// What is sent when an endpoint is done.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// Nothing but the status.
+    Nothing,
+    /// A JSON value.
+    Value(Value),
+    /// The text of one, of which there never was a tree.
+    Text(String),
+}
+
+impl From<Option<Value>> for Reply {
+    fn from(value: Option<Value>) -> Self {
+        value.map_or(Self::Nothing, Self::Value)
+    }
+}
+
 /// One endpoint.
 pub(crate) struct Row {
     /// The method.
@@ -31,7 +48,7 @@ pub(crate) struct Row {
     /// Whether there is a JSON value in the answer.
     pub(crate) answers: bool,
     /// What runs it.
-    pub(crate) run: fn(Call) -> RestFuture<Answer>,
+    pub(crate) run: fn(Call) -> RestFuture<Result<Reply, Problem>>,
 }
 
 /// What body a request has.
@@ -60,7 +77,7 @@ macro_rules! endpoints {
                 _commands
             },
             answers: $answers,
-            run: |call| Box::pin($run(call)),
+            run: |call| Box::pin(async move { Ok($crate::route::Reply::from($run(call).await?)) }),
         },)+]
     };
 }
@@ -111,6 +128,8 @@ pub(crate) struct Call {
     pub(crate) parts: Vec<(String, String)>,
     /// The body; `Null` when there is none.
     pub(crate) body: Value,
+    /// The most bytes of an answer.
+    pub(crate) answer_bytes_max: usize,
 }
 
 impl Call {

@@ -10,7 +10,7 @@ use crate::guard::{Guard, Token};
 use crate::openapi;
 use crate::page;
 use crate::problem::Problem;
-use crate::route::{Body, Call, Row};
+use crate::route::{Body, Call, Reply, Row};
 use crate::rules::Numbers;
 use crate::services::Services;
 use axum::Router;
@@ -39,6 +39,8 @@ pub struct RestLimits {
     pub requests: usize,
     /// Bytes of a body.
     pub body_bytes: usize,
+    /// Bytes of a list of statistics; a longer one is refused, never cut.
+    pub answer_bytes: usize,
     /// How long a client may take for the head of a request, for its body, and to read on.
     pub patience: Duration,
 }
@@ -46,7 +48,13 @@ pub struct RestLimits {
 impl Default for RestLimits {
     fn default() -> Self {
         let patience = Duration::from_secs(10);
-        Self { connections: 256, requests: 64, body_bytes: 1 << 20, patience }
+        Self {
+            connections: 256,
+            requests: 64,
+            body_bytes: 1 << 20,
+            answer_bytes: 128 << 20,
+            patience,
+        }
     }
 }
 
@@ -103,7 +111,9 @@ pub(crate) fn all_rows() -> Vec<Row> {
         body: Body::None,
         commands: &[],
         answers: true,
-        run: |call| Box::pin(async move { Ok(Some(call.services.document.as_ref().clone())) }),
+        run: |call| {
+            Box::pin(async move { Ok(Reply::Value(call.services.document.as_ref().clone())) })
+        },
     });
     rows
 }
@@ -167,10 +177,11 @@ async fn run(
     }
     let parts = parts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = read_body(row, request, limits).await?;
-    let answer = (row.run)(Call { services, parts, body }).await?;
-    Ok(match answer {
-        Some(value) => json_response(StatusCode::OK, &value),
-        None => StatusCode::OK.into_response(),
+    let call = Call { services, parts, body, answer_bytes_max: limits.answer_bytes };
+    Ok(match (row.run)(call).await? {
+        Reply::Value(value) => json_response(StatusCode::OK, value.to_string()),
+        Reply::Text(text) => json_response(StatusCode::OK, text),
+        Reply::Nothing => StatusCode::OK.into_response(),
     })
 }
 
@@ -196,14 +207,14 @@ async fn read_body(row: &Row, request: Request, limits: RestLimits) -> Result<Va
     }
 }
 
-fn json_response(status: StatusCode, value: &Value) -> Response {
-    let text = HttpBody::from(value.to_string());
+fn json_response(status: StatusCode, text: String) -> Response {
+    let text = HttpBody::from(text);
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = json_response(self.status, &self.to_value());
+        let mut response = json_response(self.status, self.to_value().to_string());
         let named = match self.status {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),

@@ -3,14 +3,18 @@
 use super::{features, matching, render};
 use crate::datapath::{Target, odd_answer};
 use crate::problem::Problem;
-use crate::route::{Answer, Call};
+use crate::route::{Answer, Call, Reply};
 use crate::shape::{Of, Shape, key};
 use crate::words;
 use axum::http::StatusCode;
 use openflow::flow::FlowStatsRequest;
 use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
-use openflow::{Cookie, GroupId, Message, MeterId, PortNo, QueueId, TableId};
+use openflow::{Cookie, DatapathId, GroupId, Message, MeterId, PortNo, QueueId, TableId};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The text of a list, or why there is none.
+type Listed = Result<Reply, Problem>;
 
 /// A filter of flow entries.
 pub(crate) static FILTER: Shape = Shape {
@@ -29,9 +33,30 @@ pub(crate) static FILTER: Shape = Shape {
 };
 
 /// A list under the switch's datapath id.
-fn list(target: &Target, values: impl IntoIterator<Item = Value>) -> Answer {
-    let values: Vec<Value> = values.into_iter().collect();
-    Ok(Some(render::wrapped(target.datapath.dpid, values)))
+fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -> Listed {
+    listed(target.datapath.dpid, values, call.answer_bytes_max)
+}
+
+/// The text of a list. Each value becomes text before the next one is made, since a tree of a
+/// million flow entries would take gigabytes.
+///
+/// # Errors
+/// When the text is longer than it may be: half a list is none.
+fn listed(dpid: DatapathId, values: impl IntoIterator<Item = Value>, bytes_max: usize) -> Listed {
+    let mut text = format!("{{\"{}\":[", dpid.0);
+    for (index, value) in values.into_iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}{value}", if index == 0 { "" } else { "," });
+        if text.len() > bytes_max {
+            let words = format!(
+                "the answer has more than {bytes_max} bytes: ask for a part of it, such as a table \
+                 or a match"
+            );
+            return Err(Problem::new(StatusCode::BAD_GATEWAY, words));
+        }
+    }
+    text.push_str("]}");
+    Ok(Reply::Text(text))
 }
 
 /// The switch answers another question than the one that it was asked.
@@ -86,16 +111,16 @@ fn filter(call: &Call, target: &Target) -> Result<(FlowStatsRequest, Option<u16>
     Ok((request, fields.number("priority")?))
 }
 
-pub(crate) async fn flow(call: Call) -> Answer {
+pub(crate) async fn flow(call: Call) -> Listed {
     let target = call.target()?;
     let (request, priority) = filter(&call, &target)?;
     let reply = target.ask(MultipartRequestBody::Flow(request)).await?;
     let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
     let wanted = flows.into_iter().filter(|flow| priority.is_none_or(|it| it == flow.priority));
-    list(&target, wanted.map(|flow| render::flow(target.version(), flow)))
+    list(&call, &target, wanted.map(|flow| render::flow(target.version(), flow)))
 }
 
-pub(crate) async fn aggregate(call: Call) -> Answer {
+pub(crate) async fn aggregate(call: Call) -> Listed {
     let target = call.target()?;
     let (request, priority) = filter(&call, &target)?;
     if priority.is_some() {
@@ -108,14 +133,14 @@ pub(crate) async fn aggregate(call: Call) -> Answer {
         "byte_count": sums.byte_count,
         "flow_count": sums.flow_count,
     });
-    list(&target, [value])
+    list(&call, &target, [value])
 }
 
-pub(crate) async fn table(call: Call) -> Answer {
+pub(crate) async fn table(call: Call) -> Listed {
     let target = call.target()?;
     let reply = target.ask(MultipartRequestBody::Table).await?;
     let MultipartReplyBody::Table(tables) = reply else { return Err(odd()) };
-    list(&target, tables.iter().map(|table| render::table(target.version(), table)))
+    list(&call, &target, tables.iter().map(|table| render::table(target.version(), table)))
 }
 
 /// The port of the path; none where it is missing or `ALL`.
@@ -125,12 +150,12 @@ fn port_of(call: &Call, target: &Target) -> Result<Option<PortNo>, Problem> {
     port.map(Some).map_err(|problem| problem.at("port"))
 }
 
-pub(crate) async fn port(call: Call) -> Answer {
+pub(crate) async fn port(call: Call) -> Listed {
     let target = call.target()?;
     let port = port_of(&call, &target)?.unwrap_or(PortNo::ANY);
     let reply = target.ask(MultipartRequestBody::PortStats(port)).await?;
     let MultipartReplyBody::PortStats(ports) = reply else { return Err(odd()) };
-    list(&target, ports.iter().map(|port| render::port_stats(target.version(), port)))
+    list(&call, &target, ports.iter().map(|port| render::port_stats(target.version(), port)))
 }
 
 pub(crate) async fn queue(call: Call) -> Answer {
@@ -185,21 +210,21 @@ pub(crate) async fn meters_of(target: &Target, meter: MeterId) -> Result<Value, 
     Ok(render::wrapped(target.datapath.dpid, shown.collect::<Vec<_>>()))
 }
 
-pub(crate) async fn meter_config(call: Call) -> Answer {
+pub(crate) async fn meter_config(call: Call) -> Listed {
     let target = call.target()?;
     needs_meters(&target)?;
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
     let reply = target.ask(MultipartRequestBody::MeterConfig(meter)).await?;
     let MultipartReplyBody::MeterConfig(meters) = reply else { return Err(odd()) };
-    list(&target, meters.iter().map(render::meter_config))
+    list(&call, &target, meters.iter().map(render::meter_config))
 }
 
-pub(crate) async fn meter_features(call: Call) -> Answer {
+pub(crate) async fn meter_features(call: Call) -> Listed {
     let target = call.target()?;
     needs_meters(&target)?;
     let reply = target.ask(MultipartRequestBody::MeterFeatures).await?;
     let MultipartReplyBody::MeterFeatures(features) = reply else { return Err(odd()) };
-    list(&target, [render::meter_features(&features)])
+    list(&call, &target, [render::meter_features(&features)])
 }
 
 pub(crate) async fn meter_desc(call: Call) -> Answer {
@@ -212,7 +237,7 @@ pub(crate) async fn queue_desc(call: Call) -> Answer {
     Err(Problem::not_in(target.version(), "descriptions of queues; see /stats/queueconfig"))
 }
 
-pub(crate) async fn queue_config(call: Call) -> Answer {
+pub(crate) async fn queue_config(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
     let port = match port_of(&call, &target)? {
@@ -225,37 +250,37 @@ pub(crate) async fn queue_config(call: Call) -> Answer {
     };
     let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
     let Message::QueueGetConfigReply(config) = answer else { return Err(odd_answer(&answer)) };
-    list(&target, [render::queue_config(version, config.port, &config.queues)])
+    list(&call, &target, [render::queue_config(version, config.port, &config.queues)])
 }
 
-pub(crate) async fn group(call: Call) -> Answer {
+pub(crate) async fn group(call: Call) -> Listed {
     let target = call.target()?;
     needs_groups(&target)?;
     let group = call.number("group_id")?.map_or(GroupId::ALL, GroupId);
     let reply = target.ask(MultipartRequestBody::Group(group)).await?;
     let MultipartReplyBody::Group(groups) = reply else { return Err(odd()) };
-    list(&target, groups.into_iter().map(|it| render::group_stats(target.version(), it)))
+    list(&call, &target, groups.into_iter().map(|it| render::group_stats(target.version(), it)))
 }
 
-pub(crate) async fn group_desc(call: Call) -> Answer {
+pub(crate) async fn group_desc(call: Call) -> Listed {
     let target = call.target()?;
     needs_groups(&target)?;
     let wanted = call.number("group_id")?;
     let reply = target.ask(MultipartRequestBody::GroupDesc).await?;
     let MultipartReplyBody::GroupDesc(groups) = reply else { return Err(odd()) };
     let groups = groups.iter().filter(|group| wanted.is_none_or(|id| id == group.group_id.0));
-    list(&target, groups.map(|group| render::group_desc(target.version(), group)))
+    list(&call, &target, groups.map(|group| render::group_desc(target.version(), group)))
 }
 
-pub(crate) async fn group_features(call: Call) -> Answer {
+pub(crate) async fn group_features(call: Call) -> Listed {
     let target = call.target()?;
     needs_groups(&target)?;
     let reply = target.ask(MultipartRequestBody::GroupFeatures).await?;
     let MultipartReplyBody::GroupFeatures(features) = reply else { return Err(odd()) };
-    list(&target, [render::group_features(target.version(), &features)])
+    list(&call, &target, [render::group_features(target.version(), &features)])
 }
 
-pub(crate) async fn table_features(call: Call) -> Answer {
+pub(crate) async fn table_features(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
     if !version.has_pipeline() {
@@ -263,10 +288,10 @@ pub(crate) async fn table_features(call: Call) -> Answer {
     }
     let reply = target.ask(MultipartRequestBody::TableFeatures(Vec::new())).await?;
     let MultipartReplyBody::TableFeatures(tables) = reply else { return Err(odd()) };
-    list(&target, tables.iter().map(|table| features::table(version, table)))
+    list(&call, &target, tables.iter().map(|table| features::table(version, table)))
 }
 
-pub(crate) async fn port_desc(call: Call) -> Answer {
+pub(crate) async fn port_desc(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
     let wanted = port_of(&call, &target)?;
@@ -280,10 +305,10 @@ pub(crate) async fn port_desc(call: Call) -> Answer {
         features.ports
     };
     let ports = ports.iter().filter(|port| wanted.is_none_or(|it| it == port.port_no));
-    list(&target, ports.map(|port| render::port_desc(version, port)))
+    list(&call, &target, ports.map(|port| render::port_desc(version, port)))
 }
 
-pub(crate) async fn role(call: Call) -> Answer {
+pub(crate) async fn role(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
     if !version.has_async_config() {
@@ -296,14 +321,26 @@ pub(crate) async fn role(call: Call) -> Answer {
         "role": words::ROLES.value(role.role.number()),
         "generation_id": role.generation_id,
     });
-    list(&target, [value])
+    list(&call, &target, [value])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FILTER;
+    use super::{FILTER, listed};
+    use crate::route::Reply;
     use crate::shape::Fields;
+    use openflow::DatapathId;
     use serde_json::json;
+
+    #[test]
+    fn a_list_is_whole_or_refused() {
+        let list = |bytes_max| listed(DatapathId(10), [json!({"a": 1}), json!([2])], bytes_max);
+        let text = r#"{"10":[{"a":1},[2]]}"#;
+        assert_eq!(list(100).unwrap(), Reply::Text(text.into()));
+        assert_eq!(listed(DatapathId(1), [], 1).unwrap(), Reply::Text(r#"{"1":[]}"#.into()));
+        let refused = list(10).unwrap_err().to_value();
+        assert!(refused["error"].as_str().unwrap().contains("more than 10 bytes"), "{refused}");
+    }
 
     #[test]
     fn a_filter_has_no_other_keys() {
