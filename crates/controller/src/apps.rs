@@ -5,6 +5,7 @@
 //! discovery keeps, which is put in front of them.
 
 mod addresses;
+mod behind_rules;
 mod config;
 mod firewall;
 mod flow_exporter;

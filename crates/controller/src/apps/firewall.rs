@@ -6,9 +6,10 @@
 //! cannot express makes the firewall refuse the switch, since a rule left out would let through
 //! what it should stop; then nothing is forwarded.
 
+use super::behind_rules::{BehindRules, FORWARDING};
 use super::config::{Fault, MatchText, SwitchId};
 use super::frame::entry;
-use super::learning_switch::{Destination, LearningSwitch};
+use super::learning_switch::Destination;
 use super::log::needs;
 use super::microflow::{key_of, microflow};
 use crate::app::App;
@@ -16,14 +17,12 @@ use crate::switch::Switch;
 use openflow::flow::FlowMod;
 use openflow::message::PacketIn;
 use openflow::port::PortStatus;
-use openflow::{Action, DatapathId, Instruction, Match, TableId};
+use openflow::{Action, DatapathId, Instruction, Match};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// Where what is allowed goes on.
-const FORWARDING: TableId = TableId(1);
 /// The first rule's priority; each further one stands one below.
 const FIRST_PRIORITY: u16 = 60_000;
 /// Most rules, which leaves room below for the default.
@@ -87,9 +86,8 @@ impl FirewallConfig {
 #[derive(Debug)]
 pub struct Firewall {
     config: Arc<FirewallConfig>,
-    /// Forwards what is allowed; in table 1, or for 1.0 by its word alone.
-    forwarding: LearningSwitch,
-    one_table: LearningSwitch,
+    /// Forwards what is allowed.
+    forwarding: BehindRules,
     /// Switches that cannot have the rules.
     refused: HashSet<DatapathId>,
 }
@@ -98,9 +96,7 @@ impl Firewall {
     /// An instance with these rules.
     #[must_use]
     pub fn new(config: Arc<FirewallConfig>) -> Self {
-        let forwarding = LearningSwitch::in_table(FORWARDING);
-        let one_table = LearningSwitch::default();
-        Self { config, forwarding, one_table, refused: HashSet::new() }
+        Self { config, forwarding: BehindRules::default(), refused: HashSet::new() }
     }
 
     fn install(&self, sw: &mut Switch) {
@@ -121,7 +117,7 @@ impl Firewall {
         let rule = rules.find(|rule| key.matches(&rule.matching.0));
         let actions = match rule.map_or(self.config.default, |rule| rule.action) {
             FirewallAction::Deny => Vec::new(),
-            FirewallAction::Allow => match self.one_table.destination(sw, packet_in) {
+            FirewallAction::Allow => match self.forwarding.destination(sw, packet_in) {
                 Destination::Nowhere => return,
                 Destination::Everywhere => return sw.flood(packet_in),
                 Destination::Port(port, _) => vec![Action::output(port)],
@@ -158,18 +154,15 @@ impl App for Firewall {
             sw.flow_mod(judged(FLOW_PRIORITY, Match::any(), FirewallAction::Deny));
             return needs(sw, "firewall", "match fields of its rules that 1.0 does not have");
         }
+        self.forwarding.switch_ready(sw);
         if version.has_pipeline() {
-            self.forwarding.switch_ready(sw);
             self.install(sw);
-        } else {
-            self.one_table.switch_ready(sw);
         }
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
         self.refused.remove(&dpid);
         self.forwarding.switch_down(dpid);
-        self.one_table.switch_down(dpid);
     }
 
     fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
@@ -187,10 +180,6 @@ impl App for Firewall {
     }
 
     fn port_status(&mut self, sw: &mut Switch, status: &PortStatus) {
-        if sw.version().has_pipeline() {
-            self.forwarding.port_status(sw, status);
-        } else {
-            self.one_table.port_status(sw, status);
-        }
+        self.forwarding.port_status(sw, status);
     }
 }

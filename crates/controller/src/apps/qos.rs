@@ -6,9 +6,10 @@
 //! the switch. Queues are made at the switch (`weir switch --queue`, `ovs-vsctl`), as OpenFlow
 //! cannot make them; meters are made here. It must never drop a packet by itself.
 
+use super::behind_rules::{BehindRules, FORWARDING};
 use super::config::{Fault, MatchText, SwitchId};
 use super::frame::entry;
-use super::learning_switch::{Destination, LearningSwitch};
+use super::learning_switch::Destination;
 use super::log::needs;
 use super::microflow::{key_of, microflow};
 use crate::app::App;
@@ -18,16 +19,13 @@ use openflow::message::PacketIn;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::PortStatus;
 use openflow::{
-    Action, DatapathId, Field, Instruction, Match, Message, MeterId, PortNo, QueueId, TableId,
-    Version,
+    Action, DatapathId, Field, Instruction, Match, Message, MeterId, PortNo, QueueId, Version,
 };
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// Where the learning switch forwards.
-const FORWARDING: TableId = TableId(1);
 /// The first rule's priority; each further one stands one below.
 const FIRST_PRIORITY: u16 = 60_000;
 /// Most rules.
@@ -189,8 +187,7 @@ impl QosRule {
 #[derive(Debug)]
 pub struct Qos {
     config: Arc<QosConfig>,
-    forwarding: LearningSwitch,
-    one_table: LearningSwitch,
+    forwarding: BehindRules,
     /// Switches that cannot have the rules.
     refused: HashSet<DatapathId>,
 }
@@ -199,9 +196,7 @@ impl Qos {
     /// An instance with these rules.
     #[must_use]
     pub fn new(config: Arc<QosConfig>) -> Self {
-        let forwarding = LearningSwitch::in_table(FORWARDING);
-        let one_table = LearningSwitch::default();
-        Self { config, forwarding, one_table, refused: HashSet::new() }
+        Self { config, forwarding: BehindRules::default(), refused: HashSet::new() }
     }
 
     fn install(&self, sw: &mut Switch) {
@@ -230,7 +225,7 @@ impl Qos {
     fn judge(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
         let Some(in_port) = packet_in.in_port() else { return };
         let key = key_of(&packet_in.data, in_port);
-        match self.one_table.destination(sw, packet_in) {
+        match self.forwarding.destination(sw, packet_in) {
             Destination::Nowhere => {}
             Destination::Everywhere => sw.flood(packet_in),
             Destination::Port(port, _) => {
@@ -254,18 +249,15 @@ impl App for Qos {
             self.refused.insert(sw.dpid());
             return needs(sw, "qos", what);
         }
+        self.forwarding.switch_ready(sw);
         if sw.version().has_pipeline() {
-            self.forwarding.switch_ready(sw);
             self.install(sw);
-        } else {
-            self.one_table.switch_ready(sw);
         }
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
         self.refused.remove(&dpid);
         self.forwarding.switch_down(dpid);
-        self.one_table.switch_down(dpid);
     }
 
     fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
@@ -278,10 +270,6 @@ impl App for Qos {
     }
 
     fn port_status(&mut self, sw: &mut Switch, status: &PortStatus) {
-        if sw.version().has_pipeline() {
-            self.forwarding.port_status(sw, status);
-        } else {
-            self.one_table.port_status(sw, status);
-        }
+        self.forwarding.port_status(sw, status);
     }
 }
