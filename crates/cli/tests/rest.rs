@@ -143,6 +143,76 @@ fn switches_of_both_versions_do_what_is_asked_or_say_why_not() {
     assert_eq!(ask(&rest, "GET", "/stats/desc/2", "", "").0, 200);
 }
 
+/// A switch of 1.0 that says who it is, reads all that is sent to it, and answers nothing else.
+fn silent_switch(endpoint: &str, dpid: u8) {
+    let mut stream = TcpStream::connect(endpoint.trim_start_matches("tcp:")).unwrap();
+    stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+    std::thread::spawn(move || {
+        let (mut header, mut has_said) = ([0; 8], false);
+        // It ends with the connection, which the controller ends.
+        while stream.read_exact(&mut header).is_ok() {
+            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+            let mut body = vec![0; length - header.len()];
+            if stream.read_exact(&mut body).is_err() {
+                return;
+            }
+            if header[1] == FEATURES_REQUEST && !std::mem::replace(&mut has_said, true) {
+                let mut reply = vec![1, FEATURES_REPLY, 0, 32];
+                reply.extend_from_slice(&header[4..]);
+                reply.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, dpid]);
+                reply.resize(32, 0);
+                drop(stream.write_all(&reply));
+            }
+        }
+    });
+}
+
+const FEATURES_REQUEST: u8 = 5;
+const FEATURES_REPLY: u8 = 6;
+
+#[test]
+fn every_request_about_a_switch_that_never_answers_ends_with_an_error() {
+    let (_controller, endpoint, rest) = controller(&["--probe-interval", "0"]);
+    silent_switch(&endpoint, 1);
+    until("the switch is known", || {
+        let (_, dpids) = ask(&rest, "GET", "/stats/switches", "", "");
+        (dpids == json!([1])).then_some(())
+    });
+    let rule = r#"{"nw_src": "10.0.0.1/32"}"#;
+    let address = r#"{"address": "172.16.20.1/24"}"#;
+    let requests = [
+        ("GET", "/stats/desc/1", ""),
+        ("GET", "/stats/flow/1", ""),
+        ("GET", "/stats/aggregateflow/1", ""),
+        ("GET", "/stats/table/1", ""),
+        ("GET", "/stats/port/1", ""),
+        ("GET", "/stats/queue/1", ""),
+        ("GET", "/stats/queueconfig/1/1", ""),
+        ("GET", "/stats/portdesc/1", ""),
+        ("POST", "/stats/flowentry/add", r#"{"dpid": 1, "actions": []}"#),
+        ("DELETE", "/stats/flowentry/clear/1", ""),
+        ("PUT", "/firewall/module/enable/all", ""),
+        ("GET", "/firewall/module/status", ""),
+        ("GET", "/firewall/rules/all", ""),
+        ("POST", "/firewall/rules/all", rule),
+        ("DELETE", "/firewall/rules/0000000000000001", r#"{"rule_id": "all"}"#),
+        ("GET", "/qos/queue/status/all", ""),
+        ("POST", "/router/0000000000000001", address),
+    ];
+    std::thread::scope(|scope| {
+        for (method, path, body) in requests {
+            let rest = &rest;
+            scope.spawn(move || {
+                let (status, said) = ask(rest, method, path, body, "");
+                let words = said["error"].as_str().unwrap_or_default();
+                assert_eq!(status, 504, "{method} {path}: {said}");
+                assert!(words.contains("not answered within 10 s"), "{method} {path}: {said}");
+            });
+        }
+    });
+    assert_eq!(ask(&rest, "GET", "/stats/switches", "", ""), (200, json!([1])));
+}
+
 #[test]
 fn a_token_is_demanded_and_other_addresses_are_refused_without_one() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,12 +8,14 @@ mod bench;
 
 use bench::{BY_HUB, Bench, NODES, until};
 use channel::Endpoint;
+use channel::pki::{self, CertificateRequest};
 use client::{Client, ClientSettings};
 use openflow::Message;
 use openflow::message::{ControllerRole, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use testkit::{EtcdCertificates, EtcdProcess};
 
 const SWITCHES: usize = 6;
 
@@ -51,6 +53,27 @@ fn with_etcd_a_master_that_is_killed_under_load_is_replaced_and_nothing_is_lost(
     bench.until_even_shares();
     bench.until_forwarded();
     bench.check_no_loss(&first);
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_the_bench_kills_a_master_and_finds_nothing_lost() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["bench", "controller", "--bars", "cluster", "--repeats", "1", "--json", "--quiet"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let row = |name: &str| {
+        let rows =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        rows.into_iter().find(|row| row["row"] == name).unwrap_or_else(|| panic!("{text}{errors}"))
+    };
+    assert_eq!(row("cluster-switches")["value"], 4.0, "{text}");
+    assert!(row("cluster-packets")["value"].as_f64() > Some(0.0), "{text}");
+    for lost in ["cluster-entries-lost", "cluster-packets-lost"] {
+        assert_eq!((&row(lost)["value"], &row(lost)["met"]), (&0.0.into(), &true.into()), "{text}");
+    }
 }
 
 #[test]
@@ -174,6 +197,63 @@ fn with_etcd_a_switch_of_1_0_is_served_by_one_and_the_others_are_silent() {
     bench.kill_controller(master);
     bench.until_served();
     bench.until_forwarded();
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = std::time::SystemTime::now();
+    pki::init(dir.path(), now).unwrap();
+    for name in ["etcd", "node"] {
+        let hosts = vec!["127.0.0.1".to_owned()];
+        let request = CertificateRequest { name: name.to_owned(), hosts, days: 2 };
+        pki::issue(dir.path(), &request, now).unwrap();
+    }
+    let file = |name: &str| dir.path().join(name);
+    let etcd = EtcdProcess::start_tls(EtcdCertificates {
+        certificate: file("etcd-cert.pem"),
+        private_key: file("etcd-privkey.pem"),
+        ca: file("cacert.pem"),
+    });
+    let node = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["controller", "discovery,learning-switch", "--node-id", name]);
+        command.args(["--listen", "tcp:127.0.0.1:0", "--rest", "127.0.0.1:0"]);
+        command.arg("--cluster").arg(format!("etcd:https://{}", etcd.server()));
+        command.arg("--cluster-ca").arg(file("cacert.pem"));
+        command.arg("--cluster-certificate").arg(file("node-cert.pem"));
+        command.arg("--cluster-private-key").arg(file("node-privkey.pem"));
+        let program = bench::Program::of(&mut command);
+        let endpoint = program.tells("listening on ");
+        let rest = program.tells("REST on http://");
+        (program, endpoint, rest)
+    };
+    let (a, b) = (node("a"), node("b"));
+    // Two switches, each with another master, and one link between them.
+    let bridge = |number: u32, end: &str| {
+        let wire = format!("memory:{}?end={end}", file("wire").display());
+        format!("[[bridge]]\nname = \"s{number}\"\ndpid = \"{number}\"\nport = [{wire:?}]\n")
+    };
+    let head = format!("controller = [{:?}, {:?}]\nprotocols = [\"OpenFlow13\"]\n", a.1, b.1);
+    let config = file("switches.toml");
+    std::fs::write(&config, head + &bridge(1, "a") + &bridge(2, "b")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["switch", "--control", "none", "--config"]).arg(&config);
+    let _switches = bench::Program::of(&mut command);
+    let seen = |rest: &str, path: &str| -> Vec<serde_json::Value> {
+        bench::get(rest, path).as_array().cloned().unwrap_or_default()
+    };
+    // Each node sees the link into its own switch, whose probes the other node has signed.
+    until("each node has a switch and knows the link into it", || {
+        let knows = |rest: &str| {
+            let own = seen(rest, "/v1.0/topology/switches");
+            let [own] = own.as_slice() else { return false };
+            let links = seen(rest, "/v1.0/topology/links");
+            links.iter().any(|link| link["dst"]["dpid"] == own["dpid"])
+        };
+        (knows(&a.2) && knows(&b.2)).then_some(())
+    });
 }
 
 #[test]

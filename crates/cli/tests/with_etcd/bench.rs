@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -60,6 +61,14 @@ impl Program {
     /// Waits until it says something with this in it.
     pub(crate) fn says(&self, mark: &str) {
         until(mark, || self.said().iter().any(|(_, line)| line.contains(mark)).then_some(()));
+    }
+
+    /// Waits until it says something with this in it; what stands behind it.
+    pub(crate) fn tells(&self, mark: &str) -> String {
+        until(mark, || {
+            let said = self.said();
+            said.iter().find_map(|(_, line)| Some(line.split_once(mark)?.1.to_owned()))
+        })
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -270,6 +279,20 @@ impl Bench {
             assert!(wrong.is_empty(), "switch {number}: lost or doubled of {last}: {wrong:?}");
         }
     }
+}
+
+/// What REST answers to a question; nothing when there is no answer.
+pub(crate) fn get(address: &str, path: &str) -> Value {
+    let mut answer = String::new();
+    let mut exchange = || -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(WITHIN))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        stream.read_to_string(&mut answer).map(drop)
+    };
+    drop(exchange());
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body).unwrap_or(Value::Null)
 }
 
 /// Writes a capture of one frame.
