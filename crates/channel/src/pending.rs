@@ -1,8 +1,8 @@
 //! Matching of replies to requests by xid, with the parts of a multipart reply joined
 //! (clauses 6.2 and 7.3.5).
 //!
-//! The number of pending requests and the entries and bytes of one reply are bounded, since the peer
-//! chooses how much it sends. A reply that nobody asked for is never kept.
+//! The number of pending requests and the entries and bytes of one reply are bounded, since the
+//! peer chooses how much it sends. A reply that nobody asked for is never kept.
 
 use crate::parts;
 use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};

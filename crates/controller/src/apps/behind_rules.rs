@@ -1,9 +1,9 @@
 //! The learning switch behind an app whose rules judge packets first.
 //!
 //! Where a switch has several tables, the rules stand in the first and forwarding in the next, so
-//! both are entries of the switch. OpenFlow 1.0 has one table: there the app judges the first packet
-//! of each flow and asks for its destination. This is the one place that knows which of the two a
-//! switch has; an app must never choose by itself.
+//! both are entries of the switch. OpenFlow 1.0 has one table: there the app judges the first
+//! packet of each flow and asks for its destination. This is the one place that knows which of the
+//! two a switch has; an app must never choose by itself.
 
 use super::learning_switch::{Destination, LearningSwitch};
 use crate::app::App;
