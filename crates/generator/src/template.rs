@@ -68,6 +68,8 @@ pub(crate) struct FrameMaker {
     words: WordPlan,
     /// Checksums that cover modified fields, in the order of [`Template::sums`], and their words.
     checksums: Vec<(ChecksumPlan, Vec<WordTarget>)>,
+    /// None of [`Template::sums`] is zero.
+    has_sums: bool,
     /// A CRC32c that is not the template's.
     crc: Option<ChecksumPlan>,
     stream: StreamId,
@@ -154,8 +156,7 @@ impl FrameMaker {
         let end = sizes.sizes().iter().map(|size| probe_start(spec, least, *size)).min();
         modifiers.check_places(&spec.name, end.unwrap_or_default(), &plans)?;
         let checksums = modifiers.bind(&plans);
-        let shortest = sizes.sizes().first().map_or(least, |size| *size) - FCS_LEN;
-        let words = modifiers.place(&checksums, shortest as usize);
+        let words = modifiers.place(&checksums);
         let crc = plans.iter().find(|plan| plan.kind == PlanKind::Crc32c).cloned();
         let templates: Vec<Template> = sizes
             .sizes()
@@ -181,10 +182,11 @@ impl FrameMaker {
                 template
             })
             .collect();
-        let targets = |plan: &ChecksumPlan| words.targets(plan.at, 2);
+        let targets = |plan: &ChecksumPlan| words.targets(plan.at + 2);
         let checksums = checksums.into_iter().map(|plan| (targets(&plan), plan));
         let checksums = checksums.map(|(targets, plan)| (plan, targets)).collect();
         let has_probes = templates.iter().any(|template| template.has_probe);
+        let has_sums = templates.iter().flat_map(|template| &template.sums).all(|sum| *sum > 0);
         let crc = crc.filter(|crc| has_probes || modifiers.touch(crc));
         let order = TemplateOrder::Sizes(sizes);
         let initial = (order.clone(), modifiers.clone());
@@ -195,6 +197,7 @@ impl FrameMaker {
             initial,
             words,
             checksums,
+            has_sums,
             crc,
             stream,
             sequence: 0,
@@ -214,6 +217,7 @@ impl FrameMaker {
             initial: (order, Modifiers::default()),
             words: WordPlan::default(),
             checksums: Vec::new(),
+            has_sums: false,
             crc: None,
             stream,
             sequence: 0,
@@ -307,7 +311,7 @@ impl FrameMaker {
         }
     }
 
-    /// Writes the modified fields and their checksums, column by column.
+    /// Writes the modified fields and their checksums.
     fn write_fields(
         &mut self,
         bufs: &mut [PacketBuf],
@@ -315,14 +319,16 @@ impl FrameMaker {
         columns: &mut RunColumns,
     ) {
         columns.begin(bufs.len(), self.words.len(), self.checksums.len());
-        let templates = &self.templates;
-        for word in 0..self.words.len() {
-            let column = columns.word_mut(word);
-            fill(column, templates, planned.clone(), |template| template.words[word]);
-        }
-        for sum in 0..self.checksums.len() {
-            let column = columns.sum_mut(sum);
-            fill(column, templates, planned.clone(), |template| template.sums[sum]);
+        self.modifiers.count(columns, self.has_sums);
+        match &self.templates[..] {
+            [template] => columns.fill(&template.words, &template.sums),
+            templates => {
+                for (number, frame) in planned.enumerate() {
+                    let template = &templates[frame.template as usize];
+                    columns.set(number, &template.words, &template.sums);
+                }
+                columns.add_counted();
+            }
         }
         self.modifiers.apply(columns);
         for (sum, (plan, targets)) in self.checksums.iter().enumerate() {
@@ -392,24 +398,6 @@ fn headers(spec: &StreamSpec, mac: [u8; 6]) -> Result<HeaderStack, StackError> {
     let mac = mac.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
     stack.set_default("eth.src", mac);
     Ok(stack)
-}
-
-/// Gives each frame of a run the number of its template.
-#[inline]
-fn fill(
-    column: &mut [u64],
-    templates: &[Template],
-    planned: impl Iterator<Item = PlannedFrame>,
-    of: impl Fn(&Template) -> u64,
-) {
-    match templates {
-        [template] => column.fill(of(template)),
-        templates => {
-            for (number, frame) in column.iter_mut().zip(planned) {
-                *number = of(&templates[frame.template as usize]);
-            }
-        }
-    }
 }
 
 /// The share of a frame's probe in the CRC32c of the frame. CRCs are linear: behind other bytes, it

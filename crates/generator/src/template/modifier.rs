@@ -4,7 +4,7 @@
 //! A field of 128 bits is two of 64: those that are counted or drawn at random differ in the last
 //! 64 only. It must never write outside of the headers, which every frame of the stream has.
 
-use super::columns::{RunColumns, WordPlan, WordTarget};
+use super::columns::{CountStep, Progression, RunColumns, WordPlan, WordTarget};
 use crate::profile::{
     FieldModifier, FieldValue, Modifier, ModifierOp, ProfileError, StreamSpec, TupleModifier,
 };
@@ -15,6 +15,8 @@ use crate::stack::{ChecksumPlan, FieldPlace, HeaderStack, PlanKind, StackError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modifiers {
     list: Vec<BoundModifier>,
+    /// Which of them have given the run that is being made their values.
+    are_counted: Vec<bool>,
 }
 
 /// One modifier and its state.
@@ -65,29 +67,35 @@ impl FieldWriter {
         Self { place, targets: Vec::new(), sums: Vec::new() }
     }
 
+    /// How far the field moves to the left in the 16-bit word of a checksum.
+    fn sum_shift(&self) -> u32 {
+        let is_even = (self.place.at + self.place.len).is_multiple_of(2);
+        self.place.shift + if is_even { 0 } else { 8 }
+    }
+
+    /// Adds a field that counts to its words and sums.
+    #[inline]
+    fn count(&self, columns: &mut RunColumns, (first, step): (u64, CountStep)) {
+        let by = match step {
+            CountStep::Up(step) => step,
+            CountStep::Down(step) => step.wrapping_neg(),
+        };
+        columns.count_in_words(&self.targets, Progression { first, step: by }, self.place.shift);
+        let shift = self.sum_shift();
+        self.sums.iter().for_each(|sum| columns.count_in_sum(*sum, (first, step), shift));
+    }
+
     /// Writes the run's values.
     #[inline]
     fn write(&self, columns: &mut RunColumns) {
-        let is_even = (self.place.at + self.place.len).is_multiple_of(2);
-        let shift = self.place.shift + if is_even { 0 } else { 8 };
+        let shift = self.sum_shift();
         self.sums.iter().for_each(|sum| columns.add_values(*sum, shift));
         columns.merge_values(&self.targets, self.place.shift);
     }
 }
 
-/// The next values of a field that counts up. As long as it does not begin anew, no value depends
-/// on the one before, and the compiler makes vector code of the loop.
-#[inline]
+/// The next values of a field that counts up.
 fn count_up(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u64)) {
-    let first = *next;
-    let span = step.checked_mul(values.len() as u64);
-    if let Some(span) = span.filter(|span| *span <= max - first) {
-        for (number, value) in values.iter_mut().enumerate() {
-            *value = first + number as u64 * step;
-        }
-        *next = first + span;
-        return;
-    }
     for value in values {
         *value = *next;
         *next = if max - *next < step { min } else { *next + step };
@@ -95,17 +103,7 @@ fn count_up(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u64
 }
 
 /// As [`count_up`], the other way.
-#[inline]
 fn count_down(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u64)) {
-    let first = *next;
-    let span = step.checked_mul(values.len() as u64);
-    if let Some(span) = span.filter(|span| *span <= first - min) {
-        for (number, value) in values.iter_mut().enumerate() {
-            *value = first - number as u64 * step;
-        }
-        *next = first - span;
-        return;
-    }
     for value in values {
         *value = *next;
         *next = if *next - min < step { max } else { *next - step };
@@ -113,6 +111,34 @@ fn count_down(values: &mut [u64], next: &mut u64, (min, max, step): (u64, u64, u
 }
 
 impl BoundModifier {
+    /// Counts through a run, where the field does not begin anew before its end; whether it did.
+    /// For `may_fall` see [`Modifiers::count`].
+    #[inline]
+    fn count(&mut self, columns: &mut RunColumns, may_fall: bool) -> bool {
+        let count = columns.count() as u64;
+        match self {
+            Self::Up { writer, next, max, step, .. } => {
+                let Some(span) = step.checked_mul(count) else { return false };
+                if span > *max - *next {
+                    return false;
+                }
+                writer.count(columns, (*next, CountStep::Up(*step)));
+                *next += span;
+                true
+            }
+            Self::Down { writer, next, min, step, .. } if may_fall || writer.sums.is_empty() => {
+                let Some(span) = step.checked_mul(count) else { return false };
+                if span > *next - *min {
+                    return false;
+                }
+                writer.count(columns, (*next, CountStep::Down(*step)));
+                *next -= span;
+                true
+            }
+            Self::Down { .. } | Self::Random { .. } | Self::Table { .. } => false,
+        }
+    }
+
     /// Writes the values of a run.
     fn apply(&mut self, columns: &mut RunColumns) {
         match self {
@@ -227,7 +253,8 @@ impl Modifiers {
             }
             list.push(bound);
         }
-        Ok(Self { list })
+        let are_counted = vec![false; list.len()];
+        Ok(Self { list, are_counted })
     }
 
     /// Whether all fields lie before byte `end` of the frames and beside their checksums: what is
@@ -275,15 +302,15 @@ impl Modifiers {
         bound
     }
 
-    /// The words in which the fields and their checksums stand, in frames that are never shorter
-    /// than `least` bytes; each field is told which are its own.
-    pub(super) fn place(&mut self, checksums: &[ChecksumPlan], least: usize) -> WordPlan {
+    /// The words in which the fields and their checksums stand; each field is told which are its
+    /// own.
+    pub(super) fn place(&mut self, checksums: &[ChecksumPlan]) -> WordPlan {
         let writers = self.list.iter().flat_map(BoundModifier::writers);
         let fields = writers.map(|writer| writer.place.at..writer.place.at + writer.place.len);
         let sums = checksums.iter().map(|plan| plan.at..plan.at + 2);
-        let plan = WordPlan::new(fields.chain(sums).collect(), least);
+        let plan = WordPlan::new(fields.chain(sums).collect());
         for writer in self.list.iter_mut().flat_map(BoundModifier::writers_mut) {
-            writer.targets = plan.targets(writer.place.at, writer.place.len);
+            writer.targets = plan.targets(writer.place.at + writer.place.len);
         }
         plan
     }
@@ -305,10 +332,23 @@ impl Modifiers {
         self.list.is_empty()
     }
 
-    /// Writes the next values of every field into the words of a run, and adds them to their sums.
+    /// Counts the fields through a run that only count in it. `may_fall` says that no sum is zero
+    /// without the fields: a sum that goes down is told modulo 0xffff only.
+    #[inline]
+    pub(super) fn count(&mut self, columns: &mut RunColumns, may_fall: bool) {
+        for (modifier, is_counted) in self.list.iter_mut().zip(&mut self.are_counted) {
+            *is_counted = modifier.count(columns, may_fall);
+        }
+    }
+
+    /// Writes the next values of all other fields into the words of the run, which have what was
+    /// counted, and adds them to their sums.
+    #[inline]
     pub(super) fn apply(&mut self, columns: &mut RunColumns) {
-        for modifier in &mut self.list {
-            modifier.apply(columns);
+        for (modifier, is_counted) in self.list.iter_mut().zip(&self.are_counted) {
+            if !is_counted {
+                modifier.apply(columns);
+            }
         }
     }
 
