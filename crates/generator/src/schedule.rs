@@ -18,6 +18,12 @@ pub(crate) struct StreamSchedule {
     /// When the frame is due that stands at the beginning of the plan.
     base_ns: u64,
     due_ns: u64,
+    /// The due time behind that, if the next frame has the size that stands before it (0 for none).
+    ///
+    /// It is known one frame ahead, so that who merges many streams by their due times waits for a
+    /// number in memory and not for a conversion to floating point and back: with a hundred streams
+    /// that was a third of the time that a frame takes.
+    ahead: (u32, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -33,8 +39,9 @@ enum SchedulePlan {
 struct RatedPlan {
     rate: Rate,
     line_rate_bps: f64,
-    per_frame: u32,
-    per_byte: u32,
+    /// Units of each frame, and of each of its bytes.
+    per_frame: f64,
+    per_byte: f64,
     ns_per_unit: f64,
     /// Units since the beginning; with random gaps, each frame's times a random number of mean 1.
     units: f64,
@@ -43,6 +50,8 @@ struct RatedPlan {
     burst: Option<(u64, u64, f64)>,
     /// All gaps since the beginning.
     gaps_ns: f64,
+    /// Whether there are neither random gaps nor bursts.
+    is_steady: bool,
 }
 
 /// Frames at the distances that a file has.
@@ -62,16 +71,21 @@ struct RecordedPlan {
 impl RatedPlan {
     fn set_rate(&mut self, factor: f64) {
         let unit = self.rate.times(factor).unit_rate(self.line_rate_bps);
-        self.per_frame = unit.per_frame;
-        self.per_byte = unit.per_byte;
+        self.per_frame = f64::from(unit.per_frame);
+        self.per_byte = f64::from(unit.per_byte);
         self.ns_per_unit = unit.per_second.map_or(0.0, |per_second| 1e9 / per_second);
         self.units = 0.0;
         self.gaps_ns = 0.0;
     }
 
+    /// Units of a frame.
     #[inline]
+    fn cost(&self, size: u32) -> f64 {
+        self.per_frame + self.per_byte * f64::from(size)
+    }
+
     fn advance(&mut self, size: u32) -> f64 {
-        let cost = f64::from(self.per_frame.saturating_add(self.per_byte.saturating_mul(size)));
+        let cost = self.cost(size);
         self.units += match &mut self.random {
             None => cost,
             Some(random) => cost * random.exponential(),
@@ -118,10 +132,11 @@ impl StreamSchedule {
         let mut plan = RatedPlan {
             rate,
             line_rate_bps,
-            per_frame: 0,
-            per_byte: 0,
+            per_frame: 0.0,
+            per_byte: 0.0,
             ns_per_unit: 0.0,
             units: 0.0,
+            is_steady: random.is_none() && burst.is_none(),
             random,
             burst,
             gaps_ns: 0.0,
@@ -130,7 +145,7 @@ impl StreamSchedule {
         // Without a rate, bursts still have their gaps; without these there is nothing to plan.
         let is_greedy = rate == Rate::Max && plan.burst.is_none();
         let plan = if is_greedy { SchedulePlan::Greedy } else { SchedulePlan::Rated(plan) };
-        Self { plan, left: mode.frames(), base_ns: 0, due_ns: 0 }
+        Self { plan, left: mode.frames(), base_ns: 0, due_ns: 0, ahead: (0, 0) }
     }
 
     /// Frames at these offsets from the first, in nanoseconds, `loops` times; 0 is for ever. One
@@ -147,13 +162,14 @@ impl StreamSchedule {
             next: 0,
             loops: 0,
         };
-        Self { plan: SchedulePlan::Recorded(plan), left, base_ns: 0, due_ns: 0 }
+        Self { plan: SchedulePlan::Recorded(plan), left, base_ns: 0, due_ns: 0, ahead: (0, 0) }
     }
 
     /// Starts it: the first frame is due at `at_ns`, all rates are times `factor`.
     pub(crate) fn start(&mut self, at_ns: u64, factor: f64) {
         self.base_ns = at_ns;
         self.due_ns = at_ns;
+        self.ahead = (0, 0);
         match &mut self.plan {
             SchedulePlan::Greedy => {}
             SchedulePlan::Rated(plan) => plan.set_rate(factor),
@@ -197,6 +213,16 @@ impl StreamSchedule {
         }
         let passed_ns = match &mut self.plan {
             SchedulePlan::Greedy => return,
+            SchedulePlan::Rated(plan) if plan.is_steady => {
+                let cost = plan.cost(size);
+                plan.units += cost;
+                let after =
+                    |units: f64| self.base_ns.saturating_add((units * plan.ns_per_unit) as u64);
+                let (known_size, known_ns) = self.ahead;
+                self.due_ns = if size == known_size { known_ns } else { after(plan.units) };
+                self.ahead = (size, after(plan.units + cost));
+                return;
+            }
             SchedulePlan::Rated(plan) => plan.advance(size),
             SchedulePlan::Recorded(plan) => plan.advance(),
         };
@@ -215,13 +241,15 @@ impl StreamSchedule {
     pub(crate) fn shift(&mut self, by_ns: u64) {
         self.base_ns = self.base_ns.saturating_add(by_ns);
         self.due_ns = self.due_ns.saturating_add(by_ns);
+        self.ahead = (0, 0);
     }
 
     /// Changes the rate from `old` to `new` times the stream's own; the time until the next frame
     /// is due shrinks or grows with it.
     pub(crate) fn change_rate(&mut self, now_ns: u64, old: f64, new: f64) {
-        let ahead = self.due_ns.saturating_sub(now_ns) as f64 * old / new;
-        let due_ns = self.due_ns.min(now_ns.saturating_add(ahead as u64));
+        let wait_ns = self.due_ns.saturating_sub(now_ns) as f64 * old / new;
+        let due_ns = self.due_ns.min(now_ns.saturating_add(wait_ns as u64));
+        self.ahead = (0, 0);
         match &mut self.plan {
             SchedulePlan::Greedy => return,
             SchedulePlan::Rated(plan) => {

@@ -118,6 +118,15 @@ impl Template {
         }
     }
 
+    /// Puts it into a buffer, unless that holds it already.
+    #[inline]
+    fn put(&self, buf: &mut PacketBuf, tag: &mut u32) {
+        if *tag != self.tag {
+            buf.assign_blocks(&self.blocks, self.len);
+            *tag = self.tag;
+        }
+    }
+
     /// Bytes that the MTU does not count: the Ethernet header, and a VLAN tag where there is one
     /// (Linux lets the frame be longer for the first 802.1Q tag only).
     fn header(&self) -> u32 {
@@ -273,6 +282,30 @@ impl FrameMaker {
         self.templates[self.order.next_index(self.templates.len())].size()
     }
 
+    /// Whether frames differ by their size, their number and their time stamp only.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.modifiers.is_empty() && self.crc.is_none()
+    }
+
+    /// Makes one frame of a stream that [is plain](FrameMaker::is_plain) in its buffer, which holds
+    /// the template `tag`.
+    #[inline]
+    pub(crate) fn make_one(&mut self, buf: &mut PacketBuf, tag: &mut u32, frame: PlannedFrame) {
+        self.templates[frame.template as usize].put(buf, tag);
+        if frame.has_probe {
+            self.write_probe(buf, frame.due_ns);
+        }
+    }
+
+    /// Writes the next number and a time stamp.
+    #[inline]
+    fn write_probe(&mut self, buf: &mut PacketBuf, due_ns: u64) {
+        let sequence = self.sequence as u32;
+        ProbeHeader { stream: self.stream, sequence, due_ns }.write(buf.bytes_mut());
+        self.sequence += 1;
+    }
+
     /// Makes the frames of a run in their buffers, which hold the templates `tags` (0 for none).
     #[inline]
     pub(crate) fn make(
@@ -283,11 +316,7 @@ impl FrameMaker {
         columns: &mut RunColumns,
     ) {
         for ((buf, tag), frame) in bufs.iter_mut().zip(tags).zip(planned.clone()) {
-            let template = &self.templates[frame.template as usize];
-            if *tag != template.tag {
-                buf.assign_blocks(&template.blocks, template.len);
-                *tag = template.tag;
-            }
+            self.templates[frame.template as usize].put(buf, tag);
         }
         if !self.modifiers.is_empty() {
             self.write_fields(bufs, planned.clone(), columns);
@@ -295,9 +324,7 @@ impl FrameMaker {
         if self.has_probes {
             let frames = bufs.iter_mut().zip(planned.clone());
             for (buf, frame) in frames.filter(|(_, frame)| frame.has_probe) {
-                let (sequence, due_ns) = (self.sequence as u32, frame.due_ns);
-                ProbeHeader { stream: self.stream, sequence, due_ns }.write(buf.bytes_mut());
-                self.sequence += 1;
+                self.write_probe(buf, frame.due_ns);
             }
         }
         if let Some(crc) = &self.crc {

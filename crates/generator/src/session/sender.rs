@@ -242,7 +242,11 @@ struct Sending {
 impl Sending {
     fn run(&mut self) {
         loop {
-            if self.flags.has_command.swap(false, Ordering::Acquire) && !self.take_commands() {
+            // Looked at before it is taken: an exchange costs as much as a frame.
+            if self.flags.has_command.load(Ordering::Relaxed)
+                && self.flags.has_command.swap(false, Ordering::Acquire)
+                && !self.take_commands()
+            {
                 return;
             }
             let now_ns = self.clock.now_ns();

@@ -204,8 +204,8 @@ impl RunColumns {
         }
     }
 
-    /// Adds a field that counts from `first` on, whose values stand `shift` bits before the end of a
-    /// 16-bit word, to a sum, in the arithmetic of the checksum; a step down is its complement.
+    /// Adds a field that counts from `first` on, whose values stand `shift` bits before the end of
+    /// a 16-bit word, to a sum, in the arithmetic of the checksum; a step down is its complement.
     #[inline]
     pub(super) fn count_in_sum(&mut self, sum: usize, (first, step): (u64, CountStep), shift: u32) {
         let step = match step {
