@@ -1,0 +1,266 @@
+//! The kernel tier changes nothing but speed: two switches on real veths, one with it and one
+//! without, are given the same random entries, groups and packets, and must send the same frames
+//! and count the same.
+//!
+//! A few rounds by default; `WEIR_TIER_ROUNDS` and `WEIR_TIER_SEED` ask for more and for others.
+
+use netdev::{Port, open_text};
+use openflow::flow::{FlowModCommand, FlowStatsRequest};
+use openflow::group::GroupModCommand;
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::text::{parse_flow_mod, parse_group_mod};
+use openflow::{GroupId, MacAddr, Message, PortNo, Version};
+use packet::build::{FrameBuilder, Ipv4, Ipv6};
+use packet::{Batch, PacketBuf};
+use testkit::Random;
+
+use crate::harness::{Controller, Switch, until};
+use crate::veth::{add_veth, in_namespace};
+
+const PORTS: usize = 3;
+
+/// A switch, its controller, and the other ends of its ports.
+struct Side {
+    switch: Switch,
+    controller: Controller,
+    hosts: Vec<Port>,
+    /// What has come out of each port.
+    frames: Vec<Vec<Vec<u8>>>,
+}
+
+/// Packets, bytes and more of everything that counts, by name.
+type Counts = Vec<(String, Vec<u64>)>;
+
+impl Side {
+    fn new(rtnl: &netdev::sys::link::Rtnl, letter: char, caches: &str) -> Self {
+        let mut specs = Vec::new();
+        for number in 1..=PORTS {
+            add_veth(rtnl, &format!("{letter}{number}"), &format!("{letter}h{number}"));
+            specs.push(format!("\"{number}=af_packet:{letter}{number}\""));
+        }
+        let toml = format!("caches = \"{caches}\"\n");
+        let switch = Switch::with_ports(&specs.join(","), Vec::new(), &toml);
+        let controller = switch.controller(Version::V1_3);
+        let host = |number| open_text(&format!("af_packet:{letter}h{number}")).unwrap();
+        let hosts = (1..=PORTS).map(host).collect();
+        Self { switch, controller, hosts, frames: vec![Vec::new(); PORTS] }
+    }
+
+    fn send(&mut self, port: usize, frame: &[u8]) {
+        let frames = [PacketBuf::from_slice(frame)];
+        until("room", || (self.hosts[port].tx(&frames).unwrap() == 1).then_some(()));
+    }
+
+    /// Waits until all that was sent is decided and has come out.
+    fn settle(&mut self, sent: u64) {
+        until("the decisions", || (self.looked_up() == sent).then_some(()));
+        let stats = self.ports();
+        let mut batch = Batch::default();
+        let frames = self.hosts.iter_mut().zip(&mut self.frames).zip(stats);
+        for ((host, frames), (_, counts)) in frames {
+            until("the frames", || {
+                batch.clear();
+                host.rx(&mut batch, 32).unwrap();
+                frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
+                (frames.len() as u64 >= counts[1]).then_some(())
+            });
+        }
+    }
+
+    fn looked_up(&mut self) -> u64 {
+        match self.controller.multipart(MultipartRequestBody::Table) {
+            MultipartReplyBody::Table(tables) => tables[0].lookup_count,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Packets and bytes in and out, and what was dropped.
+    fn ports(&mut self) -> Counts {
+        let body = MultipartRequestBody::PortStats(PortNo::ANY);
+        let MultipartReplyBody::PortStats(all) = self.controller.multipart(body) else { panic!() };
+        let counts = all.iter().map(|it| {
+            let counts = vec![it.rx_packets, it.tx_packets, it.rx_bytes, it.tx_bytes];
+            (format!("port {}", it.port_no), [counts, vec![it.rx_dropped, it.tx_dropped]].concat())
+        });
+        counts.collect()
+    }
+
+    fn counts(&mut self) -> Counts {
+        let mut all = self.ports();
+        let body = MultipartRequestBody::Flow(FlowStatsRequest::all());
+        let MultipartReplyBody::Flow(entries) = self.controller.multipart(body) else { panic!() };
+        all.extend(entries.iter().map(|it| {
+            let name = format!("{:?} {} {:?}", it.table_id, it.priority, it.matching);
+            (name, vec![it.packet_count, it.byte_count])
+        }));
+        let body = MultipartRequestBody::Table;
+        let MultipartReplyBody::Table(tables) = self.controller.multipart(body) else { panic!() };
+        all.extend(tables.iter().filter(|it| it.lookup_count > 0).map(|it| {
+            (format!("table {:?}", it.table_id), vec![it.lookup_count, it.matched_count])
+        }));
+        let body = MultipartRequestBody::Group(GroupId::ALL);
+        let MultipartReplyBody::Group(groups) = self.controller.multipart(body) else { panic!() };
+        all.extend(groups.iter().map(|it| {
+            let mut counts = vec![it.packet_count, it.byte_count];
+            counts.extend(it.buckets.iter().flat_map(|it| [it.packet_count, it.byte_count]));
+            (format!("group {:?}", it.group_id), counts)
+        }));
+        all.sort();
+        all
+    }
+
+    fn kernel_hits(&self) -> u64 {
+        let (success, out, err) = self.switch.ctl(&["--json", "caches"]);
+        assert!(success, "{err}");
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let records = value.as_array().cloned().unwrap_or_else(|| vec![value]);
+        records.iter().filter_map(|record| record["kernel_hits"].as_u64()).sum()
+    }
+}
+
+/// The text of a random match.
+fn matching(random: &mut Random) -> String {
+    let mut text = String::new();
+    let mut add = |part: String| text += &format!(",{part}");
+    if random.percent(40) {
+        add(format!("in_port={}", 1 + random.below(3)));
+    }
+    if random.percent(30) {
+        add(format!("eth_dst=02:00:00:00:00:0{}", random.below(4)));
+    }
+    match random.below(6) {
+        0 => add(format!("eth_type=0x800,ipv4_dst=10.0.0.{}", random.below(4))),
+        1 => add("eth_type=0x800,ipv4_dst=10.0.0.0/255.255.255.254".to_owned()),
+        2 => add(format!("eth_type=0x800,ip_proto=17,udp_dst={}", 1 + random.below(3))),
+        3 => add(format!("eth_type=0x86dd,ipv6_dst=fd00::{}", random.below(3))),
+        4 => add(format!("vlan_vid={}", 0x1000 + 1 + random.below(2))),
+        _ => {}
+    }
+    text
+}
+
+/// The text of random actions.
+fn actions(random: &mut Random) -> String {
+    let mut parts = Vec::new();
+    let output = |random: &mut Random| format!("output:{}", 1 + random.below(3));
+    match random.below(12) {
+        0 => return "drop".to_owned(),
+        1 => parts.push("set_field:02:00:00:00:00:09->eth_dst".to_owned()),
+        2 => parts.push("dec_nw_ttl".to_owned()),
+        3 => parts.push("push_vlan:0x8100,set_field:0x1007->vlan_vid".to_owned()),
+        4 => return format!("group:{}", 1 + random.below(3)),
+        5 => parts.extend([output(random), output(random)]),
+        6 => parts.push("in_port".to_owned()),
+        _ => {}
+    }
+    parts.push(output(random));
+    parts.join(",")
+}
+
+fn change(random: &mut Random) -> Message {
+    let priority = random.below(4);
+    let table = random.below(2);
+    let matching = matching(random);
+    let kind = random.below(12);
+    if kind == 0 {
+        let buckets: String = (0..1 + random.below(3))
+            .map(|_| format!(",bucket=output:{}", 1 + random.below(3)))
+            .collect();
+        let text = format!("group_id={},type=all{buckets}", 1 + random.below(3));
+        return Message::GroupMod(parse_group_mod(&text, GroupModCommand::Modify).unwrap());
+    }
+    let (text, command) = match kind {
+        1 | 2 => {
+            (format!("table={table},priority={priority}{matching}"), FlowModCommand::DeleteStrict)
+        }
+        3 => (format!("table={table}{matching}"), FlowModCommand::Delete),
+        4 => {
+            let actions = actions(random);
+            (format!("table={table}{matching},actions={actions}"), FlowModCommand::Modify)
+        }
+        _ => {
+            let goto = if table == 0 && random.percent(30) { ",goto_table:1" } else { "" };
+            let actions = if goto.is_empty() { actions(random) } else { String::new() };
+            let actions = format!("{actions}{goto}");
+            let actions = actions.trim_start_matches(',');
+            let text = format!("table={table},priority={priority}{matching},actions={actions}");
+            (text, FlowModCommand::Add)
+        }
+    };
+    let parsed = parse_flow_mod(&text, command);
+    Message::FlowMod(parsed.unwrap_or_else(|error| panic!("{text}: {error}")))
+}
+
+fn frame(random: &mut Random) -> Vec<u8> {
+    let (dst, src) = (random.below(4), random.below(4));
+    let mac = |last| MacAddr::from_u64(0x0200_0000_0000 | last);
+    let builder = FrameBuilder::ethernet(mac(dst), mac(src));
+    let builder = match random.below(4) {
+        0 => builder.vlan(0, 1 + random.below(2) as u16),
+        _ => builder,
+    };
+    let len = 60 + random.below(60) as usize;
+    if random.percent(20) {
+        let to = u128::from(random.below(3)) | 0xfd00 << 112;
+        return builder.ipv6(Ipv6::new(1.into(), to.into())).udp(1, 2).fill_to(len + 30).build();
+    }
+    let v4 = Ipv4::new([10, 0, 1, 1].into(), [10, 0, 0, random.below(4) as u8].into());
+    let ports = (1 + random.below(3) as u16, 1 + random.below(3) as u16);
+    builder.ipv4(v4).udp(ports.0, ports.1).fill_to(len).build()
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_tier_changes_nothing_but_speed() {
+    in_namespace(|rtnl| {
+        let caches = [('a', "frame,key,kernel"), ('b', "frame,key")];
+        let mut sides = caches.map(|(letter, caches)| Side::new(rtnl, letter, caches));
+        let seed = number("WEIR_TIER_SEED", 1);
+        let mut random = Random::new(seed);
+        for group in 1..=3 {
+            let text = format!("group_id={group},type=all,bucket=output:{group}");
+            let group = Message::GroupMod(parse_group_mod(&text, GroupModCommand::Add).unwrap());
+            for side in &mut sides {
+                side.controller.send(&group);
+            }
+        }
+        let mut sent = 0;
+        for round in 0..number("WEIR_TIER_ROUNDS", 60) {
+            // One change at a time ends only what it concerns; more at the start of a table.
+            for _ in 0..if round % 20 == 0 { 12 } else { 1 + random.below(2) } {
+                let change = change(&mut random);
+                for side in &mut sides {
+                    side.controller.send(&change);
+                }
+            }
+            sides.iter_mut().for_each(|side| side.controller.barrier());
+            let packets: Vec<(usize, Vec<u8>)> =
+                (0..8).map(|_| (random.index(PORTS), frame(&mut random))).collect();
+            // Again and again, so that the kernel comes to know them.
+            for _ in 0..6 {
+                for (port, frame) in &packets {
+                    sides.iter_mut().for_each(|side| side.send(*port, frame));
+                    sent += 1;
+                }
+                sides.iter_mut().for_each(|side| side.settle(sent));
+            }
+            let place = format!("round {round} of seed {seed}");
+            let [a, b] = &mut sides;
+            for (port, (one, other)) in a.frames.iter_mut().zip(&mut b.frames).enumerate() {
+                one.sort();
+                other.sort();
+                assert!(one == other, "{place}: other frames out of port {}", port + 1);
+            }
+            assert_eq!(a.counts(), b.counts(), "{place}");
+        }
+        let (hits, none) = (sides[0].kernel_hits(), sides[1].kernel_hits());
+        assert!(hits > sent / 10 && none == 0, "{hits} of {sent} in the kernel, {none} without");
+        for side in sides {
+            side.switch.stop();
+        }
+    });
+}
