@@ -237,6 +237,29 @@ def _narrow(browser):
     browser.size(*WIDTHS[0][1:])
 
 
+def _touch(browser):
+    browser.size(*WIDTHS[2][1:])
+    browser.run("graph.touched = false; graph.fit()")
+    least = browser.run(
+        "const all = [...document.querySelectorAll('#nodes .switch rect')];"
+        "return Math.min(...all.map((node) => node.getBoundingClientRect().width))")
+    assert least >= 5, f"a switch is {least} pixels wide"
+    # A finger beside a switch means it.
+    chosen = browser.run(
+        "const at = document.querySelector('#nodes [data-id=\"0000000000000014\"] rect')"
+        ".getBoundingClientRect();"
+        "const told = {clientX: at.x + at.width / 2 + 2, clientY: at.y + at.height / 2 + 2,"
+        " pointerId: 1, bubbles: true};"
+        "const map = document.getElementById('map');"
+        "map.setPointerCapture = () => {};"
+        "map.dispatchEvent(new PointerEvent('pointerdown', told));"
+        "map.dispatchEvent(new PointerEvent('pointerup', told));"
+        "return state.selected")
+    assert chosen == "0000000000000014", f"chosen is {chosen}"
+    browser.size(*WIDTHS[0][1:])
+    browser.run("graph.touched = false; graph.fit()")
+
+
 def _quiet(browser):
     # The refused entry is an answer 400, which Chromium logs by itself.
     said = [line for line in browser.complaints() if "flowentry/add" not in line]
@@ -280,6 +303,7 @@ def large(checks, browser, weir, folder, pictures):
             browser.type("#find", "12c")
             return browser.run("return document.querySelectorAll('#nodes .found').length") == 1
         checks.check("a switch of 300 is found by its name", lambda: wait("switch 12c", found))
+        checks.check("on a telephone 300 switches can be seen and touched", lambda: _touch(browser))
         checks.check("the page complains of nothing", lambda: _quiet(browser))
         _pictures(browser, pictures, "300")
     finally:

@@ -196,16 +196,28 @@ mod tests {
         super::Arguments::command().debug_assert();
     }
 
-    /// The lines that a reader would copy: indented, and a call of the program, also in the
-    /// background. What stands between fences is output.
+    /// The lines that a reader would copy: indented or of a shell, and a call of the program, also
+    /// in the background. What stands between other fences is output, but for what has a prompt.
     fn commands(text: &str) -> Vec<String> {
         let joined = text.replace("\\\n", " ");
-        let mut is_output = false;
-        let shown = joined.lines().filter(|line| {
-            is_output ^= line.starts_with("```");
-            !is_output && line.starts_with(' ')
+        let mut fence = None;
+        let shown = joined.lines().filter(|line| match (line.strip_prefix("```"), fence) {
+            (Some(_), Some(_)) => {
+                fence = None;
+                false
+            }
+            (Some(kind), None) => {
+                fence = Some(kind);
+                false
+            }
+            (None, _) => match fence {
+                Some("sh") => true,
+                Some(_) => line.starts_with("$ ") || line.starts_with("# weir "),
+                None => line.starts_with(' '),
+            },
         });
-        let calls = shown.map(str::trim).filter(|line| line.starts_with("weir "));
+        let calls = shown.map(|line| line.trim_start_matches(['$', '#', ' ']));
+        let calls = calls.filter(|line| line.starts_with("weir "));
         calls.map(|line| line.strip_suffix(" &").unwrap_or(line).to_owned()).collect()
     }
 
@@ -234,6 +246,7 @@ mod tests {
             include_str!("../../../docs/channel.md"),
             include_str!("../../../docs/lab.md"),
             include_str!("../../../docs/bench.md"),
+            include_str!("../../../docs/controller.md"),
             include_str!("../../../contrib/workloads/README.md"),
             super::EXAMPLES,
             super::SWITCH_EXAMPLES,

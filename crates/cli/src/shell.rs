@@ -84,7 +84,7 @@ mod tests {
     use clap::{CommandFactory, Parser, ValueEnum};
     use clap_complete::Shell;
 
-    use super::{CompletionsArgs, ManArgs, best_first, completions, man};
+    use super::{Command, CompletionsArgs, ManArgs, best_first, completions, man};
     use crate::Arguments;
 
     #[test]
@@ -115,7 +115,9 @@ mod tests {
             files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
         let mut tree = Arguments::command();
         tree.build();
-        for program in tree.get_subcommands().filter(|program| program.get_name() != "help") {
+        // One that only the program itself calls is shown nowhere.
+        let is_shown = |program: &&Command| program.get_name() != "help" && !program.is_hide_set();
+        for program in tree.get_subcommands().filter(is_shown) {
             let page = format!("weir-{}.1", program.get_name());
             assert!(names.contains(&page), "{page} is missing of {names:?}");
         }

@@ -5,6 +5,10 @@
 
 const POLL_PORTS_MS = 1000, POLL_FLOWS_MS = 2000, POLL_NETWORK_MS = 5000;
 const SPARK_POINTS = 60, ROWS_MAX = 500, EVENTS_MAX = 300, MANY_NODES = 60;
+// Below this scale of the map its nodes do not become smaller any more.
+const LEAST_SCALE = 0.34;
+// So far from a node a finger still means it, in pixels.
+const FINGER_PX = 18;
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -318,19 +322,58 @@ const graph = {
     const { x, y, k } = this.view;
     $("view").setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${k.toFixed(3)})`);
     $("map").classList.toggle("near", k > 0.9);
+    // However far away: what is drawn stays large enough to be seen, and what is named to be read.
+    $("nodes").style.setProperty("--grow", Math.max(1, LEAST_SCALE / k).toFixed(3));
+    $("nodes").style.setProperty("--read", Math.max(1, 1 / k).toFixed(3));
+  },
+
+  // Zooms by a factor around a point of the screen.
+  zoom(factor, clientX, clientY) {
+    const box = $("map").getBoundingClientRect(), { x, y, k } = this.view;
+    const to = Math.min(6, Math.max(0.05, k * factor));
+    const [px, py] = [clientX - box.left, clientY - box.top];
+    this.view = { k: to, x: px - (px - x) * to / k, y: py - (py - y) * to / k };
+    this.touched = true;
+    this.show();
+  },
+
+  // The node nearest to a point of the screen, if a finger could mean it.
+  nearest(clientX, clientY) {
+    const box = $("map").getBoundingClientRect(), { x, y, k } = this.view;
+    let [best, least] = [null, FINGER_PX];
+    for (const node of this.nodes.values()) {
+      const away = Math.hypot(node.x * k + x + box.left - clientX, node.y * k + y + box.top - clientY);
+      if (away < least) [best, least] = [node, away];
+    }
+    return best;
   },
 };
 
 function mapControls() {
   const map = $("map");
-  let grip = null;
+  let grip = null, pinch = null;
+  const fingers = new Map();
   map.addEventListener("pointerdown", (event) => {
+    fingers.set(event.pointerId, event);
+    if (fingers.size === 2) {
+      // Two fingers zoom; neither of them moves a node.
+      if (grip && grip.node) grip.node.held = false;
+      [grip, pinch] = [null, spread(fingers)];
+      return;
+    }
     const group = event.target.closest("#nodes g");
     grip = { x: event.clientX, y: event.clientY, moved: false, node: group && graph.nodes.get(group.dataset.id) };
     map.setPointerCapture(event.pointerId);
     map.classList.add("moving");
   });
   map.addEventListener("pointermove", (event) => {
+    if (fingers.has(event.pointerId)) fingers.set(event.pointerId, event);
+    if (pinch && fingers.size === 2) {
+      const now = spread(fingers);
+      graph.zoom(now.long / Math.max(pinch.long, 1), now.x, now.y);
+      pinch = now;
+      return;
+    }
     if (!grip) return;
     const x = event.clientX - grip.x, y = event.clientY - grip.y;
     if (!grip.moved && Math.hypot(x, y) < 4) return;
@@ -344,24 +387,27 @@ function mapControls() {
       graph.show();
     }
   });
-  map.addEventListener("pointerup", () => {
-    if (grip && !grip.moved && grip.node) choose(grip.node);
-    if (grip && grip.node) grip.node.held = false;
-    grip = null;
-    map.classList.remove("moving");
+  map.addEventListener("pointerup", (event) => {
+    if (grip && !grip.moved) {
+      const node = grip.node || graph.nearest(event.clientX, event.clientY);
+      if (node) choose(node);
+    }
+    letGo(event);
   });
+  map.addEventListener("pointercancel", letGo);
+  function letGo(event) {
+    fingers.delete(event.pointerId);
+    if (grip && grip.node) grip.node.held = false;
+    [grip, pinch] = [null, null];
+    map.classList.remove("moving");
+  }
   map.addEventListener("keydown", (event) => {
     const group = event.target.closest("#nodes g");
     if (group && (event.key === "Enter" || event.key === " ")) choose(graph.nodes.get(group.dataset.id));
   });
   map.addEventListener("wheel", (event) => {
     event.preventDefault();
-    const box = map.getBoundingClientRect(), { x, y, k } = graph.view;
-    const to = Math.min(6, Math.max(0.05, k * Math.exp(-event.deltaY * 0.0015)));
-    const [px, py] = [event.clientX - box.left, event.clientY - box.top];
-    graph.view = { k: to, x: px - (px - x) * to / k, y: py - (py - y) * to / k };
-    graph.touched = true;
-    graph.show();
+    graph.zoom(Math.exp(-event.deltaY * 0.0015), event.clientX, event.clientY);
   }, { passive: false });
   $("fit").addEventListener("click", () => { graph.touched = false; graph.fit(); });
   $("find").addEventListener("input", () => graph.mark());
@@ -370,6 +416,13 @@ function mapControls() {
     if (event.key === "Enter" && first) choose(first);
   });
   window.addEventListener("resize", () => { if (!graph.touched) graph.fit(); });
+}
+
+// How far two fingers are from each other, and the point between them.
+function spread(fingers) {
+  const [a, b] = [...fingers.values()];
+  const long = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+  return { long, x: (a.clientX + b.clientX) / 2, y: (a.clientY + b.clientY) / 2 };
 }
 
 function choose(node) { select(node.kind === "switch" ? node.id : node.near); }
