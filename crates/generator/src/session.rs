@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use netdev::sys::affinity::{allowed_cpus, pin_thread};
+use netdev::sys::affinity::{allow, allowed_cpus};
 use netdev::{Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::MacAddr;
 
@@ -51,7 +51,8 @@ pub struct SessionOptions {
     /// the port says, and 10 Gbit/s where it does not know.
     pub line_rate_bps: Vec<f64>,
     /// The cores of the threads: those that send by port and queue, then those that receive by
-    /// port. Threads beyond the list are not pinned.
+    /// port. Of threads beyond the list, those that receive keep off the cores of those that send,
+    /// where the machine has others; they poll, and would have a sender wait for its core.
     pub cores: Vec<usize>,
     /// Frames handed to a port at once, 1 to 64.
     pub burst: usize,
@@ -255,6 +256,8 @@ impl Session {
             devices.push(device);
             queues.push(std::iter::once(rx).chain(more_rx).collect::<Vec<_>>());
         }
+        // As many as the senders have taken.
+        let of_senders = &options.cores[..options.cores.len() - cores.len()];
         let flags: Vec<Arc<SenderFlags>> = senders.iter().flat_map(PortSenders::flags).collect();
         let infos: Vec<PortInfo> = devices.iter_mut().map(|device| device.info()).collect();
         let mut ports: Vec<SessionPort> = Vec::new();
@@ -264,7 +267,7 @@ impl Session {
             let answers = options.responder(index, info.mac).zip(senders.answerer());
             let place = TakerPlace {
                 port: index,
-                core: cores.next(),
+                cpus: cores.next().map_or_else(|| cpus_beside(of_senders), |core| vec![core]),
                 // Asleep it does not look whether anybody sends.
                 senders: if options.is_sparing { Vec::new() } else { flags.clone() },
                 is_sparing: options.is_sparing,
@@ -585,15 +588,21 @@ fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
 
 /// Starts a thread, on a core of its own where one is given.
 fn spawn_on<T: Send + 'static>(
-    core: Option<usize>,
+    cpus: Vec<usize>,
     name: String,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name).spawn(move || {
-        // Pinning is a wish: the session has checked that the core exists.
-        let _ = core.map(pin_thread);
+        // Pinning is a wish: the session has checked that the core exists. None stands for any.
+        let _ = allow(None, &cpus);
         run()
     })
+}
+
+/// The CPUs that this thread may use but for those; none, which stands for any, where none is left.
+fn cpus_beside(those: &[usize]) -> Vec<usize> {
+    let allowed = allowed_cpus().unwrap_or_default();
+    allowed.into_iter().filter(|cpu| !those.contains(cpu)).collect()
 }
 
 /// What a thread ends with; its panic goes on in the caller.

@@ -143,12 +143,12 @@ impl PortSender {
             sending.run();
             sending.queue
         };
-        let thread = spawn_on(core, format!("gen-tx-{port}"), run).map_err(|source| {
-            SessionError::Thread {
+        let thread = spawn_on(core.into_iter().collect(), format!("gen-tx-{port}"), run).map_err(
+            |source| SessionError::Thread {
                 what: format!("starting the thread that sends on port {port}"),
                 source,
-            }
-        })?;
+            },
+        )?;
         Ok(Self { commands: Some(commands), flags, thread: Some(thread) })
     }
 

@@ -82,7 +82,8 @@ pub(super) struct PortTaker {
 #[derive(Clone, Debug)]
 pub(super) struct TakerPlace {
     pub(super) port: usize,
-    pub(super) core: Option<usize>,
+    /// Those that it may use; none stands for any.
+    pub(super) cpus: Vec<usize>,
     /// Those that keep it awake while they send.
     pub(super) senders: Vec<Arc<SenderFlags>>,
     /// Whether it sleeps where it would poll.
@@ -100,7 +101,7 @@ impl PortTaker {
         clock: RunClock,
         answers: Option<(Responder, SenderTeller)>,
     ) -> Result<Self, SessionError> {
-        let TakerPlace { port, core, senders, is_sparing } = place;
+        let TakerPlace { port, cpus, senders, is_sparing } = place;
         let failed = |source| SessionError::Thread {
             what: format!("starting the thread that receives on port {port}"),
             source,
@@ -132,7 +133,7 @@ impl PortTaker {
             taking.run();
             taking.queues
         };
-        let thread = spawn_on(core, format!("gen-rx-{port}"), run).map_err(failed)?;
+        let thread = spawn_on(cpus, format!("gen-rx-{port}"), run).map_err(failed)?;
         Ok(Self { commands: Some(commands), has_command, bell, thread: Some(thread) })
     }
 

@@ -165,14 +165,16 @@ struct Bench {
 type MeasureRow = fn(&mut Bench) -> Result<Vec<Figure>>;
 
 /// All rows, by the beginnings of their names.
-const ROWS: [(&str, MeasureRow); 10] = [
+const ROWS: [(&str, MeasureRow); 12] = [
     ("null_one_stream", Bench::one_stream),
     ("null_range_4_fields", Bench::four_fields),
     ("null_100_streams", Bench::many_streams),
     ("null_two_threads", Bench::two_threads),
     ("null_two_queues", Bench::two_queues),
     ("receive_accounting", Bench::receiving),
-    ("rate", Bench::rate_errors),
+    ("rate_constant", Bench::rate_constant),
+    ("rate_bursts", Bench::rate_bursts),
+    ("rate_poisson", Bench::rate_poisson),
     ("range_at_80_percent", Bench::range_at_80_percent),
     ("delay_floor", Bench::delay_floor),
     ("veth", Bench::veth),
@@ -348,7 +350,7 @@ mod tests {
     fn rows_are_chosen_by_the_beginning_of_their_names() {
         let count = |words: &[&str]| args(words).wanted_rows().map(|rows| rows.len());
         assert_eq!(count(&[]).unwrap(), ROWS.len());
-        assert_eq!(count(&["--rows", "null_one,rate"]).unwrap(), 2);
+        assert_eq!(count(&["--rows", "null_one,rate"]).unwrap(), 4);
         assert_eq!(count(&["--tx", "null:a", "--rx", "null:b"]).unwrap(), 1);
         let unknown = count(&["--rows", "nil"]).unwrap_err().to_string();
         assert!(unknown.contains("\"nil\"") && unknown.contains("veth"), "{unknown}");

@@ -40,6 +40,7 @@ pub(super) enum Spacing {
 }
 
 impl Spacing {
+    #[cfg(test)]
     pub(super) const ALL: [Self; 3] = [Self::Constant, Self::Bursts, Self::Poisson];
 
     fn word(self) -> &'static str {
@@ -103,16 +104,22 @@ fn figures(spacing: Spacing, row: &str, pps: f64, seconds: f64, tx: &TxStatistic
 }
 
 impl Bench {
-    /// How far the rate of what left is from what was asked, in every mode.
-    pub(super) fn rate_errors(&mut self) -> Result<Vec<Figure>> {
-        let mut figures = Vec::new();
-        for spacing in Spacing::ALL {
-            figures.extend(self.rate_errors_of(spacing)?);
-        }
-        Ok(figures)
+    /// [`Bench::rate_errors_of`] frames at equal distances.
+    pub(super) fn rate_constant(&mut self) -> Result<Vec<Figure>> {
+        self.rate_errors_of(Spacing::Constant)
     }
 
-    /// The same of one mode.
+    /// [`Bench::rate_errors_of`] bursts.
+    pub(super) fn rate_bursts(&mut self) -> Result<Vec<Figure>> {
+        self.rate_errors_of(Spacing::Bursts)
+    }
+
+    /// [`Bench::rate_errors_of`] frames at random distances.
+    pub(super) fn rate_poisson(&mut self) -> Result<Vec<Figure>> {
+        self.rate_errors_of(Spacing::Poisson)
+    }
+
+    /// How far the rate of what left is from what was asked, in one mode.
     pub(super) fn rate_errors_of(&self, spacing: Spacing) -> Result<Vec<Figure>> {
         let word = spacing.word();
         let most = self.most_pps(spacing)?;
