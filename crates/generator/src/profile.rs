@@ -46,8 +46,8 @@ pub const FCS_LEN: u32 = 4;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The streams.
-    #[serde(default)]
+    /// The streams; a text has one at least.
+    #[serde(deserialize_with = "some_streams")]
     pub streams: Vec<StreamSpec>,
 }
 
@@ -92,6 +92,15 @@ pub struct StreamSpec {
     pub pattern: Payload,
     /// Frames of a capture file instead of `packet`, `size`, `modifiers` and `pattern`.
     pub capture: Option<CaptureReplay>,
+}
+
+/// Streams that are written are some: a profile of none would send nothing, and say so late.
+fn some_streams<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<StreamSpec>, D::Error> {
+    let streams = Vec::deserialize(from)?;
+    if streams.is_empty() {
+        return Err(serde::de::Error::custom("streams: there is none; a profile has one at least"));
+    }
+    Ok(streams)
 }
 
 /// Characters of a name, at most.
@@ -305,6 +314,19 @@ mod tests {
         assert!(op.contains("increment"), "{op}");
         assert!(error("[[streams]]\nname='a'\n[[streams]]\nname='a'").contains("another stream"));
         assert!(error("[[streams]]\nnext='b'").contains("no stream \"b\""));
+    }
+
+    #[test]
+    fn a_profile_without_streams_is_refused_with_the_place() {
+        let json = |text: &str| Profile::from_json(text).unwrap_err().to_string();
+        let toml = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
+        let none = json("{\n \"streams\": []}");
+        assert!(none.contains("there is none") && none.contains("line 2"), "{none}");
+        let none = toml("\nstreams = []");
+        assert!(none.contains("there is none") && none.contains("line 2"), "{none}");
+        for missing in [json("{}"), toml("")] {
+            assert!(missing.contains("missing field `streams`"), "{missing}");
+        }
     }
 
     /// The defect of names whose escape codes changed the terminal of whoever read the report.

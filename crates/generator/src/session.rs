@@ -454,8 +454,9 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the streams of these ports go on while their link is down: frames that the port does
-    /// not take in time are unsent. A port that is down is still not started, and one that has gone
+    /// Whether the streams of these ports go on, from their next start, while their link is down:
+    /// what a port that takes nothing refuses is unsent as soon as it is late, and does not leave
+    /// when the link is up again. A port that is down is still not started, and one that has gone
     /// stops.
     ///
     /// # Errors

@@ -140,6 +140,10 @@ pub(crate) struct Transmitter {
     made: usize,
     head: usize,
     columns: RunColumns,
+    /// Since when the queue has taken nothing, and whether what waits for it then is given up as
+    /// soon as it is late.
+    refused_since_ns: Option<u64>,
+    gives_up_late: bool,
     counts: SendCounts,
     gaps: Histogram<u64>,
 }
@@ -162,6 +166,8 @@ impl Transmitter {
             made: 0,
             head: 0,
             columns: RunColumns::default(),
+            refused_since_ns: None,
+            gives_up_late: false,
             counts: SendCounts::default(),
             // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
             // documents for three digits.
@@ -174,6 +180,20 @@ impl Transmitter {
     /// From now on at most so many frames are handed to the queue at once; 1 to [`BURST_MAX`].
     pub(crate) fn set_burst(&mut self, frames: usize) {
         self.limits.burst = frames.clamp(1, self.bufs.len());
+    }
+
+    /// Whether what a queue that takes nothing at all has refused is given up as soon as it is
+    /// late: a link that is down loses its frames, and must not have them when it is up again.
+    pub(crate) fn give_up_late(&mut self, gives_up_late: bool) {
+        self.gives_up_late = gives_up_late;
+    }
+
+    /// How long a frame may wait.
+    fn wait_ns_max(&self, now_ns: u64) -> u64 {
+        let TransmitLimits { late_after_ns, unsent_after_ns, .. } = self.limits;
+        let is_late = |since_ns: u64| now_ns.saturating_sub(since_ns) > late_after_ns;
+        let is_refusing = self.gives_up_late && self.refused_since_ns.is_some_and(is_late);
+        if is_refusing { late_after_ns.min(unsent_after_ns) } else { unsent_after_ns }
     }
 
     /// Replaces all streams; those before have ended.
@@ -228,6 +248,7 @@ impl Transmitter {
         self.due.clear();
         self.greedy.clear();
         self.paused_ns = None;
+        self.refused_since_ns = None;
         self.streams.iter_mut().for_each(|running| running.is_active = false);
     }
 
@@ -289,7 +310,7 @@ impl Transmitter {
         if self.paused_ns.is_some() {
             return Ok(TransmitStep::DueAt(u64::MAX));
         }
-        let oldest_ns = now_ns.saturating_sub(self.limits.unsent_after_ns);
+        let oldest_ns = now_ns.saturating_sub(self.wait_ns_max(now_ns));
         let is_too_old = |frame: &PendingFrame| frame.is_timed && frame.planned.due_ns < oldest_ns;
         if self.pending.get(self.head).is_some_and(is_too_old) {
             self.withdraw(is_too_old);
@@ -310,9 +331,15 @@ impl Transmitter {
         let taken = queue.tx(&self.bufs[self.head..self.pending.len()])?;
         self.count_sent(taken, now_ns);
         if self.head == self.pending.len() {
+            self.refused_since_ns = None;
             return Ok(TransmitStep::Sent);
         }
-        Ok(if taken == 0 { TransmitStep::Blocked } else { TransmitStep::Sent })
+        if taken == 0 {
+            self.refused_since_ns.get_or_insert(now_ns);
+            return Ok(TransmitStep::Blocked);
+        }
+        self.refused_since_ns = None;
+        Ok(TransmitStep::Sent)
     }
 
     fn next_due(&mut self, now_ns: u64) -> TransmitStep {

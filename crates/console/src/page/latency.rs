@@ -15,6 +15,10 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     };
     let rows: Vec<Vec<String>> = streams.iter().flat_map(arrivals).collect();
     lines.extend(table::fitting(&HEADS, &rows, input.width));
+    let unnumbered: u64 = streams.iter().map(|stream| stream.unnumbered).sum();
+    if unnumbered > 0 {
+        lines.push(format!("{unnumbered} frames had no room for number and time stamp"));
+    }
     let without = streams.iter().filter(|stream| stream.lost.is_none()).count();
     if without > 0 {
         lines.push(format!("{without} streams have no time stamps (latency off, or no room)"));

@@ -149,6 +149,21 @@ fn a_narrow_screen_cuts_and_a_wide_one_has_more_ports() {
 }
 
 #[test]
+fn the_latency_page_says_which_frames_are_not_in_it() {
+    let line = |unnumbered| {
+        let stream =
+            StreamStatistics { unnumbered, lost: Some(0), sent: 9, ..StreamStatistics::default() };
+        let statistics = SessionStatistics { streams: vec![stream], ..statistics() };
+        let mut state = state(&[]);
+        state.page = PageName::Latency;
+        let lines = page(&state, &statistics, WIDTH);
+        lines.into_iter().find(|line| line.contains("had no room"))
+    };
+    let told = "5 frames had no room for number and time stamp";
+    assert_eq!((line(5).as_deref(), line(0)), (Some(told), None));
+}
+
+#[test]
 fn a_hundred_streams_have_a_line_each() {
     let stream = |at: u64| StreamStatistics {
         name: format!("s{at}"),

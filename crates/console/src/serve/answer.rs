@@ -86,6 +86,9 @@ impl Served {
         ports: &Option<Vec<usize>>,
         streams: &[GivenStream],
     ) -> Result<Value, String> {
+        if streams.is_empty() {
+            return Err("streams: none is given".to_owned());
+        }
         let mut all = self.profile.streams.clone();
         let known = all.len();
         let specs = || streams.iter().map(|stream| &stream.spec);

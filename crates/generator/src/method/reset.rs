@@ -5,7 +5,8 @@
 //! method). They differ where the device also loses frames at other times.
 //!
 //! A device that resets often takes the link down. What the sending port then does not take is lost
-//! as if it had been sent, and what waited leaves late; neither is the tester's doing.
+//! as if it had been sent, and is not sent when the link is up again; that is not the tester's
+//! doing.
 
 use serde::{Deserialize, Serialize};
 

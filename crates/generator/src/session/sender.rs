@@ -334,6 +334,8 @@ impl Sending {
                 self.flags.is_transmitting.store(true, Ordering::Release);
                 // Only after that: one of the two always says that the port sends.
                 self.flags.starts.fetch_sub(1, Ordering::AcqRel);
+                let outlasts_down = self.flags.outlasts_down.load(Ordering::Relaxed);
+                self.transmitter.give_up_late(outlasts_down);
                 self.transmitter.start(at_ns, end_ns, factor);
             }
             SendCommand::Stop(stop) => self.stop(stop),

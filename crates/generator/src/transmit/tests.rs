@@ -150,6 +150,27 @@ fn what_the_queue_refuses_is_offered_again_and_then_given_up() {
     assert!(!is_active);
 }
 
+/// The defect of a reset that read 100 ms low: what was due while the sender's own link was down
+/// waited, and left when it was up again, as if the device had carried it.
+#[test]
+fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
+    for (gives_up_late, unsent) in [(true, 49), (false, 0)] {
+        let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(100)))]);
+        let mut queue = Queue { room: 20, ..Queue::default() };
+        transmitter.give_up_late(gives_up_late);
+        transmitter.start(0, u64::MAX, 1.0);
+        // Frames are due each microsecond; from the 20th on none is taken until 70 us.
+        for now_us in 0..70 {
+            transmitter.step(now_us * 1_000, &mut queue).unwrap();
+        }
+        queue.room = usize::MAX;
+        run(&mut transmitter, &mut queue, 70_000);
+        let counts = transmitter.counts();
+        // That of 69 us is no later than a frame may be.
+        assert_eq!((counts.packets, counts.unsent), (100 - unsent, unsent), "{gives_up_late}");
+    }
+}
+
 #[test]
 fn streams_without_a_rate_fill_up_what_the_others_leave() {
     let paced = stream(1, &spec(pps(1e6), Mode::Continuous));
