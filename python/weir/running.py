@@ -43,6 +43,8 @@ Examples:
       serves the apps of the file to switches that connect to port 6653 of this machine
   weir run app.py --listen tcp:127.0.0.1:6633 --protocols OpenFlow13 --reload
       only switches of this machine, only OpenFlow 1.3; a changed file is taken while it runs
+  weir run app.py --rest 127.0.0.1:8080
+      with REST and the page of weir controller beside the apps
   weir run app.py --network
       on the network that the file describes: hosts in namespaces, real switches (needs root)
   python3 app.py --connect tcp:192.0.2.7:6653
@@ -90,6 +92,18 @@ def parser(program: str) -> argparse.ArgumentParser:
         "--observe-links",
         action="store_true",
         help="discover links and hosts; it is done where an app has a handler for them",
+    )
+    add(
+        "--rest",
+        metavar="HOST:PORT",
+        help="serve REST here, the endpoints of Ryu's apps (described at /openapi.json), and at / "
+        "a page to look at",
+    )
+    add(
+        "--rest-token-file",
+        metavar="FILE",
+        help="demand the token in this file of every request of REST; without it REST is served on "
+        "loopback addresses only",
     )
     add("--private-key", metavar="FILE", help="TLS: the controller's private key, in PEM")
     add("--certificate", metavar="FILE", help="TLS: the controller's certificate, in PEM")
@@ -176,6 +190,8 @@ def _serve(
     tls_files = (options.private_key, options.certificate, options.ca_cert)
     if any(tls_files) and not all(tls_files):
         raise WeirError("TLS needs --private-key, --certificate and --ca-cert together")
+    if options.rest_token_file is not None and options.rest is None:
+        raise WeirError("--rest-token-file needs --rest HOST:PORT")
     discovers = options.observe_links or _wants_topology(apps)
     core = Core(
         listen=options.listen or [],
@@ -188,6 +204,8 @@ def _serve(
         stats_interval_s=options.stats_interval,
         debug=options.debug,
         discover=discovers,
+        rest=options.rest,
+        rest_token_file=options.rest_token_file,
     )
     loop = asyncio.new_event_loop()
     runner = Runner(core, loop, apps, source)

@@ -17,6 +17,7 @@ use pyo3::prelude::{
     pymethods,
 };
 use pyo3::types::{PyDict, PyList};
+use rest::RestServer;
 use tokio::sync::oneshot;
 
 use crate::answer::Answered;
@@ -29,6 +30,7 @@ use crate::outlet::{Connected, lock};
 use crate::packet_in::PacketIn;
 use crate::queue::{Kind, Queue, Taken, Waiting};
 use crate::switch::Switch;
+use crate::web::Web;
 
 /// Levels of lines, in the numbers of Python's `logging`.
 const DEBUG: u8 = 10;
@@ -41,6 +43,9 @@ pub(crate) struct Core {
     options: Options,
     /// Where links and hosts are discovered.
     topology: Option<Arc<Topology>>,
+    /// Where REST is served, if it is.
+    web: Option<Web>,
+    server: Mutex<Option<RestServer>>,
     live: Arc<Live>,
     /// The switches that the apps know.
     known: Mutex<BTreeMap<DatapathId, Arc<Connected>>>,
@@ -86,7 +91,7 @@ impl Core {
     #[new]
     #[pyo3(signature = (*, listen, connect, protocols="", shards=1, tls=None,
         check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false,
-        discover=false))]
+        discover=false, rest=None, rest_token_file=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a run")]
     fn new(
         listen: Vec<String>,
@@ -99,6 +104,8 @@ impl Core {
         stats_interval_s: Option<f64>,
         debug: bool,
         discover: bool,
+        rest: Option<String>,
+        rest_token_file: Option<&str>,
     ) -> PyResult<Self> {
         let (mut listen, connect) = (endpoints(listen)?, endpoints(connect)?);
         if listen.is_empty() && connect.is_empty() {
@@ -121,6 +128,8 @@ impl Core {
             shards,
             ..Options::default()
         };
+        let web = rest.map(|listen| Web::new(listen, rest_token_file)).transpose();
+        let web = web.map_err(|error| weir_error(&error))?;
         let queue = Queue::new()?;
         let (waiter, runtime) = Waiter::start()?;
         let live = Live::new(queue, runtime);
@@ -128,6 +137,8 @@ impl Core {
         Ok(Self {
             options,
             topology: discover.then(Arc::default),
+            web,
+            server: Mutex::default(),
             live,
             known: Mutex::default(),
             running: Mutex::new(None),
@@ -147,8 +158,17 @@ impl Core {
                 Some(topology) => discovery(topology)?.then(bridge),
                 None => bridge,
             };
+            let apps = match &self.web {
+                Some(web) => web.app().then(apps),
+                None => apps,
+            };
             let controller =
                 Controller::new(apps, self.options.clone()).map_err(|error| error.to_string())?;
+            if let Some(web) = &self.web {
+                let server = web.start(controller.handle(), self.topology.as_ref())?;
+                self.live.queue.line(INFO, format!("REST on http://{}", server.address()));
+                *lock(&self.server) = Some(server);
+            }
             let running = controller.start(move |line| told.queue.line(INFO, line.to_owned()));
             running.map_err(|error| error.to_string())
         });
@@ -161,7 +181,9 @@ impl Core {
     /// Serves no switch any more.
     fn stop(&self, py: Python<'_>) {
         let (running, waiter) = (lock(&self.running).take(), lock(&self.waiter).take());
+        let server = lock(&self.server).take();
         py.detach(|| {
+            drop(server);
             self.live.end();
             // What ended it before was told as a line.
             drop(running.map(Running::stop));

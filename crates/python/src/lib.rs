@@ -24,6 +24,7 @@ mod packet_in;
 mod queue;
 mod switch;
 mod testing;
+mod web;
 mod words;
 
 #[pyo3::pymodule(name = "_weir")]

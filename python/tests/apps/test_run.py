@@ -1,12 +1,15 @@
 """Apps on real connections: as a file, as a program, by ``weir run``; apps that misbehave."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 from fake_switch import (
@@ -176,6 +179,32 @@ class RunTest(unittest.TestCase):
             switch.__exit__()
             running.line("^gone")
 
+    def test_rest_is_served_beside_an_app_that_blocks(self) -> None:
+        path = self.file(
+            """
+            import time
+            import weir
+
+            class Sleeper(weir.App):
+                def switch_ready(self, sw): time.sleep(600)
+            """
+        )
+        with controller(path, "--rest", "127.0.0.1:0") as running:
+            address = running.line(r"REST on (http://[0-9.:]+)")[1]
+
+            def get(path: str) -> bytes:
+                with urllib.request.urlopen(address + path, timeout=DEADLINE_S) as answer:
+                    return bytes(answer.read())
+
+            with FakeSwitch(running.port(), dpid=7):
+                end = time.monotonic() + DEADLINE_S
+                while json.loads(get("/stats/switches")) != [7]:
+                    self.assertLess(time.monotonic(), end, "the switch is not there")
+                    time.sleep(0.01)
+                self.assertIn(b"<title>", get("/"))
+                links = json.loads(get("/v1.0/topology/links"))
+            self.assertEqual(links, [])
+
     def test_a_changed_file_is_taken_and_a_broken_one_is_not(self) -> None:
         text = """
             import weir
@@ -235,6 +264,10 @@ class RunTest(unittest.TestCase):
             (HUB, ["--protocols", "OpenFlow99"], "OpenFlow13"),
             (HUB, ["--shards", "0"], "shards"),
             (HUB, ["--private-key", "x"], "together"),
+            (HUB, ["--rest", "0.0.0.0:0"], "--rest-token-file"),
+            (HUB, ["--rest", "8080"], "HOST:PORT"),
+            (HUB, ["--rest", "127.0.0.1:0", "--rest-token-file", "/no/file"], "/no/file"),
+            (HUB, ["--rest-token-file", "/no/file"], "--rest"),
         ]:
             path = self.file(text)
             command = [sys.executable, "-m", "weir", "run", str(path), *options]
