@@ -209,13 +209,10 @@ impl ControllerBenchArgs {
         let repeats = usize::from(self.common.repeats);
         if let Some(names) = &self.bars {
             let bars = bars::wanted(names)?;
-            return self.common.run(bars.len(), |run| {
-                bars.iter().try_for_each(|bar| {
-                    bar.measure(&self, run)?;
-                    run.progress.advance(1);
-                    Ok(())
-                })
-            });
+            let steps = bars.iter().map(|bar| bar.steps(repeats)).sum();
+            return self
+                .common
+                .run(steps, |run| bars.iter().try_for_each(|bar| bar.measure(&self, run)));
         }
         if self.vs.is_empty() {
             return self.common.run(repeats, |run| self.measure_target(run));

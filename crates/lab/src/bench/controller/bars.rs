@@ -194,6 +194,11 @@ pub(super) fn wanted(names: &[String]) -> Result<Vec<BarScenario>> {
 }
 
 impl BarScenario {
+    /// How many measurements it is made of, where everything is installed.
+    pub(super) fn steps(&self, repeats: usize) -> usize {
+        repeats * if self.peer.is_some() { 2 } else { 1 }
+    }
+
     /// Measures the figures of the scenario, and holds them against what is asked.
     ///
     /// # Errors

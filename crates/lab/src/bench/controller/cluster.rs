@@ -72,6 +72,7 @@ pub(super) fn measure(switches: u32, etcd: &Path, run: &mut Run) -> Result<Vec<M
     for repeat in 0..run.repeats {
         run.progress.begin(&format!("cluster, {}", repeat + 1));
         measured.push(once(switches, etcd, run)?);
+        run.progress.advance(1);
     }
     Ok(measured)
 }

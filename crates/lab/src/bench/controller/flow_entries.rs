@@ -49,6 +49,7 @@ pub(super) fn measure(switches: u32, entries: u32, run: &mut Run) -> Result<Vec<
     for repeat in 0..run.repeats {
         run.progress.begin(&format!("flow-entries, {}", repeat + 1));
         measured.push(once(switches, entries, &others, run)?);
+        run.progress.advance(1);
     }
     Ok(measured)
 }
