@@ -26,7 +26,7 @@ pub mod testing;
 pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
 pub use self::forwarder::{
     Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, Sink, TIER_BYTES,
-    TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts,
+    TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
 pub use self::ids::Ticket;
 pub use self::op::Op;

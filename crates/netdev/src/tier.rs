@@ -13,13 +13,14 @@ mod handover;
 mod layout;
 mod program;
 mod programs;
+mod rewrite;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use packet::Shape;
+use packet::{MaskedRewrite, Shape};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::counters::PortQueueCounters;
@@ -35,7 +36,7 @@ pub use self::programs::TierPrograms;
 use self::layout::{
     CELL_BYTES, CELL_LEN, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX,
     ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN,
-    SLOT_UNTIL, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
+    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -219,12 +220,14 @@ impl KernelTier {
         }
     }
 
-    /// Makes an entry in a slot: frames go out by all of these ports, or nowhere if there is none.
+    /// Makes an entry in a slot: frames go out by all of these ports, rewritten, or nowhere if
+    /// there is none. No entry may hold in the slot.
     /// It holds until that time by [`KernelTier::now_ns`], `u64::MAX` for always, but no longer
     /// than the generation.
     ///
     /// # Errors
-    /// When there are more outputs than an entry has room for, or the kernel's map refuses.
+    /// When there are more outputs, or words to rewrite, than an entry has room for, or the
+    /// kernel's map refuses.
     ///
     /// # Panics
     /// When there is no such slot.
@@ -233,11 +236,12 @@ impl KernelTier {
         slot: u32,
         key: &TierKey,
         outputs: &[&TierPort],
-        until_ns: u64,
+        (until_ns, rewrite): (u64, &MaskedRewrite),
     ) -> io::Result<()> {
-        if outputs.len() > TIER_OUTPUTS_MAX {
+        let rewrite = rewrite::encode(rewrite);
+        let Some(rewrite) = rewrite.filter(|_| outputs.len() <= TIER_OUTPUTS_MAX) else {
             return Err(io::ErrorKind::InvalidInput.into());
-        }
+        };
         let mut entry = [0; ENTRY_LEN];
         let mut put = |at: usize, value: &[u8]| entry[at..at + value.len()].copy_from_slice(value);
         let len_max = outputs.iter().map(|port| port.device.mtu().saturating_add(HEADER_LEN)).min();
@@ -256,6 +260,7 @@ impl KernelTier {
         self.entries().update(&key.encode(), &entry)?;
         self.has_garbage = true;
         self.token += 1;
+        self.slot_words.write(SLOT_LEN * slot as usize + SLOT_WORDS, &rewrite);
         self.extend(slot, until_ns);
         self.slot_word(slot, SLOT_TOKEN).store(self.token, Ordering::Release);
         Ok(())

@@ -34,7 +34,9 @@ use packet::PacketBuf;
 use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
-pub use self::tier::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts};
+pub use self::tier::{
+    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+};
 
 use self::burst_state::Scratch;
 use self::cache::Cache;

@@ -17,6 +17,8 @@ pub(super) const R2: Reg = Reg(2);
 pub(super) const R3: Reg = Reg(3);
 /// The fourth argument.
 pub(super) const R4: Reg = Reg(4);
+/// The fifth argument.
+pub(super) const R5: Reg = Reg(5);
 /// Kept over calls.
 pub(super) const R6: Reg = Reg(6);
 /// Kept over calls.
@@ -44,6 +46,7 @@ pub(super) enum Alu {
     Sub = 0x10,
     Mul = 0x20,
     Div = 0x30,
+    Or = 0x40,
     And = 0x50,
     Lsh = 0x60,
     Rsh = 0x70,
@@ -67,9 +70,13 @@ pub(super) enum Helper {
     MapLookup = 1,
     Time = 5,
     ProcessorId = 8,
+    SkbStoreBytes = 9,
+    ReplaceL3Checksum = 10,
+    ReplaceL4Checksum = 11,
     CloneRedirect = 13,
     Redirect = 23,
     SkbLoadBytes = 26,
+    ChecksumDifference = 28,
 }
 
 /// A place that jumps go to.
@@ -128,7 +135,8 @@ impl Assembler {
         self.push(CLASS_ALU64 | OF_REGISTER | op as u8, (to, from), 0, 0);
     }
 
-    /// Turns the lower 16 bits from the order of a wire to that of numbers; the others are zero.
+    /// Turns the lower 16 bits from the order of a wire to that of numbers, or back; the others
+    /// become zero.
     pub(super) fn wire_to_number(&mut self, to: Reg) {
         self.push(TO_BIG_ENDIAN, (to, R0), 0, 16);
     }

@@ -42,7 +42,32 @@ pub(super) const ENTRY_LEN: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
 pub(super) const SLOT_TOKEN: usize = 0;
 /// Until when it holds, in nanoseconds of the monotonic clock; all ones for always.
 pub(super) const SLOT_UNTIL: usize = 8;
-pub(super) const SLOT_LEN: usize = 16;
+/// The rewrite, of headers without a tag: how many words of eight bytes it changes.
+pub(super) const SLOT_WORDS: usize = 16;
+/// Where the TTL stands, zero for none that goes down; by how much, as a change of the 16-bit word
+/// that it stands in; and what it must be above.
+pub(super) const SLOT_TTL_AT: usize = 20;
+pub(super) const SLOT_TTL_BY: usize = 24;
+pub(super) const SLOT_TTL_ABOVE: usize = 28;
+/// Where the checksums stand that change, zero for none, and how the transport's is replaced.
+pub(super) const SLOT_IP_AT: usize = 32;
+pub(super) const SLOT_L4_AT: usize = 36;
+pub(super) const SLOT_L4_FLAGS: usize = 40;
+/// The words.
+pub(super) const SLOT_WORD: usize = 48;
+pub(super) const SLOT_LEN: usize = SLOT_WORD + WORD_LEN * WORDS_MAX;
+
+/// Words of a rewrite at most.
+pub(super) const WORDS_MAX: usize = 6;
+/// A word: its place, which bits stay, and what the others become; which of these are covered by
+/// the checksum of IPv4, by the transport's as part of its pseudo-header, and by it itself.
+pub(super) const WORD_AT: usize = 0;
+pub(super) const WORD_KEEP: usize = 8;
+pub(super) const WORD_VALUE: usize = 16;
+pub(super) const WORD_IP: usize = 24;
+pub(super) const WORD_PSEUDO: usize = 32;
+pub(super) const WORD_L4: usize = 40;
+pub(super) const WORD_LEN: usize = 48;
 
 /// A cell, of one entry on one processor: packets, bytes, and when it was last used; the time is
 /// kept only where the slot has one.

@@ -15,9 +15,10 @@ use super::assembler::{
 };
 use super::layout::{
     BYTES, CELL_BYTES, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT,
-    ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, OUTPUTS_MAX, SLOT_TOKEN, SLOT_UNTIL, STATE_GENERATION,
-    STATE_MASKS, STATE_RUNS,
+    ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, OUTPUTS_MAX, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT,
+    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS,
 };
+use super::rewrite;
 
 /// The facts about a frame in `struct __sk_buff`.
 mod skb {
@@ -54,6 +55,9 @@ const BYTE: i16 = -112;
 const CELL: i16 = -120;
 /// The time of the run; zero where nobody asks for it.
 const NOW: i16 = -128;
+
+/// Where the slot is.
+const SLOT: i16 = -136;
 
 /// What a program is about.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +102,9 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     builder.look_up();
     builder.ask_slot();
     builder.measure();
+    builder.ask_headers();
     builder.count();
+    builder.rewrite();
     builder.output();
     builder.end();
     builder.code.finish()
@@ -380,6 +386,7 @@ impl Builder {
         code.alu(Alu::Add, R2, i32::from(CELL));
         code.call(Helper::MapLookup);
         code.jump_if(R0, Cmp::Eq, 0, hand_over);
+        code.store(Size::Double, FP, SLOT, R0);
         code.load(Size::Double, R1, R0, offset(SLOT_TOKEN));
         code.load(Size::Double, R2, R7, offset(ENTRY_TOKEN));
         code.jump_if_reg(R1, Cmp::Ne, R2, hand_over);
@@ -453,6 +460,49 @@ impl Builder {
         code.place(done);
         code.load(Size::Word, R2, R7, offset(ENTRY_LEN_MAX));
         code.jump_if_reg(R1, Cmp::Gt, R2, hand_over);
+    }
+
+    /// Hands over what the rewrite does not fit: a frame with a VLAN tag, which stands beside it,
+    /// and one whose TTL is used up.
+    fn ask_headers(&mut self) {
+        let hand_over = self.labels.hand_over;
+        let code = &mut self.code;
+        let (changes, done, no_ttl) = (code.label(), code.label(), code.label());
+        code.load(Size::Double, R2, FP, SLOT);
+        code.load(Size::Word, R1, R2, offset(SLOT_WORDS));
+        code.load(Size::Word, R3, R2, offset(SLOT_TTL_AT));
+        code.jump_if(R1, Cmp::Ne, 0, changes);
+        code.jump_if(R3, Cmp::Eq, 0, done);
+        code.place(changes);
+        code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
+        code.jump_if(R1, Cmp::Ne, 0, hand_over);
+        code.jump_if(R3, Cmp::Eq, 0, no_ttl);
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu_reg(Alu::Mov, R2, R3);
+        code.alu_reg(Alu::Mov, R3, FP);
+        code.alu(Alu::Add, R3, i32::from(BYTE));
+        code.alu(Alu::Mov, R4, 1);
+        code.call(Helper::SkbLoadBytes);
+        code.jump_if(R0, Cmp::Ne, 0, hand_over);
+        code.load(Size::Byte, R1, FP, BYTE);
+        code.load(Size::Double, R2, FP, SLOT);
+        code.load(Size::Word, R2, R2, offset(SLOT_TTL_ABOVE));
+        code.jump_if_reg(R1, Cmp::Le, R2, hand_over);
+        code.place(no_ttl);
+        code.place(done);
+    }
+
+    /// Changes the headers; a frame for which the kernel has no memory is lost.
+    fn rewrite(&mut self) {
+        let code = &mut self.code;
+        let (lost, done) = (code.label(), code.label());
+        code.load(Size::Double, R9, FP, SLOT);
+        rewrite::run(code, lost);
+        code.jump(done);
+        code.place(lost);
+        code.alu(Alu::Mov, R8, DROP);
+        code.jump(self.labels.leave);
+        code.place(done);
     }
 
     /// Counts in the cell of this processor and the entry's slot.

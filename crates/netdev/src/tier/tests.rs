@@ -1,7 +1,7 @@
 //! The decision's program against [`Shape::of`] and the masks, on frames that the kernel runs it
 //! on. Needs root, as all that loads programs.
 
-use packet::Shape;
+use packet::{MaskedRewrite, Shape};
 use testkit::Random;
 
 use super::{KernelTier, TIER_BYTES, TierKey};
@@ -16,6 +16,15 @@ const REDIRECT: u32 = 7;
 
 /// Masks of all ones: a key is the first 64 bytes.
 const ALL: [[u8; TIER_BYTES]; Shape::COUNT] = [[0xff; TIER_BYTES]; Shape::COUNT];
+
+/// No rewrite.
+const NONE: MaskedRewrite = MaskedRewrite {
+    words: Vec::new(),
+    ttl: None,
+    ip_checksum: None,
+    l4_checksum: None,
+    is_udp: false,
+};
 
 fn key(frame: &[u8], shape: Shape, masks: &[[u8; TIER_BYTES]; Shape::COUNT]) -> TierKey {
     let mut bytes = [0; TIER_BYTES];
@@ -100,7 +109,7 @@ fn the_program_finds_the_shapes_that_the_datapath_finds() {
             let frame = frame(&mut random);
             let shape = Shape::of(&frame);
             let key = key(&frame, shape, &masks);
-            tier.put(0, &key, &[], u64::MAX).unwrap();
+            tier.put(0, &key, &[], (u64::MAX, &NONE)).unwrap();
             let before = tier.counts(0);
             let expected = if shape.is_rare() { REDIRECT } else { DROP };
             assert_eq!(program.run(&frame).unwrap(), expected, "{shape:?} {frame:02x?}");
@@ -136,13 +145,13 @@ fn an_entry_holds_in_its_generation_only() {
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
         tier.start(&ALL);
-        tier.put(1, &flow, &[], u64::MAX).unwrap();
+        tier.put(1, &flow, &[], (u64::MAX, &NONE)).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         tier.stop();
         assert_eq!(program.run(&frame).unwrap(), REDIRECT);
         tier.start(&ALL);
         assert_eq!(program.run(&frame).unwrap(), REDIRECT, "of an earlier generation");
-        tier.put(1, &flow, &[], u64::MAX).unwrap();
+        tier.put(1, &flow, &[], (u64::MAX, &NONE)).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         assert_eq!((tier.counts(0).packets, tier.counts(1).packets), (0, 2));
     });
@@ -159,7 +168,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
         for number in 0..1_000_u32 {
             frame[20..24].copy_from_slice(&number.to_be_bytes());
             let flow = key(&frame, Shape::of(&frame), &ALL);
-            match tier.put(number % 64, &flow, &[], u64::MAX) {
+            match tier.put(number % 64, &flow, &[], (u64::MAX, &NONE)) {
                 Ok(()) => kept = number,
                 Err(_) => refused += 1,
             }
@@ -181,7 +190,7 @@ fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
         let flow = key(&frame, Shape::of(&frame), &ALL);
         tier.start(&ALL);
         let begun = KernelTier::now_ns();
-        tier.put(0, &flow, &[], begun + 3_600_000_000_000).unwrap();
+        tier.put(0, &flow, &[], (begun + 3_600_000_000_000, &NONE)).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         let used = tier.counts(0).last_used_ns;
         assert!(begun < used && used < KernelTier::now_ns());
@@ -191,7 +200,7 @@ fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
         assert_eq!(program.run(&frame).unwrap(), DROP);
         tier.end(&[0]);
         assert_eq!(program.run(&frame).unwrap(), REDIRECT, "its slot ended");
-        tier.put(1, &flow, &[], u64::MAX).unwrap();
+        tier.put(1, &flow, &[], (u64::MAX, &NONE)).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
         tier.end(&[0]);
         assert_eq!(program.run(&frame).unwrap(), DROP, "another slot");

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datapath::Nanos;
-use datapath::fast::{KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts};
+use datapath::fast::{
+    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+};
 use netdev::{KernelTier, TierKey, TierPort, TierPrograms};
 use openflow::PortNo;
 use packet::Shape;
@@ -127,15 +129,15 @@ impl KernelTable for ShardTier {
         self.kernel.stop();
     }
 
-    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo], until: Nanos) -> bool {
+    fn put(&mut self, slot: u32, flow: &TierFlow, verdict: &TierVerdict, until: Nanos) -> bool {
         let Some(key) = self.key(flow) else { return false };
         let until_ns = self.kernel_time(until);
         let kernel = &mut self.kernel;
         self.ports.with(|ports| {
             let sending = |port| ports.get(port).filter(|it| it.sends).map(|it| &it.port);
-            let outputs: Option<Vec<&TierPort>> = outputs.iter().map(sending).collect();
+            let outputs: Option<Vec<&TierPort>> = verdict.outputs.iter().map(sending).collect();
             let Some(outputs) = outputs else { return false };
-            let made = kernel.put(slot, &key, &outputs, until_ns);
+            let made = kernel.put(slot, &key, &outputs, (until_ns, &verdict.rewrite));
             made.inspect_err(|error| tracing::debug!(%error, "no entry in the kernel")).is_ok()
         })
     }

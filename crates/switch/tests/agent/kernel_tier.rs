@@ -13,7 +13,7 @@ use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
 use crate::veth::{add_veth, in_namespace};
 
 /// Three veths, a switch with the kernel tier at their ends, and hosts at the others.
-fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send) {
+pub(crate) fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send) {
     in_namespace(|rtnl| {
         for number in 1..=3 {
             add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
@@ -50,7 +50,7 @@ fn until_in_kernel(switch: &Switch, from: &mut Host, to: &mut Host, bytes: &[u8]
 }
 
 /// What the kernel has decided; asking for statistics has it counted.
-fn kernel_hits(switch: &Switch) -> u64 {
+pub(crate) fn kernel_hits(switch: &Switch) -> u64 {
     assert!(switch.ctl(&["dump-flows"]).0);
     shown(switch, "kernel_hits")
 }

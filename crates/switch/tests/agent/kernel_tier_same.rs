@@ -139,12 +139,20 @@ fn matching(random: &mut Random) -> String {
     text
 }
 
-/// The text of random actions.
-fn actions(random: &mut Random) -> String {
+/// The text of random actions that fit a match.
+fn actions(random: &mut Random, matching: &str) -> String {
+    let is_v4 = matching.contains("0x800");
+    let is_udp = matching.contains("ip_proto=17");
     let mut parts = Vec::new();
     let output = |random: &mut Random| format!("output:{}", 1 + random.below(3));
-    match random.below(12) {
+    match random.below(18) {
         0 => return "drop".to_owned(),
+        12 if is_v4 => parts.push(format!("set_field:10.0.0.{}->ip_dst", random.below(250))),
+        13 if is_v4 => parts.push("dec_nw_ttl,set_field:10.1.2.3->ip_src".to_owned()),
+        14 if is_udp => parts.push(format!("set_field:{}->udp_dst", random.below(0x1_0000))),
+        15 => parts.push("set_field:02:01:02:03:04:05->eth_src,dec_nw_ttl".to_owned()),
+        16 if is_udp => parts.push("set_field:7->ip_dscp,set_field:99->udp_src".to_owned()),
+        17 if matching.contains("vlan_vid") => parts.push("pop_vlan".to_owned()),
         1 => parts.push("set_field:02:00:00:00:00:09->eth_dst".to_owned()),
         2 => parts.push("dec_nw_ttl".to_owned()),
         3 => parts.push("push_vlan:0x8100,set_field:0x1007->vlan_vid".to_owned()),
@@ -175,12 +183,12 @@ fn change(random: &mut Random) -> Message {
         }
         3 => (format!("table={table}{matching}"), FlowModCommand::Delete),
         4 => {
-            let actions = actions(random);
+            let actions = actions(random, &matching);
             (format!("table={table}{matching},actions={actions}"), FlowModCommand::Modify)
         }
         _ => {
             let goto = if table == 0 && random.percent(30) { ",goto_table:1" } else { "" };
-            let actions = if goto.is_empty() { actions(random) } else { String::new() };
+            let actions = if goto.is_empty() { actions(random, &matching) } else { String::new() };
             let actions = format!("{actions}{goto}");
             let actions = actions.trim_start_matches(',');
             let text = format!("table={table},priority={priority}{matching},actions={actions}");

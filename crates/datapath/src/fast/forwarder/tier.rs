@@ -2,12 +2,13 @@
 //! what becomes of the counts.
 //!
 //! A frame that the kernel hands over is decided as any other. Where its decision holds for all
-//! frames with the same masked bytes, needs nothing of this process and does nothing to the frame,
-//! it is proposed to the [`KernelTable`]; so the tier's key is that of the frame cache. Entries of
-//! the table hold until an op concerns them: what a flow shows is held against what the op raises,
-//! as in the caches, and before the next command is looked at no frame is decided by what was. An
-//! op about groups, meters, ports or settings ends them all before it is applied, so that no count
-//! ever meets a group or port that is another one by now.
+//! frames with the same masked bytes, needs nothing of this process and changes no more than the
+//! headers of the frame before it leaves, it is proposed to the [`KernelTable`]; so the tier's key
+//! is that of the frame cache. Entries of the table hold until an op concerns them: what a flow
+//! shows is held against what the op raises, as in the caches, and before the next command is
+//! looked at no frame is decided by what was. An op about groups, meters, ports or settings ends
+//! them all before it is applied, so that no count ever meets a group or port that is another one
+//! by now.
 //!
 //! An entry with a timeout holds for a lease, which ends while there is time left: with an idle
 //! timeout after half of it. Then it is asked when it was used last, and the lease goes on from
@@ -18,12 +19,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use openflow::{GroupId, PortNo};
 use packet::header::ethernet;
-use packet::{PacketBuf, Shape};
+use packet::{MaskedRewrite, PacketBuf, Shape};
 
 use super::Forwarder;
 use super::decide::flush_counts;
 use super::path::{PathId, Paths, Steps};
-use super::program::{Decided, MicroOp, Program, ProgramId, Terminal};
+use super::program::{Decided, Guard, MicroOp, Program, ProgramId, Terminal};
 use super::replica::Replica;
 use super::versions::Raised;
 use crate::counter::{Counter, DropReason};
@@ -65,6 +66,15 @@ pub struct TierFlow {
     pub bytes: [u8; TIER_BYTES],
 }
 
+/// What an entry does with its frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierVerdict {
+    /// What is changed first.
+    pub rewrite: MaskedRewrite,
+    /// The ports that the frame leaves by; nowhere without any.
+    pub outputs: Box<[PortNo]>,
+}
+
 /// A table in the kernel that decides about frames before the forwarder sees them.
 pub trait KernelTable {
     /// How many entries there is room for.
@@ -76,9 +86,9 @@ pub trait KernelTable {
     /// Ends all entries. When it returns, none decides or counts any more.
     fn stop(&mut self);
 
-    /// Makes an entry in a slot, which no other has; frames leave by all of these ports, or go
-    /// nowhere without any. It holds until that time at most. Whether it could be made.
-    fn put(&mut self, slot: u32, flow: &TierFlow, outputs: &[PortNo], until: Nanos) -> bool;
+    /// Makes an entry in a slot, which no other has. It holds until that time at most. Whether it
+    /// could be made.
+    fn put(&mut self, slot: u32, flow: &TierFlow, verdict: &TierVerdict, until: Nanos) -> bool;
 
     /// The entry in a slot holds until that time at most.
     fn extend(&mut self, slot: u32, until: Nanos);
@@ -130,8 +140,7 @@ struct Proposal {
 #[derive(Debug)]
 struct KernelVerdict {
     credits: Box<[Credit]>,
-    /// Nowhere, where there is none.
-    outputs: Box<[PortNo]>,
+    does: TierVerdict,
 }
 
 /// How long an entry may decide without being asked.
@@ -414,7 +423,7 @@ impl Forwarder {
         if !is_known || lease.until <= now {
             return None;
         }
-        let credits = credits_of(self.programs.get(decided.program)?)?;
+        let (credits, rewrite) = credits_of(self.programs.get(decided.program)?)?;
         let outputs: Vec<PortNo> = credits
             .iter()
             .filter_map(|credit| match credit {
@@ -424,7 +433,10 @@ impl Forwarder {
             .collect();
         let can_send = outputs.len() <= TIER_OUTPUTS_MAX
             && outputs.iter().all(|port| self.tier.outputs.contains(port));
-        let verdict = || KernelVerdict { credits: credits.into(), outputs: outputs.into() };
+        let verdict = || KernelVerdict {
+            credits: credits.into(),
+            does: TierVerdict { rewrite, outputs: outputs.into() },
+        };
         can_send.then(|| (verdict(), lease))
     }
 
@@ -445,7 +457,7 @@ impl Forwarder {
             return self.paths.release(path);
         }
         let slot = known.or_else(|| self.free_slot(table, now));
-        let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.outputs, lease.until))
+        let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.does, lease.until))
         else {
             self.figures.kernel_refused += 1;
             // A slot that was somebody's, and is nobody's now.
@@ -618,17 +630,22 @@ fn harvest(
             Credit::Bucket(id, index) => replica.count_bucket(*id, *index, packets, bytes),
         }
     }
-    table.credit(in_port, &slot.verdict.outputs, packets, bytes);
+    table.credit(in_port, &slot.verdict.does.outputs, packets, bytes);
     packets
 }
 
-/// What a program counts, if it does nothing to a frame and only sends it by ports or drops it.
-fn credits_of(program: &Program) -> Option<Vec<Credit>> {
-    if program.guard != super::program::Guard::default() {
-        return None;
-    }
+/// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
+/// and then only sends it by ports or drops it.
+fn credits_of(program: &Program) -> Option<(Vec<Credit>, MaskedRewrite)> {
+    let guard = program.guard;
+    let above = (guard != Guard::default()).then_some((guard.at, guard.above));
+    let (rewrite, micro_ops) = match &*program.micro_ops {
+        [MicroOp::Rewrite(rewrite), rest @ ..] => (rewrite.for_kernel(above)?, rest),
+        _ if above.is_some() => return None,
+        micro_ops => (MaskedRewrite::default(), micro_ops),
+    };
     let mut credits = Vec::new();
-    for micro_op in &program.micro_ops {
+    for micro_op in micro_ops {
         match micro_op {
             MicroOp::Group(id) => credits.push(Credit::Group(*id)),
             MicroOp::Bucket(id, index) => credits.push(Credit::Bucket(*id, *index)),
@@ -654,5 +671,5 @@ fn credits_of(program: &Program) -> Option<Vec<Credit>> {
         Some(Terminal::Drop(reason)) => credits.push(Credit::Drop(reason)),
         None => {}
     }
-    Some(credits)
+    Some((credits, rewrite))
 }

@@ -1,0 +1,48 @@
+//! A rewrite of headers as masked words, with the checksums that follow: data for whoever carries
+//! it out beside the forwarder, as the kernel tier does.
+//!
+//! It names places of one shape of frames, so it must never be used on frames of another one.
+
+/// Eight bytes of a header: which bits stay, and what the others become. Bits are in the order of
+/// memory, as are those of the masks that say which changed bits a checksum covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaskedWord {
+    /// Where it stands in the frame.
+    pub at: u8,
+    /// The bits that stay.
+    pub keep: u64,
+    /// The others.
+    pub value: u64,
+    /// Changed bits that the checksum of the IPv4 header covers.
+    pub ip: u64,
+    /// Changed bits of the pseudo-header.
+    pub pseudo: u64,
+    /// Changed bits that the transport's checksum covers itself.
+    pub l4: u64,
+}
+
+/// A TTL of IPv4 that goes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoweredTtl {
+    /// Where it stands.
+    pub at: u8,
+    /// By how much it goes down.
+    pub by: u8,
+    /// What it must be above.
+    pub above: u8,
+}
+
+/// What happens to the headers of a frame before it leaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MaskedRewrite {
+    /// The words that change.
+    pub words: Vec<MaskedWord>,
+    /// The TTL that goes down.
+    pub ttl: Option<LoweredTtl>,
+    /// Where the checksum of IPv4 stands, if it changes.
+    pub ip_checksum: Option<u8>,
+    /// Where that of the transport stands, if it changes.
+    pub l4_checksum: Option<u8>,
+    /// Whether it is that of UDP, where zero stands for none.
+    pub is_udp: bool,
+}
