@@ -268,8 +268,11 @@ impl Session {
             let place = TakerPlace {
                 port: index,
                 cpus: cores.next().map_or_else(|| cpus_beside(of_senders), |core| vec![core]),
-                // Asleep it does not look whether anybody sends.
-                senders: if options.is_sparing { Vec::new() } else { flags.clone() },
+                // Asleep it does not look whether anybody sends. Nothing comes of a null port.
+                senders: match options.is_sparing || info.kind == "null" {
+                    true => Vec::new(),
+                    false => flags.clone(),
+                },
                 is_sparing: options.is_sparing,
             };
             let taker = PortTaker::start(place, queues, clock, answers)?;
