@@ -93,19 +93,20 @@ impl Control {
         let reason = expired.unwrap_or(reason);
         let gone = self.store.remove(number);
         self.counters.add(Counter::FlowsRemoved, 1);
-        self.emit_op(Change::Remove {
-            table: gone.table,
-            id: gone.id,
-            compiled: gone.compiled.clone(),
-            precedence: gone.entry.precedence(),
-        });
         let is_reported = match self.removal_report {
             RemovalReport::All => true,
             RemovalReport::Asked => gone.entry.flags.contains(FlowModFlags::SEND_FLOW_REM),
         };
-        let id = gone.id;
-        let report = is_reported.then(|| Box::new(report_of(gone, reason, now)));
-        self.removals.fresh.push(Waiting { id, report });
+        let report = is_reported.then(|| Box::new(report_of(&gone, reason, now)));
+        self.removals.fresh.push(Waiting { id: gone.id, report });
+        // The match goes along instead of a copy: copies count in their mask's reference count,
+        // which the workers write at the same time.
+        self.emit_op(Change::Remove {
+            table: gone.table,
+            id: gone.id,
+            precedence: gone.entry.precedence(),
+            compiled: gone.compiled,
+        });
     }
 
     /// Lets the number of an entry go whose place another one has taken.
@@ -115,11 +116,11 @@ impl Control {
 }
 
 fn report_of(
-    gone: Gone,
+    gone: &Gone,
     reason: FlowRemovedReason,
     now: Nanos,
 ) -> (FlowRemoved, CompiledMatch, FlowModFlags) {
-    let entry = gone.entry;
+    let entry = &gone.entry;
     let (duration_s, duration_ns) = now.age(entry.created);
     let flow = FlowRemoved {
         cookie: entry.cookie,
@@ -135,5 +136,5 @@ fn report_of(
         // Its form is kept there, its fields in the compiled.
         matching: Match::any().in_form(gone.form.unwrap_or_default()),
     };
-    (flow, gone.compiled, entry.flags)
+    (flow, gone.compiled.clone(), entry.flags)
 }

@@ -12,7 +12,7 @@
 //! again in pieces; meanwhile nothing new may name them (see [`PendingDelete`]).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -41,6 +41,25 @@ pub enum CommandProgress {
 
 /// Where an entry stands in the order of a command: table, falling precedence, age; and its number.
 type SweepKey = (u8, u32, u64, u32);
+
+/// Entries in order, as the pieces in which they were found. Entries that were added one after the
+/// other with the same priority make one run, so that there is nothing to merge.
+#[derive(Debug)]
+struct Run {
+    pieces: VecDeque<std::vec::IntoIter<SweepKey>>,
+    end: SweepKey,
+}
+
+impl Run {
+    fn next(&mut self) -> Option<SweepKey> {
+        loop {
+            if let Some(place) = self.pieces.front_mut()?.next() {
+                return Some(place);
+            }
+            self.pieces.pop_front();
+        }
+    }
+}
 
 /// Where an entry stands in that order; no other has the same, whatever its number.
 fn rank((table, order, seq, _): SweepKey) -> (u8, u32, u64) {
@@ -114,7 +133,7 @@ pub struct Sweep {
     looked_at: u32,
     end: u32,
     /// The entries that are meant, in sorted runs, and the first of each run.
-    runs: Vec<std::vec::IntoIter<SweepKey>>,
+    runs: Vec<Run>,
     first: BinaryHeap<Reverse<(SweepKey, usize)>>,
     /// Entries that other commands have given other numbers, which may have been looked at before.
     moved: Arc<Moved>,
@@ -316,7 +335,7 @@ impl Control {
         let end = sweep.end.min(sweep.looked_at.saturating_add(piece));
         let places = (sweep.looked_at..end).filter_map(|number| self.meant(sweep, number));
         let run = places.collect();
-        sweep.add_run(run);
+        sweep.add_found(run);
         sweep.looked_at = end;
     }
 
@@ -327,7 +346,8 @@ impl Control {
             numbers.split_off(kept)
         });
         let places = numbers.iter().filter_map(|number| self.meant(sweep, *number));
-        let run = places.collect();
+        let mut run: Vec<SweepKey> = places.collect();
+        run.sort_unstable();
         sweep.add_run(run);
         numbers.len()
     }
@@ -366,19 +386,32 @@ impl Control {
 }
 
 impl Sweep {
-    fn add_run(&mut self, mut run: Vec<SweepKey>) {
-        run.sort_unstable();
-        let mut run = run.into_iter();
-        if let Some(first) = run.next() {
+    /// Adds places that were found before any place is taken.
+    fn add_found(&mut self, mut places: Vec<SweepKey>) {
+        places.sort_unstable();
+        match (self.runs.last_mut(), &places[..]) {
+            (Some(run), [first, .., end]) if *first > run.end => {
+                run.end = *end;
+                run.pieces.push_back(places.into_iter());
+            }
+            _ => self.add_run(places),
+        }
+    }
+
+    /// Adds places, which are in order, as a run.
+    fn add_run(&mut self, places: Vec<SweepKey>) {
+        let Some(end) = places.last().copied() else { return };
+        let mut places = places.into_iter();
+        if let Some(first) = places.next() {
             self.first.push(Reverse((first, self.runs.len())));
-            self.runs.push(run);
+            self.runs.push(Run { pieces: VecDeque::from([places]), end });
         }
     }
 
     /// The next place in order, whose entry may have gone or changed since.
     fn next_place(&mut self) -> Option<SweepKey> {
         let Reverse((place, run)) = self.first.pop()?;
-        if let Some(next) = self.runs.get_mut(run).and_then(Iterator::next) {
+        if let Some(next) = self.runs.get_mut(run).and_then(Run::next) {
             self.first.push(Reverse((next, run)));
         }
         Some(place)
