@@ -199,7 +199,10 @@ impl Assembly {
     fn workers(self, config: &Config) -> Result<(Vec<Worker>, Arc<Notify>), SwitchError> {
         let ended = Arc::new(Notify::new());
         let mut workers = Vec::new();
-        for (index, (doorbell, shards)) in self.workers.into_iter().enumerate() {
+        let all = self.workers.len();
+        // Bridges come to the workers in order, so that those without one are the last.
+        let with_bridge = self.workers.into_iter().filter(|(_, shards)| !shards.is_empty());
+        for (index, (doorbell, shards)) in with_bridge.enumerate() {
             let cpu = config.worker_cores.get(index).copied();
             let worker = Worker::new(WorkerParts {
                 info: WorkerInfo { index, cpu, poll: config.poll, perf: PerfStats::default() },
@@ -210,6 +213,14 @@ impl Assembly {
                 ended: Arc::clone(&ended),
             });
             workers.push(worker.map_err(failed("making what a worker sleeps on"))?);
+        }
+        if workers.len() < all {
+            let started = workers.len();
+            tracing::warn!(
+                workers = all,
+                started,
+                "the bridges have too few ports for all workers"
+            );
         }
         Ok((workers, ended))
     }

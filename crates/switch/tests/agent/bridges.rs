@@ -235,3 +235,19 @@ fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
     assert!(error.starts_with("bridge br1: the datapath id 0000"), "{error}");
     assert!(error.ends_with("is bridge br0's too: give a dpid"), "{error}");
 }
+
+#[test]
+fn a_switch_with_more_workers_than_its_bridges_have_ports_for_ends() {
+    let tables = |_: &str, specs: &[String]| {
+        let table = |spec: &String| format!("[[bridge]]\nport = [\"{spec}\"]\n");
+        specs.iter().map(table).collect::<String>()
+    };
+    let (switch, _hosts) = Switch::of_tables(2, "workers = 5\n", tables);
+    let (end, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(switch);
+        end.send(()).unwrap();
+    });
+    let within = std::time::Duration::from_secs(30);
+    ended.recv_timeout(within).expect("workers without a bridge are waited for");
+}
