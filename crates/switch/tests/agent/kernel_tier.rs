@@ -29,7 +29,7 @@ pub(crate) fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send
 }
 
 /// A value of the first worker that `weir ctl caches` shows.
-fn shown(switch: &Switch, name: &str) -> u64 {
+pub(crate) fn shown(switch: &Switch, name: &str) -> u64 {
     let (success, out, err) = switch.ctl(&["--json", "caches"]);
     assert!(success, "{err}");
     let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -38,7 +38,12 @@ fn shown(switch: &Switch, name: &str) -> u64 {
 }
 
 /// Sends frames until the kernel decides about them; how many were sent and have arrived.
-fn until_in_kernel(switch: &Switch, from: &mut Host, to: &mut Host, bytes: &[u8]) -> u64 {
+pub(crate) fn until_in_kernel(
+    switch: &Switch,
+    from: &mut Host,
+    to: &mut Host,
+    bytes: &[u8],
+) -> u64 {
     let before = kernel_hits(switch);
     let mut sent = 0;
     until("a decision of the kernel", || {
@@ -56,7 +61,7 @@ pub(crate) fn kernel_hits(switch: &Switch) -> u64 {
 }
 
 /// Packets and bytes of the entries, by the port that they match.
-fn flow_counts(controller: &mut Controller) -> BTreeMap<u128, (u64, u64)> {
+pub(crate) fn flow_counts(controller: &mut Controller) -> BTreeMap<u128, (u64, u64)> {
     let request = FlowStatsRequest::all();
     let body = controller.multipart(MultipartRequestBody::Flow(request));
     let MultipartReplyBody::Flow(entries) = body else { panic!("{body:?}") };
@@ -67,7 +72,7 @@ fn flow_counts(controller: &mut Controller) -> BTreeMap<u128, (u64, u64)> {
     counts.collect()
 }
 
-fn from_port(port: u128) -> Match {
+pub(crate) fn from_port(port: u128) -> Match {
     Match::any().with(Field::InPort, port)
 }
 

@@ -1,0 +1,98 @@
+//! The kernel tier when things go wrong around it: more flows than it has room for, and devices
+//! that leave the switch's namespace.
+
+use netdev::sys::netns::Namespace;
+use openflow::{Action, Field, Match, PortNo, Version};
+
+use crate::harness::{Host, add_flow, until};
+use crate::kernel_tier::{flow_counts, from_port, kernel_hits, shown, until_in_kernel, with_tier};
+
+/// A frame from an Ethernet address.
+fn from_address(number: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..8].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0]);
+    bytes[8..12].copy_from_slice(&number.to_be_bytes());
+    bytes[12..14].copy_from_slice(&[0x12, 0x34]);
+    bytes
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_flood_of_flows_costs_the_kernel_no_count_and_no_frame() {
+    // More than there are slots.
+    const FLOWS: u32 = 18_016;
+    with_tier(|switch, [one, two, _], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        // So that the address makes a difference.
+        let other = Match::any().with(Field::EthSrc, 0x0e00_0000_0001);
+        controller.send(&add_flow(2, other, Vec::new()));
+        controller.barrier();
+        let mut sent = 0;
+        for first in (0..FLOWS).step_by(32) {
+            // The second time a flow gets an entry. It may pass a frame that waits for the worker.
+            for _ in 0..2 {
+                (first..first + 32).for_each(|flow| one.send(&from_address(flow)));
+                let mut come: Vec<Vec<u8>> = (0..32).map(|_| two.receive()).collect();
+                come.sort();
+                let expected: Vec<_> = (first..first + 32).map(from_address).collect();
+                assert!(come == expected, "{first}");
+                sent += 32;
+            }
+        }
+        // The earlier connection may have been silent for too long.
+        let mut controller = switch.controller(Version::V1_3);
+        assert!(shown(switch, "kernel_entries") > u64::from(FLOWS / 2));
+        assert!(shown(switch, "kernel_evictions") > 0, "no entry was given up");
+        assert_eq!(flow_counts(&mut controller)[&1], (sent, 60 * sent));
+        // What comes now gets its place all the same.
+        sent += until_in_kernel(switch, one, two, &from_address(FLOWS));
+        assert_eq!(flow_counts(&mut controller)[&1], (sent, 60 * sent));
+        let removed = add_flow(1, from_port(1), Vec::new());
+        controller.send(&removed);
+        controller.barrier();
+        for flow in FLOWS - 64..FLOWS {
+            one.send(&from_address(flow));
+        }
+        // The entry keeps the counts of the one that it takes the place of.
+        until("the drops", || {
+            (flow_counts(&mut controller)[&1] == (sent + 64, 60 * (sent + 64))).then_some(())
+        });
+        assert_eq!(two.received(), 0);
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_device_that_leaves_the_namespace_and_comes_back_is_in_the_tier_again() {
+    with_tier(|switch, [one, two, three], rtnl| {
+        let mut controller = switch.controller(Version::V1_3);
+        let both = vec![Action::output(PortNo(2)), Action::output(PortNo(3))];
+        controller.send(&add_flow(1, from_port(1), both));
+        controller.barrier();
+        let mut in_kernel = |two: &mut Host, three: &mut Host| {
+            let before = kernel_hits(switch);
+            until("a decision of the kernel", || {
+                one.send(&from_address(1));
+                assert_eq!(three.receive(), from_address(1));
+                let back = two.received() > 0;
+                (back && kernel_hits(switch) > before).then_some(())
+            });
+        };
+        in_kernel(two, three);
+        let elsewhere = Namespace::new().unwrap();
+        for round in 1..=2 {
+            rtnl.move_to("sw2", &elsewhere).unwrap();
+            until("the loss", || (switch.counter("port_gone") == round).then_some(()));
+            let home = Namespace::current().unwrap();
+            let back = || {
+                let rtnl = netdev::sys::link::Rtnl::open().unwrap();
+                rtnl.move_to("sw2", &home).unwrap();
+            };
+            elsewhere.enter(back).unwrap();
+            rtnl.set_up("sw2", true).unwrap();
+            until("the return", || (switch.counter("port_reopened") == round).then_some(()));
+            in_kernel(two, three);
+        }
+    });
+}
