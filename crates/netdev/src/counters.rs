@@ -7,6 +7,7 @@ use std::iter::Sum;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use packet::PacketBuf;
 use serde::Serialize;
 
 use crate::tier::TierPortCounters;
@@ -58,6 +59,14 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
+    /// Counts what a wire would carry for a frame.
+    #[inline]
+    pub(crate) fn on_wire(&mut self, frame: &PacketBuf) {
+        let (packets, bytes) = frame.on_wire();
+        self.packets += packets;
+        self.bytes += bytes;
+    }
+
     /// Counts one frame of `len` bytes.
     #[inline]
     pub(crate) fn frame(&mut self, len: usize) {

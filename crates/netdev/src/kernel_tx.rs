@@ -6,23 +6,35 @@
 
 use std::sync::Arc;
 
-use packet::PacketBuf;
+use packet::offload::leave_open;
+use packet::{PacketBuf, Pool};
 
 use crate::counters::{Counted, PortQueueCounters};
 use crate::device::KernelDevice;
 use crate::error::PortError;
-use crate::port::TxQueue;
+use crate::offload::{VNET_LEN, VnetHeader};
+use crate::port::{TxQueue, finish_offloads};
+
+/// What a frame may have beyond the device's MTU: an Ethernet header and one VLAN tag.
+const FRAME_OVERHEAD: usize = 18;
 
 /// What a kind of port sends with.
 pub(crate) trait FrameSender: Send {
-    /// Sends a prefix of `frames` in order without waiting. An error is that of the first frame
-    /// that was not taken.
+    /// Sends a prefix of `frames` in order without waiting, with their virtio-net headers; those
+    /// without a header have nothing left to do. An error is that of the first frame that was not
+    /// taken.
     fn send(
         &self,
         device: &KernelDevice,
         frames: &[PacketBuf],
+        headers: &[[u8; VNET_LEN]],
         taken: &mut TakenFrames,
     ) -> Result<(), PortError>;
+
+    /// See [`TxQueue::carries_offloads`].
+    fn carries_offloads(&self) -> bool {
+        false
+    }
 }
 
 /// The frames that one call has taken.
@@ -30,6 +42,7 @@ pub(crate) trait FrameSender: Send {
 pub(crate) struct TakenFrames {
     count: usize,
     counted: Counted,
+    is_offload_refused: bool,
 }
 
 impl TakenFrames {
@@ -38,11 +51,16 @@ impl TakenFrames {
         self.count
     }
 
-    /// A frame of `len` bytes was sent.
+    /// A frame was sent.
     #[inline]
-    pub(crate) fn sent(&mut self, len: usize) {
+    pub(crate) fn sent(&mut self, frame: &PacketBuf) {
         self.count += 1;
-        self.counted.frame(len);
+        self.counted.on_wire(frame);
+    }
+
+    /// The first frame that was not taken may be, when nothing is left to do to it.
+    pub(crate) fn refuse_offload(&mut self) {
+        self.is_offload_refused = true;
     }
 
     /// A frame that the device can never carry was taken.
@@ -58,6 +76,8 @@ pub(crate) struct KernelTx<S> {
     device: Arc<KernelDevice>,
     sender: S,
     counters: Arc<PortQueueCounters>,
+    /// Of the frames of one call.
+    headers: Vec<[u8; VNET_LEN]>,
 }
 
 impl<S: FrameSender> KernelTx<S> {
@@ -66,21 +86,98 @@ impl<S: FrameSender> KernelTx<S> {
         sender: S,
         counters: Arc<PortQueueCounters>,
     ) -> Self {
-        Self { device, sender, counters }
+        Self { device, sender, counters, headers: Vec::new() }
+    }
+
+    /// Sends a prefix of frames with these headers; how many were taken, and whether the next one
+    /// may be when nothing is left to do to it.
+    fn send(
+        &self,
+        frames: &[PacketBuf],
+        headers: &[[u8; VNET_LEN]],
+    ) -> Result<(usize, bool), PortError> {
+        let mut taken = TakenFrames::default();
+        let outcome = self.sender.send(&self.device, frames, headers, &mut taken);
+        self.counters.tx.add(&taken.counted);
+        match outcome {
+            Err(error) if taken.count == 0 => Err(error),
+            // An error that lasts is the next call's.
+            Ok(()) | Err(_) => Ok((taken.count, taken.is_offload_refused)),
+        }
+    }
+
+    /// Writes the headers of frames. Super-frames that stand for frames longer than the device
+    /// takes are cut here, so that each of these is refused as it should be.
+    fn write_headers(&mut self, frames: &mut Vec<PacketBuf>, pool: &mut Pool) {
+        let longest = self.device.mtu() as usize + FRAME_OVERHEAD;
+        let is_long = |frame: &PacketBuf| {
+            frame.offload().is_some_and(|offload| offload.longest_on_wire(frame.len()) > longest)
+        };
+        let mut errors = 0;
+        if frames.iter().any(is_long) {
+            finish_offloads(frames, pool, is_long);
+        }
+        self.headers.clear();
+        frames.retain_mut(|frame| {
+            let Some(offload) = frame.offload() else {
+                self.headers.push([0; VNET_LEN]);
+                return true;
+            };
+            match leave_open(frame.bytes_mut(), offload) {
+                Ok(open) => self.headers.push(VnetHeader::of(&open).write()),
+                Err(_) => {
+                    errors += 1;
+                    return false;
+                }
+            }
+            true
+        });
+        self.counters.tx.add(&Counted { errors, ..Counted::default() });
     }
 }
 
 impl<S: FrameSender> TxQueue for KernelTx<S> {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
         self.device.check()?;
-        let mut taken = TakenFrames::default();
-        let outcome = self.sender.send(&self.device, frames, &mut taken);
-        self.counters.tx.add(&taken.counted);
-        match outcome {
-            Err(error) if taken.count == 0 => Err(error),
-            // An error that lasts is the next call's.
-            Ok(()) | Err(_) => Ok(taken.count),
+        debug_assert!(!frames.iter().any(PacketBuf::has_offload), "only `tx_batch` sends these");
+        self.send(frames, &[]).map(|(taken, _)| taken)
+    }
+
+    fn tx_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> Result<usize, PortError> {
+        if !frames.iter().any(PacketBuf::has_offload) {
+            let taken = self.tx(frames)?;
+            pool.give_front(frames, taken);
+            return Ok(taken);
         }
+        self.device.check()?;
+        let mut sum = 0;
+        while !frames.is_empty() {
+            self.write_headers(frames, pool);
+            let (taken, is_offload_refused) = match self.send(frames, &self.headers) {
+                Ok(sent) => sent,
+                Err(error) if sum == 0 => return Err(error),
+                Err(_) => break,
+            };
+            pool.give_front(frames, taken);
+            sum += taken;
+            if !is_offload_refused {
+                break;
+            }
+            // The kernel does not take this one as it is: it goes cut and complete.
+            tracing::debug!(device = %self.device.name(), "a super-frame is cut here");
+            let rest = frames.split_off(1.min(frames.len()));
+            finish_offloads(frames, pool, |_| true);
+            frames.extend(rest);
+        }
+        Ok(sum)
+    }
+
+    fn carries_offloads(&self) -> bool {
+        self.sender.carries_offloads()
     }
 }
 
@@ -98,16 +195,22 @@ mod tests {
             &self,
             _device: &KernelDevice,
             frames: &[PacketBuf],
+            headers: &[[u8; VNET_LEN]],
             taken: &mut TakenFrames,
         ) -> Result<(), PortError> {
-            for frame in frames {
+            for (at, frame) in frames.iter().enumerate() {
+                if frame.has_offload() {
+                    assert_ne!(headers[at], [0; VNET_LEN]);
+                    taken.refuse_offload();
+                    break;
+                }
                 if frame.bytes()[0] == 0xff {
                     let source = io::Error::other("broken");
                     return Err(PortError::Io { what: "sending".to_owned(), source });
                 } else if frame.len() > 100 {
                     taken.unfit();
                 } else {
-                    taken.sent(frame.len());
+                    taken.sent(frame);
                 }
             }
             Ok(())

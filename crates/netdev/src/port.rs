@@ -7,6 +7,8 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use packet::header::ethernet::FRAME_MIN_LEN;
+use packet::offload::finish;
 use packet::{Batch, PacketBuf, Pool};
 use serde::Serialize;
 
@@ -36,6 +38,13 @@ pub trait RxQueue: Send {
     /// to return, valid from the moment when `rx` returned 0. `None` when the queue is always
     /// ready.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// From now on frames keep beside them what their senders left to do ([`packet::Offload`]):
+    /// super-frames come whole, checksums are made by whoever sends them on. Returns whether the
+    /// port has such frames. Without this call every frame comes as a wire carries it.
+    fn keep_offloads(&mut self) -> bool {
+        false
+    }
 
     /// Receives up to `max` frames and sends them by `to` unchanged, where one driver has both
     /// queues and does this without handing the frames out; returns how many were received. `None`
@@ -70,6 +79,13 @@ pub trait TxQueue: Send {
         let sent = self.tx(frames)?;
         pool.give_front(frames, sent);
         Ok(sent)
+    }
+
+    /// Whether [`TxQueue::tx_batch`] takes frames to which something is left to do, and sends them
+    /// so that whoever receives them can do it. Others must not be given such frames;
+    /// [`Port::tx_batch`] sees to it.
+    fn carries_offloads(&self) -> bool {
+        false
     }
 
     /// The driver's handle of the queue, for [`RxQueue::relay`].
@@ -198,7 +214,8 @@ impl Port {
         rx: impl RxQueue + 'static,
         tx: impl TxQueue + 'static,
     ) -> Self {
-        Self { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx), more: Vec::new() }
+        let (rx, tx) = (Box::new(rx), Box::new(tx));
+        Self { device: Box::new(device), rx, tx, more: Vec::new() }
     }
 
     /// A port with these queues.
@@ -245,7 +262,8 @@ impl Port {
         self.tx.tx(frames)
     }
 
-    /// See [`TxQueue::tx_batch`].
+    /// See [`TxQueue::tx_batch`]. What is left to do to frames is done first, where the queue does
+    /// not carry it: `frames` may have more of them then.
     ///
     /// # Errors
     /// As there.
@@ -254,6 +272,9 @@ impl Port {
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
+        if frames.iter().any(PacketBuf::has_offload) && !self.tx.carries_offloads() {
+            finish_offloads(frames, pool, |_| true);
+        }
         self.tx.tx_batch(frames, pool)
     }
 
@@ -282,6 +303,30 @@ impl Port {
     /// See [`PortDevice::counters`].
     pub fn counters(&mut self) -> PortCounters {
         self.device.counters()
+    }
+}
+
+/// Does what is left to do to those frames of a list that `is_due` names. One to which it cannot be
+/// done is left without a byte, so that the port counts it as one that it cannot send.
+pub(crate) fn finish_offloads(
+    frames: &mut Vec<PacketBuf>,
+    pool: &mut Pool,
+    is_due: impl Fn(&PacketBuf) -> bool,
+) {
+    for frame in std::mem::take(frames) {
+        if !frame.has_offload() || !is_due(&frame) {
+            frames.push(frame);
+            continue;
+        }
+        let each = |mut frame: PacketBuf| {
+            frame.pad_to(FRAME_MIN_LEN);
+            frames.push(frame);
+        };
+        match finish(frame, || pool.take(), each) {
+            Ok(None) => {}
+            Ok(Some(whole)) => pool.give(whole),
+            Err(_) => frames.push(PacketBuf::default()),
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub use memory::{ExternalBuf, ExternalOwner};
 
 use memory::{BufMemory, LINE};
 
+use crate::offload::Offload;
+
 /// Bytes kept free in front of a received frame: room for two VLAN tags, a PBB header and several
 /// MPLS labels before a push has to move the frame.
 pub const HEADROOM: usize = 128;
@@ -60,6 +62,12 @@ impl PacketBuf {
         self.memory.is_own()
     }
 
+    /// Whether a pool keeps the buffer among the usual ones.
+    #[inline]
+    fn is_usual(&self) -> bool {
+        self.memory.is_own_below(ROOM_MAX)
+    }
+
     /// Replaces the frame, keeping the allocation.
     #[inline]
     pub fn assign(&mut self, frame: &[u8]) {
@@ -83,11 +91,50 @@ impl PacketBuf {
     /// written. For receive calls that write into a buffer; finish with [`PacketBuf::truncate`].
     #[inline]
     pub fn prepare(&mut self, len: usize) -> &mut [u8] {
-        if self.memory.room() < HEADROOM + len {
-            self.memory = BufMemory::with_room(HEADROOM + len);
+        if !self.memory.has_clean_room(HEADROOM + len) {
+            self.make_room(HEADROOM + len);
         }
         self.memory.place(HEADROOM, len);
         self.memory.bytes_mut()
+    }
+
+    /// Makes clean room: the offload was that of the frame before.
+    #[cold]
+    fn make_room(&mut self, room: usize) {
+        if !self.memory.set_offload(None) || self.memory.room() < room {
+            self.memory = BufMemory::with_room(room);
+        }
+    }
+
+    /// What is left to do to the frame before a wire carries it.
+    #[must_use]
+    pub fn offload(&self) -> Option<Offload> {
+        self.memory.offload()
+    }
+
+    /// Whether anything is left to do.
+    #[must_use]
+    #[inline]
+    pub fn has_offload(&self) -> bool {
+        self.memory.has_offload()
+    }
+
+    /// Notes what is left to do to the frame; false, and nothing is noted, where the memory is
+    /// external. Another frame in the buffer begins without.
+    #[must_use]
+    pub fn set_offload(&mut self, offload: Option<Offload>) -> bool {
+        self.memory.set_offload(offload)
+    }
+
+    /// How many packets a wire would carry for this frame, and their bytes.
+    #[must_use]
+    #[inline]
+    pub fn on_wire(&self) -> (u64, u64) {
+        let len = self.len();
+        match self.offload() {
+            None => (1, len as u64),
+            Some(offload) => offload.on_wire(len),
+        }
     }
 
     /// Shortens the frame to `len` bytes; longer lengths change nothing.
@@ -119,6 +166,7 @@ impl PacketBuf {
         let mut memory = BufMemory::with_room(headroom + len);
         memory.place(headroom, self.len());
         memory.bytes_mut().copy_from_slice(self.bytes());
+        memory.set_offload(self.offload());
         self.memory = memory;
     }
 
@@ -185,7 +233,9 @@ impl Default for PacketBuf {
 impl Clone for PacketBuf {
     /// A copy in memory of its own, with [`HEADROOM`] in front.
     fn clone(&self) -> Self {
-        Self::from_slice(self.bytes())
+        let mut copy = Self::from_slice(self.bytes());
+        copy.memory.set_offload(self.offload());
+        copy
     }
 }
 
@@ -208,14 +258,22 @@ impl PartialEq for PacketBuf {
 impl Eq for PacketBuf {}
 
 /// Free buffers, last in first out, since the memory used last is still in the CPU's cache. Only
-/// buffers with memory of their own are kept: a driver needs its own back at once.
+/// buffers with memory of their own are kept: a driver needs its own back at once. Those of
+/// super-frames are kept apart and are few, so that the memory of a pool is bounded.
 #[derive(Debug, Default)]
 pub struct Pool {
     spare: Vec<PacketBuf>,
+    large: Vec<PacketBuf>,
 }
 
 /// Free buffers that a [`Pool`] keeps; more are given back to the allocator.
 const SPARE_MAX: usize = 1_024;
+
+/// The same of those for super-frames: a batch of them, 4.2 MiB.
+const LARGE_MAX: usize = 64;
+
+/// The room of a usual buffer; one with more is for super-frames.
+const ROOM_MAX: usize = HEADROOM + FRAME_CAPACITY;
 
 impl Pool {
     /// A buffer to be filled: a used one where there is one.
@@ -230,11 +288,31 @@ impl Pool {
         frames.extend(std::iter::repeat_with(PacketBuf::default).take(count - found));
     }
 
+    /// A buffer for a super-frame: a used one where there is one. It has the room that it had.
+    #[must_use]
+    pub fn take_large(&mut self) -> PacketBuf {
+        self.large.pop().unwrap_or_default()
+    }
+
     /// Returns a buffer to the pool.
     #[inline]
     pub fn give(&mut self, buf: PacketBuf) {
-        if buf.is_own() && self.spare.len() < SPARE_MAX {
+        if !buf.is_usual() {
+            self.give_unusual(buf);
+        } else if self.spare.len() < SPARE_MAX {
             self.spare.push(buf);
+        }
+    }
+
+    #[cold]
+    fn give_unusual(&mut self, mut buf: PacketBuf) {
+        if !buf.is_own() || !buf.set_offload(None) {
+            return;
+        }
+        if buf.is_usual() {
+            self.give(buf);
+        } else if self.large.len() < LARGE_MAX {
+            self.large.push(buf);
         }
     }
 
@@ -243,7 +321,7 @@ impl Pool {
     pub fn give_front(&mut self, frames: &mut Vec<PacketBuf>, count: usize) {
         let count = count.min(frames.len());
         let whole = count == frames.len() && self.spare.len() + count <= SPARE_MAX;
-        if whole && frames.iter().all(PacketBuf::is_own) {
+        if whole && frames.iter().all(PacketBuf::is_usual) {
             PacketBuf::move_last(frames, &mut self.spare, count);
             return;
         }
@@ -306,6 +384,12 @@ impl Batch {
     /// A buffer to be filled: a used one where there is one.
     pub fn take_spare(&mut self) -> PacketBuf {
         self.pool.take()
+    }
+
+    /// A buffer for a super-frame; see [`Pool::take_large`].
+    #[must_use]
+    pub fn take_large(&mut self) -> PacketBuf {
+        self.pool.take_large()
     }
 
     /// Returns a buffer to the pool.
@@ -400,6 +484,25 @@ mod tests {
         buf.truncate(2);
         assert_eq!(buf.clone(), buf);
         assert!(buf.is_own());
+    }
+
+    #[test]
+    fn an_offload_is_of_one_frame_and_moves_with_it() {
+        let offload = Offload { segment_len: 1_000, payload_len: 2_500 };
+        let mut buf = PacketBuf::from_slice(&[1; 2_554]);
+        assert!(buf.set_offload(Some(offload)));
+        buf.insert(12, 400);
+        assert_eq!(buf.offload(), Some(offload), "in other memory");
+        assert_eq!(buf.clone().on_wire(), (3, 2_954 + 2 * 454));
+        let mut pool = Pool::default();
+        let mut frames = vec![buf, PacketBuf::from_slice(&[1; 70_000])];
+        pool.give_front(&mut frames, 2);
+        assert_eq!((pool.len(), pool.take_large().len()), (1, 70_000));
+        let mut buf = pool.take();
+        assert_eq!(buf.on_wire(), (1, 2_954), "a free buffer has none");
+        assert!(buf.set_offload(Some(offload)));
+        buf.assign_blocks(&[[1; 64]], 60);
+        assert_eq!((buf.offload(), buf.len()), (None, 60), "another frame has none");
     }
 
     #[test]

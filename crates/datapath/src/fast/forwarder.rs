@@ -12,6 +12,7 @@ pub(in crate::fast) mod digest;
 mod emit;
 mod execute;
 mod figures;
+mod finish;
 mod fuse;
 mod header_rewrite;
 mod matched;
@@ -102,6 +103,11 @@ pub trait Sink {
 
     /// A buffer for a copy; what is in it does not matter.
     fn spare(&mut self) -> PacketBuf;
+
+    /// The same for a super-frame ([`packet::Offload`]).
+    fn spare_large(&mut self) -> PacketBuf {
+        self.spare()
+    }
 }
 
 /// Which caches are in use. Switching one off changes nothing but speed.
@@ -290,6 +296,7 @@ impl Forwarder {
             return;
         }
         self.maintain();
+        let count = frames.len();
         let came = Sizes::of(frames);
         self.figures.batches += 1;
         self.figures.packets += came.packets;
@@ -300,8 +307,8 @@ impl Forwarder {
         if !self.admit(frames, in_port, sink) || !self.reassemble(frames, in_port, now, sink) {
             return;
         }
-        let is_all = frames.len() as u64 == came.packets
-            && self.replica.settings.fragments != Fragments::Reassemble;
+        let is_all =
+            frames.len() == count && self.replica.settings.fragments != Fragments::Reassemble;
         let sizes = if is_all { came } else { Sizes::of(frames) };
         let is_in_tier = self.is_in_tier(in_port);
         let by_port = !is_in_tier && self.goes_by_port(came.shortest);
@@ -313,7 +320,7 @@ impl Forwarder {
         let mut decided = std::mem::take(&mut self.decided);
         decided.clear();
         for chunk in frames.chunks(BURST) {
-            self.decide(chunk, in_port, now, &mut decided);
+            self.decide(chunk, sizes.has_offloads, in_port, now, &mut decided);
         }
         if is_in_tier {
             self.propose(frames, &decided, in_port, now);
@@ -322,6 +329,8 @@ impl Forwarder {
         if let Some(first) = decided.first().filter(|_| by_port) {
             self.keep_for_port(*first, in_port, now);
         }
+        let sizes =
+            if sizes.has_offloads { self.finish(frames, &mut decided, sink) } else { sizes };
         self.execute(frames, &decided, &sizes, in_port, now, sink);
         self.decided = decided;
         if let (Some(clock), Some(begin), Some(middle)) = (clock, begin, middle) {
@@ -363,7 +372,7 @@ impl Forwarder {
             return false;
         };
         if let Some(reason) = port.refuses_rx(&[]) {
-            self.replica.count_rx_dropped(in_port, frames.len() as u64);
+            self.replica.count_rx_dropped(in_port, Sizes::of(frames).packets);
             execute::drop_all(&self.replica, reason, frames, sink);
             return false;
         }
@@ -371,7 +380,7 @@ impl Forwarder {
             let (mut refused, let_in) =
                 frames.drain(..).partition(|frame| port.refuses_rx(frame.bytes()).is_some());
             *frames = let_in;
-            self.replica.count_rx_dropped(in_port, refused.len() as u64);
+            self.replica.count_rx_dropped(in_port, Sizes::of(&refused).packets);
             execute::drop_all(&self.replica, DropReason::NoRecvStp, &mut refused, sink);
         }
         !frames.is_empty()
@@ -401,19 +410,40 @@ impl Forwarder {
     }
 }
 
-/// How many frames there are, their bytes, and the length of the shortest.
+/// What a wire would carry for frames: how many packets, and their bytes; and the length of the
+/// shortest frame.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     packets: u64,
     bytes: u64,
     shortest: usize,
+    /// Whether something is left to do to any of them.
+    has_offloads: bool,
 }
 
 impl Sizes {
     fn of(frames: &[PacketBuf]) -> Self {
-        let (bytes, shortest) = frames.iter().fold((0, usize::MAX), |(sum, shortest), frame| {
-            (sum + frame.len() as u64, shortest.min(frame.len()))
+        let mut sizes = Self {
+            packets: frames.len() as u64,
+            bytes: 0,
+            shortest: usize::MAX,
+            has_offloads: false,
+        };
+        for frame in frames {
+            sizes.bytes += frame.len() as u64;
+            sizes.shortest = sizes.shortest.min(frame.len());
+            sizes.has_offloads |= frame.has_offload();
+        }
+        if sizes.has_offloads { sizes.on_wire(frames) } else { sizes }
+    }
+
+    /// The same of frames of which one may stand for several.
+    #[cold]
+    fn on_wire(self, frames: &[PacketBuf]) -> Self {
+        let (packets, bytes) = frames.iter().fold((0, 0), |(packets, bytes), frame| {
+            let (more_packets, more_bytes) = frame.on_wire();
+            (packets + more_packets, bytes + more_bytes)
         });
-        Self { packets: frames.len() as u64, bytes, shortest }
+        Self { packets, bytes, ..self }
     }
 }

@@ -21,7 +21,9 @@ use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, Ta
 use packet::rewrite::set_field;
 use packet::{Meta, PacketBuf, extract};
 
-pub(super) use self::action::{Executed, execute, header_effect, reveals_hidden, shape_after};
+pub(super) use self::action::{
+    Executed, execute, header_effect, reveals_hidden, shape_after, writes_a_type,
+};
 pub(super) use self::normal::{Stations, forward_as_switch};
 pub(super) use self::pipeline_packet::{Packet, refusal};
 use crate::action_set::{ActionSet, Origin};

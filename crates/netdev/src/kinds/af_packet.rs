@@ -2,9 +2,10 @@
 //!
 //! Frames come out as they would stand on a wire, whatever the sender left to its network card: a
 //! VLAN tag that the kernel took out is put back, a partial checksum is completed, a GSO frame is
-//! cut. Nobody has to switch offloads off, which on a veth would be needed at the end that lies in
-//! another namespace. The kernel's own stack sees every frame too; give the device no address. In
-//! the kernel tier ([`crate::KernelTier`]) the ring is given up, and the tier's program hands over.
+//! cut, unless the receiver asks for it whole ([`RxQueue::keep_offloads`]). Nobody has to switch
+//! offloads off, which on a veth would be needed at the end that lies in another namespace. The
+//! kernel's own stack sees every frame too; give the device no address. In the kernel tier
+//! ([`crate::KernelTier`]) the ring is given up, and the tier's program hands over.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,7 +20,7 @@ use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
 use crate::kind::{KindRow, by_name, option};
 use crate::offload::{VNET_LEN, VnetHeader};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
-use crate::soft_offload::{SoftOffload, complete_into};
+use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
 use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
@@ -39,6 +40,7 @@ pub const ROW: KindRow = KindRow {
     options: &[
         option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
         option("qdisc_bypass", "false|true", "send past the device's queueing discipline"),
+        option("gso", "true|false", "take and send super-frames whole"),
     ],
     exclusive: by_name,
     open,
@@ -47,12 +49,13 @@ pub const ROW: KindRow = KindRow {
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
     let bypass = spec.flag("qdisc_bypass", false)?;
+    let gso = spec.flag("gso", true)?;
     let name = spec.name();
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let frame_len = device.mtu() as usize + 18;
     let ring = RxRing::open(device.index(), frame_len, slots as usize).map_err(failed)?;
-    let socket = TxSocket::open(device.index(), bypass).map_err(failed)?;
+    let socket = TxSocket::open(device.index(), bypass, gso).map_err(failed)?;
     let counters = Arc::new(PortQueueCounters::default());
     let handle = AfPacketDevice {
         notes: switch_off_lro(name),
@@ -66,6 +69,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         soft_offload: SoftOffload::new(),
         counters: Arc::clone(&counters),
         empty_calls: 0,
+        gso,
     };
     Ok(Port::new(handle, rx, KernelTx::new(device, socket, counters)))
 }
@@ -93,6 +97,8 @@ struct AfPacketRx {
     soft_offload: SoftOffload,
     counters: Arc<PortQueueCounters>,
     empty_calls: u32,
+    /// Whether super-frames may come whole.
+    gso: bool,
 }
 
 impl AfPacketRx {
@@ -121,7 +127,7 @@ impl AfPacketRx {
         } else {
             let mut frame = batch.take_spare();
             self.ring.read(slot, frame.prepare(slot.held));
-            complete_into(frame, &vnet, slot.vlan, batch, counted);
+            self.soft_offload.complete_into(frame, &vnet, slot.vlan, batch, counted);
         }
     }
 
@@ -177,6 +183,13 @@ impl RxQueue for AfPacketRx {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.ring.fd())
     }
+
+    fn keep_offloads(&mut self) -> bool {
+        if self.gso {
+            self.soft_offload.keep();
+        }
+        self.gso
+    }
 }
 
 /// What to do about a frame that could not be sent.
@@ -211,19 +224,31 @@ impl FrameSender for TxSocket {
         &self,
         device: &KernelDevice,
         frames: &[PacketBuf],
+        headers: &[[u8; VNET_LEN]],
         taken: &mut TakenFrames,
     ) -> Result<(), PortError> {
-        while let Some(rest) = frames.get(taken.count()..).filter(|rest| !rest.is_empty()) {
-            match self.send_some(rest) {
+        while let Some([first, rest @ ..]) = frames.get(taken.count()..) {
+            let headers = headers.get(taken.count()..).unwrap_or_default();
+            match self.send_some(&frames[taken.count()..], headers) {
                 Ok(0) => break,
-                Ok(sent) => rest.iter().take(sent).for_each(|frame| taken.sent(frame.len())),
+                Ok(sent) => {
+                    std::iter::once(first).chain(rest).take(sent).for_each(|f| taken.sent(f))
+                }
                 Err(error) => match SendFailure::of(&error, device)? {
+                    SendFailure::Unfit if first.has_offload() => {
+                        taken.refuse_offload();
+                        break;
+                    }
                     SendFailure::Unfit => taken.unfit(),
                     SendFailure::NotTaken => break,
                 },
             }
         }
         Ok(())
+    }
+
+    fn carries_offloads(&self) -> bool {
+        self.has_gso()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
 use crate::kind::{KindRow, by_name, option};
+use crate::offload::VNET_LEN;
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
@@ -31,7 +32,7 @@ pub const ROW: KindRow = KindRow {
     help: "a TAP device that is made, brought up and removed again",
     options: &[
         option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
-        option("vnet_hdr", "false|true", "take unsegmented frames and segment them here"),
+        option("vnet_hdr", "false|true", "take and send super-frames whole"),
     ],
     exclusive: by_name,
     open,
@@ -133,6 +134,11 @@ impl RxQueue for TapRx {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.tun.fd())
     }
+
+    fn keep_offloads(&mut self) -> bool {
+        self.soft_offload.keep();
+        self.tun.has_vnet()
+    }
 }
 
 impl FrameSender for Arc<Tun> {
@@ -140,22 +146,33 @@ impl FrameSender for Arc<Tun> {
         &self,
         device: &KernelDevice,
         frames: &[PacketBuf],
+        headers: &[[u8; VNET_LEN]],
         taken: &mut TakenFrames,
     ) -> Result<(), PortError> {
         let longest = device.mtu() as usize + FRAME_OVERHEAD;
-        for frame in frames {
-            if frame.len() > longest || frame.len() < HEADER_LEN {
+        let headers = headers.iter().chain(std::iter::repeat(&[0; VNET_LEN]));
+        for (frame, header) in frames.iter().zip(headers) {
+            let is_whole = frame.has_offload();
+            if frame.len() > longest && !is_whole || frame.len() < HEADER_LEN {
                 taken.unfit();
                 continue;
             }
-            match self.write(frame.bytes()) {
-                Ok(()) => taken.sent(frame.len()),
+            match self.write(header, frame.bytes()) {
+                Ok(()) => taken.sent(frame),
                 Err(error) if is_gone(&error) => return device.ask(),
+                Err(error) if is_whole && error.raw_os_error() == Some(libc::EINVAL) => {
+                    taken.refuse_offload();
+                    break;
+                }
                 // The device is down, or the kernel has no memory for it: not taken.
                 Err(_) => break,
             }
         }
         Ok(())
+    }
+
+    fn carries_offloads(&self) -> bool {
+        self.has_vnet()
     }
 }
 

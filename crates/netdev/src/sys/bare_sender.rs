@@ -27,7 +27,7 @@ impl BareSender {
     /// # Errors
     /// Without `CAP_NET_RAW`, or where there is no such device.
     pub fn open(index: u32, qdisc_bypass: bool) -> io::Result<Self> {
-        Ok(Self { socket: TxSocket::open(index, qdisc_bypass)? })
+        Ok(Self { socket: TxSocket::open(index, qdisc_bypass, false)? })
     }
 
     /// Sends `frame` for so long; how often the kernel took it.

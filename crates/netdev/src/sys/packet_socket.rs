@@ -190,39 +190,59 @@ impl RxRingDrops {
 #[derive(Debug)]
 pub(crate) struct TxSocket {
     fd: OwnedFd,
+    has_gso: bool,
 }
 
 impl TxSocket {
-    /// Opens the socket on device number `index`.
-    pub(crate) fn open(index: u32, qdisc_bypass: bool) -> io::Result<Self> {
+    /// Opens the socket on device number `index`. With `has_gso`, each message that is sent begins
+    /// with a virtio-net header.
+    pub(crate) fn open(index: u32, qdisc_bypass: bool, has_gso: bool) -> io::Result<Self> {
         let fd = socket()?;
+        if has_gso {
+            set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &(1 as c_int))?;
+        }
         if qdisc_bypass {
             set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &(1 as c_int))?;
         }
         // So that a qdisc's own limit decides what is dropped. Without the right, the default.
         let _ = set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SOCKET_BUFFER_LEN);
         bind(&fd, index, 0)?;
-        Ok(Self { fd })
+        Ok(Self { fd, has_gso })
+    }
+
+    /// Whether it is to send super-frames whole.
+    pub(crate) fn has_gso(&self) -> bool {
+        self.has_gso
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Sends a prefix of at most 64 `frames` without waiting; returns how many went out. An error
-    /// is that of the first frame.
-    pub(crate) fn send_some(&self, frames: &[PacketBuf]) -> io::Result<usize> {
+    /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers; those
+    /// without a header have nothing left to do. Returns how many went out. An error is that of the
+    /// first frame.
+    pub(crate) fn send_some(
+        &self,
+        frames: &[PacketBuf],
+        headers: &[[u8; VNET_LEN]],
+    ) -> io::Result<usize> {
         // SAFETY: all-zero bytes are a valid value: null pointers and numbers.
-        let (mut messages, mut parts): ([libc::mmsghdr; MESSAGES], [libc::iovec; MESSAGES]) =
+        let (mut messages, mut parts): ([libc::mmsghdr; MESSAGES], [[libc::iovec; 2]; MESSAGES]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let count = frames.len().min(MESSAGES);
-        for ((message, part), frame) in messages.iter_mut().zip(&mut parts).zip(frames) {
-            part.iov_base = frame.bytes().as_ptr().cast_mut().cast();
-            part.iov_len = frame.len();
-            message.msg_hdr.msg_iov = part;
-            message.msg_hdr.msg_iovlen = 1;
+        let headers = headers.iter().chain(std::iter::repeat(&[0; VNET_LEN]));
+        let whole = messages.iter_mut().zip(&mut parts).zip(frames).zip(headers);
+        for (((message, parts), frame), header) in whole {
+            parts[0].iov_base = header.as_ptr().cast_mut().cast();
+            parts[0].iov_len = VNET_LEN;
+            parts[1].iov_base = frame.bytes().as_ptr().cast_mut().cast();
+            parts[1].iov_len = frame.len();
+            let parts = if self.has_gso { &mut parts[..] } else { &mut parts[1..] };
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts.len();
         }
-        // SAFETY: the first `count` messages point to `parts`, and these to the frames' bytes; all
+        // SAFETY: the first `count` messages point to `parts`, and these to headers and frames; all
         // live beyond the call, and sending only reads them.
         let sent = unsafe {
             let count = count as libc::c_uint;

@@ -75,10 +75,14 @@ impl Tun {
         Ok(VNET_LEN + rustix::io::readv(&self.fd, &mut [IoSliceMut::new(frame)])?)
     }
 
-    /// Writes one complete frame.
-    pub(crate) fn write(&self, frame: &[u8]) -> io::Result<()> {
-        let header = [0; VNET_LEN];
-        let parts = [IoSlice::new(&header), IoSlice::new(frame)];
+    /// Whether frames have a virtio-net header.
+    pub(crate) fn has_vnet(&self) -> bool {
+        self.vnet
+    }
+
+    /// Writes one frame, with its virtio-net header where the device has such.
+    pub(crate) fn write(&self, header: &[u8; VNET_LEN], frame: &[u8]) -> io::Result<()> {
+        let parts = [IoSlice::new(header), IoSlice::new(frame)];
         let parts = if self.vnet { &parts[..] } else { &parts[1..] };
         Ok(rustix::io::writev(&self.fd, parts).map(drop)?)
     }

@@ -13,6 +13,7 @@ mod contract;
 mod dpdk;
 mod links;
 mod monitor;
+mod offloads;
 mod queues;
 mod spawned;
 mod testbed;

@@ -14,10 +14,19 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::{Block, PacketBuf};
+use crate::offload::Offload;
 
 /// Own memory comes in multiples of a cache line and starts at one, so that a frame behind the
 /// usual headroom does too, and can be copied by whole lines.
 pub(super) const LINE: usize = 64;
+
+/// Where an offload stands in the word of own memory: one bit that says that there is one, the
+/// length of a segment and that of the payload. No address of external memory has that bit, and
+/// the room stands below.
+const OFFLOAD: usize = 1 << 63;
+const SEGMENT_AT: u32 = 48;
+const PAYLOAD_AT: u32 = 32;
+const _: () = assert!(usize::BITS == 64, "an offload stands in the upper half of a word");
 
 /// The functions of an owner of external memory: one constant for each kind of owner.
 #[repr(C)]
@@ -54,7 +63,8 @@ pub(super) struct BufMemory {
     base: NonNull<u8>,
     start: u32,
     len: u32,
-    /// The room of own memory, the address of the object of external memory.
+    /// The room of own memory, and in the upper half the frame's offload; the address of the
+    /// object of external memory.
     word: *mut c_void,
     /// `None` for own memory.
     owner: Option<&'static ExternalOwner>,
@@ -131,10 +141,58 @@ impl BufMemory {
     #[inline]
     pub(super) fn room(&self) -> usize {
         match self.owner {
-            None => self.word.addr(),
+            None => own_room(self.word),
             // SAFETY: the object has not been released, since this value still holds it.
             Some(owner) => unsafe { (owner.room)(NonNull::new_unchecked(self.word)) as usize },
         }
+    }
+
+    /// Whether own memory of this room can be had without a look at anything else; no where there
+    /// is an offload, which belongs to the frame before.
+    #[inline]
+    pub(super) fn has_clean_room(&self, room: usize) -> bool {
+        match self.owner {
+            None => room as isize <= self.word.addr() as isize,
+            Some(_) => room <= self.room(),
+        }
+    }
+
+    /// Whether the memory is the buffer's own, without an offload, and of at most this room.
+    #[inline]
+    pub(super) fn is_own_below(&self, room: usize) -> bool {
+        // An address of external memory is above any room that is asked for.
+        self.word.addr() <= room && self.owner.is_none()
+    }
+
+    /// Whether the frame has an offload.
+    #[inline]
+    pub(super) fn has_offload(&self) -> bool {
+        self.word.addr() & OFFLOAD != 0
+    }
+
+    /// The frame's offload.
+    pub(super) fn offload(&self) -> Option<Offload> {
+        let word = self.word.addr();
+        self.has_offload().then_some(Offload {
+            segment_len: (word >> SEGMENT_AT) as u16 & Offload::SEGMENT_MAX,
+            payload_len: (word >> PAYLOAD_AT) as u16,
+        })
+    }
+
+    /// Notes an offload, or that there is none; false for external memory, which has no place for
+    /// one.
+    pub(super) fn set_offload(&mut self, offload: Option<Offload>) -> bool {
+        if self.owner.is_some() {
+            return offload.is_none();
+        }
+        let bits = offload.map_or(0, |Offload { segment_len, payload_len }| {
+            debug_assert!(segment_len <= Offload::SEGMENT_MAX, "a segment of {segment_len} bytes");
+            OFFLOAD
+                | usize::from(segment_len & Offload::SEGMENT_MAX) << SEGMENT_AT
+                | usize::from(payload_len) << PAYLOAD_AT
+        });
+        self.word = std::ptr::without_provenance_mut(own_room(self.word) | bits);
+        true
     }
 
     /// Where the frame begins.
@@ -213,9 +271,9 @@ impl Drop for BufMemory {
     #[inline]
     fn drop(&mut self) {
         match self.owner {
-            None if self.word.is_null() => {}
+            None if own_room(self.word) == 0 => {}
             // SAFETY: allocated by `with_room` with this layout, and released only here.
-            None => unsafe { dealloc(self.base.as_ptr(), layout(self.word.addr())) },
+            None => unsafe { dealloc(self.base.as_ptr(), layout(own_room(self.word))) },
             // SAFETY: the object is held by this value alone and released only here.
             Some(owner) => unsafe { (owner.release)(NonNull::new_unchecked(self.word)) },
         }
@@ -297,7 +355,7 @@ impl PacketBuf {
     pub(super) fn copy_blocks(&mut self, start: usize, blocks: &[Block], len: usize) -> bool {
         let whole = size_of_val(blocks);
         debug_assert!(len <= whole, "{len} bytes in {} blocks", blocks.len());
-        if self.memory.owner.is_some() || self.memory.word.addr() < start + whole {
+        if self.memory.owner.is_some() || !self.memory.has_clean_room(start + whole) {
             return false;
         }
         // SAFETY: own memory with at least `start + whole` bytes, borrowed for writing.
@@ -308,6 +366,12 @@ impl PacketBuf {
         self.memory.set(start, len);
         true
     }
+}
+
+/// The room of own memory.
+#[inline]
+fn own_room(word: *mut c_void) -> usize {
+    word.addr() as u32 as usize
 }
 
 /// The layout of own memory with that room.
@@ -326,6 +390,7 @@ mod tests {
 
     use super::{BufMemory, ExternalBuf, ExternalOwner, LINE};
     use crate::PacketBuf;
+    use crate::offload::Offload;
 
     /// A buffer as a driver might have it: memory, and how often it was taken back.
     struct Lent {
@@ -385,6 +450,25 @@ mod tests {
         assert_eq!(memory.bytes(), [9]);
         memory.grow_front(2);
         assert_eq!(memory.bytes(), [0, 0, 9]);
+    }
+
+    #[test]
+    fn an_offload_stands_beside_the_room_and_only_in_own_memory() {
+        let most = Offload { segment_len: Offload::SEGMENT_MAX, payload_len: u16::MAX };
+        for offload in [most, Offload { segment_len: 0, payload_len: 0 }] {
+            let mut memory = BufMemory::with_room(128);
+            assert!(memory.is_own_below(128) && memory.offload().is_none());
+            assert!(memory.set_offload(Some(offload)));
+            assert_eq!((memory.offload(), memory.room()), (Some(offload), 128));
+            assert!(!memory.has_clean_room(1) && !memory.is_own_below(128));
+            memory.place(0, 128);
+            assert!(memory.set_offload(None) && memory.has_clean_room(128));
+            assert!(!memory.has_clean_room(129));
+        }
+        let mut lent = lent();
+        let mut memory = lend(&mut lent);
+        assert!(!memory.set_offload(Some(most)) && memory.set_offload(None));
+        assert!(!memory.has_offload() && !memory.is_own_below(1 << 20));
     }
 
     #[test]

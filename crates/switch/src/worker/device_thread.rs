@@ -40,8 +40,12 @@ pub(super) struct OpenDevice {
 }
 
 impl OpenDevice {
-    /// Reads the state of a device.
+    /// Reads the state of a device, which hands super-frames over whole from now on.
     pub(super) fn new(mut device: Port) -> Self {
+        device.rx.keep_offloads();
+        for queue in &mut device.more {
+            queue.rx.keep_offloads();
+        }
         let (info, notification) = (device.info(), device.link_notification());
         Self { device, info, notification, tier: None }
     }

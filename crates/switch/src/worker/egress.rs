@@ -13,6 +13,7 @@ use datapath::{DropReason, Nanos};
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};
 use packet::header::ethernet::FRAME_MIN_LEN;
+use packet::offload::finish;
 use packet::{PacketBuf, Pool};
 
 use super::command::PendingUpcalls;
@@ -177,6 +178,9 @@ impl Egress {
             self.counters.bump(Counter::TxPortGone);
             return pool.give(frame);
         };
+        if queue.shaper.is_some() && frame.has_offload() {
+            return self.queue_finished(index, queue_id, frame, pool);
+        }
         if let Some(shaper) = &mut queue.shaper {
             if !self.waiting.contains(&index) {
                 self.waiting.push(index);
@@ -195,6 +199,29 @@ impl Egress {
             self.waiting.push(index);
         }
         queue.frames.push(frame);
+    }
+
+    /// Queues what a wire carries for a frame to which something is left to do: queues have rates.
+    fn queue_finished(
+        &mut self,
+        index: usize,
+        queue_id: Option<QueueId>,
+        frame: PacketBuf,
+        pool: &mut Pool,
+    ) {
+        let mut parts = Vec::new();
+        match finish(frame, || pool.take(), |part| parts.push(part)) {
+            Ok(None) => {}
+            Ok(Some(whole)) => pool.give(whole),
+            Err(frame) => {
+                self.counters.bump(Counter::PortError);
+                pool.give(frame);
+            }
+        }
+        for mut part in parts {
+            part.pad_to(FRAME_MIN_LEN);
+            self.queue(index, queue_id, part, pool);
+        }
     }
 
     /// Queues all frames at a port of this worker.
@@ -314,5 +341,9 @@ impl Sink for TxSink<'_> {
 
     fn spare(&mut self) -> PacketBuf {
         self.pool.take()
+    }
+
+    fn spare_large(&mut self) -> PacketBuf {
+        self.pool.take_large()
     }
 }

@@ -14,6 +14,9 @@ use packet::{PacketBuf, Pool};
 /// Frames that a lane holds: the size of a usual port's ring.
 const LANE_MAX: usize = 2_048;
 
+/// Super-frames among them, 8.4 MB.
+const LARGE_MAX: usize = 128;
+
 /// Buffers that a batch brings back.
 const BACK_MAX: usize = 1_024;
 
@@ -34,6 +37,30 @@ struct Lane {
     back: Vec<PacketBuf>,
 }
 
+impl Lane {
+    /// How many of these frames there is room for.
+    fn room(&self, frames: &[HandedFrame]) -> usize {
+        let room = LANE_MAX.saturating_sub(self.frames.len()).min(frames.len());
+        if !frames.iter().any(is_large) {
+            return room;
+        }
+        let mut left = LARGE_MAX.saturating_sub(self.frames.iter().filter(|f| is_large(f)).count());
+        let fits = |frame: &&HandedFrame| {
+            if !is_large(frame) {
+                return true;
+            }
+            let is_room = left > 0;
+            left = left.saturating_sub(1);
+            is_room
+        };
+        frames.iter().take(room).take_while(fits).count()
+    }
+}
+
+fn is_large((_, frame): &HandedFrame) -> bool {
+    frame.offload().is_some_and(|offload| offload.segment_len != 0)
+}
+
 impl Handoff {
     /// Lanes from so many workers, at most 64.
     pub(crate) fn new(workers: usize) -> Self {
@@ -49,7 +76,7 @@ impl Handoff {
     ) -> usize {
         let Some(lane) = self.lanes.get(from) else { return frames.len() };
         let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = LANE_MAX.saturating_sub(lane.frames.len()).min(frames.len());
+        let room = lane.room(frames);
         lane.frames.extend(frames.drain(..room));
         for buffer in lane.back.drain(..) {
             pool.give(buffer);
@@ -57,7 +84,7 @@ impl Handoff {
         drop(lane);
         // Before the ring at the shard's queue, whose order makes it seen by who goes to sleep.
         self.any.fetch_or(1 << from, Ordering::SeqCst);
-        let refused = frames.len();
+        let refused = frames.iter().map(|(_, frame)| frame.on_wire().0 as usize).sum();
         for (_, buffer) in frames.drain(..) {
             pool.give(buffer);
         }

@@ -354,11 +354,12 @@ impl WorkerPort {
         };
         let refused = frames.len();
         if refused > 0 {
+            let packets = frames.iter().map(|frame| frame.on_wire().0).sum();
             if self.device.is_some() {
-                counters.add(Counter::TxQueueFull, refused as u64);
-                self.tx_refused += refused as u64;
+                counters.add(Counter::TxQueueFull, packets);
+                self.tx_refused += packets;
             } else {
-                counters.add(Counter::TxPortGone, refused as u64);
+                counters.add(Counter::TxPortGone, packets);
             }
             pool.give_front(frames, refused);
         }

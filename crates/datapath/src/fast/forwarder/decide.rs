@@ -27,6 +27,7 @@ impl Forwarder {
     pub(super) fn decide(
         &mut self,
         frames: &[PacketBuf],
+        has_offloads: bool,
         in_port: PortNo,
         now: Nanos,
         out: &mut Vec<Decided>,
@@ -37,7 +38,11 @@ impl Forwarder {
         if self.caches.frame {
             self.digest_burst(frames, in_port);
             out.resize(base + frames.len(), Decided::WALK);
-            let elsewhere = self.probe_primary(frames, now, &mut out[base..]);
+            let elsewhere = if has_offloads {
+                self.probe_primary::<true>(frames, now, &mut out[base..])
+            } else {
+                self.probe_primary::<false>(frames, now, &mut out[base..])
+            };
             if elsewhere != 0 {
                 missed = self.probe_alternate(frames, elsewhere, now, &mut out[base..]);
             }
@@ -60,9 +65,15 @@ impl Forwarder {
     }
 
     /// Decides about the frames whose decisions lie where they should and hold as they are, which
-    /// is nearly always so; which ones are left.
+    /// is nearly always so; which ones are left. Frames without offloads are counted without a look
+    /// for one.
     #[inline]
-    fn probe_primary(&mut self, frames: &[PacketBuf], now: Nanos, out: &mut [Decided]) -> u64 {
+    fn probe_primary<const HAS_OFFLOADS: bool>(
+        &mut self,
+        frames: &[PacketBuf],
+        now: Nanos,
+        out: &mut [Decided],
+    ) -> u64 {
         let (epoch, tick) = (self.versions.epoch, tick(now));
         let mut primary = self.cache.primary();
         let mut left = 0_u64;
@@ -76,7 +87,9 @@ impl Forwarder {
             *out = line.decided();
             self.programs.prefetch(out.program);
             line.use_at(tick);
-            if line.count(1, frame.len() as u64) {
+            let (packets, bytes) =
+                if HAS_OFFLOADS { frame.on_wire() } else { (1, frame.len() as u64) };
+            if line.count(packets, bytes) {
                 primary.mark_dirty(index);
             }
         }
@@ -154,7 +167,8 @@ impl Forwarder {
         }
         self.programs.prefetch(program);
         line.use_at(tick(now));
-        if line.count(1, frame.len() as u64) {
+        let (packets, bytes) = frame.on_wire();
+        if line.count(packets, bytes) {
             self.cache.mark_dirty(index);
         }
         if path.is_timed() {
@@ -252,6 +266,8 @@ impl Forwarder {
             let path = if metered { self.take_path(index, is_timed) } else { None };
             path.inspect(|path| self.paths.release(*path));
             let path = path.unwrap_or(PathId::NONE);
+            // What is counted at once is counted as one packet.
+            let fits = fits && !frame.has_offload();
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let Some(path) = self.take_path(index, is_timed) else { return WALK };
@@ -262,6 +278,7 @@ impl Forwarder {
         let Some(slot) = self.take_line(digest, path, now) else {
             self.figures.refused += 1;
             self.paths.release(path);
+            let fits = fits && !frame.has_offload();
             return if fits { (Decided { program, path }, false) } else { WALK };
         };
         let mut line = self.cache.line(slot);
@@ -273,7 +290,8 @@ impl Forwarder {
         if !fits {
             return WALK;
         }
-        self.cache.count(slot, 1, frame.len() as u64);
+        let (packets, bytes) = frame.on_wire();
+        self.cache.count(slot, packets, bytes);
         (Decided { program, path }, true)
     }
 

@@ -29,13 +29,15 @@ pub(super) struct Emit<'a, S> {
     pub(super) replica: &'a Replica,
     pub(super) sink: &'a mut S,
     pub(super) now: Nanos,
+    /// How many packets a wire would carry for it.
+    pub(super) stands_for: u64,
     /// What `NORMAL` saw.
     learnt: Vec<(Station, PortNo)>,
 }
 
 impl<'a, S: Sink> Emit<'a, S> {
     pub(super) fn new(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
-        Self { replica, sink, now, learnt: Vec::new() }
+        Self { replica, sink, now, stands_for: 1, learnt: Vec::new() }
     }
 
     /// Ends the packet: what `NORMAL` saw of it holds from here on.
@@ -52,12 +54,19 @@ impl<'a, S: Sink> Emit<'a, S> {
 
     /// Drops the packet or a copy, for this reason.
     pub(super) fn drop(&mut self, reason: DropReason) {
-        self.replica.count_drops(reason, 1);
+        self.replica.count_drops(reason, self.stands_for);
         self.sink.dropped(reason);
     }
 
     /// A copy of a frame, in a buffer of the sink's.
     pub(super) fn copy(&mut self, frame: &PacketBuf) -> PacketBuf {
+        if let Some(offload) = frame.offload() {
+            let is_whole = offload.segment_len != 0;
+            let mut copy = if is_whole { self.sink.spare_large() } else { self.sink.spare() };
+            copy.assign(frame.bytes());
+            // Memory of a driver's has no place for it.
+            return if copy.set_offload(Some(offload)) { copy } else { frame.clone() };
+        }
         let mut copy = self.sink.spare();
         copy.assign(frame.bytes());
         copy
@@ -66,14 +75,15 @@ impl<'a, S: Sink> Emit<'a, S> {
     /// Drops a packet that a port refuses to send.
     pub(super) fn refuse(&mut self, port: PortNo, reason: DropReason) {
         if let Some(cell) = self.replica.port_cell(port) {
-            cell.tx_dropped.add(1);
+            cell.tx_dropped.add(self.stands_for);
         }
         self.drop(reason);
     }
 
     /// Sends a frame by a port that is known to send.
     pub(super) fn hand_over(&mut self, frame: PacketBuf, port: PortNo, queue: Option<QueueId>) {
-        self.replica.count_tx(port, queue, 1, frame.len() as u64, self.now);
+        let (packets, bytes) = frame.on_wire();
+        self.replica.count_tx(port, queue, packets, bytes, self.now);
         self.sink.output(port, queue, frame);
     }
 

@@ -218,7 +218,7 @@ pub(super) fn drop_all(
     frames: &mut Vec<PacketBuf>,
     sink: &mut impl Sink,
 ) {
-    replica.count_drops(reason, frames.len() as u64);
+    replica.count_drops(reason, Sizes::of(frames).packets);
     for _ in 0..frames.len() {
         sink.dropped(reason);
     }
@@ -239,7 +239,7 @@ fn run_micro_ops(replica: &Replica, micro_ops: &[MicroOp], frame: &mut PacketBuf
             MicroOp::Apply(action) => {
                 let executed = execute(frame, &mut Meta::port(in_port), action);
                 if executed == Executed::Rewritten(false) {
-                    replica.count(Counter::ActionsWithoutEffect, 1);
+                    replica.count(Counter::ActionsWithoutEffect, frame.on_wire().0);
                 }
                 debug_assert_ne!(
                     executed,
@@ -247,8 +247,14 @@ fn run_micro_ops(replica: &Replica, micro_ops: &[MicroOp], frame: &mut PacketBuf
                     "a guard let a TTL pass that is used up"
                 );
             }
-            MicroOp::Group(id) => replica.count_group(*id, 1, frame.len() as u64),
-            MicroOp::Bucket(id, index) => replica.count_bucket(*id, *index, 1, frame.len() as u64),
+            MicroOp::Group(id) => {
+                let (packets, bytes) = frame.on_wire();
+                replica.count_group(*id, packets, bytes);
+            }
+            MicroOp::Bucket(id, index) => {
+                let (packets, bytes) = frame.on_wire();
+                replica.count_bucket(*id, *index, packets, bytes);
+            }
             MicroOp::Meter(..)
             | MicroOp::Output(..)
             | MicroOp::ToController(_)
@@ -385,10 +391,9 @@ fn run_general(
         emit.sink.done(frame);
         return None;
     };
+    emit.stands_for = frame.on_wire().0;
     let bytes = frame.len() as u64;
-    let mut packet = frame;
-    let mut outer = Vec::new();
-    let mut ended = None;
+    let (mut packet, mut outer, mut ended) = (frame, Vec::new(), None);
     for (at, micro_op) in (1..).zip(micro_ops) {
         match micro_op {
             MicroOp::Rewrite(_)

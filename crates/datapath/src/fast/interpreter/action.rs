@@ -124,7 +124,7 @@ pub(in crate::fast) fn shape_after(shape: Shape, action: &Action) -> Shape {
 }
 
 /// Whether an action writes a field that says which headers or fields follow.
-fn writes_a_type(action: &Action) -> bool {
+pub(in crate::fast) fn writes_a_type(action: &Action) -> bool {
     let is_type =
         |field: &Field| matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type);
     action.writes().iter().any(is_type)

@@ -1,0 +1,97 @@
+//! Super-frames and open checksums ([`packet::Offload`]) before their programs run.
+//!
+//! What only changes headers and sends a frame on takes it as it is. What needs the frames that a
+//! wire would carry (meters, packet-ins, MPLS and PBB, packets without a program) gets these: they
+//! go on one by one, each with the decision of the whole. What is counted is the same either way.
+
+use openflow::action::HeaderEffect;
+use openflow::field::Header;
+use packet::PacketBuf;
+use packet::offload::finish;
+
+use super::program::{Decided, MicroOp, Program, ProgramId};
+use super::{Forwarder, Sink, Sizes};
+use crate::counter::DropReason;
+use crate::fast::interpreter::{header_effect, writes_a_type};
+
+impl Forwarder {
+    /// Does what is left to do to those frames whose programs do not take them as they are; what
+    /// the frames come to.
+    #[cold]
+    pub(super) fn finish(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        decided: &mut Vec<Decided>,
+        sink: &mut impl Sink,
+    ) -> Sizes {
+        let takes_whole = |(frame, way): (&PacketBuf, &Decided)| {
+            !frame.has_offload() || self.takes_offloads(way.program)
+        };
+        if frames.iter().zip(decided.iter()).all(takes_whole) {
+            return Sizes::of(frames);
+        }
+        let came = std::mem::take(frames);
+        let ways = std::mem::take(decided);
+        let digests = std::mem::take(&mut self.digests);
+        for (at, (frame, way)) in came.into_iter().zip(ways).enumerate() {
+            let mut parts = Vec::new();
+            if !frame.has_offload() || self.takes_offloads(way.program) {
+                parts.push(frame);
+            } else {
+                match finish(frame, || sink.spare(), |part| parts.push(part)) {
+                    Ok(None) => {}
+                    Ok(Some(whole)) => sink.done(whole),
+                    // Nothing has changed its headers since its port took it.
+                    Err(frame) => {
+                        self.replica.count_drops(DropReason::Malformed, 1);
+                        sink.dropped(DropReason::Malformed);
+                        sink.done(frame);
+                    }
+                }
+            }
+            for part in parts {
+                frames.push(part);
+                decided.push(way);
+                // One for each frame, or one for all.
+                self.digests.extend(digests.get(at));
+            }
+        }
+        Sizes::of(frames)
+    }
+
+    fn takes_offloads(&self, program: ProgramId) -> bool {
+        program != ProgramId::WALK
+            && self.programs.get(program).is_some_and(Program::takes_offloads)
+    }
+}
+
+impl Program {
+    /// Whether it does the same to a super-frame as to the frames that this stands for.
+    fn takes_offloads(&self) -> bool {
+        self.micro_ops.iter().all(|micro_op| match micro_op {
+            MicroOp::Apply(action) => match header_effect(action) {
+                HeaderEffect::Write => !writes_a_type(action),
+                HeaderEffect::Push(Header::Vlan) | HeaderEffect::Pop(Header::Vlan) => true,
+                HeaderEffect::None
+                | HeaderEffect::WriteTag
+                | HeaderEffect::SetTtl(_)
+                | HeaderEffect::DecTtl(_) => true,
+                HeaderEffect::Push(_) | HeaderEffect::Pop(_) | HeaderEffect::CopyTtl => false,
+            },
+            MicroOp::Rewrite(_)
+            | MicroOp::PopTag
+            | MicroOp::Group(_)
+            | MicroOp::Bucket(..)
+            | MicroOp::Output(..)
+            | MicroOp::Drop(_)
+            | MicroOp::RefusedTx(..)
+            | MicroOp::Normal(_)
+            | MicroOp::BeginCopy
+            | MicroOp::EndCopy => true,
+            MicroOp::PushMpls(..)
+            | MicroOp::TagToMpls(..)
+            | MicroOp::Meter(..)
+            | MicroOp::ToController(_) => false,
+        })
+    }
+}
