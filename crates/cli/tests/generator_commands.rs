@@ -93,7 +93,8 @@ fn what_is_wrong_is_told_and_nothing_is_sent() {
     refused("[[streams]]\nrat = '1pps'", "`rate`");
     refused("[[streams]]\nname = 'x'\nport = 1", "stream \"x\", port: 1");
     refused("[[streams]]\nname = 'x'\npacket = 'eth/ipx'", "ipv4");
-    refused("", "no streams");
+    refused("", "missing field `streams`");
+    refused("streams = []", "line 1, column 11");
     refused("[[streams]]\nname = 'x'\nself_start = false", "self_start: false");
     refused("[[streams]]\nname = \"\\u001b[31m\"", "control characters");
     let output = output(&["run", "no-such-file.toml", "--port", "null:"]);
