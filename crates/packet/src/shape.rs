@@ -135,14 +135,10 @@ impl Shape {
         if outer == ethernet::IPV4 && head[14] == IPV4_PLAIN {
             return Self::ipv4::<14>(frame, head, 0);
         }
-        let inner = u16::from_be_bytes([head[16], head[17]]);
-        if outer == ethernet::VLAN && inner == ethernet::IPV4 && head[18] == IPV4_PLAIN {
-            return Self::ipv4::<18>(frame, head, 1);
-        }
         Self::of_others(frame, head, outer)
     }
 
-    #[inline(never)]
+    #[inline]
     fn of_others(frame: &[u8], head: &[u8; 38], outer: u16) -> Self {
         let (eth_type, tagged) = if ethernet::is_vlan(outer) {
             (u16::from_be_bytes([head[16], head[17]]), 1)
