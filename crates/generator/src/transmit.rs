@@ -153,12 +153,19 @@ pub(crate) struct Transmitter {
     made: usize,
     head: usize,
     columns: RunColumns,
-    /// Since when the queue has taken nothing, and whether what waits for it then is given up as
-    /// soon as it is late.
-    refused_since_ns: Option<u64>,
+    /// Since when the queue takes nothing, and whether what waits for it then is given up as soon
+    /// as it is late.
+    refusing: Option<Refusing>,
     gives_up_late: bool,
     counts: SendCounts,
     gaps: Histogram<u64>,
+}
+
+/// A queue that takes nothing: since when, and when it was last asked.
+#[derive(Clone, Copy, Debug)]
+struct Refusing {
+    since_ns: u64,
+    asked_ns: u64,
 }
 
 impl Transmitter {
@@ -179,7 +186,7 @@ impl Transmitter {
             made: 0,
             head: 0,
             columns: RunColumns::default(),
-            refused_since_ns: None,
+            refusing: None,
             gives_up_late: false,
             counts: SendCounts::default(),
             // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
@@ -205,7 +212,9 @@ impl Transmitter {
     fn wait_ns_max(&self, now_ns: u64) -> u64 {
         let TransmitLimits { late_after_ns, unsent_after_ns, .. } = self.limits;
         let is_late = |since_ns: u64| now_ns.saturating_sub(since_ns) > late_after_ns;
-        let is_refusing = self.gives_up_late && self.refused_since_ns.is_some_and(is_late);
+        // What it would do now is not known when it was not asked for a while.
+        let is_refusing = self.gives_up_late
+            && self.refusing.is_some_and(|it| is_late(it.since_ns) && !is_late(it.asked_ns));
         if is_refusing { late_after_ns.min(unsent_after_ns) } else { unsent_after_ns }
     }
 
@@ -261,7 +270,7 @@ impl Transmitter {
         self.due.clear();
         self.greedy.clear();
         self.paused_ns = None;
-        self.refused_since_ns = None;
+        self.refusing = None;
         self.streams.iter_mut().for_each(|running| running.is_active = false);
     }
 
@@ -344,14 +353,15 @@ impl Transmitter {
         let taken = queue.tx(&self.bufs[self.head..self.pending.len()])?;
         self.count_sent(taken, now_ns);
         if self.head == self.pending.len() {
-            self.refused_since_ns = None;
+            self.refusing = None;
             return Ok(TransmitStep::Sent);
         }
         if taken == 0 {
-            self.refused_since_ns.get_or_insert(now_ns);
+            let since_ns = self.refusing.map_or(now_ns, |it| it.since_ns);
+            self.refusing = Some(Refusing { since_ns, asked_ns: now_ns });
             return Ok(TransmitStep::Blocked);
         }
-        self.refused_since_ns = None;
+        self.refusing = None;
         Ok(TransmitStep::Sent)
     }
 

@@ -132,7 +132,7 @@ impl KernelTier {
     pub fn new(slots: usize) -> Result<Self, PortError> {
         let failed = |source| PortError::from_io("making the kernel tier's maps", FIX, source);
         let cpus = possible_cpus().map_err(failed)?;
-        // Some more than slots: keys of a device that was replaced stay behind.
+        // More than slots: a hash map of the kernel may refuse keys before it is full.
         let entries = Map::hash(KEY_LEN, ENTRY_LEN, 2 * slots).map_err(failed)?;
         let state_map = Map::array(state_len(cpus), 1).map_err(failed)?;
         let state = state_map.map().map_err(failed)?;

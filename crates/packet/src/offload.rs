@@ -29,6 +29,11 @@ impl Offload {
     /// The longest segment that can be noted.
     pub const SEGMENT_MAX: u16 = 0x7fff;
 
+    /// The most segments of a super-frame that is noted: 64 KiB of TCP have 122 where a segment is
+    /// as short as it may be (RFC 9293, 3.7.1), and UDP has as many at most in Linux. A sender that
+    /// asks for more would have a burst of frames become millions in one turn.
+    pub const SEGMENTS_MAX: u16 = 128;
+
     /// Only the checksum is to be made.
     pub const CHECKSUM: Self = Self { segment_len: 0, payload_len: 0 };
 
@@ -48,7 +53,8 @@ impl Offload {
         let segment_len =
             u16::try_from(segmenter.size).ok().filter(|len| *len <= Self::SEGMENT_MAX)?;
         let payload_len = u16::try_from(frame.len() - segmenter.payload).ok()?;
-        segmenter.ip.spans(frame).then_some(Self { segment_len, payload_len })
+        let is_bounded = segment_len > 0 && payload_len.div_ceil(segment_len) <= Self::SEGMENTS_MAX;
+        (is_bounded && segmenter.ip.spans(frame)).then_some(Self { segment_len, payload_len })
     }
 
     /// How many packets a wire would carry for a frame of this length, and their bytes.
@@ -472,6 +478,15 @@ mod tests {
             all.push(buf.bytes().to_vec());
         }
         all
+    }
+
+    #[test]
+    fn a_super_frame_of_too_many_segments_is_not_noted() {
+        let frame = tcp(false, false, 1_280);
+        for (size, is_noted) in [(9, false), (10, true)] {
+            let segmenter = cut(&frame, Some(SegmentKind::Tcp4), size, Some(START_TCP4)).unwrap();
+            assert_eq!(Offload::of_segments(&frame, &segmenter).is_some(), is_noted, "{size}");
+        }
     }
 
     /// Asks etherparse whether lengths and all checksums of a frame are right; gives the payload

@@ -210,24 +210,7 @@ async fn change(
     Ok(Ok(update))
 }
 
-/// Runs a change to its end, whether or not its client waits: half a change is none.
-async fn whole(change: impl Future<Output = Answer> + Send + 'static) -> Answer {
-    let ended = tokio::spawn(change).await;
-    ended.unwrap_or_else(|error| {
-        let words = format!("the change has failed: {error}");
-        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, words))
-    })
-}
-
 async fn set(call: Call) -> Answer {
-    whole(set_all(call)).await
-}
-
-async fn delete(call: Call) -> Answer {
-    whole(delete_all(call)).await
-}
-
-async fn set_all(call: Call) -> Answer {
     let (vlan, routers) = (Vlan::of(&call)?, routers(&call)?);
     let addition = addition(&call.fields(&CONFIG)?)?;
     let targets = rules::targets(&call.services, &call)?;
@@ -262,7 +245,7 @@ async fn set_all(call: Call) -> Answer {
     answer
 }
 
-async fn delete_all(call: Call) -> Answer {
+async fn delete(call: Call) -> Answer {
     let (vlan, routers) = (Vlan::of(&call)?, routers(&call)?);
     let deletion = deletion(&call.fields(&IDS)?)?;
     let targets = rules::targets(&call.services, &call)?;

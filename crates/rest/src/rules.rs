@@ -11,7 +11,7 @@ use crate::route::{Answer, Call};
 use crate::services::Services;
 use crate::shape::{Fields, Key, Of, key};
 use crate::topology::hex_dpid;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version};
@@ -140,9 +140,22 @@ pub(crate) async fn each<F: Future<Output = Result<Value, Problem>>>(
     targets: Vec<Target>,
     show: impl Fn(Target) -> F,
 ) -> Answer {
-    let asked = stream::iter(targets.into_iter().map(show)).buffered(AT_A_TIME);
-    let all: Vec<Value> = asked.try_collect().await?;
-    Ok(Some(all.into()))
+    let all: Result<Vec<Value>, Problem> = at_a_time(targets, show).await.into_iter().collect();
+    Ok(Some(all?.into()))
+}
+
+/// What becomes of each switch, in their order. One that is slow keeps no other waiting.
+async fn at_a_time<F: Future<Output = Result<Value, Problem>>>(
+    targets: Vec<Target>,
+    work: impl Fn(Target) -> F,
+) -> Vec<Result<Value, Problem>> {
+    let numbered = targets.into_iter().enumerate().map(|(number, target)| {
+        let work = work(target);
+        async move { (number, work.await) }
+    });
+    let mut all: Vec<_> = stream::iter(numbered).buffer_unordered(AT_A_TIME).collect().await;
+    all.sort_unstable_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, done)| done).collect()
 }
 
 /// Changes each switch, many at a time, and every one to its end: a switch that refuses or is
@@ -155,8 +168,7 @@ pub(crate) async fn change_each<F: Future<Output = Result<Value, Problem>>>(
     change: impl Fn(Target) -> F,
 ) -> Answer {
     let dpids: Vec<DatapathId> = targets.iter().map(|target| target.datapath.dpid).collect();
-    let changed: Vec<Result<Value, Problem>> =
-        stream::iter(targets.into_iter().map(change)).buffered(AT_A_TIME).collect().await;
+    let changed = at_a_time(targets, change).await;
     let done = changed.iter().filter(|one| one.is_ok()).count();
     let one = |(changed, dpid): (Result<Value, Problem>, DatapathId)| {
         changed.map_err(|problem| match done {

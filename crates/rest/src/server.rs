@@ -6,6 +6,7 @@
 //! addresses without a token.
 
 use crate::body;
+use crate::datapath::RestFuture;
 use crate::guard::{Guard, Token};
 use crate::openapi;
 use crate::page;
@@ -27,7 +28,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_io_timeout::TimeoutStream;
 
 /// What clients may cost.
@@ -144,14 +145,16 @@ pub(crate) fn router(services: &Arc<Services>, guard: Guard, limits: RestLimits)
             let words = "the path has no such method; see /openapi.json";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, words)
         })
-        .layer(middleware::from_fn(move |request: Request, next: middleware::Next| {
+        .layer(middleware::from_fn(move |mut request: Request, next: middleware::Next| {
             let checks = Arc::clone(&checks);
             async move {
                 let (guard, turns) = checks.as_ref();
                 if let Err(problem) = guard.check(&request) {
                     return problem.into_response();
                 }
-                let Ok(turn) = turns.try_acquire() else { return too_many().into_response() };
+                let turn = Arc::clone(turns).try_acquire_owned().map(Turn::new);
+                let Ok(turn) = turn else { return too_many().into_response() };
+                request.extensions_mut().insert(Turn::clone(&turn));
                 let response = next.run(request).await;
                 drop(turn);
                 response
@@ -175,13 +178,39 @@ async fn run(
         let words = format!("the request has no parameters behind a question mark: `{query}`");
         return Err(Problem::bad(words));
     }
+    let turn = request.extensions().get::<Turn>().cloned();
     let parts = parts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = read_body(row, request, limits).await?;
     let call = Call { services, parts, body, answer_bytes_max: limits.answer_bytes };
-    Ok(match (row.run)(call).await? {
+    let reply = if row.method == Method::GET {
+        (row.run)(call).await?
+    } else {
+        whole((row.run)(call), turn).await?
+    };
+    Ok(match reply {
         Reply::Value(value) => json_response(StatusCode::OK, value.to_string()),
         Reply::Text(text) => json_response(StatusCode::OK, text),
         Reply::Nothing => StatusCode::OK.into_response(),
+    })
+}
+
+/// A place among the requests that are served at a time.
+type Turn = Arc<OwnedSemaphorePermit>;
+
+/// Runs a change to its end, whether or not its client waits: half a change is none. Until then it
+/// keeps its turn.
+async fn whole(
+    change: RestFuture<Result<Reply, Problem>>,
+    turn: Option<Turn>,
+) -> Result<Reply, Problem> {
+    let ended = tokio::spawn(async move {
+        let done = change.await;
+        drop(turn);
+        done
+    });
+    ended.await.unwrap_or_else(|error| {
+        let words = format!("the change has failed: {error}");
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, words))
     })
 }
 

@@ -11,6 +11,7 @@ use rest::{
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Barrier;
@@ -35,6 +36,8 @@ struct Scripted {
     mood: Mood,
     applied: Mutex<Vec<Message>>,
     asked: Arc<Barrier>,
+    /// Ends what [`Mood::Waits`] waits for.
+    released: Arc<AtomicBool>,
 }
 
 impl ServedSwitches for Scripted {
@@ -63,10 +66,12 @@ impl ServedSwitches for Scripted {
                 Ok(Message::MultipartReply(MultipartReply { more: false, body }))
             });
         }
-        if self.mood == Mood::Half && dpid.0 == 1 {
+        if self.mood == Mood::Half {
             let body = MultipartReplyBody::Flow(Vec::new());
             let answer = Message::MultipartReply(MultipartReply { more: false, body });
-            return Box::pin(async { Ok(answer) });
+            let is_silent = dpid.0 == 1;
+            let silence = Failure::Silent(Duration::from_secs(5));
+            return Box::pin(async move { if is_silent { Err(silence) } else { Ok(answer) } });
         }
         let answer = if !matches!(message, Message::MultipartRequest(_)) {
             Ok(Message::BarrierReply)
@@ -82,7 +87,7 @@ impl ServedSwitches for Scripted {
 
     fn apply(&self, _: DatapathId, messages: Vec<Message>) -> RestFuture<Result<(), Failure>> {
         self.applied.lock().unwrap().extend(messages);
-        let mood = self.mood;
+        let (mood, released) = (self.mood, Arc::clone(&self.released));
         Box::pin(async move {
             match mood {
                 Mood::Obeys | Mood::Together | Mood::Half => Ok(()),
@@ -91,7 +96,12 @@ impl ServedSwitches for Scripted {
                     let error = ErrorMessage::new(version, Error::FlowModTableFull, Vec::new());
                     Err(Failure::Refused { index: 0, xid: Some(Xid(7)), error })
                 }
-                Mood::Waits => std::future::pending().await,
+                Mood::Waits => {
+                    while !released.load(Ordering::Acquire) {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    Ok(())
+                }
             }
         })
     }
@@ -103,7 +113,8 @@ struct Served {
 }
 
 fn scripted(mood: Mood) -> Scripted {
-    Scripted { mood, applied: Mutex::new(Vec::new()), asked: Arc::new(Barrier::new(2)) }
+    let (applied, asked) = (Mutex::new(Vec::new()), Arc::new(Barrier::new(2)));
+    Scripted { mood, applied, asked, released: Arc::default() }
 }
 
 fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {
@@ -310,7 +321,7 @@ fn a_switch_that_is_silent_keeps_no_other_from_its_change() {
     let served = serve(Mood::Half, None, RestLimits::default());
     let (status, value) = ask(&served, "PUT", "/firewall/module/enable/all", "", "");
     assert_eq!(status, 504);
-    let words = "1 of 2 switches have done it; 0000000000000002: the switch has not answered \
+    let words = "1 of 2 switches have done it; 0000000000000001: the switch has not answered \
                  within 5 s";
     assert_eq!(value["error"], words);
     assert_eq!(served.switches.applied.lock().unwrap().len(), 3);
@@ -366,7 +377,9 @@ fn more_requests_than_may_wait_are_answered_at_once() {
     }
     assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 503);
     drop(waiting);
-    // The place is free again when the connection has ended.
+    // A change goes on without its client, and keeps its place until it has ended.
+    assert_eq!(ask(&served, "GET", "/stats/switches", "", "").0, 503);
+    served.switches.released.store(true, Ordering::Release);
     while ask(&served, "GET", "/stats/switches", "", "").0 != 200 {
         assert!(began.elapsed() < DEADLINE, "the place never became free");
         std::thread::sleep(Duration::from_millis(5));

@@ -171,6 +171,23 @@ fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
     }
 }
 
+/// A link may come up while the sender stands still: what was due is offered before it is given up.
+#[test]
+fn what_was_due_while_the_sender_stood_still_is_offered_first() {
+    let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(100)))]);
+    let mut queue = Queue { room: 20, ..Queue::default() };
+    transmitter.give_up_late(true);
+    transmitter.start(0, u64::MAX, 1.0);
+    for now_us in 0..50 {
+        transmitter.step(now_us * 1_000, &mut queue).unwrap();
+    }
+    let unsent = transmitter.counts().unsent;
+    queue.room = usize::MAX;
+    run(&mut transmitter, &mut queue, 75_000);
+    let counts = transmitter.counts();
+    assert_eq!((counts.packets, counts.unsent), (100 - unsent, unsent));
+}
+
 #[test]
 fn streams_without_a_rate_fill_up_what_the_others_leave() {
     let paced = stream(1, &spec(pps(1e6), Mode::Continuous));

@@ -49,7 +49,8 @@ pub const ROW: KindRow = KindRow {
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
     let bypass = spec.flag("qdisc_bypass", false)?;
-    let gso = spec.flag("gso", true)?;
+    // Past its queueing discipline a device is not asked to cut, and the kernel does not either.
+    let gso = spec.flag("gso", true)? && !bypass;
     let name = spec.name();
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);

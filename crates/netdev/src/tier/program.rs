@@ -522,7 +522,8 @@ impl Builder {
         // The time first: who sees a packet counted sees when.
         code.load(Size::Double, R1, FP, NOW);
         code.store(Size::Double, R0, offset(CELL_USED), R1);
-        for (at, amount) in [(CELL_PACKETS, R8), (CELL_BYTES, R9)] {
+        // Who sees a packet counted sees its bytes.
+        for (at, amount) in [(CELL_BYTES, R9), (CELL_PACKETS, R8)] {
             code.load(Size::Double, R1, R0, offset(at));
             code.alu_reg(Alu::Add, R1, amount);
             code.store(Size::Double, R0, offset(at), R1);

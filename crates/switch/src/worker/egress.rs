@@ -293,11 +293,19 @@ impl TxSink<'_> {
     }
 }
 
+/// Pads a frame that a pop made too short for Ethernet. What a super-frame is cut into is padded
+/// behind the cut: here the padding would become payload.
+fn pad(frame: &mut PacketBuf) {
+    if frame.offload().is_none_or(|offload| offload.segment_len == 0) {
+        frame.pad_to(FRAME_MIN_LEN);
+    }
+}
+
 impl Sink for TxSink<'_> {
     /// Queues a frame, padded where a pop made it too short for Ethernet.
     fn output(&mut self, port: PortNo, queue: Option<QueueId>, mut frame: PacketBuf) {
         let Some(location) = self.location(port) else { return self.done(frame) };
-        frame.pad_to(FRAME_MIN_LEN);
+        pad(&mut frame);
         if location.worker == self.egress.me {
             self.egress.queue(location.index, queue, frame, self.pool);
         } else if let Some(handed) = self.egress.handed.get_mut(location.worker) {
@@ -314,7 +322,7 @@ impl Sink for TxSink<'_> {
     ) {
         let Some(location) = self.location(port) else { return self.done_all(frames) };
         if shortest < FRAME_MIN_LEN {
-            frames.iter_mut().for_each(|frame| frame.pad_to(FRAME_MIN_LEN));
+            frames.iter_mut().for_each(pad);
         }
         if location.worker == self.egress.me {
             self.egress.queue_all(location.index, queue, frames, self.pool);

@@ -184,7 +184,8 @@ pub(super) struct Tier {
     free: Vec<u32>,
     /// Slots that hold, in no order.
     live: Vec<u32>,
-    known: HashMap<TierFlow, u32, BuildMixHasher>,
+    /// Its keys have bytes of packets in them, so its hash has a secret.
+    known: HashMap<TierFlow, u32>,
     /// Slots and serials of the entries about flows that show a value of an index; some have gone.
     by_index: HashMap<u16, Vec<(u32, u32)>, BuildMixHasher>,
     /// The last serial.
@@ -457,6 +458,8 @@ impl Forwarder {
             return self.paths.release(path);
         }
         let slot = known.or_else(|| self.free_slot(table, now));
+        // Read while nothing counts there: from `put` on the kernel does.
+        let seen = slot.map(|slot| table.counts(slot)).unwrap_or_default();
         let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.does, lease.until))
         else {
             self.figures.kernel_refused += 1;
@@ -467,7 +470,7 @@ impl Forwarder {
             return self.paths.release(path);
         };
         self.tier.serial = self.tier.serial.wrapping_add(1);
-        let (serial, seen) = (self.tier.serial, table.counts(slot));
+        let serial = self.tier.serial;
         let live_at = self.tier.live.len();
         let held = Slot { flow, path, verdict, lease, serial, live_at, seen, is_used: true };
         self.tier.note_lease(lease);

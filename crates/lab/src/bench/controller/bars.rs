@@ -146,9 +146,9 @@ const ALL: &[BarScenario] = &[
         kind: BarKind::Cluster,
         peer: None,
         asks: &[
-            ("", ThresholdOf::ValueAtMost, 2.0),
-            ("entries-lost", ThresholdOf::ValueAtMost, 0.0),
-            ("packets-lost", ThresholdOf::ValueAtMost, 0.0),
+            ("", ThresholdOf::LargestAtMost, 2.0),
+            ("entries-lost", ThresholdOf::LargestAtMost, 0.0),
+            ("packets-lost", ThresholdOf::LargestAtMost, 0.0),
         ],
         ..learning("cluster", 12)
     },

@@ -83,6 +83,8 @@ pub(super) enum ThresholdOf {
     ValueAtLeast,
     /// The value is at most this.
     ValueAtMost,
+    /// The largest of all repeats is at most this: what must never happen.
+    LargestAtMost,
     /// The ratio to the peer is at least this.
     RatioAtLeast,
     /// The ratio to the peer is at most this.
@@ -154,6 +156,7 @@ impl FigureRow {
         let met = match bar_of {
             ThresholdOf::ValueAtLeast => self.value >= bar,
             ThresholdOf::ValueAtMost => self.value <= bar,
+            ThresholdOf::LargestAtMost => self.max <= bar,
             ThresholdOf::RatioAtLeast => ratio.is_some_and(|ratio| ratio >= bar),
             ThresholdOf::RatioAtMost => ratio.is_some_and(|ratio| ratio <= bar),
         };

@@ -96,13 +96,14 @@ impl Bench {
         self.twice("null_two_threads", |bench, senders| bench.sent_to_null(senders, &streams))
     }
 
-    /// One port with two queues, each with a thread that sends, against one with a single queue.
+    /// One port with two queues, each with a thread that sends one stream, against one with a
+    /// single queue and stream: a thread that sends two in turn makes its frames anew.
     pub(super) fn two_queues(&mut self) -> Result<Vec<Figure>> {
-        let streams = [greedy("one", true), greedy("two", true)];
+        let both = [greedy("one", true), greedy("two", true)];
         self.twice("null_two_queues", |bench, queues| {
-            let port = format!("null:bench-0?queues={queues}");
+            let (port, streams) = (format!("null:bench-0?queues={queues}"), &both[..queues]);
             let mut session = bench.session(&[&port], SessionOptions::default())?;
-            let statistics = bench.send(&mut session, 1, &streams, bench.args.seconds)?;
+            let statistics = bench.send(&mut session, 1, streams, bench.args.seconds)?;
             Ok(mpps(&statistics.ports[0].tx))
         })
     }
