@@ -194,6 +194,7 @@ impl common::Row for FigureRow {
             let of = match bar_of {
                 ThresholdOf::ValueAtLeast => "at least",
                 ThresholdOf::ValueAtMost => "at most",
+                ThresholdOf::LargestAtMost => "each at most",
                 ThresholdOf::RatioAtLeast => "ratio at least",
                 ThresholdOf::RatioAtMost => "ratio at most",
             };
