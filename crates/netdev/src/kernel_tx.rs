@@ -148,7 +148,7 @@ impl<S: FrameSender> TxQueue for KernelTx<S> {
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
-        if !frames.iter().any(PacketBuf::has_offload) {
+        if !PacketBuf::any_has_offload(frames) {
             let taken = self.tx(frames)?;
             pool.give_front(frames, taken);
             return Ok(taken);

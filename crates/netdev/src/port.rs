@@ -272,7 +272,7 @@ impl Port {
         frames: &mut Vec<PacketBuf>,
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
-        if frames.iter().any(PacketBuf::has_offload) && !self.tx.carries_offloads() {
+        if !self.tx.carries_offloads() && PacketBuf::any_has_offload(frames) {
             finish_offloads(frames, pool, |_| true);
         }
         self.tx.tx_batch(frames, pool)

@@ -119,6 +119,14 @@ impl PacketBuf {
         self.memory.has_offload()
     }
 
+    /// Whether anything is left to do to any frame: without a branch for each, since nearly always
+    /// there is none.
+    #[must_use]
+    #[inline]
+    pub fn any_has_offload(frames: &[Self]) -> bool {
+        frames.iter().fold(false, |any, frame| any | frame.has_offload())
+    }
+
     /// Notes what is left to do to the frame; false, and nothing is noted, where the memory is
     /// external. Another frame in the buffer begins without.
     #[must_use]
