@@ -39,7 +39,11 @@ pub const ROW: KindRow = KindRow {
     help: "a Linux network device, through packet sockets",
     options: &[
         option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
-        option("qdisc_bypass", "false|true", "send past the device's queueing discipline"),
+        option(
+            "qdisc_bypass",
+            "false|true",
+            "send past the device's queueing discipline, no super-frames then",
+        ),
         option("gso", "true|false", "take and send super-frames whole"),
     ],
     exclusive: by_name,

@@ -428,14 +428,9 @@ impl Builder {
         code.alu(Alu::Sub, R2, number(vlan::TAG_LEN));
         code.place(no_tag);
         code.alu(Alu::Add, R2, number(tcp::DATA_OFFSET));
-        code.alu_reg(Alu::Mov, R1, R6);
-        code.alu_reg(Alu::Mov, R3, FP);
-        code.alu(Alu::Add, R3, i32::from(BYTE));
-        code.alu(Alu::Mov, R4, 1);
-        code.call(Helper::SkbLoadBytes);
-        code.jump_if(R0, Cmp::Ne, 0, hand_over);
+        self.load_byte();
         // R1 = bytes of all headers, which every segment has.
-        code.load(Size::Byte, R1, FP, BYTE);
+        let code = &mut self.code;
         code.alu(Alu::Rsh, R1, 4);
         code.alu(Alu::Lsh, R1, 2);
         code.jump_if(R1, Cmp::Lt, number(tcp::HEADER_LEN), hand_over);
@@ -462,6 +457,18 @@ impl Builder {
         code.jump_if_reg(R1, Cmp::Gt, R2, hand_over);
     }
 
+    /// R1 = the byte of the frame at R2.
+    fn load_byte(&mut self) {
+        let code = &mut self.code;
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu_reg(Alu::Mov, R3, FP);
+        code.alu(Alu::Add, R3, i32::from(BYTE));
+        code.alu(Alu::Mov, R4, 1);
+        code.call(Helper::SkbLoadBytes);
+        code.jump_if(R0, Cmp::Ne, 0, self.labels.hand_over);
+        code.load(Size::Byte, R1, FP, BYTE);
+    }
+
     /// Hands over what the rewrite does not fit: a frame with a VLAN tag, which stands beside it,
     /// and one whose TTL is used up.
     fn ask_headers(&mut self) {
@@ -477,14 +484,9 @@ impl Builder {
         code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
         code.jump_if(R1, Cmp::Ne, 0, hand_over);
         code.jump_if(R3, Cmp::Eq, 0, no_ttl);
-        code.alu_reg(Alu::Mov, R1, R6);
         code.alu_reg(Alu::Mov, R2, R3);
-        code.alu_reg(Alu::Mov, R3, FP);
-        code.alu(Alu::Add, R3, i32::from(BYTE));
-        code.alu(Alu::Mov, R4, 1);
-        code.call(Helper::SkbLoadBytes);
-        code.jump_if(R0, Cmp::Ne, 0, hand_over);
-        code.load(Size::Byte, R1, FP, BYTE);
+        self.load_byte();
+        let code = &mut self.code;
         code.load(Size::Double, R2, FP, SLOT);
         code.load(Size::Word, R2, R2, offset(SLOT_TTL_ABOVE));
         code.jump_if_reg(R1, Cmp::Le, R2, hand_over);

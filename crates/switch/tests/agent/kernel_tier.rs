@@ -196,9 +196,7 @@ fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
 #[ignore = "needs root"]
 fn a_device_that_comes_back_is_in_the_tier_again() {
     with_tier(|switch, [one, two, _], rtnl| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
-        controller.barrier();
+        first_to_second(switch);
         until_in_kernel(switch, one, two, &frame(1));
         rtnl.delete("sw2").unwrap();
         until("the loss", || (switch.counter("port_gone") == 1).then_some(()));
@@ -244,9 +242,7 @@ fn a_port_that_is_added_is_in_the_tier() {
 #[ignore = "needs root"]
 fn a_frame_is_held_to_the_mtu_of_the_moment() {
     with_tier(|switch, [one, two, _], rtnl| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
-        controller.barrier();
+        let mut controller = first_to_second(switch);
         let long = vec![7; 1_400];
         until_in_kernel(switch, one, two, &long);
         for _ in 0..2 {
@@ -265,6 +261,14 @@ fn a_frame_is_held_to_the_mtu_of_the_moment() {
     });
 }
 
+/// A controller that has port 1 forwarded to port 2.
+fn first_to_second(switch: &Switch) -> Controller {
+    let mut controller = switch.controller(Version::V1_3);
+    controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+    controller.barrier();
+    controller
+}
+
 /// What a port has sent, could not send, and dropped.
 fn tx_faults(controller: &mut Controller, port: u32) -> (u64, u64, u64) {
     let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(port)));
@@ -276,9 +280,7 @@ fn tx_faults(controller: &mut Controller, port: u32) -> (u64, u64, u64) {
 #[ignore = "needs root"]
 fn what_a_device_drops_behind_the_kernel_is_not_sent() {
     with_tier(|switch, [one, two, _], rtnl| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
-        controller.barrier();
+        let mut controller = first_to_second(switch);
         let long = vec![7; 1_400];
         until_in_kernel(switch, one, two, &long);
         // A veth drops what the other end cannot carry.

@@ -226,7 +226,7 @@ impl BarScenario {
         Ok(())
     }
 
-    /// A row that says why there is none, for who reads rows only.
+    /// A row that says why there is no figure, or no ratio, for who reads rows only.
     fn absent(&self, run: &mut Run, why: &str) -> Result<()> {
         run.row(&AbsentRow { row: self.name, absent: why.to_owned() })
     }
@@ -254,7 +254,7 @@ impl BarScenario {
             let peer = peer.contender()?;
             match peer.check(&setup.paths) {
                 Ok(()) => contenders.push(peer),
-                Err(missing) => run.progress.say(&format!("{}: {missing:#}", self.name)),
+                Err(missing) => self.absent(run, &format!("{missing:#}"))?,
             }
         }
         in_turns(&contenders, &setup, run).map(Ok)
