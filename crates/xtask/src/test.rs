@@ -11,6 +11,7 @@ mod deny;
 mod disk;
 mod dpdk;
 mod leftovers;
+mod libtest;
 mod page;
 mod peers;
 mod python;
@@ -101,12 +102,16 @@ struct Tally {
     passed: u64,
     failed: u64,
     left_out: Vec<String>,
+    /// The checks that failed, where they have names, with what they said.
+    failures: Vec<String>,
+    /// Checks that failed and passed when they ran once more; they count as passed.
+    flaky: Vec<String>,
 }
 
 impl Tally {
     /// One check.
     fn of(passed: bool) -> Self {
-        Self { passed: u64::from(passed), failed: u64::from(!passed), left_out: Vec::new() }
+        Self { passed: u64::from(passed), failed: u64::from(!passed), ..Self::default() }
     }
 
     /// Nothing ran, for this reason.
@@ -228,7 +233,7 @@ impl Report {
     fn add(&mut self, name: &'static str, tally: Result<Tally>, took: Duration) {
         let tally = tally.unwrap_or_else(|error| {
             println!("{name}: {error:#}");
-            Tally::of(false)
+            Tally { failures: vec![format!("{error:#}")], ..Tally::of(false) }
         });
         println!(
             "<== {name}: {} passed, {} failed in {:.1} s",
@@ -243,26 +248,33 @@ impl Report {
     fn close(&self) -> bool {
         println!();
         for (name, tally, took) in &self.rows {
-            let word = if tally.failed > 0 { "FAILED" } else { "" };
+            let word = match (tally.failed, tally.flaky.len()) {
+                (0, 0) => "",
+                (0, _) => "FLAKY",
+                _ => "FAILED",
+            };
             let (passed, failed) = (tally.passed, tally.failed);
             let seconds = took.as_secs_f64();
             println!("{name:12} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
         }
-        let left_out: Vec<_> = self
-            .rows
-            .iter()
-            .flat_map(|(name, tally, _)| tally.left_out.iter().map(move |why| (name, why)))
-            .collect();
-        if !left_out.is_empty() {
-            println!("\nNOT RUN:");
-            for (name, why) in left_out {
-                println!("  {name}: {why}");
-            }
-        }
+        self.list("NOT RUN:", |tally| &tally.left_out);
+        self.list("FLAKY: failed, and passed once more alone; find out why:", |tally| &tally.flaky);
+        self.list("FAILED:", |tally| &tally.failures);
         let passed: u64 = self.rows.iter().map(|(_, tally, _)| tally.passed).sum();
         let failed: u64 = self.rows.iter().map(|(_, tally, _)| tally.failed).sum();
         println!("\n{passed} passed, {failed} failed");
         failed == 0
+    }
+
+    /// Prints what all steps have of one kind, with the steps' names.
+    fn list(&self, title: &str, which: impl Fn(&Tally) -> &[String]) {
+        let of = |(name, tally, _): &'_ (&'static str, Tally, Duration)| {
+            which(tally).iter().map(|text| format!("  {name}: {text}")).collect::<Vec<_>>()
+        };
+        let lines: Vec<_> = self.rows.iter().flat_map(of).collect();
+        if !lines.is_empty() {
+            println!("\n{title}\n{}", lines.join("\n"));
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The steps that are cargo's work: formatting, lints, tests, documentation.
 //!
 //! Totals come from the lines that cargo's test runner prints. It must never call a run of no tests
-//! a success.
+//! a success, nor a test that failed one that passed without a word.
 
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use super::libtest::{Failure, Reading};
 use super::{Context, Tally, peers};
 use crate::shell;
 
@@ -36,7 +37,7 @@ pub(super) fn tests(context: &Context) -> Result<Tally> {
         // Those with etcd are the step `cluster`.
         command.args(["--", "--include-ignored", "--skip", WITH_ETCD]);
     }
-    counted(&mut command)
+    counted_twice(&mut command)
 }
 
 /// How the names of tests begin that need etcd.
@@ -52,69 +53,171 @@ pub(super) fn cluster(context: &Context) -> Result<Tally> {
     // Each runs an etcd, and some three controllers with their switches.
     let tests = ["--include-ignored", "--nocapture", "--test-threads", "2", WITH_ETCD];
     command.args(["--test", "with_etcd", "--"]).args(tests);
-    counted(&mut command)
+    counted_twice(&mut command)
 }
 
 /// Runs a command of cargo's test runner and counts its tests.
 pub(super) fn counted(command: &mut Command) -> Result<Tally> {
-    let mut totals = Totals::default();
-    let ended_well = shell::watch(command, |line| totals.read(line))?;
-    if totals.passed + totals.failed == 0 {
-        bail!("no test ran; see the messages above");
+    let reading = watched(command)?;
+    let failures = reading.failures.iter().map(told).collect();
+    Ok(tally(&reading, failures))
+}
+
+/// As [`counted`]; a test that fails runs once more when the others are through. One that passes
+/// then counts as passed and is named at the end of the run as flaky: it is a defect, but says
+/// nothing against the change that is tested.
+///
+/// What a second run cannot take back stays failed: an input that proptest found, a test program
+/// that died.
+fn counted_twice(command: &mut Command) -> Result<Tally> {
+    let first = watched(command)?;
+    let mut tally = tally(&first, Vec::new());
+    let mut failures: Vec<&Failure> = first.failures.iter().collect();
+    let (again, lasting): (Vec<_>, Vec<_>) =
+        failures.drain(..).partition(|failure| failure.may_pass_again);
+    tally.failures.extend(lasting.into_iter().map(told));
+    if again.is_empty() {
+        return Ok(tally);
     }
-    let mut tally = Tally { passed: totals.passed, failed: totals.failed, left_out: Vec::new() };
-    if !ended_well && tally.failed == 0 {
-        // A test program that did not compile or did not end its run has no line of its own.
-        tally.failed += 1;
-    }
-    if totals.ignored > 0 {
-        let why = format!("{} tests need root; run as root for all of them", totals.ignored);
-        tally.left_out.push(why);
+    let names: Vec<&str> = again.iter().map(|failure| failure.name.as_str()).collect();
+    println!("\nonce more, alone: {}", names.join(", "));
+    let second = watched(&mut only(command, &names))?;
+    for failure in again {
+        let failed = second.failures.iter().any(|other| other.name == failure.name);
+        if failed || second.unfinished() > 0 || second.passed == 0 {
+            tally.failures.push(told(failure));
+        } else {
+            tally.failed = tally.failed.saturating_sub(1);
+            tally.passed += 1;
+            tally.flaky.push(told(failure));
+        }
     }
     Ok(tally)
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Totals {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
+fn watched(command: &mut Command) -> Result<Reading> {
+    let mut reading = Reading::default();
+    let ended_well = shell::watch(command, |line| reading.read(line))?;
+    if reading.passed + reading.failed == 0 {
+        bail!("no test ran; see the messages above");
+    }
+    reading.failed += reading.unfinished();
+    if !ended_well && reading.failed == 0 {
+        // A test program that did not compile has no line of its own.
+        reading.failed += 1;
+    }
+    Ok(reading)
 }
 
-impl Totals {
-    /// Adds `test result: ok. 12 passed; 0 failed; 1 ignored; ...`; other lines say nothing.
-    fn read(&mut self, line: &str) {
-        let Some((_, counts)) =
-            line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
-        else {
-            return;
-        };
-        for count in counts.split(';') {
-            let mut words = count.split_whitespace();
-            let Some(Ok(number)) = words.next().map(str::parse::<u64>) else { continue };
-            match words.next() {
-                Some("passed") => self.passed += number,
-                Some("failed") => self.failed += number,
-                Some("ignored") => self.ignored += number,
-                _ => {}
-            }
-        }
+fn tally(reading: &Reading, failures: Vec<String>) -> Tally {
+    let mut tally =
+        Tally { passed: reading.passed, failed: reading.failed, failures, ..Tally::default() };
+    if reading.ignored > 0 {
+        let why = format!("{} tests need root; run as root for all of them", reading.ignored);
+        tally.left_out.push(why);
     }
+    if reading.unfinished() > 0 {
+        let programs = reading.unfinished();
+        tally.failures.push(format!("{programs} test programs died before their totals"));
+    }
+    tally
+}
+
+/// A failure as the end of a run shows it.
+fn told(failure: &Failure) -> String {
+    let mut text = failure.name.clone();
+    for line in &failure.said {
+        text.push_str("\n    ");
+        text.push_str(line);
+    }
+    text
+}
+
+/// The command with these tests of it only, one at a time.
+fn only(command: &Command, names: &[&str]) -> Command {
+    let mut only = Command::new(command.get_program());
+    only.args(command.get_args());
+    if !command.get_args().any(|word| word == "--") {
+        only.arg("--");
+    }
+    only.arg("--exact").args(names);
+    if !command.get_args().any(|word| word == "--test-threads") {
+        only.args(["--test-threads", "1"]);
+    }
+    if let Some(folder) = command.get_current_dir() {
+        only.current_dir(folder);
+    }
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => only.env(key, value),
+            None => only.env_remove(key),
+        };
+    }
+    only
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Totals;
+    use super::{counted, counted_twice, only};
+    use std::process::Command;
+
+    fn words(command: &Command) -> Vec<String> {
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
 
     #[test]
-    fn totals_add_up_over_test_programs() {
-        let mut totals = Totals::default();
-        let lines = [
-            "running 14 tests",
-            "test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out",
-            "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; finished in 0.1s",
-        ];
-        lines.iter().for_each(|line| totals.read(line));
-        assert_eq!(totals, Totals { passed: 15, failed: 1, ignored: 2 });
+    fn a_second_run_has_the_first_ones_words_and_the_names() {
+        let mut command = Command::new("cargo");
+        command.args(["test", "--workspace"]);
+        let expected = ["test", "--workspace", "--", "--exact", "a::b", "--test-threads", "1"];
+        assert_eq!(words(&only(&command, &["a::b"])), expected);
+        command.args(["--", "--test-threads", "2"]);
+        let expected = ["test", "--workspace", "--", "--test-threads", "2", "--exact", "a", "b"];
+        assert_eq!(words(&only(&command, &["a", "b"])), expected);
+    }
+
+    /// A program in the place of cargo: its first run fails, the second does what `again` says.
+    fn runner(again: &str) -> (tempfile::TempDir, Command) {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            "if [ -e ran ]; then {again}; else touch ran; \
+             printf 'running 2 tests\\nfailures:\\n    a::b\\n\\n\
+             test result: FAILED. 1 passed; 1 failed\\n'; exit 1; fi"
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).current_dir(folder.path());
+        (folder, command)
+    }
+
+    #[test]
+    fn a_test_that_passes_alone_is_flaky() {
+        let (_folder, mut command) =
+            runner("printf 'running 1 test\\ntest result: ok. 1 passed; 0 failed\\n'");
+        let tally = counted_twice(&mut command).unwrap();
+        assert_eq!((tally.passed, tally.failed), (2, 0));
+        assert_eq!(tally.flaky, ["a::b"]);
+    }
+
+    #[test]
+    fn a_test_that_fails_again_has_failed() {
+        let again = "printf 'running 1 test\\nfailures:\\n    a::b\\n\\n\
+                     test result: FAILED. 0 passed; 1 failed\\n'; exit 1";
+        let (_folder, mut command) = runner(again);
+        let tally = counted_twice(&mut command).unwrap();
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+        assert_eq!((tally.failures, tally.flaky), (vec!["a::b".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn a_second_run_of_nothing_proves_nothing() {
+        let (_folder, mut command) = runner("printf 'no such test\\n'; exit 0");
+        counted_twice(&mut command).unwrap_err();
+    }
+
+    #[test]
+    fn without_a_second_run_a_failure_is_named() {
+        let (_folder, mut command) = runner("exit 1");
+        let tally = counted(&mut command).unwrap();
+        assert_eq!((tally.passed, tally.failed, tally.failures.len()), (1, 1, 1));
     }
 }
