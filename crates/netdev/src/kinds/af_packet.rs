@@ -54,7 +54,10 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
     let bypass = spec.flag("qdisc_bypass", false)?;
     // Past its queueing discipline a device is not asked to cut, and the kernel does not either.
-    let gso = spec.flag("gso", true)? && !bypass;
+    let gso = spec.flag("gso", !bypass)?;
+    if gso && bypass {
+        return Err(spec.bad_value("gso", "false beside qdisc_bypass=true").into());
+    }
     let name = spec.name();
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
@@ -67,6 +70,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         device: Arc::clone(&device),
         drops: Drops::Ring(ring.drops()),
         counters: Arc::clone(&counters),
+        gso,
     };
     let rx = AfPacketRx {
         device: Arc::clone(&device),
@@ -295,6 +299,8 @@ struct AfPacketDevice {
     drops: Drops,
     counters: Arc<PortQueueCounters>,
     notes: Vec<String>,
+    /// Whether super-frames may come whole.
+    gso: bool,
 }
 
 impl PortDevice for AfPacketDevice {
@@ -318,10 +324,22 @@ impl PortDevice for AfPacketDevice {
     }
 
     fn enter_tier(&mut self, tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
-        let (rx, since) = Handover::open(tier, &self.device, &self.counters)?;
+        let (rx, since) = Handover::open(tier, &self.device, &self.counters, self.gso)?;
         let earlier = self.drops.total();
         // Without it, the ring's socket is closed when the receive queue is.
         self.drops = Drops::Handover { earlier, since };
         Ok(Box::new(rx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn super_frames_past_the_queueing_discipline_are_refused() {
+        let spec: PortSpec = "af_packet:lo?qdisc_bypass=true&gso=true".parse().unwrap();
+        let error = open(&spec).err().unwrap().to_string();
+        assert!(error.contains("gso") && error.contains("qdisc_bypass=true"), "{error}");
     }
 }

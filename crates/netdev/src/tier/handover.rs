@@ -39,6 +39,8 @@ pub(crate) struct Handover {
     tun: Tun,
     soft_offload: SoftOffload,
     counters: Arc<PortQueueCounters>,
+    /// Whether super-frames may come whole.
+    gso: bool,
 }
 
 /// The frames that were handed over and found no room, and those that the device dropped instead
@@ -80,11 +82,13 @@ fn dropped(rtnl: &Rtnl, device: u32) -> u64 {
 }
 
 impl Handover {
-    /// Makes the TAP device and puts the programs at their hooks.
+    /// Makes the TAP device and puts the programs at their hooks. With `gso` super-frames come
+    /// whole where [`RxQueue::keep_offloads`] asks for it.
     pub(crate) fn open(
         tier: &TierPrograms,
         device: &Arc<KernelDevice>,
         counters: &Arc<PortQueueCounters>,
+        gso: bool,
     ) -> Result<(Self, HandoverDrops), PortError> {
         let what = format!("the kernel tier at {}", device.name());
         let failed = |source| PortError::from_io(what.clone(), FIX, source);
@@ -108,6 +112,7 @@ impl Handover {
             tun,
             soft_offload: SoftOffload::new(),
             counters: Arc::clone(counters),
+            gso,
         };
         Ok((handover, HandoverDrops::new(rtnl, tap, device.index())))
     }
@@ -132,5 +137,12 @@ impl RxQueue for Handover {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.tun.fd())
+    }
+
+    fn keep_offloads(&mut self) -> bool {
+        if self.gso {
+            self.soft_offload.keep();
+        }
+        self.gso
     }
 }

@@ -29,7 +29,8 @@ pub struct TierPrograms(pub(super) Arc<TierMaps>);
 
 impl TierPrograms {
     /// Puts the program at a port's device; from then on the port receives what is handed over.
-    /// Frames that wait in the port's ring are lost. The program goes with the receive queue.
+    /// Frames that wait in the port's ring are lost. The program goes with the receive queue, which
+    /// is another one than before: who wants offloads kept has to ask it again.
     ///
     /// # Errors
     /// When the port is no kernel device, or the kernel refuses; the port is as it was then.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use netdev::sys::event::wait;
 use netdev::sys::link::{VethEnd, VethPair};
 use netdev::sys::udp::set_segment_size;
-use netdev::{Port, open_text};
+use netdev::{KernelTier, Port, open_text};
 use packet::{Batch, Layout, Network, PacketBuf, Transport, fill_checksums, rewrite, verify};
 
 use crate::testbed::{Host, Line, MAC_A, PATIENCE, line, until, v4, v6};
@@ -162,10 +162,17 @@ fn open(host: &Host, spec: &str) -> Port {
     host.ns.enter(|| open_text(spec).unwrap()).unwrap()
 }
 
-/// The port to host a: by its veth, or by a TAP device that the host has in its place.
+/// The port to host a: by its veth, also with the kernel tier's program there, which has no entry
+/// and hands all over, or by a TAP device that the host has in its place.
 fn port_to_a(line: &Line, kind: &str) -> Port {
     if kind == "af_packet" {
         return open(&line.switch, "af_packet:sa");
+    }
+    if kind == "kernel tier" {
+        let mut port = open(&line.switch, "af_packet:sa");
+        let attach = || KernelTier::new(1).unwrap().programs().attach(&mut port).unwrap();
+        line.switch.ns.enter(attach).unwrap();
+        return port;
     }
     line.a.rtnl.delete("va").unwrap();
     let tap = open(&line.a, "tap:t0?vnet_hdr=true");
@@ -272,7 +279,7 @@ fn run(in_kind: &str, out_kind: &str, change: Change) -> u64 {
 #[test]
 #[ignore = "needs root"]
 fn super_frames_pass_whole_and_come_out_right() {
-    for in_kind in ["af_packet", "tap"] {
+    for in_kind in ["af_packet", "kernel tier", "tap"] {
         for out_kind in ["af_packet", "vnet_hdr=true", "vnet_hdr=false", "memory"] {
             for change in CHANGES {
                 let whole = run(in_kind, out_kind, change);
@@ -280,6 +287,31 @@ fn super_frames_pass_whole_and_come_out_right() {
             }
         }
     }
+}
+
+/// Where super-frames are not wanted, what the kernel tier hands over is frames of a wire.
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_tier_hands_over_cut_frames_where_these_are_wanted() {
+    let line = line(1_500);
+    let mut from = open(&line.switch, "af_packet:sa?gso=false");
+    let attach = || KernelTier::new(1).unwrap().programs().attach(&mut from).unwrap();
+    line.switch.ns.enter(attach).unwrap();
+    assert!(!from.rx.keep_offloads());
+    let sender = line.a.ns.enter(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
+    set_segment_size(&sender, 1_200).unwrap();
+    sender.send_to(&pattern(6_000), (v4(2), 5_000)).unwrap();
+    let (mut batch, mut cut) = (Batch::default(), 0);
+    until("the segments", || {
+        batch.clear();
+        from.rx(&mut batch, 64).unwrap();
+        for frame in batch.frames() {
+            assert!(!frame.has_offload());
+            verify(frame.bytes()).unwrap();
+            cut += usize::from(frame.len() == 1_242);
+        }
+        cut == 5
+    });
 }
 
 /// Segments that are longer than the next device takes are refused there one by one, as they are

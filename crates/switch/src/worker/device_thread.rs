@@ -51,6 +51,13 @@ impl OpenDevice {
     }
 }
 
+/// Puts the kernel tier's program at a device, whose super-frames go on coming whole.
+pub(super) fn enter_tier(device: &mut Port, programs: &TierPrograms) -> Result<(), String> {
+    programs.attach(device).map_err(|error| error.to_string())?;
+    device.rx.keep_offloads();
+    Ok(())
+}
+
 /// The end of an opening.
 pub(super) struct Opened {
     pub(super) port: PortIndex,
@@ -151,8 +158,7 @@ fn open_device(
 ) -> Result<OpenDevice, PortError> {
     let open = || {
         let mut opened = OpenDevice::new(open(spec)?);
-        let enter = |programs: &TierPrograms| programs.attach(&mut opened.device);
-        opened.tier = programs.map(enter).map(|entered| entered.map_err(|e| e.to_string()));
+        opened.tier = programs.map(|programs| enter_tier(&mut opened.device, programs));
         Ok(opened)
     };
     // What the driver had begun to make is dropped; nothing else is shared with it.

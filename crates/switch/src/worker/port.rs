@@ -11,7 +11,7 @@ use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
-use super::device_thread::OpenDevice;
+use super::device_thread::{OpenDevice, enter_tier};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -164,7 +164,7 @@ impl WorkerPort {
     /// loaded meanwhile, which takes milliseconds.
     pub(crate) fn enter_tier(&mut self, programs: &TierPrograms) {
         let Some(device) = &mut self.device else { return };
-        let entered = programs.attach(device).map_err(|error| error.to_string());
+        let entered = enter_tier(device, programs);
         self.entered_tier(entered);
     }
 
