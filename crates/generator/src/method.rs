@@ -69,6 +69,10 @@ pub struct TrialOutput {
     /// Frames of the schedule that the tester could not send. They are part of
     /// [`StreamReport::sent`], which counts the schedule, and so of its loss.
     pub unsent: u64,
+    /// Those of them that were due while the link of the sending port was down: not the tester's
+    /// doing.
+    #[serde(default)]
+    pub unsent_down: u64,
     /// Frames that left later than they were due, by more than the tester's threshold.
     #[serde(default)]
     pub sent_late: u64,
@@ -89,7 +93,14 @@ impl TrialOutput {
     #[must_use]
     pub fn is_tester_able(&self) -> bool {
         let sent = self.report.sent;
-        self.unsent.saturating_mul(10_000) <= sent && self.sent_late.saturating_mul(100) <= sent
+        self.unsent_by_tester().saturating_mul(10_000) <= sent
+            && self.sent_late.saturating_mul(100) <= sent
+    }
+
+    /// Frames that the tester could not send for another reason than a link that is down.
+    #[must_use]
+    pub fn unsent_by_tester(&self) -> u64 {
+        self.unsent.saturating_sub(self.unsent_down)
     }
 
     /// The rate at which frames arrived in time, frames a second: over the time of the schedule, or
@@ -117,6 +128,7 @@ impl TrialOutput {
             sent: self.report.sent,
             in_time: self.report.in_time(),
             unsent: self.unsent,
+            unsent_down: self.unsent_down,
             sent_late: self.sent_late,
             forwarding_rate_pps: self.forwarding_rate_pps(),
         }
@@ -136,6 +148,9 @@ pub struct TrialRow {
     pub in_time: u64,
     /// Those that the tester could not send.
     pub unsent: u64,
+    /// Those of them that were due while the sender's link was down.
+    #[serde(default)]
+    pub unsent_down: u64,
     /// Those that left late.
     #[serde(default)]
     pub sent_late: u64,

@@ -146,6 +146,8 @@ pub struct StreamStatistics {
     pub unnumbered: u64,
     /// Frames that were due and never left.
     pub unsent: u64,
+    /// Those of them that were due while the port's link was down, where its streams outlast that.
+    pub unsent_down: u64,
     /// Frames that left late.
     pub late: u64,
     /// Whether it has frames to send.

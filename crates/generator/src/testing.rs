@@ -1,6 +1,6 @@
 //! A simulated device under test in virtual time, for tests of what measures: its delay, jitter,
-//! loss, duplication, reordering, capacity, stalls, recovery and reset are known, so that a method
-//! can be held against the truth.
+//! loss, duplication, reordering, capacity, stalls, recovery and reset are known, and so is when
+//! the port before it takes nothing, so that a method can be held against the truth.
 //!
 //! Frames are made, timed and sent by the transmitter of a session and accounted by its receiver;
 //! only device, wires and clock are simulated. It must never look at the clock of the machine: the
@@ -61,6 +61,13 @@ pub struct DeviceModel {
     pub recovery_ns: u64,
     /// What a reset takes: it drops what waits and what comes.
     pub reset_ns: u64,
+    /// Whether a reset has the link to the sender down: its port then takes nothing.
+    pub reset_takes_link_down: bool,
+    /// The sender's port takes nothing at the beginning of each such period, though its link is
+    /// up.
+    pub refuse_every_ns: u64,
+    /// For so long.
+    pub refuse_ns: u64,
 }
 
 impl DeviceModel {
@@ -81,6 +88,9 @@ impl DeviceModel {
             stall_ns: 0,
             recovery_ns: 0,
             reset_ns: 0,
+            reset_takes_link_down: false,
+            refuse_every_ns: 0,
+            refuse_ns: 0,
         }
     }
 
@@ -169,8 +179,22 @@ impl SimulatedDevice {
     fn drops_all(&mut self, now: f64) -> bool {
         let recovery = self.model.recovery_ns as f64;
         self.is_dropping = self.is_dropping && now - self.overloaded_at_ns < recovery;
-        let reset = self.reset_at_ns..self.reset_at_ns + self.model.reset_ns as f64;
-        self.is_dropping || reset.contains(&now)
+        self.is_dropping || self.is_in_reset(now)
+    }
+
+    fn is_in_reset(&self, now: f64) -> bool {
+        (self.reset_at_ns..self.reset_at_ns + self.model.reset_ns as f64).contains(&now)
+    }
+
+    /// Whether the link to the sender is down.
+    fn is_link_down(&self, now_ns: u64) -> bool {
+        self.model.reset_takes_link_down && self.is_in_reset(now_ns as f64)
+    }
+
+    /// Whether the port before the device takes nothing.
+    fn is_refusing(&self, now_ns: u64) -> bool {
+        let within = now_ns.checked_rem(self.model.refuse_every_ns);
+        self.is_link_down(now_ns) || within.is_some_and(|within| within < self.model.refuse_ns)
     }
 
     fn after_stall(&self, at: f64) -> f64 {
@@ -203,9 +227,13 @@ pub struct SimulatedMeasurer {
 /// How long after a trial frames are waited for.
 const DRAIN_NS: u64 = 2_000_000_000;
 
-/// A sender that is never late: time passes only where it waits for it.
+/// Those of a session. Time passes only where the sender waits for it: it is late only where its
+/// port takes nothing.
 const LIMITS: TransmitLimits =
-    TransmitLimits { burst: BURST_MAX, late_after_ns: 0, unsent_after_ns: DRAIN_NS };
+    TransmitLimits { burst: BURST_MAX, late_after_ns: 100_000, unsent_after_ns: 100_000_000 };
+
+/// How long a sender waits before it asks a port again that took nothing.
+const ASK_EVERY_NS: u64 = 10_000;
 
 /// The Ethernet address of the sending port.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -256,8 +284,11 @@ impl SimulatedMeasurer {
             queue.now_ns = now_ns;
             let step = transmitter.step(now_ns, &mut queue);
             match step.map_err(|error| PortTrialError::Port(error.to_string()))? {
-                // The queue is never full.
-                TransmitStep::Sent | TransmitStep::Blocked => {}
+                TransmitStep::Sent => {}
+                TransmitStep::Blocked => {
+                    transmitter.set_link_down(queue.device.is_link_down(now_ns));
+                    now_ns += ASK_EVERY_NS;
+                }
                 TransmitStep::DueAt(due_ns) => now_ns = due_ns,
                 TransmitStep::Over => return Ok(queue.arrivals),
             }
@@ -307,6 +338,9 @@ const CORRUPTED_BYTE: usize = 5;
 
 impl TxQueue for DeviceQueue<'_> {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        if self.device.is_refusing(self.now_ns) {
+            return Ok(0);
+        }
         for frame in frames {
             let forwarded = self.device.offer(self.now_ns);
             let Some(at_ns) = forwarded.at_ns else { continue };
@@ -349,12 +383,17 @@ impl Measurer for SimulatedMeasurer {
             .map(|((input, start_ns), (id, (counts, _)))| {
                 let account = receiver.stream(*id);
                 let report = account.map(|account| account.report(Some(counts.probes)));
+                let mut report = report.unwrap_or_default();
+                // The schedule is what was offered, as on ports.
+                report.sent += counts.unsent;
+                report.lost += counts.unsent;
                 TrialOutput {
                     input: *input,
                     start_ns,
                     unsent: counts.unsent,
+                    unsent_down: counts.unsent_down,
                     sent_late: counts.late,
-                    report: report.unwrap_or_default(),
+                    report,
                 }
             })
             .collect())

@@ -49,6 +49,8 @@ pub(crate) struct StreamCounts {
     pub(crate) bytes: u64,
     pub(crate) probes: u64,
     pub(crate) unsent: u64,
+    /// Those of them that were due while the link was down.
+    pub(crate) unsent_down: u64,
     pub(crate) late: u64,
 }
 
@@ -98,15 +100,22 @@ struct RunningStream {
 
 impl RunningStream {
     /// Leaves out the frames that are due before `before_ns`, at most `most`; how many.
-    fn give_up(&mut self, before_ns: u64, most: usize) -> usize {
+    fn give_up(&mut self, before_ns: u64, most: usize, is_outage: bool) -> usize {
         let mut count = 0;
         while count < most && !self.schedule.is_over() && self.schedule.due_ns() < before_ns {
             let size = self.stream.maker.skip();
             self.schedule.advance(size);
             count += 1;
         }
-        self.counts.unsent += count as u64;
+        self.counts.count_unsent(count as u64, is_outage);
         count
+    }
+}
+
+impl StreamCounts {
+    fn count_unsent(&mut self, count: u64, is_outage: bool) {
+        self.unsent += count;
+        self.unsent_down += if is_outage { count } else { 0 };
     }
 }
 
@@ -153,10 +162,12 @@ pub(crate) struct Transmitter {
     made: usize,
     head: usize,
     columns: RunColumns,
-    /// Since when the queue takes nothing, and whether what waits for it then is given up as soon
-    /// as it is late.
+    /// Since when the queue takes nothing.
     refusing: Option<Refusing>,
-    gives_up_late: bool,
+    /// Whether the link is down, as far as the caller knows, and whether that is why nothing
+    /// leaves.
+    is_link_down: bool,
+    is_outage: bool,
     counts: SendCounts,
     gaps: Histogram<u64>,
 }
@@ -187,7 +198,8 @@ impl Transmitter {
             head: 0,
             columns: RunColumns::default(),
             refusing: None,
-            gives_up_late: false,
+            is_link_down: false,
+            is_outage: false,
             counts: SendCounts::default(),
             // The bounds are constants that hdrhistogram accepts; growing is the fall-back that it
             // documents for three digits.
@@ -202,20 +214,25 @@ impl Transmitter {
         self.limits.burst = frames.clamp(1, self.bufs.len());
     }
 
-    /// Whether what a queue that takes nothing at all has refused is given up as soon as it is
-    /// late: a link that is down loses its frames, and must not have them when it is up again.
-    pub(crate) fn give_up_late(&mut self, gives_up_late: bool) {
-        self.gives_up_late = gives_up_late;
+    /// Whether the link is down. What the queue refuses then is given up as soon as it is late: a
+    /// link that is down loses its frames, and must not have them when it is up again. A queue that
+    /// refuses for another reason has its frames wait.
+    pub(crate) fn set_link_down(&mut self, is_link_down: bool) {
+        self.is_link_down = is_link_down;
+    }
+
+    /// Whether nothing leaves because the link is down.
+    fn is_outage(&self, now_ns: u64) -> bool {
+        let is_late = |since_ns: u64| now_ns.saturating_sub(since_ns) > self.limits.late_after_ns;
+        // What it would do now is not known when it was not asked for a while.
+        self.is_link_down
+            && self.refusing.is_some_and(|it| is_late(it.since_ns) && !is_late(it.asked_ns))
     }
 
     /// How long a frame may wait.
-    fn wait_ns_max(&self, now_ns: u64) -> u64 {
+    fn wait_ns_max(&self) -> u64 {
         let TransmitLimits { late_after_ns, unsent_after_ns, .. } = self.limits;
-        let is_late = |since_ns: u64| now_ns.saturating_sub(since_ns) > late_after_ns;
-        // What it would do now is not known when it was not asked for a while.
-        let is_refusing = self.gives_up_late
-            && self.refusing.is_some_and(|it| is_late(it.since_ns) && !is_late(it.asked_ns));
-        if is_refusing { late_after_ns.min(unsent_after_ns) } else { unsent_after_ns }
+        if self.is_outage { late_after_ns.min(unsent_after_ns) } else { unsent_after_ns }
     }
 
     /// Replaces all streams; those before have ended.
@@ -271,6 +288,7 @@ impl Transmitter {
         self.greedy.clear();
         self.paused_ns = None;
         self.refusing = None;
+        self.is_outage = false;
         self.streams.iter_mut().for_each(|running| running.is_active = false);
     }
 
@@ -332,7 +350,8 @@ impl Transmitter {
         if self.paused_ns.is_some() {
             return Ok(TransmitStep::DueAt(u64::MAX));
         }
-        let oldest_ns = now_ns.saturating_sub(self.wait_ns_max(now_ns));
+        self.is_outage = self.is_outage(now_ns);
+        let oldest_ns = now_ns.saturating_sub(self.wait_ns_max());
         let is_too_old = |frame: &PendingFrame| frame.is_timed && frame.planned.due_ns < oldest_ns;
         if self.pending.get(self.head).is_some_and(is_too_old) {
             self.withdraw(is_too_old);
@@ -397,7 +416,7 @@ impl Transmitter {
                 }
                 continue;
             }
-            count += running.give_up(before_ns, most - count);
+            count += running.give_up(before_ns, most - count, self.is_outage);
             if running.schedule.is_over() {
                 self.due.remove(index);
                 self.end_stream(index);
@@ -461,7 +480,7 @@ impl Transmitter {
             if condition(&frame) {
                 running.given_up += u64::from(frame.planned.has_probe);
                 if frame.is_timed {
-                    running.counts.unsent += 1;
+                    running.counts.count_unsent(1, self.is_outage);
                     self.counts.unsent += 1;
                 }
                 continue;

@@ -77,7 +77,14 @@ impl Measurer for FormulaDevice {
                 last_ns: Some(((sent - 1) as f64 * 1e9 / input.rate_pps) as u64),
                 ..StreamReport::default()
             };
-            TrialOutput { input: *input, start_ns: 0, unsent: 0, sent_late: 0, report }
+            TrialOutput {
+                input: *input,
+                start_ns: 0,
+                unsent: 0,
+                unsent_down: 0,
+                sent_late: 0,
+                report,
+            }
         };
         Ok(phases.iter().map(&mut output).collect())
     }

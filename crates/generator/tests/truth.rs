@@ -236,15 +236,16 @@ fn system_recovery() {
     });
 }
 
-#[test]
-fn reset_by_both_ways() {
+/// A reset: the device drops all, or takes the link down so that the sender's port takes nothing,
+/// or the port also takes nothing at other times though its link is up.
+fn reset_of(change: fn(DeviceModel) -> DeviceModel) {
     holds(["time stamps", "frame loss"], 0.1, None, |seed| {
         let truth_s = between(seed, 0.05, 0.5);
-        let model = DeviceModel {
+        let model = change(DeviceModel {
             reset_ns: (truth_s * 1e9) as u64,
             variation: DelayVariation::Uniform(200_000),
             ..DeviceModel::perfect(10_000.0, 16)
-        };
+        });
         let input = TrialInput { frame_size: 64, rate_pps: 2_000.0, duration_s: 0.8, grace_s: 1.0 };
         let cause = |measurer: &mut SimulatedMeasurer| {
             let at_s = between(seed * 11, 0.05, 0.2);
@@ -253,4 +254,19 @@ fn reset_by_both_ways() {
         let found = reset(&mut SimulatedMeasurer::new(model, seed), input, cause).unwrap();
         [(found.by_time_stamps_s, truth_s), (found.by_frame_loss_s, truth_s)]
     });
+}
+
+#[test]
+fn reset_by_both_ways() {
+    reset_of(|model| model);
+}
+
+#[test]
+fn reset_that_takes_the_link_of_the_sender_down() {
+    reset_of(|model| DeviceModel { reset_takes_link_down: true, ..model });
+}
+
+#[test]
+fn reset_beside_a_port_that_refuses_frames() {
+    reset_of(|model| DeviceModel { refuse_every_ns: 37_000_000, refuse_ns: 700_000, ..model });
 }

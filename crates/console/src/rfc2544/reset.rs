@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use generator::method::on_ports::PortTrialError;
 use generator::method::reset::reset;
-use generator::method::{Measurer, MethodError, TrialInput};
+use generator::method::{Measurer, MethodError, TrialInput, TrialRow};
 use serde_json::json;
 
 use super::{MethodAnswer, ends, limits};
@@ -53,10 +53,21 @@ pub(super) fn measure<M: Measurer<Error = PortTrialError>>(
             lost.value,
             ends(&lost, 3),
             if found.is_finished { "" } else { "; not over at the end of the trial" },
-        );
+        ) + &unsent_text(&found.trial);
         let text = text + limits(false, found.is_tester_limited);
         Ok(MethodAnswer { text, value: json!(found) })
     })
+}
+
+/// What the tester did not send, and whose doing that was.
+fn unsent_text(trial: &TrialRow) -> String {
+    let count = |count: u64, why| match count {
+        0 => String::new(),
+        count => format!("; {count} frames not sent: {why}"),
+    };
+    let by_tester = trial.unsent.saturating_sub(trial.unsent_down);
+    count(trial.unsent_down, "the link of the sending port was down")
+        + &count(by_tester, "its link was up and it took none, which is no part of the reset")
 }
 
 /// Waits, and then resets the device or tells the operator to.
@@ -109,7 +120,27 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
-    use super::{cause, ended};
+    use generator::method::TrialRow;
+
+    use super::{cause, ended, unsent_text};
+
+    #[test]
+    fn what_was_not_sent_is_said_with_its_reason() {
+        let trial = |unsent, unsent_down| TrialRow {
+            rate_pps: 1.0,
+            duration_s: 1.0,
+            sent: 9,
+            in_time: 0,
+            unsent,
+            unsent_down,
+            sent_late: 0,
+            forwarding_rate_pps: 0.0,
+        };
+        assert_eq!(unsent_text(&trial(0, 0)), "");
+        let both = unsent_text(&trial(5, 3));
+        assert!(both.contains("; 3 frames not sent: the link"), "{both}");
+        assert!(both.contains("; 2 frames not sent: its link was up"), "{both}");
+    }
 
     #[test]
     fn a_command_that_fails_is_an_error_and_one_that_hangs_ends_with_a_signal() {

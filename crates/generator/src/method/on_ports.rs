@@ -226,8 +226,8 @@ impl Measurer for SessionMeasurer<'_> {
                 report.lost = report.sent.saturating_sub(report.received);
                 report.late = report.received.saturating_sub(in_time.received);
                 report.last_ns = in_time.last_ns;
-                let (unsent, sent_late) = (stream.unsent, stream.late);
-                TrialOutput { input: *input, start_ns, unsent, sent_late, report }
+                let StreamStatistics { unsent, unsent_down, late: sent_late, .. } = *stream;
+                TrialOutput { input: *input, start_ns, unsent, unsent_down, sent_late, report }
             })
             .collect())
     }

@@ -6,11 +6,12 @@
 //!
 //! A device that resets often takes the link down. What the sending port then does not take is lost
 //! as if it had been sent, and is not sent when the link is up again; that is not the tester's
-//! doing.
+//! doing. What it does not take for another reason is no part of the reset: it is counted apart, it
+//! widens the interval by as much, and the result is then the tester's limit.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Measurer, MethodError, TrialInput, TrialRow};
+use super::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
 
 /// The result of one reset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,8 @@ pub struct ResetReport {
     /// By the time stamps of arrivals, seconds: at most the longest time without an arrival, at
     /// least that without the two intervals beside it and the variation of the delay.
     pub by_time_stamps_s: Estimate,
-    /// By the number of lost frames, seconds.
+    /// By the number of lost frames, seconds. Frames that the tester could not send while its link
+    /// was up may have been due in the reset or not: they are part of the upper end alone.
     pub by_frame_loss_s: Estimate,
     /// Whether frames arrived before and after: without, the trial did not see the reset's end.
     pub is_finished: bool,
@@ -29,6 +31,10 @@ pub struct ResetReport {
     /// The trial.
     pub trial: TrialRow,
 }
+
+/// So late may a frame leave that counts as sent in time, seconds: one that was due in the last
+/// moment of an outage leaves when the link is up again.
+const LATE_AFTER_S: f64 = 1e-4;
 
 /// Offers `input` to the measurer; `cause` makes the reset happen in the course of it.
 ///
@@ -45,20 +51,34 @@ pub fn reset<M: Measurer>(
     let interval_s = 1.0 / input.rate_pps;
     let gap_s = report.longest_gap_ns as f64 / 1e9;
     // The reset, where there was one, explains no more than its own time.
-    let held_back_s = (output.unsent + output.sent_late) as f64 * interval_s;
+    let by_tester = output.unsent_by_tester();
+    let held_back_s = (by_tester + output.sent_late) as f64 * interval_s;
     let variation_s = report.pdv.as_ref().map_or(0.0, |pdv| pdv.max_ns as f64 / 1e9);
     let least_s = (gap_s - 2.0 * interval_s - variation_s).max(0.0);
     let value = (gap_s - interval_s).max(0.0);
-    let lost_s = report.lost as f64 * interval_s;
+    let lost_s = report.lost.saturating_sub(by_tester) as f64 * interval_s;
     let lost = Estimate { value: lost_s, low: lost_s, high: lost_s };
-    let is_finished = report.last_lost.is_none_or(|number| number + 1 < report.sent);
+    let waited_s = if output.unsent_down > 0 { LATE_AFTER_S } else { 0.0 };
+    let unknown_s = by_tester as f64 * interval_s + waited_s;
+    let is_finished =
+        report.last_lost.is_none_or(|number| number + 1 < report.sent) && !ends_down(&output);
+    let has_unsent = by_tester.saturating_mul(10_000) > report.sent;
+    let explains = least_s > 0.0 && held_back_s <= gap_s;
     Ok(ResetReport {
         by_time_stamps_s: Estimate { value, low: least_s, high: gap_s + variation_s },
-        by_frame_loss_s: lost.widened(interval_s.min(lost_s), interval_s),
+        by_frame_loss_s: lost.widened(interval_s.min(lost_s), interval_s + unknown_s),
         is_finished: is_finished && report.received > 0,
-        is_tester_limited: !output.is_tester_able() && (least_s <= 0.0 || held_back_s > gap_s),
+        is_tester_limited: has_unsent || !output.is_tester_able() && !explains,
         trial: output.row(),
     })
+}
+
+/// Whether the link was still down at the end: no frame of the schedule's last two intervals came.
+fn ends_down(output: &TrialOutput) -> bool {
+    let interval_s = 1.0 / output.input.rate_pps;
+    let end_s = output.start_ns as f64 / 1e9 + output.input.frames() as f64 * interval_s;
+    let is_before = |last_ns: u64| last_ns as f64 / 1e9 + 2.0 * interval_s < end_s;
+    output.unsent_down > 0 && output.report.last_ns.is_none_or(is_before)
 }
 
 #[cfg(test)]
@@ -86,12 +106,43 @@ mod tests {
         assert!(found.is_finished);
     }
 
+    /// The defect of a reset to which any refusal of more than 100 us was counted.
+    #[test]
+    fn what_the_tester_does_not_send_is_no_part_of_the_reset() {
+        let reset_model = DeviceModel { reset_ns: 300_000_000, ..DeviceModel::perfect(1e4, 16) };
+        let at = |ms: u64| {
+            move |m: &mut SimulatedMeasurer| m.device.reset_at(m.now_ns() + ms * 1_000_000)
+        };
+        let found = |model: DeviceModel| {
+            reset(&mut SimulatedMeasurer::new(model, 1), INPUT, at(400)).unwrap()
+        };
+        // Down with the link: nothing leaves, and nothing of it is the tester's.
+        let down = found(DeviceModel { reset_takes_link_down: true, ..reset_model });
+        assert!(down.by_frame_loss_s.contains(0.3) && down.by_time_stamps_s.contains(0.3));
+        assert_eq!(down.trial.unsent, down.trial.unsent_down);
+        assert!(down.trial.unsent > 590 && !down.is_tester_limited, "{down:?}");
+        // Refused for 1 ms each 10 ms: late and not lost.
+        let (refuse_every_ns, refuse_ns) = (10_000_000, 1_000_000);
+        let late = found(DeviceModel { refuse_every_ns, refuse_ns, ..reset_model });
+        assert!(late.by_frame_loss_s.contains(0.3), "{late:?}");
+        assert_eq!((late.trial.unsent, late.trial.unsent_down), (0, 0));
+        // Refused for 150 ms each 250 ms: some is never sent, which is said and not the reset's.
+        let (refuse_every_ns, refuse_ns) = (250_000_000, 150_000_000);
+        let idle = DeviceModel { refuse_every_ns, refuse_ns, ..DeviceModel::perfect(1e4, 600) };
+        let idle = reset(&mut SimulatedMeasurer::new(idle, 1), INPUT, |_| {}).unwrap();
+        assert!(idle.trial.unsent > 100 && idle.trial.unsent_down == 0, "{idle:?}");
+        assert!(idle.by_frame_loss_s.value == 0.0 && idle.is_tester_limited, "{idle:?}");
+    }
+
     #[test]
     fn a_reset_that_outlasts_the_trial_is_said_to() {
         let model = DeviceModel { reset_ns: u64::MAX, ..DeviceModel::perfect(10_000.0, 16) };
-        let mut measurer = SimulatedMeasurer::new(model, 1);
         let cause = |m: &mut SimulatedMeasurer| m.device.reset_at(m.now_ns() + 400_000_000);
-        assert!(!reset(&mut measurer, INPUT, cause).unwrap().is_finished);
+        for reset_takes_link_down in [false, true] {
+            let model = DeviceModel { reset_takes_link_down, ..model };
+            let found = reset(&mut SimulatedMeasurer::new(model, 1), INPUT, cause).unwrap();
+            assert!(!found.is_finished, "{found:?}");
+        }
         let mut idle = SimulatedMeasurer::new(DeviceModel::perfect(10_000.0, 16), 1);
         let none = reset(&mut idle, INPUT, |_| {}).unwrap();
         assert!(none.is_finished && none.by_frame_loss_s.contains(0.0), "{none:?}");

@@ -88,6 +88,8 @@ pub(super) struct SenderFlags {
     is_transmitting: AtomicBool,
     /// Whether the streams go on while the port is down.
     pub(super) outlasts_down: AtomicBool,
+    /// Whether it was down when it was last looked at.
+    pub(super) is_down: AtomicBool,
 }
 
 impl SenderFlags {
@@ -252,13 +254,7 @@ impl Sending {
             let now_ns = self.clock.now_ns();
             let is_open = match self.transmitter.step(now_ns, self.queue.as_mut()) {
                 Ok(TransmitStep::Sent) => true,
-                Ok(TransmitStep::Blocked) if self.is_sparing => {
-                    self.sleep(Duration::from_nanos(NAP_NS))
-                }
-                Ok(TransmitStep::Blocked) => {
-                    std::thread::yield_now();
-                    true
-                }
+                Ok(TransmitStep::Blocked) => self.wait_for_room(),
                 Ok(TransmitStep::DueAt(due_ns)) => self.wait(due_ns.saturating_sub(now_ns)),
                 Ok(TransmitStep::Over) => {
                     self.flags.is_transmitting.store(false, Ordering::Release);
@@ -270,6 +266,18 @@ impl Sending {
                 return;
             }
         }
+    }
+
+    /// Waits until the queue may take something again; false at the end of the session.
+    fn wait_for_room(&mut self) -> bool {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        let SenderFlags { outlasts_down, is_down, .. } = &*self.flags;
+        self.transmitter.set_link_down(is_set(outlasts_down) && is_set(is_down));
+        if self.is_sparing {
+            return self.sleep(Duration::from_nanos(NAP_NS));
+        }
+        std::thread::yield_now();
+        true
     }
 
     /// Waits for a due time that is `ahead_ns` away; false at the end of the session.
@@ -334,8 +342,6 @@ impl Sending {
                 self.flags.is_transmitting.store(true, Ordering::Release);
                 // Only after that: one of the two always says that the port sends.
                 self.flags.starts.fetch_sub(1, Ordering::AcqRel);
-                let outlasts_down = self.flags.outlasts_down.load(Ordering::Relaxed);
-                self.transmitter.give_up_late(outlasts_down);
                 self.transmitter.start(at_ns, end_ns, factor);
             }
             SendCommand::Stop(stop) => self.stop(stop),

@@ -168,6 +168,7 @@ fn stream_statistics(
                 false => 0,
             },
             unsent: counts.unsent,
+            unsent_down: counts.unsent_down,
             late: counts.late,
             active: *active,
             lost: stream.has_probes.then_some(lost),

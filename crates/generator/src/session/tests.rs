@@ -1,9 +1,10 @@
 //! Sessions over ports in memory, with their threads.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use netdev::open_text;
-use packet::PacketBuf;
+use packet::{Batch, PacketBuf};
 
 use super::{Session, SessionError, SessionOptions, StartOptions, speed_bps};
 use crate::profile::{Mode, Rate, StreamSpec};
@@ -300,18 +301,21 @@ fn a_port_that_goes_down_stops_its_streams_and_says_when() {
 fn streams_that_outlast_a_link_go_on_when_it_is_back() {
     let near = open_text("memory:session-outlast?end=a").unwrap();
     let far = open_text("memory:session-outlast?end=b").unwrap();
-    let options = SessionOptions { unsent_after_ns: 1_000, ..SessionOptions::default() };
-    let mut session = Session::from_ports(vec![near], options).unwrap();
+    let mut session = Session::from_ports(vec![near], SessionOptions::default()).unwrap();
     session.outlast_down(&[0], true).unwrap();
     assert!(session.outlast_down(&[1], true).is_err());
     session.load(0, &[endless()]).unwrap();
     session.start(&[0], &StartOptions::default()).unwrap();
     poll(&mut session, |now| now.ports[0].tx.traffic.packets > 0);
     drop(far);
-    poll(&mut session, |now| !now.ports[0].link_up && now.ports[0].tx.unsent > 1_000);
+    poll(&mut session, |now| !now.ports[0].link_up && now.streams[0].unsent_down > 1_000);
     let before = session.statistics().ports[0].tx.traffic.packets;
-    let _far = open_text("memory:session-outlast?end=b").unwrap();
-    poll(&mut session, |now| now.ports[0].tx.traffic.packets > before + 100);
+    // What fills the wire must be taken.
+    let far = RefCell::new(open_text("memory:session-outlast?end=b").unwrap());
+    poll(&mut session, |now| {
+        far.borrow_mut().rx(&mut Batch::default(), 4_096).unwrap();
+        now.ports[0].tx.traffic.packets > before + 100
+    });
     session.stop(&[0]).unwrap();
     assert_eq!(session.statistics().ports[0].stopped, None);
 }

@@ -3,7 +3,8 @@
 //! Asking a device costs system calls, so it is done beside the threads that send and receive. A
 //! port that goes down while it sends is stopped, with the time and the reason; one that is down
 //! already is not started. Where the streams are to outlast a link that is down, only a device that
-//! has gone stops them. It must never hold a lock while it waits.
+//! has gone stops them, and the senders learn whether it is down. It must never hold a lock while
+//! it waits.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,6 +21,9 @@ use crate::statistics::PortStop;
 
 /// Time between two looks at the devices.
 const EVERY: Duration = Duration::from_millis(50);
+
+/// The same where a link may go down and up again: what is refused in the meantime is counted by it.
+const OUTLASTING_EVERY: Duration = Duration::from_millis(2);
 
 type Devices = Arc<Mutex<Vec<Box<dyn PortDevice>>>>;
 
@@ -100,7 +104,10 @@ fn is_up(info: &PortInfo) -> bool {
 }
 
 fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ended: &Receiver<()>) {
-    while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+    let outlasts = |teller: &SenderTeller| teller.flags.outlasts_down.load(Relaxed);
+    let mut every = EVERY;
+    while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        every = EVERY;
         for (port, tellers) in tellers.iter().enumerate() {
             if !tellers.iter().any(|teller| teller.flags.is_transmitting()) {
                 continue;
@@ -110,11 +117,13 @@ fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ende
                 devices.get_mut(port).map(|device| device.info())
             };
             let Some(info) = info else { continue };
-            let outlasts = |teller: &SenderTeller| teller.flags.outlasts_down.load(Relaxed);
+            let is_down = !is_up(&info);
+            tellers.iter().for_each(|teller| teller.flags.is_down.store(is_down, Relaxed));
             if info.exists && tellers.iter().all(outlasts) {
+                every = OUTLASTING_EVERY;
                 continue;
             }
-            if !is_up(&info) {
+            if is_down {
                 let reason = if info.exists { "the port went down" } else { "the port is gone" };
                 let stop = PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() };
                 tellers.iter().for_each(|teller| teller.stop(stop.clone()));

@@ -154,10 +154,10 @@ fn what_the_queue_refuses_is_offered_again_and_then_given_up() {
 /// waited, and left when it was up again, as if the device had carried it.
 #[test]
 fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
-    for (gives_up_late, unsent) in [(true, 49), (false, 0)] {
+    for (is_down, unsent) in [(true, 49), (false, 0)] {
         let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(100)))]);
         let mut queue = Queue { room: 20, ..Queue::default() };
-        transmitter.give_up_late(gives_up_late);
+        transmitter.set_link_down(is_down);
         transmitter.start(0, u64::MAX, 1.0);
         // Frames are due each microsecond; from the 20th on none is taken until 70 us.
         for now_us in 0..70 {
@@ -167,8 +167,26 @@ fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
         run(&mut transmitter, &mut queue, 70_000);
         let counts = transmitter.counts();
         // That of 69 us is no later than a frame may be.
-        assert_eq!((counts.packets, counts.unsent), (100 - unsent, unsent), "{gives_up_late}");
+        assert_eq!((counts.packets, counts.unsent), (100 - unsent, unsent), "{is_down}");
+        assert_eq!(transmitter.stream_counts()[0].0.unsent_down, unsent, "{is_down}");
     }
+}
+
+/// The defect of a reset to which any refusal of more than 100 us was counted.
+#[test]
+fn what_is_refused_while_the_link_is_up_is_no_outage() {
+    let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(200)))]);
+    let mut queue = Queue { room: 20, ..Queue::default() };
+    transmitter.start(0, u64::MAX, 1.0);
+    // The queue is full until 150 us, which is too long for those that were due before 50 us.
+    for now_us in 0..150 {
+        transmitter.step(now_us * 1_000, &mut queue).unwrap();
+    }
+    queue.room = usize::MAX;
+    run(&mut transmitter, &mut queue, 150_000);
+    let (counts, _) = transmitter.stream_counts()[0];
+    assert_eq!(counts.sent + counts.unsent, 200);
+    assert!(counts.unsent > 20 && counts.unsent_down == 0, "{counts:?}");
 }
 
 /// A link may come up while the sender stands still: what was due is offered before it is given up.
@@ -176,7 +194,7 @@ fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
 fn what_was_due_while_the_sender_stood_still_is_offered_first() {
     let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(100)))]);
     let mut queue = Queue { room: 20, ..Queue::default() };
-    transmitter.give_up_late(true);
+    transmitter.set_link_down(true);
     transmitter.start(0, u64::MAX, 1.0);
     for now_us in 0..50 {
         transmitter.step(now_us * 1_000, &mut queue).unwrap();
