@@ -138,7 +138,7 @@ impl PortQueueCounters {
             rx_errors: rx.errors,
             tx_packets: tx.packets + tier_tx.0,
             tx_bytes: tx.bytes + tier_tx.1,
-            tx_drops: tx.drops,
+            tx_drops: tx.drops + self.tier.tx_drops(),
             tx_errors: tx.errors,
         }
     }

@@ -42,6 +42,7 @@ pub(crate) trait FrameSender: Send {
 pub(crate) struct TakenFrames {
     count: usize,
     counted: Counted,
+    dropped_below: u64,
     is_offload_refused: bool,
 }
 
@@ -61,6 +62,11 @@ impl TakenFrames {
     /// The first frame that was not taken may be, when nothing is left to do to it.
     pub(crate) fn refuse_offload(&mut self) {
         self.is_offload_refused = true;
+    }
+
+    /// So many frames were not sent, and dropped below, where that is counted too.
+    pub(crate) fn dropped_below(&mut self, frames: u64) {
+        self.dropped_below += frames;
     }
 
     /// A frame that the device can never carry was taken.
@@ -99,6 +105,9 @@ impl<S: FrameSender> KernelTx<S> {
         let mut taken = TakenFrames::default();
         let outcome = self.sender.send(&self.device, frames, headers, &mut taken);
         self.counters.tx.add(&taken.counted);
+        if taken.dropped_below > 0 {
+            self.counters.tier.add_dropped_below(taken.dropped_below);
+        }
         match outcome {
             Err(error) if taken.count == 0 => Err(error),
             // An error that lasts is the next call's.

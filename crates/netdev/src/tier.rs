@@ -14,6 +14,7 @@ mod layout;
 mod program;
 mod programs;
 mod rewrite;
+mod skb;
 
 use std::io;
 use std::path::Path;
@@ -34,9 +35,10 @@ pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
 pub use self::programs::TierPrograms;
 
 use self::layout::{
-    CELL_BYTES, CELL_LEN, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX,
-    ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN,
-    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, state_len,
+    CELL_BYTES, CELL_LEN, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
+    ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
+    ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION,
+    STATE_MASKS, STATE_RUNS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -72,6 +74,11 @@ impl TierPort {
     pub fn count_tx(&self, packets: u64, bytes: u64) {
         self.counters.tier.add_tx(packets, bytes);
     }
+
+    /// Counts what the tier could not send by this port for want of memory.
+    pub fn count_tx_dropped(&self, packets: u64) {
+        self.counters.tier.tx_drops.fetch_add(packets, Ordering::Relaxed);
+    }
 }
 
 /// What an entry is asked for: the frames of a device, of a shape, with these masked bytes.
@@ -104,6 +111,12 @@ pub struct TierCounts {
     pub bytes: u64,
     /// When the last one came, by [`KernelTier::now_ns`]; zero for an entry that always holds.
     pub last_used_ns: u64,
+    /// Packets that were sent on, by each output.
+    pub sent_packets: u64,
+    /// Their bytes, as they left.
+    pub sent_bytes: u64,
+    /// Packets that the kernel had no memory to change.
+    pub lost: u64,
 }
 
 /// The tier of one forwarder: its entries, and the programs at the devices that it receives from.
@@ -321,6 +334,9 @@ impl KernelTier {
                 packets: sum.packets.wrapping_add(read(cell + CELL_PACKETS)),
                 bytes: sum.bytes.wrapping_add(read(cell + CELL_BYTES)),
                 last_used_ns: sum.last_used_ns.max(read(cell + CELL_USED)),
+                sent_packets: sum.sent_packets.wrapping_add(read(cell + CELL_SENT_PACKETS)),
+                sent_bytes: sum.sent_bytes.wrapping_add(read(cell + CELL_SENT_BYTES)),
+                lost: sum.lost.wrapping_add(read(cell + CELL_LOST)),
             }
         })
     }
@@ -331,6 +347,9 @@ impl KernelTier {
 pub(crate) struct TierPortCounters {
     rx: [AtomicU64; 2],
     tx: [AtomicU64; 2],
+    tx_drops: AtomicU64,
+    /// What was dropped below a call that sends, and is no drop of the tier.
+    dropped_below: AtomicU64,
 }
 
 impl TierPortCounters {
@@ -348,6 +367,18 @@ impl TierPortCounters {
 
     pub(crate) fn tx(&self) -> (u64, u64) {
         read(&self.tx)
+    }
+
+    pub(crate) fn add_dropped_below(&self, frames: u64) {
+        self.dropped_below.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped_below(&self) -> u64 {
+        self.dropped_below.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tx_drops(&self) -> u64 {
+        self.tx_drops.load(Ordering::Relaxed)
     }
 }
 

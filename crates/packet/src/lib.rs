@@ -52,7 +52,7 @@ pub use extract::{Meta, extract};
 pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use key::{FlowKey, KeySlot, WORDS};
 pub use layout::{Layout, Network, Transport};
-pub use masked_rewrite::{LoweredTtl, MaskedRewrite, MaskedWord};
+pub use masked_rewrite::{LoweredTtl, MaskedRewrite, MaskedWord, TagChange};
 pub use offload::Offload;
 pub use shape::Shape;
 pub use view::PacketView;

@@ -1,7 +1,8 @@
-//! A rewrite of headers as masked words, with the checksums that follow: data for whoever carries
-//! it out beside the forwarder, as the kernel tier does.
+//! A rewrite of headers as masked words, with the checksums that follow and the VLAN tag that comes
+//! or goes: data for whoever carries it out beside the forwarder, as the kernel tier does.
 //!
 //! It names places of one shape of frames, so it must never be used on frames of another one.
+//! Places are those of the frame without its VLAN tag, which a kernel keeps beside the frame.
 
 /// Eight bytes of a header: which bits stay, and what the others become. Bits are in the order of
 /// memory, as are those of the masks that say which changed bits a checksum covers.
@@ -19,9 +20,26 @@ pub struct MaskedWord {
     pub pseudo: u64,
     /// Changed bits that the transport's checksum covers itself.
     pub l4: u64,
+    /// No checksum in the packet makes up for the change, so that the sum of the packet is another
+    /// one afterwards. A word has either such changes or others.
+    pub is_open: bool,
 }
 
-/// A TTL of IPv4 that goes down.
+/// What becomes of the VLAN tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagChange {
+    /// Nothing.
+    #[default]
+    None,
+    /// The one that is there keeps these bits of its TCI, and gets the others from the second.
+    Set(u16, u16),
+    /// A frame without one gets one of this EtherType with this TCI.
+    Push(u16, u16),
+    /// The one that is there goes.
+    Pop,
+}
+
+/// A TTL or hop limit that goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoweredTtl {
     /// Where it stands.
@@ -30,6 +48,8 @@ pub struct LoweredTtl {
     pub by: u8,
     /// What it must be above.
     pub above: u8,
+    /// As [`MaskedWord::is_open`].
+    pub is_open: bool,
 }
 
 /// What happens to the headers of a frame before it leaves.
@@ -45,4 +65,6 @@ pub struct MaskedRewrite {
     pub l4_checksum: Option<u8>,
     /// Whether it is that of UDP, where zero stands for none.
     pub is_udp: bool,
+    /// What becomes of the VLAN tag.
+    pub tag: TagChange,
 }

@@ -15,6 +15,7 @@ mod figures;
 mod finish;
 mod fuse;
 mod header_rewrite;
+mod kernel_rewrite;
 mod matched;
 mod missed;
 mod packet_out;

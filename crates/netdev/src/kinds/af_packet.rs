@@ -205,7 +205,9 @@ impl RxQueue for AfPacketRx {
 enum SendFailure {
     /// The device can never carry it: longer than the MTU, or shorter than a header.
     Unfit,
-    /// It was not taken: a full queue, or a device that is down.
+    /// Queueing discipline or device have dropped it, and counted that.
+    Dropped,
+    /// It was not taken: a full socket, or a device that is down.
     NotTaken,
 }
 
@@ -214,9 +216,8 @@ impl SendFailure {
     fn of(error: &io::Error, device: &KernelDevice) -> Result<Self, PortError> {
         match error.raw_os_error() {
             Some(libc::EMSGSIZE | libc::EINVAL) => Ok(Self::Unfit),
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EINTR) => {
-                Ok(Self::NotTaken)
-            }
+            Some(libc::ENOBUFS) => Ok(Self::Dropped),
+            Some(libc::EAGAIN | libc::ENOMEM | libc::ENETDOWN | libc::EINTR) => Ok(Self::NotTaken),
             _ if is_gone(error) => device.ask().map(|()| Self::NotTaken),
             code => {
                 let source = code
@@ -236,19 +237,30 @@ impl FrameSender for TxSocket {
         headers: &[[u8; VNET_LEN]],
         taken: &mut TakenFrames,
     ) -> Result<(), PortError> {
+        // The call before ended at a frame that was not taken, for a reason not known yet.
+        let mut fell_short = false;
         while let Some([first, rest @ ..]) = frames.get(taken.count()..) {
             let headers = headers.get(taken.count()..).unwrap_or_default();
             match self.send_some(&frames[taken.count()..], headers) {
                 Ok(0) => break,
                 Ok(sent) => {
-                    std::iter::once(first).chain(rest).take(sent).for_each(|f| taken.sent(f))
+                    taken.dropped_below(u64::from(fell_short));
+                    fell_short = sent < TxSocket::AT_ONCE.min(1 + rest.len());
+                    std::iter::once(first).chain(rest).take(sent).for_each(|f| taken.sent(f));
                 }
                 Err(error) => match SendFailure::of(&error, device)? {
                     SendFailure::Unfit if first.has_offload() => {
                         taken.refuse_offload();
                         break;
                     }
-                    SendFailure::Unfit => taken.unfit(),
+                    SendFailure::Unfit => {
+                        fell_short = false;
+                        taken.unfit();
+                    }
+                    SendFailure::Dropped => {
+                        taken.dropped_below(1 + u64::from(fell_short));
+                        break;
+                    }
                     SendFailure::NotTaken => break,
                 },
             }
@@ -283,11 +295,12 @@ impl Drops {
         }
     }
 
-    /// What the device dropped itself, in the kernel tier.
-    fn of_device(&mut self) -> u64 {
+    /// What queueing discipline and device dropped of the frames that the kernel tier gave them,
+    /// which has counted them as sent. Of what they dropped in all, `refused` was the worker's.
+    fn behind_tier(&mut self, refused: u64) -> u64 {
         match self {
             Self::Ring(_) => 0,
-            Self::Handover { since, .. } => since.of_device(),
+            Self::Handover { since, .. } => since.of_device(refused),
         }
     }
 }
@@ -315,7 +328,9 @@ impl PortDevice for AfPacketDevice {
     fn counters(&mut self) -> PortCounters {
         let mut counters = self.counters.read();
         counters.rx_drops += self.drops.total();
-        counters.tx_drops += self.drops.of_device();
+        let behind = self.drops.behind_tier(self.counters.tier.dropped_below());
+        counters.tx_drops += behind;
+        counters.tx_packets = counters.tx_packets.saturating_sub(behind);
         counters
     }
 

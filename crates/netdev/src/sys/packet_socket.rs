@@ -219,6 +219,9 @@ impl TxSocket {
         self.fd.as_fd()
     }
 
+    /// How many frames one call sends at most.
+    pub(crate) const AT_ONCE: usize = MESSAGES;
+
     /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers; those
     /// without a header have nothing left to do. Returns how many went out. An error is that of the
     /// first frame.

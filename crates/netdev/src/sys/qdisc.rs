@@ -149,6 +149,15 @@ impl Rtnl {
     }
 }
 
+impl Rtnl {
+    /// The root qdisc of the device of a number, with its counters; none where there is none to
+    /// speak of.
+    pub(crate) fn root_qdisc_at(&self, index: u32) -> Option<Qdisc> {
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, 0, &tcmsg(index, 0, TC_H_ROOT));
+        self.socket.get(request).ok().as_ref().and_then(qdisc_of)
+    }
+}
+
 fn tcmsg(index: u32, handle: u32, parent: u32) -> [u8; TCMSG_LEN] {
     let mut header = [0; TCMSG_LEN];
     header[4..8].copy_from_slice(&index.to_ne_bytes());

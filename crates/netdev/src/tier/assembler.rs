@@ -74,9 +74,12 @@ pub(super) enum Helper {
     ReplaceL3Checksum = 10,
     ReplaceL4Checksum = 11,
     CloneRedirect = 13,
+    VlanPush = 18,
+    VlanPop = 19,
     Redirect = 23,
     SkbLoadBytes = 26,
     ChecksumDifference = 28,
+    SkbChangeTail = 38,
 }
 
 /// A place that jumps go to.

@@ -43,23 +43,24 @@ pub(crate) struct Handover {
     gso: bool,
 }
 
-/// The frames that were handed over and found no room, and those that the device dropped instead
-/// of sending: the program learns nothing of them.
+/// The frames that were handed over and found no room, and those that queueing discipline and
+/// device dropped instead of sending: the program learns nothing of them.
 #[derive(Debug)]
 pub(crate) struct HandoverDrops {
     rtnl: Rtnl,
     tap: u32,
     last: u64,
     device: u32,
-    /// What the device had dropped before.
-    device_before: u64,
-    device_last: u64,
+    /// What was dropped before, and by the worker's frames.
+    before: Dropped,
+    refused_before: u64,
+    since: u64,
 }
 
 impl HandoverDrops {
-    fn new(rtnl: Rtnl, tap: u32, device: u32) -> Self {
-        let device_before = dropped(&rtnl, device);
-        Self { rtnl, tap, last: 0, device, device_before, device_last: 0 }
+    fn new(rtnl: Rtnl, tap: u32, device: u32, refused_before: u64) -> Self {
+        let before = Dropped::at(&rtnl, device);
+        Self { rtnl, tap, last: 0, device, before, refused_before, since: 0 }
     }
 
     /// How many found no room so far.
@@ -68,11 +69,34 @@ impl HandoverDrops {
         self.last
     }
 
-    /// How many the device has dropped since, whoever sent them.
-    pub(crate) fn of_device(&mut self) -> u64 {
-        let since = dropped(&self.rtnl, self.device).saturating_sub(self.device_before);
-        self.device_last = self.device_last.max(since);
-        self.device_last
+    /// How many were dropped below, but for those that a sender was told of.
+    pub(crate) fn of_device(&mut self, refused: u64) -> u64 {
+        let now = Dropped::at(&self.rtnl, self.device);
+        let all = now.since(&self.before);
+        let refused = refused.saturating_sub(self.refused_before);
+        self.since = self.since.max(all.saturating_sub(refused));
+        self.since
+    }
+}
+
+/// What was dropped at a device instead of sent.
+#[derive(Debug)]
+struct Dropped {
+    device: u64,
+    /// By the queueing discipline, which the device's own count does not have.
+    queue: u32,
+}
+
+impl Dropped {
+    fn at(rtnl: &Rtnl, device: u32) -> Self {
+        let queue = rtnl.root_qdisc_at(device).map_or(0, |qdisc| qdisc.drops);
+        Self { device: dropped(rtnl, device), queue }
+    }
+
+    /// Another queueing discipline begins to count anew: what it had not dropped is none.
+    fn since(&self, before: &Self) -> u64 {
+        let queue = self.queue.saturating_sub(before.queue);
+        self.device.saturating_sub(before.device) + u64::from(queue)
     }
 }
 
@@ -114,7 +138,8 @@ impl Handover {
             counters: Arc::clone(counters),
             gso,
         };
-        Ok((handover, HandoverDrops::new(rtnl, tap, device.index())))
+        let refused = handover.counters.tier.dropped_below();
+        Ok((handover, HandoverDrops::new(rtnl, tap, device.index(), refused)))
     }
 }
 

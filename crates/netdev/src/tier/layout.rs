@@ -53,25 +53,46 @@ pub(super) const SLOT_TTL_ABOVE: usize = 28;
 pub(super) const SLOT_IP_AT: usize = 32;
 pub(super) const SLOT_L4_AT: usize = 36;
 pub(super) const SLOT_L4_FLAGS: usize = 40;
+/// What becomes of the VLAN tag: one of the numbers below; the EtherType of one that comes, in the
+/// order of the wire; which bits of the TCI stay, and what the others become; and bytes by which
+/// the frame grows beyond one tag that an MTU leaves room for.
+pub(super) const SLOT_TAG: usize = 44;
+pub(super) const SLOT_TAG_TYPE: usize = 48;
+pub(super) const SLOT_TAG_KEEP: usize = 52;
+pub(super) const SLOT_TAG_VALUE: usize = 56;
+pub(super) const SLOT_TAG_BEYOND: usize = 60;
+/// Flags for storing the TTL.
+pub(super) const SLOT_TTL_FLAGS: usize = 64;
 /// The words.
-pub(super) const SLOT_WORD: usize = 48;
+pub(super) const SLOT_WORD: usize = 72;
 pub(super) const SLOT_LEN: usize = SLOT_WORD + WORD_LEN * WORDS_MAX;
 
+/// What becomes of the VLAN tag.
+pub(super) const TAG_SET: i32 = 1;
+pub(super) const TAG_PUSH: i32 = 2;
+pub(super) const TAG_POP: i32 = 3;
+
 /// Words of a rewrite at most.
-pub(super) const WORDS_MAX: usize = 6;
+pub(super) const WORDS_MAX: usize = 8;
 /// A word: its place, which bits stay, and what the others become; which of these are covered by
-/// the checksum of IPv4, by the transport's as part of its pseudo-header, and by it itself.
+/// the checksum of IPv4, by the transport's as part of its pseudo-header, and by it itself; and
+/// flags for storing it.
 pub(super) const WORD_AT: usize = 0;
 pub(super) const WORD_KEEP: usize = 8;
 pub(super) const WORD_VALUE: usize = 16;
 pub(super) const WORD_IP: usize = 24;
 pub(super) const WORD_PSEUDO: usize = 32;
 pub(super) const WORD_L4: usize = 40;
-pub(super) const WORD_LEN: usize = 48;
+pub(super) const WORD_FLAGS: usize = 48;
+pub(super) const WORD_LEN: usize = 56;
 
 /// A cell, of one entry on one processor: packets, bytes, and when it was last used; the time is
-/// kept only where the slot has one.
+/// kept only where the slot has one. Then packets and bytes as they were sent on, and packets for
+/// which the kernel had no memory.
 pub(super) const CELL_PACKETS: usize = 0;
 pub(super) const CELL_BYTES: usize = 8;
 pub(super) const CELL_USED: usize = 16;
-pub(super) const CELL_LEN: usize = 32;
+pub(super) const CELL_SENT_PACKETS: usize = 24;
+pub(super) const CELL_SENT_BYTES: usize = 32;
+pub(super) const CELL_LOST: usize = 40;
+pub(super) const CELL_LEN: usize = 48;

@@ -14,21 +14,18 @@ use super::assembler::{
     Alu, Assembler, Cmp, FP, Helper, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Reg, Size,
 };
 use super::layout::{
-    BYTES, CELL_BYTES, CELL_PACKETS, CELL_USED, ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT,
-    ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, OUTPUTS_MAX, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT,
-    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS,
+    BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
+    ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN,
+    OUTPUTS_MAX, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL,
+    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP,
 };
-use super::rewrite;
+use super::{rewrite, skb};
 
-/// The facts about a frame in `struct __sk_buff`.
-mod skb {
-    pub(super) const LEN: i16 = 0;
-    pub(super) const VLAN_PRESENT: i16 = 20;
-    pub(super) const VLAN_TCI: i16 = 24;
-    pub(super) const VLAN_PROTO: i16 = 28;
-    pub(super) const TC_INDEX: i16 = 44;
-    pub(super) const GSO_SIZE: i16 = 176;
-}
+/// Shorter frames are handed over: none of these has a shape that says much.
+const SHORTEST: usize = 42;
+
+/// Shorter super-frames are: what is taken off their headers would leave too little.
+const SHORTEST_GSO: usize = 64;
 
 /// What the decision writes on a frame that it hands over: nobody else sends by that TAP device.
 const HANDED_OVER: i32 = 0x5765;
@@ -58,6 +55,15 @@ const NOW: i16 = -128;
 
 /// Where the slot is.
 const SLOT: i16 = -136;
+
+// From here to -192 lies what the rewrite works with.
+
+/// The first EtherType of the frame on a wire.
+const OUTER: i16 = -200;
+/// Where the cell is; the packets, and their bytes as they leave.
+const CELL_AT: i16 = -208;
+const PACKETS: i16 = -216;
+const SENT_BYTES: i16 = -224;
 
 /// What a program is about.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +100,12 @@ pub(super) fn guard() -> Vec<u64> {
 /// The decision.
 pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     let mut code = Assembler::default();
-    let labels = Labels { hand_over: code.label(), known: code.label(), leave: code.label() };
+    let labels = Labels {
+        hand_over: code.label(),
+        known: code.label(),
+        lost: code.label(),
+        leave: code.label(),
+    };
     let mut builder = Builder { code, facts: *facts, labels };
     builder.enter();
     builder.read_head();
@@ -106,6 +117,7 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     builder.count();
     builder.rewrite();
     builder.output();
+    builder.lose();
     builder.end();
     builder.code.finish()
 }
@@ -116,6 +128,8 @@ struct Labels {
     hand_over: Label,
     /// The shape is known, and in R2.
     known: Label,
+    /// The kernel had no memory for the rewrite.
+    lost: Label,
     /// The verdict is in R8.
     leave: Label,
 }
@@ -179,13 +193,12 @@ impl Builder {
         }
         code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
         code.jump_if(R1, Cmp::Ne, 0, tagged);
-        // Shorter ones are filled up on their way out.
-        code.jump_if(R9, Cmp::Lt, number(ethernet::FRAME_MIN_LEN), hand_over);
+        code.jump_if(R9, Cmp::Lt, number(SHORTEST), hand_over);
         self.load_head(0, 0, BYTES);
         self.code.jump(done);
         self.code.place(tagged);
         let rest = ethernet::ETHER_TYPE + vlan::TAG_LEN;
-        let least = ethernet::FRAME_MIN_LEN - vlan::TAG_LEN;
+        let least = SHORTEST - vlan::TAG_LEN;
         self.code.jump_if(R9, Cmp::Lt, number(least), hand_over);
         self.load_head(0, 0, ethernet::ETHER_TYPE);
         let code = &mut self.code;
@@ -224,6 +237,7 @@ impl Builder {
     fn find_shape(&mut self) {
         let tagged = self.code.label();
         self.head(Size::Half, R1, ethernet::ETHER_TYPE);
+        self.code.store(Size::Double, FP, OUTER, R1);
         for eth_type in vlan_types() {
             self.code.jump_if(R1, Cmp::Eq, wire(eth_type), tagged);
         }
@@ -406,6 +420,7 @@ impl Builder {
         let (whole, done, no_tag) = (code.label(), code.label(), code.label());
         code.load(Size::Word, R8, R6, skb::GSO_SIZE);
         code.jump_if(R8, Cmp::Eq, 0, whole);
+        code.jump_if(R9, Cmp::Lt, number(SHORTEST_GSO), hand_over);
         code.load(Size::Double, R1, FP, SHAPE);
         let is_tcp = code.label();
         for index in 0..Shape::COUNT {
@@ -453,8 +468,32 @@ impl Builder {
         code.alu_reg(Alu::Mov, R1, R9);
         code.alu(Alu::Mov, R8, 1);
         code.place(done);
+        self.count_tag();
+        let code = &mut self.code;
         code.load(Size::Word, R2, R7, offset(ENTRY_LEN_MAX));
         code.jump_if_reg(R1, Cmp::Gt, R2, hand_over);
+    }
+
+    /// R1 = that length as it counts for an MTU when the frame leaves: one tag of 802.1Q does not,
+    /// as the kernel has it for what the worker sends.
+    fn count_tag(&mut self) {
+        let code = &mut self.code;
+        let (untagged, done) = (code.label(), code.label());
+        code.load(Size::Double, R4, FP, SLOT);
+        code.load(Size::Double, R2, FP, SHAPE);
+        code.alu(Alu::And, R2, 1);
+        code.jump_if(R2, Cmp::Eq, 0, untagged);
+        code.alu(Alu::Sub, R1, number(vlan::TAG_LEN));
+        code.load(Size::Word, R3, R4, offset(SLOT_TAG));
+        code.jump_if(R3, Cmp::Eq, TAG_POP, done);
+        code.load(Size::Double, R2, FP, OUTER);
+        code.jump_if(R2, Cmp::Eq, wire(ethernet::VLAN), done);
+        code.alu(Alu::Add, R1, number(vlan::TAG_LEN));
+        code.jump(done);
+        code.place(untagged);
+        code.load(Size::Word, R3, R4, offset(SLOT_TAG_BEYOND));
+        code.alu_reg(Alu::Add, R1, R3);
+        code.place(done);
     }
 
     /// R1 = the byte of the frame at R2.
@@ -469,20 +508,27 @@ impl Builder {
         code.load(Size::Byte, R1, FP, BYTE);
     }
 
-    /// Hands over what the rewrite does not fit: a frame with a VLAN tag, which stands beside it,
-    /// and one whose TTL is used up.
+    /// Hands over what the rewrite does not fit: a frame whose VLAN tag stands in it and not
+    /// beside it, and one whose TTL is used up.
     fn ask_headers(&mut self) {
         let hand_over = self.labels.hand_over;
         let code = &mut self.code;
         let (changes, done, no_ttl) = (code.label(), code.label(), code.label());
+        let fits = code.label();
         code.load(Size::Double, R2, FP, SLOT);
-        code.load(Size::Word, R1, R2, offset(SLOT_WORDS));
         code.load(Size::Word, R3, R2, offset(SLOT_TTL_AT));
+        code.load(Size::Word, R1, R2, offset(SLOT_TAG));
+        code.jump_if(R1, Cmp::Ne, 0, changes);
+        code.load(Size::Word, R1, R2, offset(SLOT_WORDS));
         code.jump_if(R1, Cmp::Ne, 0, changes);
         code.jump_if(R3, Cmp::Eq, 0, done);
         code.place(changes);
+        code.load(Size::Double, R1, FP, SHAPE);
+        code.alu(Alu::And, R1, 1);
+        code.jump_if(R1, Cmp::Eq, 0, fits);
         code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
-        code.jump_if(R1, Cmp::Ne, 0, hand_over);
+        code.jump_if(R1, Cmp::Eq, 0, hand_over);
+        code.place(fits);
         code.jump_if(R3, Cmp::Eq, 0, no_ttl);
         code.alu_reg(Alu::Mov, R2, R3);
         self.load_byte();
@@ -494,17 +540,57 @@ impl Builder {
         code.place(done);
     }
 
-    /// Changes the headers; a frame for which the kernel has no memory is lost.
+    /// Changes the headers and fills up what is too short for Ethernet, then counts it as sent.
+    /// What goes nowhere stays as it is.
     fn rewrite(&mut self) {
+        let lost = self.labels.lost;
         let code = &mut self.code;
-        let (lost, done) = (code.label(), code.label());
-        code.load(Size::Double, R9, FP, SLOT);
-        rewrite::run(code, lost);
-        code.jump(done);
-        code.place(lost);
+        let (goes, no_tag, enough) = (code.label(), code.label(), code.label());
+        code.load(Size::Word, R1, R7, offset(ENTRY_OUTPUTS));
+        code.jump_if(R1, Cmp::Ne, 0, goes);
         code.alu(Alu::Mov, R8, DROP);
         code.jump(self.labels.leave);
-        code.place(done);
+        code.place(goes);
+        code.load(Size::Double, R9, FP, SLOT);
+        rewrite::run(code, lost);
+        rewrite::change_tag(code, (PACKETS, SENT_BYTES), lost);
+        code.load(Size::Word, R2, R6, skb::LEN);
+        code.alu_reg(Alu::Mov, R8, R2);
+        code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
+        code.jump_if(R1, Cmp::Eq, 0, no_tag);
+        code.alu(Alu::Add, R8, number(vlan::TAG_LEN));
+        code.place(no_tag);
+        code.jump_if(R8, Cmp::Ge, number(ethernet::FRAME_MIN_LEN), enough);
+        code.alu(Alu::Add, R2, number(ethernet::FRAME_MIN_LEN));
+        code.alu_reg(Alu::Sub, R2, R8);
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu(Alu::Mov, R3, 0);
+        code.call(Helper::SkbChangeTail);
+        code.jump_if(R0, Cmp::Ne, 0, lost);
+        // It is one packet: super-frames are longer.
+        code.alu(Alu::Mov, R1, number(ethernet::FRAME_MIN_LEN));
+        code.store(Size::Double, FP, SENT_BYTES, R1);
+        code.place(enough);
+        code.load(Size::Double, R3, FP, CELL_AT);
+        for (at, from) in [(CELL_SENT_BYTES, SENT_BYTES), (CELL_SENT_PACKETS, PACKETS)] {
+            code.load(Size::Double, R2, FP, from);
+            code.load(Size::Double, R1, R3, offset(at));
+            code.alu_reg(Alu::Add, R1, R2);
+            code.store(Size::Double, R3, offset(at), R1);
+        }
+    }
+
+    /// A frame for which the kernel has no memory is lost.
+    fn lose(&mut self) {
+        let code = &mut self.code;
+        code.place(self.labels.lost);
+        code.load(Size::Double, R3, FP, CELL_AT);
+        code.load(Size::Double, R2, FP, PACKETS);
+        code.load(Size::Double, R1, R3, offset(CELL_LOST));
+        code.alu_reg(Alu::Add, R1, R2);
+        code.store(Size::Double, R3, offset(CELL_LOST), R1);
+        code.alu(Alu::Mov, R8, DROP);
+        code.jump(self.labels.leave);
     }
 
     /// Counts in the cell of this processor and the entry's slot.
@@ -530,14 +616,15 @@ impl Builder {
             code.alu_reg(Alu::Add, R1, amount);
             code.store(Size::Double, R0, offset(at), R1);
         }
+        code.store(Size::Double, FP, CELL_AT, R0);
+        code.store(Size::Double, FP, PACKETS, R8);
+        code.store(Size::Double, FP, SENT_BYTES, R9);
     }
 
     /// Copies go out first, the frame itself last.
     fn output(&mut self) {
         let code = &mut self.code;
         code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
-        let dropped = code.label();
-        code.jump_if(R8, Cmp::Eq, 0, dropped);
         for nth in 0..OUTPUTS_MAX {
             let (last, next) = (code.label(), code.label());
             let place = offset(ENTRY_OUTPUT + 4 * nth);
@@ -555,7 +642,7 @@ impl Builder {
             code.jump(self.labels.leave);
             code.place(next);
         }
-        code.place(dropped);
+        // There are no more outputs; the verifier wants to be told.
         code.alu(Alu::Mov, R8, DROP);
         code.jump(self.labels.leave);
     }

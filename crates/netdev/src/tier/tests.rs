@@ -1,10 +1,13 @@
 //! The decision's program against [`Shape::of`] and the masks, on frames that the kernel runs it
 //! on. Needs root, as all that loads programs.
 
-use packet::{MaskedRewrite, Shape};
+use std::sync::Arc;
+
+use packet::{MaskedRewrite, MaskedWord, Shape, TagChange};
 use testkit::Random;
 
-use super::{KernelTier, TIER_BYTES, TierKey};
+use super::{KernelTier, TIER_BYTES, TierKey, TierPort};
+use crate::device::KernelDevice;
 use crate::sys::link::{Rtnl, VethEnd, VethPair};
 use crate::sys::netns::Namespace;
 
@@ -24,6 +27,7 @@ const NONE: MaskedRewrite = MaskedRewrite {
     ip_checksum: None,
     l4_checksum: None,
     is_udp: false,
+    tag: TagChange::None,
 };
 
 fn key(frame: &[u8], shape: Shape, masks: &[[u8; TIER_BYTES]; Shape::COUNT]) -> TierKey {
@@ -74,6 +78,10 @@ fn frame(random: &mut Random) -> Vec<u8> {
             }
         }
     }
+    // The kernel refuses to run a program on less than a header of IPv6.
+    let least = if eth_type == 0x86dd { 60 } else { 42 };
+    let len = if draw(4) == 0 { least + draw(30) } else { 200 };
+    frame.truncate(len as usize);
     frame
 }
 
@@ -205,5 +213,33 @@ fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
         tier.end(&[0]);
         assert_eq!(program.run(&frame).unwrap(), DROP, "another slot");
         assert_eq!((tier.counts(0).packets, tier.counts(1).packets), (2, 2));
+    });
+}
+
+/// A frame whose headers cannot be changed is lost: it was received, and nobody has got it.
+#[test]
+#[ignore = "needs root"]
+fn what_cannot_be_rewritten_is_counted_as_lost() {
+    with_tier(2, |tier| {
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let device = Arc::new(KernelDevice::find("test", "lo").unwrap());
+        let port = TierPort::new(&device, &Arc::default());
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.start(&ALL);
+        // A place that this frame does not have.
+        let word = MaskedWord { at: 200, ..MaskedWord::default() };
+        let beyond = MaskedRewrite { words: vec![word], ..NONE };
+        tier.put(0, &flow, &[&port], (u64::MAX, &beyond)).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        let counts = tier.counts(0);
+        let sent = (counts.sent_packets, counts.sent_bytes);
+        assert_eq!((counts.packets, counts.bytes, sent, counts.lost), (1, 60, (0, 0), 1));
+        tier.end(&[0]);
+        tier.put(1, &flow, &[&port], (u64::MAX, &NONE)).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        let counts = tier.counts(1);
+        assert_eq!((counts.sent_packets, counts.sent_bytes, counts.lost), (1, 60, 0));
     });
 }

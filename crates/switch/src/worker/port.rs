@@ -38,8 +38,6 @@ pub(crate) struct WorkerPort {
     pub(crate) has_queues: bool,
     /// Whether the kernel tier's program is at the device.
     pub(crate) is_in_tier: bool,
-    /// Whether it was ever there.
-    was_in_tier: bool,
     /// Why it is not, where it should be.
     tier_note: Option<String>,
     /// Frames that the device refused, over all reopenings.
@@ -104,7 +102,6 @@ impl WorkerPort {
             shaper: None,
             has_queues: false,
             is_in_tier: false,
-            was_in_tier: false,
             tier_note: None,
             tx_refused: 0,
             changed: false,
@@ -171,7 +168,6 @@ impl WorkerPort {
     /// The program is at the device, or could not be put there.
     fn entered_tier(&mut self, entered: Result<(), String>) {
         self.is_in_tier = entered.is_ok();
-        self.was_in_tier |= self.is_in_tier;
         let note = entered.err().map(|error| format!("no kernel tier: {error}"));
         if let Some(note) = &note {
             tracing::warn!(port = %self.number, name = self.info.name, "{note}");
@@ -394,17 +390,10 @@ impl WorkerPort {
 
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
-        let mut counters = match &mut self.device {
+        match &mut self.device {
             Some(device) => [self.earlier, device.counters()].into_iter().sum(),
             None => self.earlier,
-        };
-        if self.was_in_tier {
-            // The device counts what it refused to the worker as well; the others are frames that
-            // the kernel tier gave it, and counted as sent.
-            counters.tx_drops = counters.tx_drops.saturating_sub(self.tx_refused);
-            counters.tx_packets = counters.tx_packets.saturating_sub(counters.tx_drops);
         }
-        counters
     }
 }
 

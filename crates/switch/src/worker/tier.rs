@@ -162,16 +162,20 @@ impl KernelTable for ShardTier {
             packets: counts.packets,
             bytes: counts.bytes,
             last_used: Nanos(counts.last_used_ns.saturating_sub(self.epoch_ns)),
+            sent_packets: counts.sent_packets,
+            sent_bytes: counts.sent_bytes,
+            lost: counts.lost,
         }
     }
 
-    fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], packets: u64, bytes: u64) {
+    fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], counts: &TierSlotCounts) {
         self.ports.with(|ports| {
             if let Some(port) = ports.get(&in_port) {
-                port.port.count_rx(packets, bytes);
+                port.port.count_rx(counts.packets, counts.bytes);
             }
             for port in outputs.iter().filter_map(|port| ports.get(port)) {
-                port.port.count_tx(packets, bytes);
+                port.port.count_tx(counts.sent_packets, counts.sent_bytes);
+                port.port.count_tx_dropped(counts.lost);
             }
         });
     }

@@ -145,14 +145,39 @@ fn actions(random: &mut Random, matching: &str) -> String {
     let is_udp = matching.contains("ip_proto=17");
     let mut parts = Vec::new();
     let output = |random: &mut Random| format!("output:{}", 1 + random.below(3));
-    match random.below(18) {
+    let is_v6 = matching.contains("0x86dd");
+    let is_tagged = matching.contains("vlan_vid");
+    match random.below(26) {
         0 => return "drop".to_owned(),
         12 if is_v4 => parts.push(format!("set_field:10.0.0.{}->ip_dst", random.below(250))),
         13 if is_v4 => parts.push("dec_nw_ttl,set_field:10.1.2.3->ip_src".to_owned()),
         14 if is_udp => parts.push(format!("set_field:{}->udp_dst", random.below(0x1_0000))),
         15 => parts.push("set_field:02:01:02:03:04:05->eth_src,dec_nw_ttl".to_owned()),
         16 if is_udp => parts.push("set_field:7->ip_dscp,set_field:99->udp_src".to_owned()),
-        17 if matching.contains("vlan_vid") => parts.push("pop_vlan".to_owned()),
+        17 if is_tagged => parts.push("pop_vlan".to_owned()),
+        18 if is_tagged => {
+            let (vid, pcp) = (0x1000 + random.below(9), random.below(8));
+            parts.push(format!("set_field:{vid}->vlan_vid,set_field:{pcp}->vlan_pcp"));
+        }
+        19 if is_tagged => {
+            parts.push("dec_nw_ttl,pop_vlan,set_field:02:01:02:03:04:06->eth_src".to_owned());
+        }
+        20 if is_tagged => parts.push("set_field:0x1003->vlan_vid,dec_nw_ttl".to_owned()),
+        21 => parts.push(format!(
+            "push_vlan:{:#x},set_field:{}->vlan_vid,set_field:5->vlan_pcp,dec_nw_ttl",
+            [0x8100, 0x88a8][random.index(2)],
+            0x1000 + random.below(4_096)
+        )),
+        22 if is_v6 => parts.push(format!("set_field:fd01::{:x}->ipv6_dst", random.below(999))),
+        23 if is_v6 => parts.push(
+            "dec_nw_ttl,set_field:fd02::7:8->ipv6_src,set_field:9->ip_dscp,\
+             set_field:02:01:02:03:04:07->eth_dst"
+                .to_owned(),
+        ),
+        24 if is_v6 => parts.push("set_field:0x12345->ipv6_flabel".to_owned()),
+        25 if is_v4 => {
+            parts.push("set_field:02:00:00:00:00:01->eth_dst,dec_nw_ttl,pop_vlan".to_owned())
+        }
         1 => parts.push("set_field:02:00:00:00:00:09->eth_dst".to_owned()),
         2 => parts.push("dec_nw_ttl".to_owned()),
         3 => parts.push("push_vlan:0x8100,set_field:0x1007->vlan_vid".to_owned()),
@@ -207,10 +232,11 @@ fn frame(random: &mut Random) -> Vec<u8> {
         0 => builder.vlan(0, 1 + random.below(2) as u16),
         _ => builder,
     };
-    let len = 60 + random.below(60) as usize;
-    if random.percent(20) {
+    // Some are shorter than a wire allows, and are filled up on their way out.
+    let len = if random.percent(20) { 0 } else { 60 + random.below(60) as usize };
+    if random.percent(30) {
         let to = u128::from(random.below(3)) | 0xfd00 << 112;
-        return builder.ipv6(Ipv6::new(1.into(), to.into())).udp(1, 2).fill_to(len + 30).build();
+        return builder.ipv6(Ipv6::new(1.into(), to.into())).udp(1, 2).fill_to(len).build();
     }
     let v4 = Ipv4::new([10, 0, 1, 1].into(), [10, 0, 0, random.below(4) as u8].into());
     let ports = (1 + random.below(3) as u16, 1 + random.below(3) as u16);

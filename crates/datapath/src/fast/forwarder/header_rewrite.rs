@@ -7,8 +7,8 @@
 
 use openflow::action::{HeaderEffect, TtlLayer};
 use openflow::{Action, Field};
-use packet::header::{ethernet, icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
-use packet::{LoweredTtl, MaskedRewrite, MaskedWord, Network, Shape, Transport};
+use packet::header::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
+use packet::{Network, Shape, Transport};
 
 /// Most 16-bit words of a checksum that one rewrite changes, and most 64-bit words. Longer lists of
 /// actions become several rewrites; these lie in one piece of memory, as many packets with a
@@ -287,55 +287,29 @@ impl HeaderRewrite {
         Some(())
     }
 
-    /// The same as the kernel carries it out, on a frame whose TTL is above so much; none where it
-    /// changes bytes behind the Ethernet header that no checksum covers, or addresses of IPv6:
-    /// there a sum of the whole packet, which a device may have made, would be wrong afterwards.
-    pub(super) fn for_kernel(&self, above: Option<(u8, u8)>) -> Option<MaskedRewrite> {
-        let ttl = match (self.ttl, above) {
-            (Some((at, by)), Some((guard, above))) if guard == at => {
-                (self.shape.network() == Network::Ipv4).then_some(LoweredTtl { at, by, above })
-            }
-            (None, None) => None,
-            (Some(_) | None, Some(_)) | (Some(_), None) => return None,
-        };
-        if ttl.is_some() != self.ttl.is_some() {
-            return None;
-        }
-        let words: Option<Vec<MaskedWord>> = self.words().iter().map(|it| self.word(*it)).collect();
-        Some(MaskedRewrite {
-            words: words?,
-            ttl,
-            ip_checksum: self.ip.map(|covered| covered.at),
-            l4_checksum: self.l4.map(|covered| covered.at),
-            is_udp: self.l4.is_some_and(|covered| covered.is_udp),
-        })
+    /// The shape of the frames.
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
     }
 
-    fn word(&self, word: Word) -> Option<MaskedWord> {
-        let (l3, l4) = (self.shape.l3(), self.shape.l4().unwrap_or(usize::MAX));
-        let is_v4 = self.shape.network() == Network::Ipv4;
-        let addresses = l3 + ipv4::SRC.start..l3 + ipv4::DST.end;
-        let has_pseudo = matches!(self.shape.transport(), Transport::Tcp | Transport::Udp);
-        let (mut ip, mut pseudo, mut inner) = ([0; 8], [0; 8], [0; 8]);
-        for (index, keep) in word.keep.to_ne_bytes().into_iter().enumerate() {
-            let at = usize::from(word.at) + index;
-            let changed = !keep;
-            if changed == 0 || at < ethernet::ETHER_TYPE {
-                continue;
-            }
-            if is_v4 && (l3..l4).contains(&at) {
-                ip[index] = changed;
-                if has_pseudo && addresses.contains(&at) {
-                    pseudo[index] = changed;
-                }
-            } else if at >= l4 && self.l4.is_some() {
-                inner[index] = changed;
-            } else {
-                return None;
-            }
-        }
-        let [ip, pseudo, l4] = [ip, pseudo, inner].map(u64::from_ne_bytes);
-        Some(MaskedWord { at: word.at, keep: word.keep, value: word.value, ip, pseudo, l4 })
+    /// The masked words: where each stands, which bits stay, and what the others become.
+    pub(super) fn masked_words(&self) -> impl Iterator<Item = (u8, u64, u64)> {
+        self.words().iter().map(|word| (word.at, word.keep, word.value))
+    }
+
+    /// Where the TTL stands that goes down, and by how much.
+    pub(super) fn lowered_ttl(&self) -> Option<(u8, u8)> {
+        self.ttl
+    }
+
+    /// Where the checksum of IPv4 stands, if it changes.
+    pub(super) fn ip_checksum(&self) -> Option<u8> {
+        self.ip.map(|covered| covered.at)
+    }
+
+    /// Where that of the transport stands, if it changes, and whether zero stands for none there.
+    pub(super) fn l4_checksum(&self) -> Option<(u8, bool)> {
+        self.l4.map(|covered| (covered.at, covered.is_udp))
     }
 
     /// Changes a frame of the shape, whose TTL is high enough.

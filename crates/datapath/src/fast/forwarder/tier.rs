@@ -18,13 +18,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use openflow::{GroupId, PortNo};
-use packet::header::ethernet;
 use packet::{MaskedRewrite, PacketBuf, Shape};
 
 use super::Forwarder;
 use super::decide::flush_counts;
+use super::kernel_rewrite::KernelRewrite;
 use super::path::{PathId, Paths, Steps};
-use super::program::{Decided, Guard, MicroOp, Program, ProgramId, Terminal};
+use super::program::{Decided, MicroOp, Program, ProgramId, Terminal};
 use super::replica::Replica;
 use super::versions::Raised;
 use crate::counter::{Counter, DropReason};
@@ -103,7 +103,7 @@ pub trait KernelTable {
     fn counts(&self, slot: u32) -> TierSlotCounts;
 
     /// Credits packets to the devices of the ports that they came and left by.
-    fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], packets: u64, bytes: u64);
+    fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], counts: &TierSlotCounts);
 }
 
 /// What was ever counted in a slot.
@@ -115,6 +115,26 @@ pub struct TierSlotCounts {
     pub bytes: u64,
     /// When the last one came; zero where the entry had no time.
     pub last_used: Nanos,
+    /// Packets that were sent on, by each output.
+    pub sent_packets: u64,
+    /// Their bytes, as they left.
+    pub sent_bytes: u64,
+    /// Packets that the kernel had no memory to change.
+    pub lost: u64,
+}
+
+impl TierSlotCounts {
+    /// What was counted since then.
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_sub(earlier.packets),
+            bytes: self.bytes.wrapping_sub(earlier.bytes),
+            last_used: self.last_used,
+            sent_packets: self.sent_packets.wrapping_sub(earlier.sent_packets),
+            sent_bytes: self.sent_bytes.wrapping_sub(earlier.sent_bytes),
+            lost: self.lost.wrapping_sub(earlier.lost),
+        }
+    }
 }
 
 /// What a decision counts beside its path.
@@ -390,8 +410,7 @@ impl Forwarder {
                 return;
             }
             let shape = Shape::of(frame.bytes());
-            // The kernel hands short frames over, which are filled up on their way out.
-            if shape.is_rare() || frame.len() < ethernet::FRAME_MIN_LEN {
+            if shape.is_rare() {
                 continue;
             }
             let mut bytes = [0; TIER_BYTES];
@@ -403,7 +422,7 @@ impl Forwarder {
             if !self.tier.is_wanted(&flow, decided.path, now) {
                 continue;
             }
-            if let Some((verdict, lease)) = self.for_kernel(*decided, now) {
+            if let Some((verdict, lease)) = self.for_kernel(*decided, shape, now) {
                 self.paths.share(decided.path);
                 let path = decided.path;
                 self.tier.proposals.push(Proposal { flow, path, verdict, lease });
@@ -412,7 +431,12 @@ impl Forwarder {
     }
 
     /// What a decision counts and where it sends, if the kernel can carry it out.
-    fn for_kernel(&self, decided: Decided, now: Nanos) -> Option<(KernelVerdict, Lease)> {
+    fn for_kernel(
+        &self,
+        decided: Decided,
+        shape: Shape,
+        now: Nanos,
+    ) -> Option<(KernelVerdict, Lease)> {
         if decided.program == ProgramId::WALK || decided.path == PathId::NONE {
             return None;
         }
@@ -424,7 +448,7 @@ impl Forwarder {
         if !is_known || lease.until <= now {
             return None;
         }
-        let (credits, rewrite) = credits_of(self.programs.get(decided.program)?)?;
+        let (credits, rewrite) = credits_of(self.programs.get(decided.program)?, shape)?;
         let outputs: Vec<PortNo> = credits
             .iter()
             .filter_map(|credit| match credit {
@@ -604,10 +628,10 @@ fn harvest(
     (replica, paths, now): (&Replica, &Paths, Nanos),
 ) -> u64 {
     let counts = table.counts(number);
-    let packets = counts.packets.wrapping_sub(slot.seen.packets);
-    let bytes = counts.bytes.wrapping_sub(slot.seen.bytes);
-    // Packets and bytes are not counted at once: bytes that come alone wait for their packet.
-    if packets == 0 {
+    let new = counts.since(&slot.seen);
+    let (packets, bytes) = (new.packets, new.bytes);
+    // They are not counted at once: bytes that come alone wait for their packet.
+    if packets == 0 && new.sent_packets == 0 && new.lost == 0 {
         return 0;
     }
     slot.seen = counts;
@@ -627,33 +651,34 @@ fn harvest(
     flush_counts(replica, paths, Evicted { path: slot.path, packets, bytes });
     for credit in &slot.verdict.credits {
         match credit {
-            Credit::Output(port) => replica.count_tx(*port, None, packets, bytes, now),
+            Credit::Output(port) => {
+                replica.count_tx(*port, None, new.sent_packets, new.sent_bytes, now);
+            }
             Credit::Drop(reason) => replica.count_drops(*reason, packets),
             Credit::Group(id) => replica.count_group(*id, packets, bytes),
             Credit::Bucket(id, index) => replica.count_bucket(*id, *index, packets, bytes),
         }
     }
-    table.credit(in_port, &slot.verdict.does.outputs, packets, bytes);
+    table.credit(in_port, &slot.verdict.does.outputs, &new);
     packets
 }
 
 /// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
 /// and then only sends it by ports or drops it.
-fn credits_of(program: &Program) -> Option<(Vec<Credit>, MaskedRewrite)> {
-    let guard = program.guard;
-    let above = (guard != Guard::default()).then_some((guard.at, guard.above));
-    let (rewrite, micro_ops) = match &*program.micro_ops {
-        [MicroOp::Rewrite(rewrite), rest @ ..] => (rewrite.for_kernel(above)?, rest),
-        _ if above.is_some() => return None,
-        micro_ops => (MaskedRewrite::default(), micro_ops),
-    };
+fn credits_of(program: &Program, shape: Shape) -> Option<(Vec<Credit>, MaskedRewrite)> {
+    let mut changes = KernelRewrite::new(shape, program.guard);
     let mut credits = Vec::new();
-    for micro_op in micro_ops {
+    // Nobody has got the frame, or a copy of it, before it is changed.
+    let mut may_change = true;
+    for micro_op in &program.micro_ops {
         match micro_op {
             MicroOp::Group(id) => credits.push(Credit::Group(*id)),
             MicroOp::Bucket(id, index) => credits.push(Credit::Bucket(*id, *index)),
             MicroOp::Output(port, None) => credits.push(Credit::Output(*port)),
             MicroOp::Drop(reason) => credits.push(Credit::Drop(*reason)),
+            MicroOp::Apply(_) | MicroOp::Rewrite(_) | MicroOp::PopTag if may_change => {
+                changes.add(micro_op)?;
+            }
             // Copies of a frame that nothing changes are as the frame.
             MicroOp::BeginCopy | MicroOp::EndCopy => {}
             MicroOp::Apply(_)
@@ -667,6 +692,10 @@ fn credits_of(program: &Program) -> Option<(Vec<Credit>, MaskedRewrite)> {
             | MicroOp::RefusedTx(..)
             | MicroOp::Normal(_) => return None,
         }
+        may_change &= !matches!(
+            micro_op,
+            MicroOp::Output(..) | MicroOp::Drop(_) | MicroOp::BeginCopy | MicroOp::EndCopy
+        );
     }
     match program.terminal {
         Some(Terminal::Output(port, None)) => credits.push(Credit::Output(port)),
@@ -674,5 +703,10 @@ fn credits_of(program: &Program) -> Option<(Vec<Credit>, MaskedRewrite)> {
         Some(Terminal::Drop(reason)) => credits.push(Credit::Drop(reason)),
         None => {}
     }
-    Some((credits, rewrite))
+    // Groups count the bytes that a frame has when it comes to them.
+    let in_group = |credit: &Credit| matches!(credit, Credit::Group(_) | Credit::Bucket(..));
+    if changes.moves_tag() && credits.iter().any(in_group) {
+        return None;
+    }
+    Some((credits, changes.finish()?))
 }

@@ -1,0 +1,9 @@
+//! Where the facts about a frame lie in `struct __sk_buff`, as the programs of the kernel tier read
+//! them. The kernel keeps the outermost VLAN tag beside the frame, so no length here has it.
+
+pub(super) const LEN: i16 = 0;
+pub(super) const VLAN_PRESENT: i16 = 20;
+pub(super) const VLAN_TCI: i16 = 24;
+pub(super) const VLAN_PROTO: i16 = 28;
+pub(super) const TC_INDEX: i16 = 44;
+pub(super) const GSO_SIZE: i16 = 176;
