@@ -65,7 +65,7 @@ impl PacketBuf {
     /// Whether a pool keeps the buffer among the usual ones.
     #[inline]
     fn is_usual(&self) -> bool {
-        self.memory.is_own_below(ROOM_MAX)
+        BufMemory::all_own_below(std::slice::from_ref(self), USUAL_BELOW)
     }
 
     /// Replaces the frame, keeping the allocation.
@@ -83,8 +83,15 @@ impl PacketBuf {
     pub fn assign_blocks(&mut self, blocks: &[Block], len: usize) {
         assert!(len <= blocks.len() * LINE, "{len} bytes in {} blocks", blocks.len());
         if !self.copy_blocks(HEADROOM, blocks, len) {
-            self.assign(&blocks.as_flattened()[..len]);
+            self.assign_elsewhere(&blocks.as_flattened()[..len]);
         }
+    }
+
+    /// As [`PacketBuf::assign`], out of the way of loops that nearly never need it.
+    #[cold]
+    #[inline(never)]
+    fn assign_elsewhere(&mut self, frame: &[u8]) {
+        self.assign(frame);
     }
 
     /// Makes room for a frame of `len` bytes, whose content is not specified, and returns it to be
@@ -119,12 +126,13 @@ impl PacketBuf {
         self.memory.has_offload()
     }
 
-    /// Whether anything is left to do to any frame: without a branch for each, since nearly always
-    /// there is none.
+    /// Whether anything is left to do to any frame: without a look at them where the process never
+    /// had such a frame, and without a branch for each otherwise.
     #[must_use]
     #[inline]
     pub fn any_has_offload(frames: &[Self]) -> bool {
-        frames.iter().fold(false, |any, frame| any | frame.has_offload())
+        BufMemory::had_offloads()
+            && frames.iter().fold(false, |any, frame| any | frame.has_offload())
     }
 
     /// Notes what is left to do to the frame; false, and nothing is noted, where the memory is
@@ -280,8 +288,8 @@ const SPARE_MAX: usize = 1_024;
 /// The same of those for super-frames: a batch of them, 4.2 MiB.
 const LARGE_MAX: usize = 64;
 
-/// The room of a usual buffer; one with more is for super-frames.
-const ROOM_MAX: usize = HEADROOM + FRAME_CAPACITY;
+/// The room of a usual buffer is below; one with more is for super-frames.
+const USUAL_BELOW: usize = (HEADROOM + FRAME_CAPACITY).next_power_of_two();
 
 impl Pool {
     /// A buffer to be filled: a used one where there is one.
@@ -329,7 +337,7 @@ impl Pool {
     pub fn give_front(&mut self, frames: &mut Vec<PacketBuf>, count: usize) {
         let count = count.min(frames.len());
         let whole = count == frames.len() && self.spare.len() + count <= SPARE_MAX;
-        if whole && frames.iter().all(PacketBuf::is_usual) {
+        if whole && BufMemory::all_own_below(frames, USUAL_BELOW) {
             PacketBuf::move_last(frames, &mut self.spare, count);
             return;
         }

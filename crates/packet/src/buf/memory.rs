@@ -12,6 +12,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Block, PacketBuf};
 use crate::offload::Offload;
@@ -27,6 +28,10 @@ const OFFLOAD: usize = 1 << 63;
 const SEGMENT_AT: u32 = 48;
 const PAYLOAD_AT: u32 = 32;
 const _: () = assert!(usize::BITS == 64, "an offload stands in the upper half of a word");
+
+/// Whether any frame of the process ever had an offload. Whoever gets a frame of another thread
+/// gets what was written before, this too.
+static HAD_OFFLOADS: AtomicBool = AtomicBool::new(false);
 
 /// The functions of an owner of external memory: one constant for each kind of owner.
 #[repr(C)]
@@ -152,16 +157,33 @@ impl BufMemory {
     #[inline]
     pub(super) fn has_clean_room(&self, room: usize) -> bool {
         match self.owner {
-            None => room as isize <= self.word.addr() as isize,
+            None => self.has_own_clean_room(room),
             Some(_) => room <= self.room(),
         }
     }
 
-    /// Whether the memory is the buffer's own, without an offload, and of at most this room.
+    /// The same where the memory is the buffer's own.
     #[inline]
-    pub(super) fn is_own_below(&self, room: usize) -> bool {
-        // An address of external memory is above any room that is asked for.
-        self.word.addr() <= room && self.owner.is_none()
+    fn has_own_clean_room(&self, room: usize) -> bool {
+        self.owner.is_none() && room as isize <= self.word.addr() as isize
+    }
+
+    /// Whether each of these buffers has memory of its own with a room of less than this power of
+    /// two, and none an offload: without a branch for each.
+    #[inline]
+    pub(super) fn all_own_below(bufs: &[PacketBuf], room: usize) -> bool {
+        debug_assert!(room.is_power_of_two(), "a room of {room} bytes");
+        let (words, owners) = bufs.iter().fold((0, 0), |(words, owners), buf| {
+            let owner = buf.memory.owner.map_or(0, |owner| std::ptr::from_ref(owner).addr());
+            (words | buf.memory.word.addr(), owners | owner)
+        });
+        words < room && owners == 0
+    }
+
+    /// Whether there was ever a frame with an offload.
+    #[inline]
+    pub(super) fn had_offloads() -> bool {
+        HAD_OFFLOADS.load(Ordering::Relaxed)
     }
 
     /// Whether the frame has an offload.
@@ -184,6 +206,9 @@ impl BufMemory {
     pub(super) fn set_offload(&mut self, offload: Option<Offload>) -> bool {
         if self.owner.is_some() {
             return offload.is_none();
+        }
+        if offload.is_some() && !Self::had_offloads() {
+            HAD_OFFLOADS.store(true, Ordering::Relaxed);
         }
         let bits = offload.map_or(0, |Offload { segment_len, payload_len }| {
             debug_assert!(segment_len <= Offload::SEGMENT_MAX, "a segment of {segment_len} bytes");
@@ -355,13 +380,19 @@ impl PacketBuf {
     pub(super) fn copy_blocks(&mut self, start: usize, blocks: &[Block], len: usize) -> bool {
         let whole = size_of_val(blocks);
         debug_assert!(len <= whole, "{len} bytes in {} blocks", blocks.len());
-        if self.memory.owner.is_some() || !self.memory.has_clean_room(start + whole) {
+        let (Some((first, rest)), true) =
+            (blocks.split_first(), self.memory.has_own_clean_room(start + whole))
+        else {
             return false;
-        }
+        };
+        // Nearly always there is one block, whose length is known here: no call.
         // SAFETY: own memory with at least `start + whole` bytes, borrowed for writing.
         unsafe {
             let to = self.memory.base.as_ptr().add(start).cast::<Block>();
-            to.copy_from_nonoverlapping(blocks.as_ptr(), blocks.len());
+            to.write(*first);
+            if !rest.is_empty() {
+                to.add(1).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
+            }
         }
         self.memory.set(start, len);
         true
@@ -457,10 +488,10 @@ mod tests {
         let most = Offload { segment_len: Offload::SEGMENT_MAX, payload_len: u16::MAX };
         for offload in [most, Offload { segment_len: 0, payload_len: 0 }] {
             let mut memory = BufMemory::with_room(128);
-            assert!(memory.is_own_below(128) && memory.offload().is_none());
+            assert!(memory.has_clean_room(128) && memory.offload().is_none());
             assert!(memory.set_offload(Some(offload)));
             assert_eq!((memory.offload(), memory.room()), (Some(offload), 128));
-            assert!(!memory.has_clean_room(1) && !memory.is_own_below(128));
+            assert!(!memory.has_clean_room(1));
             memory.place(0, 128);
             assert!(memory.set_offload(None) && memory.has_clean_room(128));
             assert!(!memory.has_clean_room(129));
@@ -468,7 +499,20 @@ mod tests {
         let mut lent = lent();
         let mut memory = lend(&mut lent);
         assert!(!memory.set_offload(Some(most)) && memory.set_offload(None));
-        assert!(!memory.has_offload() && !memory.is_own_below(1 << 20));
+        assert!(!memory.has_offload() && memory.owner.is_some());
+    }
+
+    #[test]
+    fn one_unusual_buffer_is_found_among_usual_ones() {
+        let buf = |room| PacketBuf { memory: BufMemory::with_room(room) };
+        let is_usual = |bufs: &[PacketBuf]| BufMemory::all_own_below(bufs, 256);
+        assert!(is_usual(&[]) && is_usual(&[PacketBuf::default(), buf(128), buf(192)]));
+        assert!(!is_usual(&[buf(128), buf(256)]));
+        let mut with_offload = buf(128);
+        assert!(with_offload.set_offload(Some(Offload { segment_len: 0, payload_len: 0 })));
+        assert!(!is_usual(&[buf(128), with_offload]));
+        let mut lent = lent();
+        assert!(!is_usual(&[buf(128), PacketBuf { memory: lend(&mut lent) }]));
     }
 
     #[test]

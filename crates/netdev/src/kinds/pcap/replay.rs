@@ -92,17 +92,19 @@ impl RxQueue for Replay {
         let start = frames.len();
         pool.take_into(frames, max);
         let mut bytes = 0;
-        // Buffers are moved by the batch and filled where they stand: receiving takes 2.7 ns a
-        // frame of 60 bytes so, and took 5.2 ns when each was moved and checked by itself.
-        for buf in frames.iter_mut().skip(start) {
-            let span = self.spans[self.next];
-            let (first, len) = (span.first as usize, span.len as usize);
-            buf.assign_blocks(&self.blocks[first..first + len.div_ceil(BLOCK_LEN)], len);
-            bytes += len;
-            self.next += 1;
-            if self.next == self.spans.len() {
-                self.next = 0;
+        let mut empty = &mut frames[start..];
+        // Buffers are moved by the batch and filled where they stand, in runs that do not pass the
+        // end of the file.
+        while !empty.is_empty() {
+            let run = empty.len().min(self.spans.len() - self.next);
+            let (now, later) = empty.split_at_mut(run);
+            for (buf, span) in now.iter_mut().zip(&self.spans[self.next..]) {
+                let (first, len) = (span.first as usize, span.len as usize);
+                buf.assign_blocks(&self.blocks[first..first + len.div_ceil(BLOCK_LEN)], len);
+                bytes += len;
             }
+            self.next = (self.next + run) % self.spans.len();
+            empty = later;
         }
         let (packets, bytes) = (max as u64, bytes as u64);
         self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
