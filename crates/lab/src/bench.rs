@@ -5,6 +5,7 @@
 //! Beside the rate stand the limit of the same ports and, on request, Open vSwitch or testpmd on
 //! the very same devices, measured in turns. Everything that it starts ends with it.
 
+mod bar;
 mod beside;
 mod client;
 mod cold_start;
@@ -22,6 +23,7 @@ mod measure;
 mod new_flows;
 mod outcome;
 mod ovs_dpdk;
+mod ports;
 mod series;
 mod settings;
 mod subject;
@@ -80,6 +82,8 @@ enum BenchCommand {
     Idle(Box<idle::IdleArgs>),
     /// Forward somebody's packets beside an attack
     Victim(Box<victim::VictimArgs>),
+    /// Forward between hosts over kernel devices, beside other switches
+    Ports(Box<ports::PortsArgs>),
     /// Forward with all caches, with the key cache only, and without
     Tiers(Box<tiers::TiersArgs>),
 }
@@ -160,6 +164,7 @@ impl BenchArgs {
             BenchCommand::Controller(args) => args.run(),
             BenchCommand::Idle(args) => args.run(),
             BenchCommand::Victim(args) => args.run(),
+            BenchCommand::Ports(args) => args.run(),
             BenchCommand::Tiers(args) => args.run(),
         }
     }

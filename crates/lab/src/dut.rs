@@ -3,7 +3,7 @@
 //! A new switch is one file under `dut/` and one line in [`ALL`]. A switch is a process that is
 //! given its ports and its controller; nothing else about it is known here.
 
-mod ovs;
+pub(crate) mod ovs;
 mod weir;
 
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};

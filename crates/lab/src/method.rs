@@ -7,12 +7,12 @@
 mod blast;
 mod echo;
 mod iperf2;
-mod iperf3;
+pub(crate) mod iperf3;
 #[cfg(test)]
 mod kernel_tests;
 #[cfg(test)]
 mod mock;
-mod ping;
+pub(crate) mod ping;
 mod pps;
 mod probe;
 mod search;

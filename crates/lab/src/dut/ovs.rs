@@ -17,6 +17,9 @@ use crate::tools::{Missing, Program, Tool};
 const START_LIMIT: Duration = Duration::from_secs(20);
 const BRIDGE: &str = "br0";
 
+/// The database's socket, in the folder of the run.
+const DATABASE_SOCKET: &str = "db.sock";
+
 /// Where packages and source installations put the database's schema.
 const SCHEMAS: [&str; 2] =
     ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
@@ -42,50 +45,73 @@ impl Dut for Ovs {
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError> {
         let context = &plan.context;
-        let database = context.dir.join("conf.db");
-        let socket = context.dir.join("db.sock");
-        let mut service = Service::new();
-        let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
-            Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
-        })?;
-        let mut create = ovs(context, Tool::OvsdbTool)?;
-        create.arg("create").arg(&database).arg(schema);
-        step(context, create, &mut service)?;
-
-        let mut server = ovs(context, Tool::OvsdbServer)?;
-        server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
-        server.arg(format!("--unixctl={}", context.dir.join("ovsdb.ctl").display()));
-        server.args(["--no-chdir", "-vsyslog:off"]);
-        let mut server = Process::start("ovsdb-server", server, context.namespace, context.dir)?;
-        server.wait_until("open its socket", START_LIMIT, context.cancel, |_| socket.exists())?;
-        service.add(server, None, 0);
-
-        let remote = format!("unix:{}", socket.display());
-        let vsctl = |words: &[&str]| -> Result<Command, ServiceError> {
-            let mut command = ovs(context, Tool::OvsVsctl)?;
-            command.arg(format!("--db={remote}")).arg("--timeout=20").args(words);
-            Ok(command)
-        };
-        step(context, vsctl(&["--no-wait", "init"])?, &mut service)?;
-
-        let mut daemon = ovs(context, Tool::Vswitchd)?;
-        daemon
-            .arg(&remote)
-            .arg(format!("--unixctl={}", context.dir.join("vswitchd.ctl").display()));
-        daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
-        let daemon = Process::start("ovs-vswitchd", daemon, context.namespace, context.dir)?;
-        service.add(daemon, Some(ProcessRole::Switch), 0);
-
-        let words = configuration(plan)?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        step(context, vsctl(&words)?, &mut service)?;
+        let mut service = start_daemon(context, &[])?;
+        configure(context, &configuration(plan)?, &mut service)?;
         // A packet before the controller's hello is dropped, and so are those behind it for as long
         // as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
-        let connected = ["wait-until", "controller", BRIDGE, "is_connected=true"];
-        step(context, vsctl(&connected)?, &mut service)?;
+        let connected = format!("wait-until controller {BRIDGE} is_connected=true");
+        configure(context, &connected, &mut service)?;
         service.check()?;
         Ok(service)
     }
+}
+
+/// Starts database and daemon in the folder of `context`, without a bridge. The settings
+/// (`other_config:KEY=VALUE`) hold from the daemon's first moment on.
+///
+/// # Errors
+/// [`ServiceError`] with what a program said.
+pub(crate) fn start_daemon(
+    context: &ServiceContext<'_>,
+    settings: &[&str],
+) -> Result<Service, ServiceError> {
+    let database = context.dir.join("conf.db");
+    let socket = context.dir.join(DATABASE_SOCKET);
+    let mut service = Service::new();
+    let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
+        Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
+    })?;
+    let mut create = ovs(context, Tool::OvsdbTool)?;
+    create.arg("create").arg(&database).arg(schema);
+    step(context, create, &mut service)?;
+
+    let mut server = ovs(context, Tool::OvsdbServer)?;
+    server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
+    server.arg(format!("--unixctl={}", context.dir.join("ovsdb.ctl").display()));
+    server.args(["--no-chdir", "-vsyslog:off"]);
+    let mut server = Process::start("ovsdb-server", server, context.namespace, context.dir)?;
+    server.wait_until("open its socket", START_LIMIT, context.cancel, |_| socket.exists())?;
+    service.add(server, None, 0);
+
+    configure(context, "--no-wait init", &mut service)?;
+    for setting in settings {
+        let words = format!("--no-wait set Open_vSwitch . {setting}");
+        configure(context, &words, &mut service)?;
+    }
+
+    let mut daemon = ovs(context, Tool::Vswitchd)?;
+    daemon
+        .arg(format!("unix:{}", socket.display()))
+        .arg(format!("--unixctl={}", context.dir.join("vswitchd.ctl").display()));
+    daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
+    let daemon = Process::start("ovs-vswitchd", daemon, context.namespace, context.dir)?;
+    service.add(daemon, Some(ProcessRole::Switch), 0);
+    Ok(service)
+}
+
+/// Runs `ovs-vsctl` with the words of `text` on the database of [`start_daemon`].
+///
+/// # Errors
+/// [`ServiceError`] with what it said.
+pub(crate) fn configure(
+    context: &ServiceContext<'_>,
+    text: &str,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
+    let mut command = ovs(context, Tool::OvsVsctl)?;
+    command.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
+    command.arg("--timeout=20").args(text.split_ascii_whitespace());
+    step(context, command, service)
 }
 
 fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError> {
@@ -97,7 +123,7 @@ fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError
 }
 
 /// `ovs-vsctl`'s words for the bridge, its ports and its controller in one transaction.
-fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, ServiceError> {
+fn configuration(plan: &DutPlan<'_>) -> Result<String, ServiceError> {
     let mut text = format!(
         "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure \
          protocols={} other_config:datapath-id={DPID} other_config:disable-in-band=true",
@@ -119,7 +145,7 @@ fn configuration(plan: &DutPlan<'_>) -> Result<Vec<String>, ServiceError> {
          max_backoff=1000 -- set bridge {BRIDGE} controller=@c",
         plan.controller
     );
-    Ok(text.split_ascii_whitespace().map(str::to_owned).collect())
+    Ok(text)
 }
 
 fn step(

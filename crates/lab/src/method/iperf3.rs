@@ -31,36 +31,36 @@ struct End {
 
 /// One of the sums at the end of iperf3's document.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     /// Length of the run, seconds.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     /// Payload bytes.
-    pub(super) bytes: f64,
+    pub(crate) bytes: f64,
     /// Payload bit/s.
-    pub(super) bits_per_second: f64,
+    pub(crate) bits_per_second: f64,
     /// TCP segments sent again; only in the sender's sum.
     #[serde(default)]
-    pub(super) retransmits: f64,
+    pub(crate) retransmits: f64,
     /// UDP datagrams.
     #[serde(default)]
-    pub(super) packets: f64,
+    pub(crate) packets: f64,
     /// UDP datagrams that did not arrive.
     #[serde(default)]
-    pub(super) lost_packets: f64,
+    pub(crate) lost_packets: f64,
     /// RFC 3550 jitter, ms.
     #[serde(default)]
-    pub(super) jitter_ms: f64,
+    pub(crate) jitter_ms: f64,
 }
 
 /// The sums that the methods use.
 #[derive(Clone, Debug)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     /// What the sender counted.
-    pub(super) sent: Sum,
+    pub(crate) sent: Sum,
     /// What the receiver counted.
-    pub(super) received: Sum,
+    pub(crate) received: Sum,
     /// UDP: the receiver's loss and jitter.
-    pub(super) both: Option<Sum>,
+    pub(crate) both: Option<Sum>,
 }
 
 /// A finished run.
@@ -95,7 +95,10 @@ pub(super) fn run(
 }
 
 /// Reads iperf3's document; warnings may stand before or behind it.
-fn parse(text: &str) -> Result<Sums, TrialError> {
+///
+/// # Errors
+/// [`TrialError::Output`] with what iperf3 says, or what is missing.
+pub(crate) fn parse(text: &str) -> Result<Sums, TrialError> {
     let wrong = |what: String| TrialError::Output { program: "iperf3", what };
     let json = text
         .find('{')

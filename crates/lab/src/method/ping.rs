@@ -33,11 +33,11 @@ const fn figure(
 
 /// What one run of echo requests came to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct EchoReplies {
+pub(crate) struct EchoReplies {
     /// Requests sent.
-    pub(super) sent: u32,
+    pub(crate) sent: u32,
     /// Round-trip times of those that were answered, milliseconds.
-    pub(super) rtt_ms: Vec<f64>,
+    pub(crate) rtt_ms: Vec<f64>,
 }
 
 impl Method for Ping {
@@ -127,7 +127,10 @@ fn real(context: &MethodContext<'_>, command: Command) -> Result<String, TrialEr
 }
 
 /// Reads the output of iputils' `ping`. Its own summary is not used: the samples are all there.
-fn parse(text: &str) -> Result<EchoReplies, TrialError> {
+///
+/// # Errors
+/// [`TrialError::Output`] where it is none.
+pub(crate) fn parse(text: &str) -> Result<EchoReplies, TrialError> {
     let no_result = |what: &str| TrialError::Output {
         program: "ping",
         what: format!("{what}: {}", text.trim_end()),

@@ -93,7 +93,10 @@ impl ServiceContext {
 
 /// Makes TCP behave alike in every run: the first of these congestion controls that the kernel
 /// lets a namespace have, and nothing remembered from the run before. Runs inside the namespace.
-fn set_tcp() -> io::Result<()> {
+///
+/// # Errors
+/// When `/proc/sys` is not writable.
+pub(crate) fn set_tcp() -> io::Result<()> {
     let ipv4 = "/proc/sys/net/ipv4";
     let refused = |algorithm: &&str| {
         std::fs::write(format!("{ipv4}/tcp_congestion_control"), algorithm).is_err()

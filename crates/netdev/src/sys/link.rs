@@ -16,6 +16,7 @@ use super::netns::Namespace;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
@@ -223,6 +224,28 @@ impl Rtnl {
         });
         let what = || format!("making the veth pair {} - {}", pair.here.name, pair.there.name);
         self.socket.act(request).map_err(|source| LinkError { what: what(), source })
+    }
+
+    /// Makes a bridge of the kernel; it is down.
+    ///
+    /// # Errors
+    /// `EEXIST` when the name is taken.
+    pub fn add_bridge(&self, name: &str) -> Result<(), LinkError> {
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, flags, &ifinfomsg(0, 0, 0));
+        request.attr_text(IFLA_IFNAME, name);
+        request.nested(IFLA_LINKINFO, &[], |info| info.attr_text(IFLA_INFO_KIND, "bridge"));
+        self.socket.act(request).map_err(refused(&format!("making the bridge {name}")))
+    }
+
+    /// Makes a device a port of a bridge.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such device or bridge, `EBUSY` when it is another's port.
+    pub fn add_to_bridge(&self, name: &str, bridge: &str) -> Result<(), LinkError> {
+        let index = self.link(bridge)?.index;
+        let what = format!("adding to the bridge {bridge}");
+        self.change(name, 0, 0, &what, |r| r.attr_u32(IFLA_MASTER, index))
     }
 
     /// Deletes a device (of a veth pair, both ends).

@@ -123,3 +123,34 @@ fn offloads_are_read_and_switched() {
     let settings = ethtool.link_settings("va").unwrap();
     assert_eq!((settings.speed_bps, settings.full_duplex), (10_000_000_000, Some(true)));
 }
+
+#[test]
+#[ignore = "needs root"]
+fn a_bridge_carries_frames_between_its_ports() {
+    let ns = namespace();
+    let rtnl = Rtnl::open_in(&ns).unwrap();
+    rtnl.add_bridge("br0").unwrap();
+    assert_eq!(rtnl.link("br0").unwrap().kind, "bridge");
+    let taken = rtnl.add_bridge("br0").unwrap_err();
+    assert_eq!(taken.source.kind(), std::io::ErrorKind::AlreadyExists, "{taken}");
+    let veth = |a, b| VethPair { here: VethEnd::new(a), there: VethEnd::new(b), there_in: None };
+    for (port, end) in [("p1", "e1"), ("p2", "e2")] {
+        rtnl.add_veth(&veth(port, end)).unwrap();
+        rtnl.add_to_bridge(port, "br0").unwrap();
+        [port, end].iter().for_each(|device| rtnl.set_up(device, true).unwrap());
+    }
+    rtnl.set_up("br0", true).unwrap();
+    let open = |end: &str| ns.enter(|| netdev::open_text(&format!("af_packet:{end}")).unwrap());
+    let (mut near, mut far) = (open("e1").unwrap(), open("e2").unwrap());
+    let mut frame = [0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
+    let sent = [packet::PacketBuf::from_slice(&frame)];
+    let mut came = packet::Batch::default();
+    until("the frame", || {
+        near.tx(&sent).unwrap();
+        far.rx(&mut came, 32).unwrap();
+        came.frames().iter().any(|got| got.bytes() == frame)
+    });
+    assert!(rtnl.add_to_bridge("nothere", "br0").is_err());
+    assert!(rtnl.add_to_bridge("p1", "nothere").is_err());
+}

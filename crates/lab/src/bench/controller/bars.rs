@@ -6,14 +6,13 @@
 
 use anyhow::{Result, bail};
 
-use serde::Serialize;
-
-use super::super::common::{Row, Run};
+use super::super::bar::{AbsentRow, ThresholdOf};
+use super::super::common::Run;
 use super::ControllerBenchArgs;
 use super::cluster;
 use super::contenders::Contender;
 use super::flow_entries;
-use super::rows::{FigureRow, ThresholdOf};
+use super::rows::FigureRow;
 use super::trial::Mode;
 use super::turns::in_turns;
 use crate::controller::AppKind;
@@ -43,24 +42,6 @@ enum BarKind {
     FlowEntries,
     /// A cluster of three with real switches, whose busiest node is killed.
     Cluster,
-}
-
-/// A scenario that cannot be measured here.
-#[derive(Debug, Serialize)]
-struct AbsentRow {
-    row: &'static str,
-    /// What is missing, and the remedy.
-    absent: String,
-}
-
-impl Row for AbsentRow {
-    fn text(&self) -> String {
-        format!("{:32} not measured: {}\n", self.row, self.absent)
-    }
-
-    fn is_good(&self) -> bool {
-        false
-    }
 }
 
 /// Who is measured.
@@ -228,7 +209,7 @@ impl BarScenario {
 
     /// A row that says why there is no figure, or no ratio, for who reads rows only.
     fn absent(&self, run: &mut Run, why: &str) -> Result<()> {
-        run.row(&AbsentRow { row: self.name, absent: why.to_owned() })
+        run.row(&AbsentRow { row: self.name, dut: None, absent: why.to_owned() })
     }
 
     /// The rows of a scenario with emulated switches, or what its subject needs that is not

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::super::bar::{Beside, Threshold, ThresholdOf};
 use super::super::common;
 use super::super::measure::{Pairs, median};
 use super::super::outcome::rounded;
@@ -49,48 +50,6 @@ pub(super) struct FigureRow {
     pub(super) bar: Option<Threshold>,
 }
 
-/// Another controller's figure beside it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Beside {
-    /// Who.
-    pub(super) peer: String,
-    /// Its median.
-    pub(super) peer_value: f64,
-    /// Ours divided by its.
-    pub(super) ratio: Option<f64>,
-    /// The lower end of the 99 % interval.
-    pub(super) low: Option<f64>,
-    /// The upper end.
-    pub(super) high: Option<f64>,
-}
-
-/// What is asked of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Threshold {
-    /// What it is to be.
-    pub(super) bar: f64,
-    /// Of what.
-    pub(super) bar_of: ThresholdOf,
-    /// Whether it is.
-    pub(super) met: bool,
-}
-
-/// What a bar is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ThresholdOf {
-    /// The value is at least this.
-    ValueAtLeast,
-    /// The value is at most this.
-    ValueAtMost,
-    /// The largest of all repeats is at most this: what must never happen.
-    LargestAtMost,
-    /// The ratio to the peer is at least this.
-    RatioAtLeast,
-    /// The ratio to the peer is at most this.
-    RatioAtMost,
-}
-
 impl FigureRow {
     /// Rows of one controller alone.
     pub(super) fn alone(name: &str, measured: &[Measured]) -> Vec<Self> {
@@ -109,15 +68,7 @@ impl FigureRow {
         let mut rows = Self::alone(name, ours);
         for (index, row) in rows.iter_mut().enumerate() {
             let (ours, theirs) = (values(ours, index), values(theirs, index));
-            let pairs = Pairs { ours, theirs, again: 0 };
-            let ratio = pairs.ratio();
-            row.beside = Some(Beside {
-                peer: peer.to_owned(),
-                peer_value: rounded(median(&pairs.theirs)),
-                ratio: ratio.map(|ratio| rounded(ratio.median)),
-                low: ratio.map(|ratio| rounded(ratio.low)),
-                high: ratio.map(|ratio| rounded(ratio.high)),
-            });
+            row.beside = Some(Beside::of(peer, &Pairs { ours, theirs, again: 0 }));
         }
         rows
     }
@@ -148,19 +99,11 @@ impl FigureRow {
         }
     }
 
-    /// Holds the figure against what is asked of it. A ratio that could not be found is none that
-    /// is asked for, and where the emulator was the limit the figure says nothing of the
-    /// controller.
+    /// Holds the figure against what is asked of it. Where the emulator was the limit the figure
+    /// says nothing of the controller.
     pub(super) fn hold_against(&mut self, bar: f64, bar_of: ThresholdOf) {
         let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
-        let met = match bar_of {
-            ThresholdOf::ValueAtLeast => self.value >= bar,
-            ThresholdOf::ValueAtMost => self.value <= bar,
-            ThresholdOf::LargestAtMost => self.max <= bar,
-            ThresholdOf::RatioAtLeast => ratio.is_some_and(|ratio| ratio >= bar),
-            ThresholdOf::RatioAtMost => ratio.is_some_and(|ratio| ratio <= bar),
-        };
-        self.bar = Some(Threshold { bar, bar_of, met });
+        self.bar = Some(Threshold::held(bar, bar_of, (self.value, self.max), ratio));
     }
 }
 
@@ -174,11 +117,8 @@ impl common::Row for FigureRow {
         if self.repeats > 1 {
             text += &format!(" ({} to {}, {} times)", self.min, self.max, self.repeats);
         }
-        if let Some(Beside { peer, peer_value, ratio, low, high }) = &self.beside {
-            text += &format!("; {peer} {peer_value}");
-            if let (Some(ratio), Some(low), Some(high)) = (ratio, low, high) {
-                text += &format!(", ratio {ratio} ({low} to {high})");
-            }
+        if let Some(beside) = &self.beside {
+            text += &beside.text();
         }
         if let Some(limit) = self.limit {
             text += &format!("; {}", limit.text());
@@ -190,15 +130,8 @@ impl common::Row for FigureRow {
         for (fault, count) in &self.faults {
             text += &format!(", {count} {fault}");
         }
-        if let Some(Threshold { bar, bar_of, met }) = self.bar {
-            let of = match bar_of {
-                ThresholdOf::ValueAtLeast => "at least",
-                ThresholdOf::ValueAtMost => "at most",
-                ThresholdOf::LargestAtMost => "each at most",
-                ThresholdOf::RatioAtLeast => "ratio at least",
-                ThresholdOf::RatioAtMost => "ratio at most",
-            };
-            text += &format!("; bar: {of} {bar}, {}", if met { "met" } else { "NOT MET" });
+        if let Some(bar) = self.bar {
+            text += &bar.text();
         }
         text + "\n"
     }

@@ -1,0 +1,124 @@
+//! `weir bench ports` as a program: every row has its figures and units, and whatever ends it, no
+//! process, namespace, device or folder of it is left.
+//!
+//! Nothing here looks at how fast anything was. Namespaces have no names, so they are gone with the
+//! processes that carry the marker.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const MARKER: &str = "WEIR_TEST_BENCH_PORTS";
+
+fn weir(words: &[&str], marker: &str, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["bench", "ports"]).args(words).env(MARKER, marker).env("TMPDIR", folder);
+    command
+}
+
+/// Ids of the processes that carry the marker.
+fn marked(marker: &str) -> Vec<String> {
+    let wanted = format!("{MARKER}={marker}");
+    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let carries = processes.filter(|process| {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    });
+    carries.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn devices() -> String {
+    let text = std::fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
+    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of one figure and switch; a program that is not installed has a row that says so.
+fn lines<'a>(rows: &'a [Value], name: &str, dut: &str) -> Vec<&'a Value> {
+    rows.iter().filter(|row| row["row"] == name && row["dut"] == dut).collect()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn switches_are_measured_between_hosts_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("rows-{}", std::process::id());
+    let before = devices();
+    let words = ["--dut", "weir,linux-bridge", "--seconds", "1", "--repeats", "1", "--json"];
+    let output = weir(&words, &marker, folder.path()).arg("--quiet").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "", "needs root, and says nothing but rows");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let absent: Vec<_> = rows.iter().filter(|row| row.get("absent").is_some()).collect();
+    let is_whole = absent.is_empty();
+    assert_eq!(output.status.code(), Some(i32::from(!is_whole)), "{text}");
+    let lacks = |program: &str| {
+        absent.iter().any(|row| row["absent"].to_string().contains(&format!("{program} not inst")))
+    };
+    let mut wanted = vec![("udp64_one_flow", "kpps", false), ("udp64_10k_flows", "kpps", false)];
+    wanted.push(("udp64_61k_entries", "kpps", false));
+    if !lacks("iperf3") {
+        let both = ["tcp_1", "tcp_1_reverse", "tcp_4", "tcp_4_reverse"];
+        wanted.extend(both.map(|name| (name, "Gb/s", true)));
+        wanted.push(("udp64", "kpps", true));
+    }
+    if !lacks("ping") {
+        wanted.push(("ping_avg", "us", true));
+    }
+    for (name, unit, has_peer) in wanted {
+        let weir = lines(&rows, name, "weir");
+        assert!(!weir.is_empty(), "{name}: {text}");
+        assert!(weir.iter().all(|row| row["value"].as_f64() > Some(0.0)), "{name}: {text}");
+        assert!(weir.iter().all(|row| row["unit"] == unit), "{name}: {text}");
+        let is_beside = weir.iter().any(|row| row["peer"] == "linux-bridge");
+        assert_eq!(is_beside, has_peer, "{name}: {text}");
+        assert_eq!(lines(&rows, name, "linux-bridge").len(), usize::from(has_peer), "{name}");
+    }
+    assert_eq!(marked(&marker), Vec::<String>::new());
+    assert_eq!(devices(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interrupted_measurement_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("interrupt-{}", std::process::id());
+    let before = devices();
+    let words = ["--dut", "weir,linux-bridge", "--rows", "udp64_flows", "--seconds", "600"];
+    let mut child = weir(&words, &marker, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the weir binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
+    let is_measuring =
+        lines.by_ref().map_while(Result::ok).any(|line| line.contains("udp64_flows: weir"));
+    assert!(is_measuring, "needs root; the run ended before it measured");
+    std::thread::spawn(move || lines.for_each(drop));
+    let id = child.id().to_string();
+    let done = Command::new("kill").args(["-s", "INT", &id]).status();
+    assert!(done.is_ok_and(|status| status.success()));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(marked(&marker), Vec::<String>::new());
+    assert_eq!(devices(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
+}
+
+#[test]
+fn slips_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| {
+        let output = weir(words, "slips", folder.path()).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(error(&["--rows", "speed"]).contains("tcp_1_reverse"));
+    assert!(error(&["--dut", "nox"]).contains("linux-bridge"));
+    assert!(error(&["--dut", "weir,weir"]).contains("names weir twice"));
+    assert!(error(&["--seconds", "0"]).contains("0 is not in"));
+}

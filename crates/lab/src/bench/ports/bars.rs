@@ -1,0 +1,99 @@
+//! What Weir's kernel ports are to reach: the bars of the project's issue, held against the rows of
+//! `weir bench ports --bars`.
+//!
+//! A ratio to a peer holds on any machine; microseconds and shares of a core are asked for as they
+//! were on the machine of the issue.
+
+use super::dut::DutKind;
+use crate::bench::bar::ThresholdOf;
+
+/// What is asked of one figure of one switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) row: &'static str,
+    pub(super) dut: DutKind,
+    /// Beside whom; nobody where the value itself is asked for.
+    pub(super) peer: Option<&'static str>,
+    pub(super) of: ThresholdOf,
+    pub(super) bar: f64,
+}
+
+/// A figure that is held against another one of the same switch, under less.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnderLess {
+    pub(super) row: &'static str,
+    /// The other figure.
+    pub(super) than: &'static str,
+    /// What that is called as a peer.
+    pub(super) peer: &'static str,
+}
+
+/// All of these.
+pub(super) const UNDER_LESS: &[UnderLess] = &[
+    UnderLess { row: "udp64_10k_flows", than: "udp64_one_flow", peer: "one flow" },
+    UnderLess { row: "udp64_61k_entries", than: "udp64_one_flow", peer: "one flow" },
+];
+
+const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, bar: f64) -> Ask {
+    Ask { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, bar }
+}
+
+const fn value_at_most(row: &'static str, dut: DutKind, bar: f64) -> Ask {
+    Ask { row, dut, peer: None, of: ThresholdOf::ValueAtMost, bar }
+}
+
+const KERNEL: DutKind = DutKind::WeirKernel;
+
+/// Every bar.
+pub(super) const ALL: &[Ask] = &[
+    at_least("tcp_1", KERNEL, "linux-bridge", 0.9),
+    at_least("tcp_1", KERNEL, "ovs-tso", 1.5),
+    at_least("tcp_1", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_1_reverse", KERNEL, "linux-bridge", 0.9),
+    at_least("tcp_1_reverse", KERNEL, "ovs-tso", 1.5),
+    at_least("tcp_1_reverse", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_4", KERNEL, "linux-bridge", 0.9),
+    at_least("tcp_4", KERNEL, "ovs-tso", 1.5),
+    at_least("tcp_4", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_4_reverse", KERNEL, "linux-bridge", 0.9),
+    at_least("tcp_4_reverse", KERNEL, "ovs-tso", 1.5),
+    at_least("tcp_4_reverse", DutKind::Weir, "ovs-tso", 1.0),
+    Ask {
+        row: "ping_avg",
+        dut: KERNEL,
+        peer: Some("linux-bridge"),
+        of: ThresholdOf::RatioAtMost,
+        bar: 1.2,
+    },
+    value_at_most("ping_avg", DutKind::Weir, 100.0),
+    value_at_most("ping_avg", DutKind::WeirBusy, 60.0),
+    at_least("udp64", KERNEL, "linux-bridge", 0.9),
+    at_least("udp64", DutKind::Weir, "ovs", 1.5),
+    at_least("udp64_10k_flows", KERNEL, "one flow", 0.85),
+    at_least("udp64_61k_entries", KERNEL, "one flow", 0.85),
+];
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::{ALL, UNDER_LESS};
+    use crate::bench::ports::ROWS;
+    use crate::bench::ports::dut::DutKind;
+
+    #[test]
+    fn every_bar_is_about_a_figure_that_is_measured_and_a_peer_that_is() {
+        let is_figure =
+            |name: &str| ROWS.iter().any(|row| row.figures.iter().any(|known| known.name == name));
+        for ask in ALL {
+            assert!(is_figure(ask.row) && ask.dut.is_weir(), "{ask:?}");
+            let is_switch = |peer: &str| {
+                DutKind::value_variants().iter().any(|dut| dut.name() == peer && !dut.is_weir())
+            };
+            let is_less =
+                |peer: &str| UNDER_LESS.iter().any(|it| it.row == ask.row && it.peer == peer);
+            assert!(ask.peer.is_none_or(|peer| is_switch(peer) || is_less(peer)), "{ask:?}");
+        }
+        assert!(UNDER_LESS.iter().all(|less| is_figure(less.row) && is_figure(less.than)));
+    }
+}
