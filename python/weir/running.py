@@ -23,7 +23,7 @@ from weir.app import TOPOLOGY, App, Controller, Timer, overrides
 from weir.dispatch import Dispatcher
 from weir.errors import WeirError
 from weir.network import Keeper, Network, module_of, of_module
-from weir.timers import LoopTimer
+from weir.timers import LoopTimer, check_room
 from weir.topology import Host, Link, host_of, link_of
 
 log = logging.getLogger("weir")
@@ -392,6 +392,7 @@ class Runner(Controller):
         function: Callable[..., Any],
         arguments: Tuple[Any, ...],
     ) -> Timer:
+        check_room(len(self.timers))
         timer = LoopTimer(
             self.loop,
             lambda: self.dispatcher,

@@ -7,6 +7,16 @@ from typing import Any, Callable, Optional, Tuple
 
 from weir.app import Timer
 from weir.dispatch import Dispatcher
+from weir.errors import QueueFull
+
+#: Timers that may wait at a time; an app that sets ever more of them must not fill the memory.
+TIMERS_MAX = 65_536
+
+
+def check_room(waiting: int) -> None:
+    """Raises :class:`weir.QueueFull` where as many timers wait as may."""
+    if waiting >= TIMERS_MAX:
+        raise QueueFull(f"{TIMERS_MAX} timers wait already")
 
 
 class LoopTimer(Timer):
@@ -29,6 +39,12 @@ class LoopTimer(Timer):
         self._delay_s, self._is_repeated = delay_s, is_repeated
         self._function, self._arguments, self._on_end = function, arguments, on_end
         self._wait()
+
+    def cancel(self) -> None:
+        super().cancel()
+        # One that is cancelled waits no longer, so its room is another's.
+        if self._on_end is not None:
+            self._on_end(self)
 
     def _wait(self) -> None:
         self._handle = self._loop.call_later(self._delay_s, self._due)

@@ -1,8 +1,9 @@
 //! Matching of replies to requests by xid, with the parts of a multipart reply joined
 //! (clauses 6.2 and 7.3.5).
 //!
-//! The number of pending requests and the entries and bytes of one reply are bounded, since the
-//! peer chooses how much it sends. A reply that nobody asked for is never kept.
+//! The number of pending requests, the entries and bytes of one reply, and the bytes of all replies
+//! together of which a part has come are bounded, since the peer chooses how much it sends. A reply
+//! that nobody asked for is never kept.
 
 use crate::parts;
 use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};
@@ -16,6 +17,8 @@ pub struct Pending<T> {
     requests_max: usize,
     entries_max: usize,
     bytes_max: usize,
+    /// Of all replies of which a part has come.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -58,6 +61,9 @@ pub enum Unanswered {
     /// The reply has more bytes than allowed.
     #[error("the answer has more than {0} bytes")]
     TooBig(usize),
+    /// All replies of which a part has come have more bytes than allowed.
+    #[error("the answers that are not whole yet have more than {0} bytes together")]
+    TooMany(usize),
 }
 
 /// Why a request cannot be pending.
@@ -85,11 +91,13 @@ impl<T> Pending<T> {
     /// At most `requests_max` requests at a time, at most `entries_max` entries in a reply.
     #[must_use]
     pub fn new(requests_max: usize, entries_max: usize) -> Self {
-        Self { waiting: HashMap::new(), requests_max, entries_max, bytes_max: usize::MAX }
+        let (waiting, bytes_max) = (HashMap::new(), usize::MAX);
+        Self { waiting, requests_max, entries_max, bytes_max, bytes: 0 }
     }
 
-    /// The same with at most `bytes_max` bytes in a reply, as the peer sent them. An owner who says
-    /// so takes messages by [`Pending::pair_sized`].
+    /// The same with at most `bytes_max` bytes in a reply, as the peer sent them, and in all
+    /// replies together of which a part has come. An owner who says so takes messages by
+    /// [`Pending::pair_sized`].
     #[must_use]
     pub fn with_bytes_max(self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self }
@@ -139,8 +147,11 @@ impl<T> Pending<T> {
             return Paired::Other(message);
         } else if let Message::MultipartReply(part) = message {
             waiting.bytes = waiting.bytes.saturating_add(bytes);
+            self.bytes = self.bytes.saturating_add(bytes);
             if waiting.bytes > bytes_max {
                 Err(Unanswered::TooBig(bytes_max))
+            } else if self.bytes > bytes_max {
+                Err(Unanswered::TooMany(bytes_max))
             } else {
                 match waiting.take_part(part, entries_max) {
                     Some(answer) => answer,
@@ -150,8 +161,8 @@ impl<T> Pending<T> {
         } else {
             Ok(message)
         };
-        match self.waiting.remove(&xid) {
-            Some(waiting) => Paired::Done { context: waiting.context, answer },
+        match self.cancel(xid) {
+            Some(context) => Paired::Done { context, answer },
             None => Paired::Part,
         }
     }
@@ -170,11 +181,14 @@ impl<T> Pending<T> {
 
     /// Cancels one request and returns its value.
     pub fn cancel(&mut self, xid: Xid) -> Option<T> {
-        self.waiting.remove(&xid).map(|waiting| waiting.context)
+        let waiting = self.waiting.remove(&xid)?;
+        self.bytes = self.bytes.saturating_sub(waiting.bytes);
+        Some(waiting.context)
     }
 
     /// Cancels all requests, for a connection that is over, and returns their values.
     pub fn cancel_all(&mut self) -> Vec<(Xid, T)> {
+        self.bytes = 0;
         self.waiting.drain().map(|(xid, waiting)| (xid, waiting.context)).collect()
     }
 }
@@ -272,6 +286,26 @@ mod tests {
         let done = pending.pair_sized(Xid(1), part(true, 0..0), 1);
         assert_eq!(done, Paired::Done { context: (), answer: Err(Unanswered::TooBig(100)) });
         assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn replies_that_are_not_whole_are_bounded_together() {
+        let mut pending = Pending::new(8, 3).with_bytes_max(100);
+        (1..=5).for_each(|xid| pending.expect(Xid(xid), &request(), xid).unwrap());
+        assert_eq!(pending.pair_sized(Xid(1), part(true, 0..0), 60), Paired::Part);
+        assert_eq!(pending.pair_sized(Xid(2), part(true, 0..0), 40), Paired::Part);
+        let answer = Err(Unanswered::TooMany(100));
+        let done = pending.pair_sized(Xid(3), part(true, 0..0), 1);
+        assert_eq!(done, Paired::Done { context: 3, answer });
+        // What has ended leaves its room: by its last part, or since nobody waits any more.
+        let done = pending.pair_sized(Xid(2), part(false, 0..0), 0);
+        assert_eq!(done, Paired::Done { context: 2, answer: Ok(part(false, 0..0)) });
+        assert_eq!(pending.pair_sized(Xid(4), part(true, 0..0), 40), Paired::Part);
+        assert_eq!(pending.cancel(Xid(1)), Some(1));
+        assert_eq!(pending.pair_sized(Xid(5), part(true, 0..0), 60), Paired::Part);
+        assert_eq!(pending.cancel_all().len(), 2);
+        pending.expect(Xid(6), &request(), 6).unwrap();
+        assert_eq!(pending.pair_sized(Xid(6), part(true, 0..0), 100), Paired::Part);
     }
 
     #[test]

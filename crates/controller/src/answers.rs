@@ -177,9 +177,10 @@ impl Answers {
             Ends::Request(sender) => {
                 let answer = answer.map_err(|why| match why {
                     Unanswered::Error(error) => refused(0, error),
-                    Unanswered::Mismatch | Unanswered::TooLong(_) | Unanswered::TooBig(_) => {
-                        HandleError::Unanswered(why)
-                    }
+                    Unanswered::Mismatch
+                    | Unanswered::TooLong(_)
+                    | Unanswered::TooBig(_)
+                    | Unanswered::TooMany(_) => HandleError::Unanswered(why),
                 });
                 // Whoever does not wait any more does not miss it.
                 drop(sender.send(answer));

@@ -3,8 +3,9 @@
 //! A call never waits for a shard's thread but for what its answer needs. It must never block: the
 //! variants that do are named so, and refuse to on a thread that serves switches.
 
+use crate::batch::{MessageBatch, batches_of, encode_one};
 use crate::blocking::{block_on, is_on_shard};
-use crate::commands::{Asks, BatchAsked, Command, NotQueued, SwitchEntry};
+use crate::commands::{Asks, Command, NotQueued, SwitchEntry};
 use crate::error::HandleError;
 use crate::events::{ControllerEvent, HostEvent, LinkEvent};
 use crate::shared::{ShardEvent, Shared, SwitchInfo};
@@ -19,9 +20,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// Bytes of messages of one batch of [`Handle::apply`], each with a barrier request behind it.
-const BATCH_BYTES: usize = 1 << 16;
 
 /// Batches of one call whose outcome is awaited.
 const BATCHES_MAX: usize = 4;
@@ -85,25 +83,19 @@ impl Handle {
         self.push(&entry, command)
     }
 
-    /// Sends messages in their order without waiting, by few pushes into the switch's queue and few
-    /// wakes of its shard; how many of them the queue had room for. Those behind them are not sent,
-    /// and counted as full.
+    /// Sends a batch in one piece without waiting: one push into the switch's queue, and one wake
+    /// of its shard at most.
     ///
     /// # Errors
-    /// There is no such switch, or its version cannot say one of the messages; nothing was sent.
-    pub fn send_all(&self, dpid: DatapathId, messages: &[Message]) -> Result<usize, HandleError> {
+    /// There is no such switch, it speaks another version now, or its queue is full; nothing was
+    /// sent.
+    pub fn send_batch(&self, dpid: DatapathId, batch: MessageBatch) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
-        let mut sent = 0;
-        for mut batch in encode_batches(&entry, messages)? {
-            number(&mut batch.bytes, entry.allocate_xids(batch.count));
-            let command = Command { bytes: batch.bytes, sent: batch.sent, asks: Asks::Nothing };
-            match self.push(&entry, command) {
-                Ok(()) => sent += batch.count as usize,
-                Err(HandleError::Full(_)) => break,
-                Err(other) => return Err(other),
-            }
+        if batch.version() != entry.version {
+            // It has connected anew since.
+            return Err(HandleError::NoSwitch(dpid));
         }
-        Ok(sent)
+        self.push(&entry, batch.command(&entry))
     }
 
     /// Sends a request and waits for its answer; a multipart answer comes whole.
@@ -162,14 +154,14 @@ impl Handle {
     /// was sent; or what ended the connection.
     pub async fn apply(&self, dpid: DatapathId, messages: Vec<Message>) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
-        let batches = encode_batches(&entry, &messages)?;
+        let batches = batches_of(entry.version, &messages)?;
         self.unless_blocked(&entry, self.apply_batches(&entry, batches)).await
     }
 
     async fn apply_batches(
         &self,
         entry: &SwitchEntry,
-        batches: Vec<Encoded>,
+        batches: Vec<MessageBatch>,
     ) -> Result<(), HandleError> {
         let dpid = entry.dpid;
         let mut refused = Ok(());
@@ -181,7 +173,7 @@ impl Handle {
                 self.take_outcome(dpid, oldest, &mut refused).await?;
             }
             let (outcome, done) = oneshot::channel();
-            let command = batch.command(entry, outcome)?;
+            let command = batch.asking(entry, outcome)?;
             entry.push_later(command).await?;
             outcomes.push_back(done);
         }
@@ -341,79 +333,4 @@ impl Handle {
 
 fn wait<T>(future: impl Future<Output = Result<T, HandleError>>) -> Result<T, HandleError> {
     if is_on_shard() { Err(HandleError::WouldBlock) } else { block_on(future) }
-}
-
-fn encode_one(
-    entry: &SwitchEntry,
-    xid: Xid,
-    message: &Message,
-    asks: Asks,
-) -> Result<Command, HandleError> {
-    let bytes = wire::encode(entry.version, xid, message)
-        .map_err(|error| HandleError::Unsaid { index: 0, error })?;
-    let mut sent = Stats::default();
-    sent.count_sent(message);
-    Ok(Command { bytes, sent, asks })
-}
-
-/// Encoded messages whose xids are still to be filled in.
-#[derive(Default)]
-struct Encoded {
-    bytes: Vec<u8>,
-    sent: Stats,
-    count: u32,
-    first_index: usize,
-}
-
-impl Encoded {
-    /// With the barrier request behind it and all xids.
-    fn command(
-        mut self,
-        entry: &SwitchEntry,
-        outcome: crate::commands::OutcomeSender,
-    ) -> Result<Command, HandleError> {
-        let first = entry.allocate_xids(self.count + 1);
-        number(&mut self.bytes, first);
-        let batch = BatchAsked { first, count: self.count, first_index: self.first_index, outcome };
-        wire::encode_into(
-            &mut self.bytes,
-            entry.version,
-            batch.barrier(),
-            &Message::BarrierRequest,
-        )
-        .map_err(|error| HandleError::Unsaid { index: self.first_index, error })?;
-        Ok(Command { bytes: self.bytes, sent: self.sent, asks: Asks::Batch(batch) })
-    }
-}
-
-/// Gives the messages in `bytes` the xids from `first` on.
-fn number(mut bytes: &mut [u8], first: u32) {
-    let mut xid = first;
-    while let [_, _, high, low, at @ ..] = bytes
-        && let Some((field, rest)) = at.split_first_chunk_mut::<4>()
-    {
-        *field = xid.to_be_bytes();
-        xid += 1;
-        let length = usize::from(u16::from_be_bytes([*high, *low]));
-        bytes = rest.get_mut(length.saturating_sub(wire::HEADER_LEN)..).unwrap_or_default();
-    }
-}
-
-/// The messages in batches; at least one, which may be empty.
-fn encode_batches(entry: &SwitchEntry, messages: &[Message]) -> Result<Vec<Encoded>, HandleError> {
-    let (mut batches, mut batch) = (Vec::new(), Encoded::default());
-    for (index, message) in messages.iter().enumerate() {
-        wire::encode_into(&mut batch.bytes, entry.version, Xid(0), message)
-            .map_err(|error| HandleError::Unsaid { index, error })?;
-        batch.sent.count_sent(message);
-        batch.count += 1;
-        if batch.bytes.len() >= BATCH_BYTES {
-            let next = Encoded { first_index: index + 1, ..Encoded::default() };
-            batches.push(std::mem::replace(&mut batch, next));
-        }
-    }
-    if batch.count > 0 || batches.is_empty() {
-        batches.push(batch);
-    }
-    Ok(batches)
 }

@@ -38,6 +38,7 @@ mod answers;
 mod app;
 mod app_list;
 pub mod apps;
+mod batch;
 mod beat;
 mod blocking;
 #[cfg(feature = "cli")]
@@ -65,6 +66,7 @@ mod xid;
 
 pub use app::App;
 pub use app_list::AppList;
+pub use batch::MessageBatch;
 pub use cluster::{
     ClusterAddress, ClusterError, ClusterSettings, ClusterState, EtcdPairFiles, EtcdTlsError,
     EtcdTlsFiles, KeyName, StateEntry, StateError, StateEvent, StateWatch,

@@ -7,8 +7,8 @@
 
 use controller::testing::{TestNetwork, TestSwitch};
 use controller::{
-    App, AppList, ControllerEvent, Handle, HandleError, LinkEvent, PacketIn, Switch, SwitchPort,
-    TimerId, TopologyLink,
+    App, AppList, ControllerEvent, Handle, HandleError, LinkEvent, MessageBatch, PacketIn, Switch,
+    SwitchPort, TimerId, TopologyLink,
 };
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::message::{
@@ -162,23 +162,40 @@ fn messages_sent_together_come_in_order_and_their_errors_to_the_apps() {
     let sw = network.add_switch(TestSwitch::new(1, 2));
     take(&log);
     let all: Vec<Message> = (0..5_000).map(add).collect();
-    assert_eq!(handle.send_all(sw, &all), Ok(5_000));
-    assert_eq!(handle.send_all(sw, &[]), Ok(0));
+    assert_eq!(handle.send_batch(sw, batch(Version::V1_3, &all)), Ok(()));
     network.advance(Duration::from_millis(10));
     assert!(network.take_messages(sw) == all, "all of them, in order");
     network.answer(sw, |message| match message {
         Message::FlowMod(entry) if entry.priority == 9 => Some(refusal(Error::FlowModTableFull)),
         _ => None,
     });
-    assert_eq!(handle.send_all(sw, &all[..20]), Ok(20));
+    assert_eq!(handle.send_batch(sw, batch(Version::V1_3, &all[..20])), Ok(()));
     network.advance(Duration::from_millis(10));
     let told = take(&log);
     assert_eq!(told.len(), 2, "each app hears of what nobody waits for: {told:?}");
     assert!(told[0].starts_with("one error ") && told[1].starts_with("two error "), "{told:?}");
-    let unsaid = [add(1), Message::PacketOut(too_long())];
-    assert!(matches!(handle.send_all(sw, &unsaid), Err(HandleError::Unsaid { index: 1, .. })));
-    let gone = handle.send_all(DatapathId(7), &all);
-    assert!(matches!(gone, Err(HandleError::NoSwitch(_))));
+    let gone = HandleError::NoSwitch(DatapathId(7));
+    assert_eq!(handle.send_batch(DatapathId(7), batch(Version::V1_3, &all)), Err(gone));
+    let other = handle.send_batch(sw, batch(Version::V1_0, &[Message::BarrierRequest]));
+    assert!(matches!(other, Err(HandleError::NoSwitch(_))), "it speaks 1.3 now: {other:?}");
+}
+
+/// The messages as one batch.
+fn batch(version: Version, messages: &[Message]) -> MessageBatch {
+    let mut batch = MessageBatch::new(version);
+    messages.iter().for_each(|message| batch.push(message).unwrap());
+    batch
+}
+
+#[test]
+fn a_batch_never_has_what_its_version_cannot_say() {
+    let mut batch = batch(Version::V1_0, &[add(1)]);
+    let before = (batch.len(), batch.bytes());
+    assert!(batch.push(&Message::PacketOut(too_long())).is_err());
+    let groups = MultipartRequestBody::GroupDesc;
+    let request = Message::MultipartRequest(MultipartRequest { more: false, body: groups });
+    assert!(batch.push(&request).is_err(), "1.0 has no groups");
+    assert_eq!((batch.len(), batch.bytes()), before);
 }
 
 /// A packet-out that no version can say.

@@ -162,6 +162,10 @@ impl Core {
                 Some(web) => web.app().then(apps),
                 None => apps,
             };
+            if let Err(error) = controller::raise_open_files() {
+                let line = format!("the limit of open files stays as it is: {error}");
+                self.live.queue.line(WARNING, line);
+            }
             let controller =
                 Controller::new(apps, self.options.clone()).map_err(|error| error.to_string())?;
             if let Some(web) = &self.web {

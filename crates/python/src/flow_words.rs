@@ -3,7 +3,7 @@
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::text::{self, PortNames};
 use openflow::{BufferId, Cookie, GroupId, PortNo, TableId};
-use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyDictMethods, PyResult, PyStringMethods};
+use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyResult, PyStringMethods};
 use pyo3::types::{PyDict, PyInt, PyString};
 
 use crate::errors::word;
@@ -51,12 +51,11 @@ impl FlowWords<'_, '_> {
         if deletes && self.text.is_none() {
             flow.table_id = TableId::ALL;
         }
-        self.check_fields()?;
         if self.matching.is_some() || self.fields.is_some() {
             if !flow.matching.is_any() {
                 return Err(word("the match is given twice: in the text and beside it"));
             }
-            flow.matching = matching::of(self.matching, self.fields)?;
+            flow.matching = matching::of(self.matching, self.fields, FLOW_WORDS)?;
         }
         if let Some(actions) = self.actions {
             if deletes {
@@ -86,16 +85,6 @@ impl FlowWords<'_, '_> {
         }
         flow.out_group = self.out_group.map_or(flow.out_group, GroupId);
         Ok(flow)
-    }
-
-    fn check_fields(&self) -> PyResult<()> {
-        for key in self.fields.iter().flat_map(|fields| fields.keys()) {
-            let key = key.cast::<PyString>()?.to_str()?.to_owned();
-            if !matching::is_word(&key) {
-                return Err(matching::unknown(&key, FLOW_WORDS));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -15,6 +15,29 @@ use pyo3::types::PyString;
 #[derive(Clone, Copy)]
 pub(crate) struct Mac(pub(crate) [u8; 6]);
 
+impl Mac {
+    /// The address of a text in the form that apps get it in, which is read without splitting it;
+    /// `None` for other forms, which the reader of all texts knows.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let text: &[u8; 17] = text.as_bytes().try_into().ok()?;
+        let mut bytes = [0; 6];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            let at = 3 * index;
+            if index > 0 && text[at - 1] != b':' {
+                return None;
+            }
+            let digit = |place: usize| char::from(text[place]).to_digit(16);
+            *byte = u8::try_from(digit(at)? << 4 | digit(at + 1)?).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Its number, as a match has it.
+    pub(crate) fn number(self) -> u128 {
+        self.0.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    }
+}
+
 impl<'py> IntoPyObject<'py> for Mac {
     type Target = PyString;
     type Output = Bound<'py, PyString>;

@@ -1,8 +1,10 @@
 //! The outlet of real connections: messages go to the controller's handle, in batches, and answers
 //! come back into the queue.
 //!
-//! While the apps' thread works on a batch of events, what its handlers send is gathered and goes
-//! at the batch's end; from any other thread, and between batches, it goes at once.
+//! While the apps' thread works on a batch of events, what its handlers send is encoded and
+//! gathered at the connection, and goes at the batch's end; from any other thread, and between
+//! batches, it goes at once. What a version cannot say must be an exception of who says it, never
+//! lost here.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -11,9 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use controller::{Handle, HandleError};
-use openflow::{DatapathId, Message};
+use controller::{Handle, HandleError, MessageBatch};
+use openflow::Message;
 use pyo3::{Py, PyAny};
+use wire::EncodeError;
 
 use crate::answer::{Answer, Answered, Failure};
 use crate::outlet::{Connected, Outlet, Question, lock};
@@ -22,8 +25,8 @@ use crate::queue::Queue;
 /// Answers that may be waited for at a time.
 const ASKED_MAX: usize = 65_536;
 
-/// Messages gathered before they go, batch or not.
-const GATHERED_MAX: usize = 4_096;
+/// Bytes gathered of one switch before they go, batch or not.
+const GATHERED_BYTES_MAX: usize = 1 << 16;
 
 thread_local! {
     /// Whether this thread is that of the apps and works on a batch.
@@ -39,7 +42,8 @@ pub(crate) struct Live {
     handle: OnceLock<Handle>,
     /// Where answers are awaited.
     runtime: tokio::runtime::Handle,
-    gathered: Mutex<Vec<(DatapathId, Message)>>,
+    /// Connections for which messages are gathered.
+    gathering: Mutex<Vec<Arc<Connected>>>,
     asked: AtomicUsize,
     unsent: AtomicU64,
     is_over: AtomicBool,
@@ -53,7 +57,7 @@ impl Live {
             queue,
             handle: OnceLock::new(),
             runtime,
-            gathered: Mutex::default(),
+            gathering: Mutex::default(),
             asked: AtomicUsize::new(0),
             unsent: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
@@ -74,7 +78,7 @@ impl Live {
     /// Nothing is sent any more.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        lock(&self.gathered).clear();
+        lock(&self.gathering).clear();
     }
 
     /// Messages that could not be sent: the switch was gone or does not take them.
@@ -94,28 +98,31 @@ impl Live {
     }
 
     fn send_gathered(&self) {
-        let mut gathered = std::mem::take(&mut *lock(&self.gathered));
-        let mut rest = gathered.drain(..).peekable();
-        while let Some((dpid, message)) = rest.next() {
-            let mut messages = vec![message];
-            while let Some((_, message)) = rest.next_if(|(next, _)| *next == dpid) {
-                messages.push(message);
-            }
-            self.send_all(dpid, &messages);
+        let mut gathering = std::mem::take(&mut *lock(&self.gathering));
+        for to in gathering.drain(..) {
+            self.send_batch(&to, &mut lock(&to.gathered));
         }
-        drop(rest);
-        let mut kept = lock(&self.gathered);
+        let mut kept = lock(&self.gathering);
         if kept.is_empty() {
             // The room is used again.
-            *kept = gathered;
+            *kept = gathering;
         }
     }
 
-    fn send_all(&self, dpid: DatapathId, messages: &[Message]) {
-        let Some(handle) = self.handle.get() else { return };
-        // What a version cannot say was refused when it was queued.
-        let sent = handle.send_all(dpid, messages).unwrap_or(0);
-        self.unsent.fetch_add((messages.len() - sent) as u64, Ordering::Relaxed);
+    /// Hands over what is gathered for a switch. The caller holds it, so that two threads keep the
+    /// order in which they have sent.
+    fn send_batch(&self, to: &Connected, gathered: &mut MessageBatch) {
+        if gathered.is_empty() {
+            return;
+        }
+        let count = gathered.len() as u64;
+        let batch = std::mem::replace(gathered, MessageBatch::new(to.version));
+        let is_over = to.is_over() || self.is_over.load(Ordering::Relaxed);
+        let handle = self.handle.get().filter(|_| !is_over);
+        let sent = handle.is_some_and(|handle| handle.send_batch(to.dpid, batch).is_ok());
+        if !sent {
+            self.unsent.fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     fn answer(&self, future: Py<PyAny>, outcome: Outcome) {
@@ -125,21 +132,15 @@ impl Live {
 }
 
 impl Outlet for Live {
-    fn send(&self, to: &Connected, message: Message) {
-        if to.is_over() || self.is_over.load(Ordering::Relaxed) {
-            self.unsent.fetch_add(1, Ordering::Relaxed);
-            return;
+    fn send(&self, to: &Arc<Connected>, message: Message) -> Result<(), EncodeError> {
+        let mut gathered = lock(&to.gathered);
+        gathered.push(&message)?;
+        if !IN_BATCH.get() || gathered.bytes() >= GATHERED_BYTES_MAX {
+            self.send_batch(to, &mut gathered);
+        } else if gathered.len() == 1 {
+            lock(&self.gathering).push(Arc::clone(to));
         }
-        if !IN_BATCH.get() {
-            return self.send_all(to.dpid, &[message]);
-        }
-        let mut gathered = lock(&self.gathered);
-        gathered.push((to.dpid, message));
-        let is_much = gathered.len() >= GATHERED_MAX;
-        drop(gathered);
-        if is_much {
-            self.send_gathered();
-        }
+        Ok(())
     }
 
     fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>) {

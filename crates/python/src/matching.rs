@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use openflow::Field;
 use openflow::field::{FIELDS, Format, VID_PRESENT};
 use openflow::matching::MatchField;
 use openflow::text::{self, format_field, format_match, format_value};
-use openflow::{Field, MacAddr};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::{
     Bound, IntoPyObject, PyAny, PyAnyMethods, PyBoolMethods, PyBytesMethods, PyDictMethods, PyErr,
@@ -18,6 +18,7 @@ use pyo3::prelude::{
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::errors::word;
+use crate::headers::Mac;
 use crate::words::bad;
 
 /// What packets must show: match fields with their values.
@@ -32,7 +33,7 @@ impl Match {
     #[new]
     #[pyo3(signature = (text=None, /, **fields))]
     fn new(text: Option<&Bound<'_, PyAny>>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Ok(Self { inner: of(text, fields)? })
+        Ok(Self { inner: of(text, fields, "")? })
     }
 
     fn __str__(&self) -> String {
@@ -133,13 +134,33 @@ const PROTOCOLS: &[&str] = &[
     "arp", "rarp", "mpls", "mplsm",
 ];
 
-/// Whether a keyword belongs to a match.
-pub(crate) fn is_word(name: &str) -> bool {
-    field_of(name).is_some() || WORDS.contains(&name) || PROTOCOLS.contains(&name)
+/// What a keyword of a match is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keyword {
+    /// A field, whose value stands behind it.
+    Field(Field),
+    /// One of [`WORDS`].
+    Word,
+    /// One of [`PROTOCOLS`].
+    Protocol,
+}
+
+/// All keywords in one table: an app that adds an entry for each packet looks each of its words up
+/// once.
+static KEYWORDS: LazyLock<HashMap<&'static str, Keyword>> = LazyLock::new(|| {
+    let fields = NAMES.iter().map(|(name, field)| (*name, Keyword::Field(*field)));
+    let words = WORDS.iter().map(|name| (*name, Keyword::Word));
+    let protocols = PROTOCOLS.iter().map(|name| (*name, Keyword::Protocol));
+    fields.chain(words).chain(protocols).collect()
+});
+
+/// What a keyword is; `others` are the words that are allowed beside those of a match.
+fn keyword(name: &str, others: &str) -> PyResult<Keyword> {
+    KEYWORDS.get(name).copied().ok_or_else(|| unknown(name, others))
 }
 
 /// What is wrong with a keyword that no match has.
-pub(crate) fn unknown(name: &str, others: &str) -> PyErr {
+fn unknown(name: &str, others: &str) -> PyErr {
     let fields: Vec<&str> = FIELDS.iter().map(|row| row.name).collect();
     word(format!(
         "unknown word `{name}`; allowed are {others}the fields {}; the words {}; and with True \
@@ -150,17 +171,19 @@ pub(crate) fn unknown(name: &str, others: &str) -> PyErr {
     ))
 }
 
-/// A match from a text, a [`Match`] or a mapping, together with keywords.
+/// A match from a text, a [`Match`] or a mapping, together with keywords; `others` are the words
+/// that are allowed beside these.
 pub(crate) fn of(
     given: Option<&Bound<'_, PyAny>>,
     fields: Option<&Bound<'_, PyDict>>,
+    others: &str,
 ) -> PyResult<openflow::Match> {
     let base = match given {
         None => openflow::Match::any(),
         Some(given) => of_value(given)?,
     };
     match fields.filter(|fields| !fields.is_empty()) {
-        Some(fields) => of_keywords(fields, base),
+        Some(fields) => of_keywords(fields, base, others),
         None => Ok(base),
     }
 }
@@ -174,7 +197,7 @@ fn of_value(given: &Bound<'_, PyAny>) -> PyResult<openflow::Match> {
         return text::parse_match(text).map_err(|error| word(bad("match", text, &error)));
     }
     if let Ok(fields) = given.cast::<PyDict>() {
-        return of_keywords(fields, openflow::Match::any());
+        return of_keywords(fields, openflow::Match::any(), "");
     }
     Err(PyTypeError::new_err(format!(
         "a match is a text such as \"in_port=1,ip\", a weir.Match or a dict, not {}",
@@ -183,15 +206,19 @@ fn of_value(given: &Bound<'_, PyAny>) -> PyResult<openflow::Match> {
 }
 
 /// `base` with the fields of keywords.
-fn of_keywords(fields: &Bound<'_, PyDict>, base: openflow::Match) -> PyResult<openflow::Match> {
+fn of_keywords(
+    fields: &Bound<'_, PyDict>,
+    base: openflow::Match,
+    others: &str,
+) -> PyResult<openflow::Match> {
     let mut matching = base.clone();
     for (key, value) in fields {
-        let key = key.cast::<PyString>()?.to_str()?.to_owned();
-        if WORDS.contains(&&*key) || PROTOCOLS.contains(&&*key) {
-            return of_words(fields, &base);
-        }
-        let Some(field) = field_of(&key) else { return Err(unknown(&key, "")) };
-        let (value, mask) = field_value(field, &key, &value)?;
+        let key = key.cast::<PyString>()?;
+        let key = key.to_str()?;
+        let Keyword::Field(field) = keyword(key, others)? else {
+            return of_words(fields, &base, others);
+        };
+        let (value, mask) = field_value(field, key, &value)?;
         if matching.get(field).is_some() {
             return Err(word(format!("{key}: {} is given twice", field.row().name)));
         }
@@ -199,36 +226,35 @@ fn of_keywords(fields: &Bound<'_, PyDict>, base: openflow::Match) -> PyResult<op
     }
     if matching.check_prerequisites().is_err() {
         // The reader of text says which one is missing.
-        return of_words(fields, &base);
+        return of_words(fields, &base, others);
     }
     Ok(matching)
 }
 
 /// The same by way of the text, which knows the words that depend on others.
-fn of_words(fields: &Bound<'_, PyDict>, base: &openflow::Match) -> PyResult<openflow::Match> {
+fn of_words(
+    fields: &Bound<'_, PyDict>,
+    base: &openflow::Match,
+    others: &str,
+) -> PyResult<openflow::Match> {
     let said = |held: &MatchField| format!("{}={}", held.field.row().name, format_field(held));
     let mut words: Vec<String> = base.fields().iter().map(said).collect();
     for (key, value) in fields {
         let key = key.cast::<PyString>()?.to_str()?.to_owned();
-        if PROTOCOLS.contains(&&*key) {
-            match value.cast::<PyBool>() {
+        match keyword(&key, others)? {
+            Keyword::Protocol => match value.cast::<PyBool>() {
                 Ok(is_set) if is_set.is_true() => words.push(key),
                 Ok(_) | Err(_) => {
                     return Err(word(format!("{key}: a protocol takes True and nothing else")));
                 }
+            },
+            Keyword::Field(field) => {
+                let (value, mask) = field_value(field, &key, &value)?;
+                let mut one = openflow::Match::any();
+                one.set(field, value, mask);
+                words.extend(one.fields().iter().map(said));
             }
-        } else if let Some(field) = field_of(&key).filter(|_| !WORDS.contains(&&*key)) {
-            let (value, mask) = field_value(field, &key, &value)?;
-            let mut one = openflow::Match::any();
-            one.set(field, value, mask);
-            let held = one.fields().iter();
-            words.extend(
-                held.map(|held| format!("{}={}", held.field.row().name, format_field(held))),
-            );
-        } else if WORDS.contains(&&*key) {
-            words.push(format!("{key}={}", part(&key, &value)?));
-        } else {
-            return Err(unknown(&key, ""));
+            Keyword::Word => words.push(format!("{key}={}", part(&key, &value)?)),
         }
     }
     let text = words.join(",");
@@ -299,9 +325,9 @@ fn is_number(given: &Bound<'_, PyAny>) -> bool {
 
 fn text_value(field: Field, key: &str, text: &str) -> PyResult<(u128, u128)> {
     if field.row().format == Format::Mac
-        && let Ok(mac) = text.parse::<MacAddr>()
+        && let Some(mac) = Mac::read(text)
     {
-        return Ok((u128::from(mac.to_u64()), field.full_mask()));
+        return Ok((mac.number(), field.full_mask()));
     }
     text::parse_value(field, text).map_err(|error| word(format!("{key}={text:?}: {error}")))
 }
@@ -316,8 +342,11 @@ fn single(field: Field, key: &str, given: &Bound<'_, PyAny>) -> PyResult<u128> {
         return number(field, key, packet::header::number(bytes));
     }
     if is_number(given) {
-        let value = given.extract::<u128>();
-        return match value {
+        // Numbers of more than 64 bits cost Python much more to give.
+        if let Ok(value) = given.extract::<u64>() {
+            return number(field, key, value.into());
+        }
+        return match given.extract::<u128>() {
             Ok(value) => number(field, key, value),
             Err(_) => Err(word(format!("{key}: {given} is out of range: 0 to {}", max(field)))),
         };

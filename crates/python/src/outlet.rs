@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use controller::MessageBatch;
 use openflow::message::{Features, MultipartRequestBody};
 use openflow::port::{PortDesc, PortReason, PortStatus};
 use openflow::{DatapathId, Message, PortNo, Version};
 use pyo3::{Py, PyAny};
+use wire::EncodeError;
 
 use crate::switch::Switch;
 
@@ -27,7 +29,10 @@ pub(crate) enum Question {
 /// Where messages go.
 pub(crate) trait Outlet: Send + Sync {
     /// Sends a message; one that cannot be sent is counted.
-    fn send(&self, to: &Connected, message: Message);
+    ///
+    /// # Errors
+    /// The connection's version cannot say it.
+    fn send(&self, to: &Arc<Connected>, message: Message) -> Result<(), EncodeError>;
 
     /// Asks; the answer, or why there is none, goes to `future`.
     fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>);
@@ -41,6 +46,8 @@ pub(crate) struct Connected {
     pub(crate) outlet: Arc<dyn Outlet>,
     /// Packet-ins that wait for the apps.
     pub(crate) waiting: AtomicU64,
+    /// What handlers have sent and the outlet has not taken yet.
+    pub(crate) gathered: Mutex<MessageBatch>,
     ports: Mutex<Arc<BTreeMap<PortNo, PortDesc>>>,
     is_over: AtomicBool,
     /// The object of the apps; only between ready and down, since it holds this one too.
@@ -60,6 +67,7 @@ impl Connected {
             features,
             outlet,
             waiting: AtomicU64::new(0),
+            gathered: Mutex::new(MessageBatch::new(version)),
             ports: Mutex::new(Arc::new(ports)),
             is_over: AtomicBool::new(false),
             object: Mutex::new(None),

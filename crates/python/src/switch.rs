@@ -14,12 +14,13 @@ use openflow::message::{ControllerRole, MultipartRequestBody, PacketOut, Role, S
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortMod};
 use openflow::text::{self, PortNames};
-use openflow::{Action, GroupId, Instruction, Message, MeterId, PortNo, QueueId, Xid};
+use openflow::{Action, GroupId, Instruction, Message, MessageKind, MeterId, PortNo, QueueId, Xid};
 use pyo3::prelude::{
-    Bound, Py, PyAny, PyAnyMethods, PyDictMethods, PyResult, PyStringMethods, Python, pyclass,
-    pymethods,
+    Bound, Py, PyAny, PyAnyMethods, PyDictMethods, PyErr, PyResult, PyStringMethods, Python,
+    pyclass, pymethods,
 };
 use pyo3::types::{PyDict, PyString};
+use wire::EncodeError;
 
 use crate::answer::role_name;
 use crate::errors::{Class, exception, word};
@@ -75,13 +76,15 @@ impl Switch {
     /// Whether the version can say it.
     fn check(&self, message: &Message) -> PyResult<()> {
         let encoded = wire::encode(self.connected.version, Xid(0), message);
-        encoded.map(drop).map_err(|error| {
-            let (name, version) = (message.kind().row().name, self.connected.version);
-            word(format!("{name}: {version} cannot say it: {error}"))
-        })
+        encoded.map(drop).map_err(|error| self.unsaid(message.kind(), &error))
     }
 
-    /// Queues messages; for `sw.checked` asks whether the switch takes them.
+    fn unsaid(&self, kind: MessageKind, error: &EncodeError) -> PyErr {
+        let (name, version) = (kind.row().name, self.connected.version);
+        word(format!("{name}: {version} cannot say it: {error}"))
+    }
+
+    /// Queues messages, all or none; for `sw.checked` asks whether the switch takes them.
     fn send<'py>(
         &self,
         py: Python<'py>,
@@ -93,23 +96,28 @@ impl Switch {
         if self.is_checked {
             return self.ask(py, Question::Checked(messages)).map(Some);
         }
-        for message in messages {
-            self.connected.outlet.send(&self.connected, message);
-        }
+        messages.into_iter().try_for_each(|message| self.queue(message))?;
         Ok(None)
     }
 
-    fn send_out<'py>(
+    /// Queues one message, which is encoded once; for `sw.checked` asks whether the switch takes
+    /// it.
+    fn send_one<'py>(
         &self,
         py: Python<'py>,
-        packet_out: PacketOut,
+        message: Message,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let message = Message::PacketOut(packet_out);
         if self.is_checked {
             return self.send(py, vec![message]);
         }
-        self.connected.outlet.send(&self.connected, message);
+        self.queue(message)?;
         Ok(None)
+    }
+
+    fn queue(&self, message: Message) -> PyResult<()> {
+        let kind = message.kind();
+        let sent = self.connected.outlet.send(&self.connected, message);
+        sent.map_err(|error| self.unsaid(kind, &error))
     }
 
     /// A packet-out of a packet-in's packet: the one that the switch keeps, if it keeps it, else
@@ -230,7 +238,7 @@ impl Switch {
         packet: &Bound<'py, PacketIn>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let actions = vec![Action::output(PortNo::FLOOD)];
-        self.send_out(py, self.out_of(py, packet.get(), actions)?)
+        self.send_one(py, Message::PacketOut(self.out_of(py, packet.get(), actions)?))
     }
 
     /// Sends the packet of a packet-in to a port.
@@ -241,7 +249,7 @@ impl Switch {
         port: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let actions = vec![Action::output(port_of(port)?)];
-        self.send_out(py, self.out_of(py, packet.get(), actions)?)
+        self.send_one(py, Message::PacketOut(self.out_of(py, packet.get(), actions)?))
     }
 
     /// Sends a packet: that of a packet-in, or any bytes.
@@ -266,7 +274,7 @@ impl Switch {
         if let Some(port) = in_port {
             packet_out.in_port = port_of(port)?;
         }
-        self.send(py, vec![Message::PacketOut(packet_out)])
+        self.send_one(py, Message::PacketOut(packet_out))
     }
 
     /// Adds a flow entry, replacing one of equal match and priority.
@@ -304,7 +312,7 @@ impl Switch {
         };
         let mut flow = words.flow_mod(FlowModCommand::Add, || self.names())?;
         self.say_instructions(&mut flow)?;
-        self.send(py, vec![Message::FlowMod(flow)])
+        self.send_one(py, Message::FlowMod(flow))
     }
 
     /// Adds flow entries, each a text.
@@ -357,7 +365,7 @@ impl Switch {
         let command = if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
         let mut flow = words.flow_mod(command, || self.names())?;
         self.say_instructions(&mut flow)?;
-        self.send(py, vec![Message::FlowMod(flow)])
+        self.send_one(py, Message::FlowMod(flow))
     }
 
     /// Deletes the entries that the match covers, in all tables if none is given; `strict`: the
@@ -396,12 +404,12 @@ impl Switch {
         };
         let command = if strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
         let flow = words.flow_mod(command, || self.names())?;
-        self.send(py, vec![Message::FlowMod(flow)])
+        self.send_one(py, Message::FlowMod(flow))
     }
 
     /// Deletes every flow entry, whoever made it.
     fn clear_flows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.send(py, vec![Message::FlowMod(controller::delete_all())])
+        self.send_one(py, Message::FlowMod(controller::delete_all()))
     }
 
     /// Makes packets that no flow entry matches come to the controller whole: by the table-miss
@@ -501,7 +509,7 @@ impl Switch {
         }
         let (hw_addr, advertise) = (desc.hw_addr, openflow::port::PortFeatures::empty());
         let port_mod = PortMod { port_no, hw_addr, config, mask, advertise };
-        self.send(py, vec![Message::PortMod(port_mod)])
+        self.send_one(py, Message::PortMod(port_mod))
     }
 
     /// Sets how fragments are treated (`"normal"`, `"drop"` or `"reassemble"`) and how many bytes
@@ -522,7 +530,7 @@ impl Switch {
                 return Err(word(what));
             }
         };
-        self.send(py, vec![Message::SetConfig(SwitchConfig { flags, miss_send_len })])
+        self.send_one(py, Message::SetConfig(SwitchConfig { flags, miss_send_len }))
     }
 
     /// Waits until the switch has done what was sent to it before.
@@ -749,7 +757,7 @@ impl Switch {
             bucket.actions =
                 self.say(&openflow::Match::any(), std::mem::take(&mut bucket.actions))?;
         }
-        self.send(py, vec![Message::GroupMod(parsed)])
+        self.send_one(py, Message::GroupMod(parsed))
     }
 
     fn meter<'py>(
@@ -760,6 +768,6 @@ impl Switch {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let parsed = text::parse_meter_mod(meter, command);
         let parsed = parsed.map_err(|error| word(words::bad("meter", meter, &error)))?;
-        self.send(py, vec![Message::MeterMod(parsed)])
+        self.send_one(py, Message::MeterMod(parsed))
     }
 }

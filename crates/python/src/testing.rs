@@ -17,6 +17,7 @@ use openflow::port::{PortDesc, PortReason, PortState, PortStats};
 use openflow::{BufferId, Cookie, DatapathId, Field, MacAddr, PortNo, TableId, Version, Xid};
 use pyo3::prelude::{Bound, Py, PyAny, PyResult, Python, pyclass, pymethods};
 use pyo3::types::PyDict;
+use wire::EncodeError;
 
 use crate::answer::{Answer, Failure};
 use crate::errors::word;
@@ -43,10 +44,12 @@ struct Kept {
 }
 
 impl Outlet for Kept {
-    fn send(&self, to: &Connected, message: openflow::Message) {
+    fn send(&self, to: &Arc<Connected>, message: openflow::Message) -> Result<(), EncodeError> {
+        wire::encode(to.version, Xid(0), &message)?;
         if !to.is_over() {
             lock(&self.sent).push(message);
         }
+        Ok(())
     }
 
     fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>) {
@@ -285,7 +288,7 @@ impl TestSwitch {
             hard_timeout_s: 0,
             packet_count,
             byte_count,
-            matching: matching::of(r#match, fields)?,
+            matching: matching::of(r#match, fields, "")?,
         };
         Ok(FlowRemoved { inner })
     }

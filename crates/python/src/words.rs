@@ -98,6 +98,8 @@ impl<T: Clone> Kept<T> {
 
 static ACTIONS: Kept<Vec<openflow::Action>> = Kept::new();
 static INSTRUCTIONS: Kept<Vec<openflow::Instruction>> = Kept::new();
+/// Texts that are all of a flow entry's instructions.
+static WHOLE: Kept<Vec<openflow::Instruction>> = Kept::new();
 
 /// Actions from a text, an [`Action`], or a list of both.
 pub(crate) fn actions(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Action>> {
@@ -123,6 +125,14 @@ pub(crate) fn actions(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Action
 /// Instructions from the actions of a flow entry, which may be a text with instructions too, from
 /// an [`Instruction`], or from a list of all of them. Actions that stand alone are applied.
 pub(crate) fn instructions(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Instruction>> {
+    if let Ok(text) = given.cast::<PyString>() {
+        // What most apps give is kept in the form in which it is sent.
+        return WHOLE.get(text.to_str()?, |_| gathered(given));
+    }
+    gathered(given)
+}
+
+fn gathered(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Instruction>> {
     let mut gathered = Gathered::default();
     gathered.take(given)?;
     let mut list = gathered.list;

@@ -7,12 +7,12 @@
 
 use crate::datapath::Target;
 use crate::problem::Problem;
-use crate::route::{Answer, Body, Call, Row, endpoints};
-use crate::rules::{self, Rule, Vlan};
+use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
+use crate::rules::{self, Room, Rule, Vlan};
 use crate::shape::{Of, Shape, key, needed};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The entry that drops all while the firewall is disabled.
 const STATUS_PRIORITY: u16 = u16::MAX;
@@ -209,27 +209,18 @@ async fn firewall_flows(target: &Target) -> Result<Vec<FlowStats>, Problem> {
     Err(Problem::new(axum::http::StatusCode::CONFLICT, words))
 }
 
-async fn get(call: Call) -> Answer {
+async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    rules::each(rules::targets(&call.services, &call)?, |target| async move {
-        let version = target.version();
+    let room = &Room::of(&call);
+    rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
-        let mut by_vlan = std::collections::BTreeMap::<u16, (Option<Value>, Vec<Value>)>::new();
-        for rule in held.iter().filter(|rule| rules::is_of(vlan, rule)) {
-            let mut shown = rules::match_of(version, rule);
-            let entry = by_vlan.entry(rule.vlan).or_default();
-            entry.0 = shown.get("dl_vlan").cloned();
+        let show = |rule: &Rule| {
+            let mut shown = rules::match_of(target.version(), rule);
             shown.extend(of_rule(rule));
-            entry.1.push(shown.into());
-        }
-        let lists = by_vlan.into_values().map(|(vlan, list)| {
-            let mut object = Map::new();
-            object.extend(vlan.map(|vlan| ("vlan_id".to_owned(), vlan)));
-            object.insert("rules".into(), list.into());
-            Value::Object(object)
-        });
-        let lists: Vec<Value> = lists.collect();
-        Ok(rules::of_switch(&target, "access_control_list", lists))
+            shown
+        };
+        let lists = rules::by_vlan(&held, vlan, "rules", room, show).await?;
+        Ok(rules::text_of_switch(&target, "access_control_list", &lists))
     })
     .await
 }

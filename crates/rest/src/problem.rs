@@ -1,9 +1,10 @@
 //! What a request is answered with when it is not done: a status and a JSON object.
 //!
 //! Every refusal has the same form, so that a script reads it by its keys: `error` says what is
-//! wrong in words, `at` where in the body, `allowed` what could stand there, and `openflow` what
-//! the switch said. It must never say less than is known: a switch's error keeps its type, its code
-//! and the transaction number of the message that it is about.
+//! wrong in words, `at` where in the body, `allowed` what could stand there, `openflow` what the
+//! switch said, and `switches` what each said where several were asked. It must never say less than
+//! is known: a switch's error keeps its type, its code and the transaction number of the message
+//! that it is about.
 
 use axum::http::StatusCode;
 use openflow::message::ErrorMessage;
@@ -19,13 +20,16 @@ pub struct Problem {
     at: Option<String>,
     allowed: Vec<String>,
     openflow: Option<Box<Value>>,
+    /// Of a request to several switches: those that have not done it, by their datapath ids.
+    switches: Map<String, Value>,
 }
 
 impl Problem {
     /// A refusal with this status, in these words.
     #[must_use]
     pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, error: error.into(), at: None, allowed: Vec::new(), openflow: None }
+        let (at, allowed, openflow, switches) = (None, Vec::new(), None, Map::new());
+        Self { status, error: error.into(), at, allowed, openflow, switches }
     }
 
     /// The request cannot be understood.
@@ -65,6 +69,13 @@ impl Problem {
     #[must_use]
     pub fn said_of(mut self, what: &str) -> Self {
         self.error = format!("{what}: {}", self.error);
+        self
+    }
+
+    /// The same, with what each switch said that has not done it.
+    #[must_use]
+    pub(crate) fn of_switches(mut self, switches: Map<String, Value>) -> Self {
+        self.switches = switches;
         self
     }
 
@@ -112,6 +123,9 @@ impl Problem {
         if let Some(openflow) = &self.openflow {
             object.insert("openflow".into(), openflow.as_ref().clone());
         }
+        if !self.switches.is_empty() {
+            object.insert("switches".into(), self.switches.clone().into());
+        }
         Value::Object(object)
     }
 
@@ -152,6 +166,12 @@ impl Problem {
                         },
                         "message": number("Its index among the messages of the request."),
                     },
+                },
+                "switches": {
+                    "type": "object",
+                    "description": "Of a request to several switches: each that has not done it, \
+                                    by its datapath id, with what is wrong there.",
+                    "additionalProperties": {"type": "object", "required": ["error"]},
                 },
             },
         })

@@ -8,15 +8,15 @@
 use crate::datapath::Target;
 use crate::ofctl::{modify, render, stats};
 use crate::problem::Problem;
-use crate::route::{Answer, Body, Call, Row, endpoints};
-use crate::rules::{self, Vlan};
+use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
+use crate::rules::{self, Room, Rule, Vlan};
 use crate::shape::{Fields, Of, Shape, key, needed};
 use crate::words;
 use axum::http::StatusCode;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
 use openflow::meter::MeterModCommand;
 use openflow::{Action, Field, Instruction, Message, MeterId, PortNo, QueueId, TableId};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The table in which forwarding begins.
 const NEXT_TABLE: TableId = TableId(1);
@@ -176,39 +176,33 @@ async fn queues(call: Call) -> Answer {
     .await
 }
 
-async fn queue_status(call: Call) -> Answer {
-    rules::each(rules::targets(&call.services, &call)?, |target| async move {
+async fn queue_status(call: Call) -> Result<Reply, Problem> {
+    let (room, bytes_max) = (&Room::of(&call), call.answer_bytes_max);
+    rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
         let is_new = target.version().has_wide_ports();
         let port = if is_new { PortNo::ANY } else { PortNo::ALL };
-        let stats = stats::queues_of(&target, port, QueueId::ALL).await?;
-        Ok(rules::of_switch(&target, "command_result", stats))
+        let stats = stats::queues_of(&target, port, QueueId::ALL, bytes_max).await?;
+        room.take(stats.len())?;
+        Ok(rules::text_of_switch(&target, "command_result", &stats))
     })
     .await
 }
 
-async fn get(call: Call) -> Answer {
+async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    rules::each(targets(&call)?, |target| async move {
+    let room = &Room::of(&call);
+    rules::each_text(targets(&call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
-        let mut by_vlan = std::collections::BTreeMap::<u16, (Option<Value>, Vec<Value>)>::new();
-        for rule in held.iter().filter(|rule| rules::is_of(vlan, rule)) {
+        let show = |rule: &Rule| {
             let mut shown = rules::match_of(target.version(), rule);
-            let entry = by_vlan.entry(rule.vlan).or_default();
-            entry.0 = shown.get("dl_vlan").cloned();
             shown.insert("qos_id".into(), rule.number.into());
             shown.insert("priority".into(), rule.flow.priority.into());
             shown.insert("actions".into(), actions_of(&rule.flow).into());
-            entry.1.push(shown.into());
-        }
-        let lists = by_vlan.into_values().map(|(vlan, list)| {
-            let mut object = Map::new();
-            object.extend(vlan.map(|vlan| ("vlan_id".to_owned(), vlan)));
-            object.insert("qos".into(), list.into());
-            Value::Object(object)
-        });
-        let lists: Vec<Value> = lists.collect();
-        Ok(rules::of_switch(&target, "command_result", lists))
+            shown
+        };
+        let lists = rules::by_vlan(&held, vlan, "qos", room, show).await?;
+        Ok(rules::text_of_switch(&target, "command_result", &lists))
     })
     .await
 }
@@ -337,10 +331,12 @@ async fn delete(call: Call) -> Answer {
     .await
 }
 
-async fn meters(call: Call) -> Answer {
-    rules::each(targets(&call)?, |target| async move {
-        let stats = stats::meters_of(&target, MeterId::ALL).await?;
-        Ok(rules::of_switch(&target, "command_result", stats))
+async fn meters(call: Call) -> Result<Reply, Problem> {
+    let (room, bytes_max) = (&Room::of(&call), call.answer_bytes_max);
+    rules::each_text(targets(&call)?, |target| async move {
+        let stats = stats::meters_of(&target, MeterId::ALL, bytes_max).await?;
+        room.take(stats.len())?;
+        Ok(rules::text_of_switch(&target, "command_result", &stats))
     })
     .await
 }

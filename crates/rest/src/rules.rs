@@ -6,8 +6,9 @@
 
 use crate::datapath::Target;
 use crate::ofctl::matching::{parse, to_value};
+use crate::ofctl::stats::{pause, too_long};
 use crate::problem::Problem;
-use crate::route::{Answer, Call};
+use crate::route::{Answer, Call, Reply};
 use crate::services::Services;
 use crate::shape::{Fields, Key, Of, key};
 use crate::topology::hex_dpid;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Switches that are asked at a time.
 const AT_A_TIME: usize = 32;
@@ -135,20 +137,62 @@ pub(crate) fn targets(services: &Services, call: &Call) -> Result<Vec<Target>, P
 /// hundreds of switches, some of them slow, is answered for in the time of few.
 ///
 /// # Errors
-/// The first of them.
+/// The first of them, with what every switch says that is not shown.
 pub(crate) async fn each<F: Future<Output = Result<Value, Problem>>>(
     targets: Vec<Target>,
     show: impl Fn(Target) -> F,
 ) -> Answer {
-    let all: Result<Vec<Value>, Problem> = at_a_time(targets, show).await.into_iter().collect();
-    Ok(Some(all?.into()))
+    let dpids = dpids_of(&targets);
+    let all = all_of(&dpids, at_a_time(targets, show).await, "are shown")?;
+    Ok(Some(all.into()))
+}
+
+/// The same for what may be long: the texts of the switches, joined to one.
+///
+/// # Errors
+/// As [`each`].
+pub(crate) async fn each_text<F: Future<Output = Result<String, Problem>>>(
+    targets: Vec<Target>,
+    show: impl Fn(Target) -> F,
+) -> Result<Reply, Problem> {
+    let dpids = dpids_of(&targets);
+    let all = all_of(&dpids, at_a_time(targets, show).await, "are shown")?;
+    Ok(Reply::Text(format!("[{}]", all.join(","))))
+}
+
+fn dpids_of(targets: &[Target]) -> Vec<DatapathId> {
+    targets.iter().map(|target| target.datapath.dpid).collect()
+}
+
+/// What all switches give, or what is wrong: the first of them in words, and each by its id.
+fn all_of<T>(
+    dpids: &[DatapathId],
+    outcomes: Vec<Result<T, Problem>>,
+    what: &str,
+) -> Result<Vec<T>, Problem> {
+    let (mut good, mut first, mut failed) = (Vec::new(), None, Map::new());
+    for (outcome, dpid) in outcomes.into_iter().zip(dpids) {
+        match outcome {
+            Ok(value) => good.push(value),
+            Err(problem) => {
+                failed.insert(dpid.to_string(), problem.to_value());
+                first.get_or_insert((problem, *dpid));
+            }
+        }
+    }
+    let Some((problem, dpid)) = first else { return Ok(good) };
+    if dpids.len() == 1 {
+        return Err(problem);
+    }
+    let prefix = format!("{} of {} switches {what}; {dpid}", good.len(), dpids.len());
+    Err(problem.said_of(&prefix).of_switches(failed))
 }
 
 /// What becomes of each switch, in their order. One that is slow keeps no other waiting.
-async fn at_a_time<F: Future<Output = Result<Value, Problem>>>(
+async fn at_a_time<T, F: Future<Output = Result<T, Problem>>>(
     targets: Vec<Target>,
     work: impl Fn(Target) -> F,
-) -> Vec<Result<Value, Problem>> {
+) -> Vec<Result<T, Problem>> {
     let numbered = targets.into_iter().enumerate().map(|(number, target)| {
         let work = work(target);
         async move { (number, work.await) }
@@ -162,25 +206,14 @@ async fn at_a_time<F: Future<Output = Result<Value, Problem>>>(
 /// silent keeps no other from its change. What each is answered for with, in their order.
 ///
 /// # Errors
-/// The first of them, with how many switches have done it where some have.
+/// The first of them, with how many switches have done it, and what every other one says.
 pub(crate) async fn change_each<F: Future<Output = Result<Value, Problem>>>(
     targets: Vec<Target>,
     change: impl Fn(Target) -> F,
 ) -> Answer {
-    let dpids: Vec<DatapathId> = targets.iter().map(|target| target.datapath.dpid).collect();
-    let changed = at_a_time(targets, change).await;
-    let done = changed.iter().filter(|one| one.is_ok()).count();
-    let one = |(changed, dpid): (Result<Value, Problem>, DatapathId)| {
-        changed.map_err(|problem| match done {
-            0 => problem,
-            done => {
-                let prefix = format!("{done} of {} switches have done it; {dpid}", dpids.len());
-                problem.said_of(&prefix)
-            }
-        })
-    };
-    let values = changed.into_iter().zip(dpids.iter().copied()).map(one);
-    Ok(Some(values.collect::<Result<Vec<Value>, Problem>>()?.into()))
+    let dpids = dpids_of(&targets);
+    let all = all_of(&dpids, at_a_time(targets, change).await, "have done it")?;
+    Ok(Some(all.into()))
 }
 
 /// A rule that a switch has.
@@ -303,6 +336,63 @@ pub(crate) fn match_of(version: Version, rule: &Rule) -> Map<String, Value> {
     object
 }
 
+/// The bytes that an answer may still get, for all its switches together.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bytes_max: usize,
+    taken: AtomicUsize,
+}
+
+impl Room {
+    /// The room of the answer to a request.
+    pub(crate) fn of(call: &Call) -> Self {
+        Self { bytes_max: call.answer_bytes_max, taken: AtomicUsize::new(0) }
+    }
+
+    /// Takes room.
+    ///
+    /// # Errors
+    /// There is less: half a list is none.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Problem> {
+        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bytes_max {
+            return Ok(());
+        }
+        Err(too_long(self.bytes_max))
+    }
+}
+
+/// The rules of a VLAN as a switch is shown with them: a text of lists by VLAN. Each rule becomes
+/// text before the next one is looked at, since a tree of a million rules would take gigabytes.
+///
+/// # Errors
+/// There is no room for them.
+pub(crate) async fn by_vlan(
+    held: &[Rule],
+    vlan: Vlan,
+    key: &str,
+    room: &Room,
+    show: impl Fn(&Rule) -> Map<String, Value>,
+) -> Result<String, Problem> {
+    let mut lists = BTreeMap::<u16, (Option<Value>, String)>::new();
+    for (index, rule) in held.iter().filter(|rule| is_of(vlan, rule)).enumerate() {
+        let shown = show(rule);
+        let list = lists.entry(rule.vlan).or_default();
+        list.0 = shown.get("dl_vlan").cloned();
+        let text = Value::Object(shown).to_string();
+        room.take(text.len() + 1)?;
+        if !list.1.is_empty() {
+            list.1.push(',');
+        }
+        list.1.push_str(&text);
+        pause(index).await;
+    }
+    let lists = lists.into_values().map(|(vlan, list)| match vlan {
+        Some(vlan) => format!("{{\"vlan_id\":{vlan},\"{key}\":[{list}]}}"),
+        None => format!("{{\"{key}\":[{list}]}}"),
+    });
+    Ok(format!("[{}]", lists.collect::<Vec<_>>().join(",")))
+}
+
 /// Numbers and flow-mods of a new rule, one for each VLAN that the request names.
 pub(crate) fn added(
     numbers: &Numbers,
@@ -374,6 +464,11 @@ pub(crate) fn of_switch(target: &Target, key: &str, value: impl Into<Value>) -> 
     object.insert("switch_id".into(), target.datapath.dpid.to_string().into());
     object.insert(key.into(), value.into());
     Value::Object(object)
+}
+
+/// The same where the value is a text already.
+pub(crate) fn text_of_switch(target: &Target, key: &str, value: &str) -> String {
+    format!("{{\"switch_id\":\"{}\",\"{key}\":{value}}}", target.datapath.dpid)
 }
 
 #[cfg(test)]

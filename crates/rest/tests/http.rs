@@ -324,6 +324,8 @@ fn a_switch_that_is_silent_keeps_no_other_from_its_change() {
     let words = "1 of 2 switches have done it; 0000000000000001: the switch has not answered \
                  within 5 s";
     assert_eq!(value["error"], words);
+    let silent = json!({"0000000000000001": {"error": "the switch has not answered within 5 s"}});
+    assert_eq!(value["switches"], silent);
     assert_eq!(served.switches.applied.lock().unwrap().len(), 3);
 }
 

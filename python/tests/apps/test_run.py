@@ -1,7 +1,10 @@
 """Apps on real connections: as a file, as a program, by ``weir run``; apps that misbehave."""
 
+import contextlib
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -112,6 +115,84 @@ class RunTest(unittest.TestCase):
             with FakeSwitch(running.port(), dpid=2) as another:
                 another.is_answered()
             self.assertEqual(running.end(), 0)
+
+    def test_what_a_leaking_app_leaves_with_us_is_bounded(self) -> None:
+        path = self.file(
+            """
+            import asyncio, weir
+
+            class Leaking(weir.App):
+                seen = []
+
+                async def packet_in(self, sw, pkt):
+                    self.seen.append(pkt)
+                    sw.echo(b"never awaited")
+                    await asyncio.Event().wait()
+
+            class Timers(weir.App):
+                full = 0
+
+                def switch_ready(self, sw):
+                    for _ in range(70_000):
+                        try:
+                            self.controller.call_later(3600, print).cancel()
+                            self.controller.call_later(3600, print)
+                        except weir.QueueFull:
+                            self.full += 1
+
+                def tick(self, sw):
+                    refused = self.controller.stats()["coroutines_refused"]
+                    print("refused", refused, "full", self.full, flush=True)
+
+            class Hub(weir.App):
+                def packet_in(self, sw, pkt): sw.flood(pkt)
+            """
+        )
+        with controller(path) as running:
+            with FakeSwitch(running.port()) as leaky, FakeSwitch(running.port(), dpid=2) as other:
+                sent = 0
+                while not any(re.match("refused [1-9]", line) for line in running.lines):
+                    self.assertLess(sent, 1_000_000, running.lines)
+                    leaky.packet_in(PACKET, count=500)
+                    for _ in range(500):
+                        leaky.expect(PACKET_OUT)
+                    sent += 500
+                self.assertGreaterEqual(sent, 10_000, "as many coroutines as may")
+                other.packet_in(PACKET)
+                other.expect(PACKET_OUT)
+                full = int(running.line(r"refused [1-9]\d* full (\d+)")[1])
+                # Two switches have set 70,000 timers each, beyond those that they have cancelled.
+                self.assertEqual(full, 2 * 70_000 - 65_536)
+            self.assertEqual(running.end(), 0, running.lines)
+
+    def test_a_thousand_switches(self) -> None:
+        path = self.file(
+            """
+            import weir
+
+            class Many(weir.App):
+                def switch_ready(self, sw):
+                    count = len(self.controller.switches())
+                    if count == 1000:
+                        print("all", count, flush=True)
+
+                def packet_in(self, sw, pkt):
+                    sw.forward(pkt, 2)
+            """
+        )
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        with controller(path, "--shards", "2") as running, contextlib.ExitStack() as stack:
+            port = running.port()
+            switches = [stack.enter_context(FakeSwitch(port, dpid)) for dpid in range(1, 1001)]
+            running.line("^all 1000")
+            for switch in switches:
+                switch.packet_in(PACKET, count=3)
+            for switch in switches:
+                for _ in range(3):
+                    switch.expect(PACKET_OUT)
+            self.assertEqual(running.end(), 0, running.lines)
 
     def test_an_app_that_raises_or_exits_goes_on(self) -> None:
         path = self.file(
@@ -235,21 +316,29 @@ class RunTest(unittest.TestCase):
 
             class Count(weir.App):
                 ready = down = 0
+                gone = set()
 
                 def switch_ready(self, sw):
                     self.ready += 1
+                    print("ready", sw.dpid, flush=True)
 
                 def switch_down(self, dpid):
                     self.down += 1
+                    self.gone.add(dpid)
                     if self.ready == self.down:
-                        print("settled", self.controller.switches(), flush=True)
+                        print("settled", sorted(self.gone), self.controller.switches(), flush=True)
             """
         )
         with controller(path) as running:
             port = running.port()
             for _ in range(50):
                 FakeSwitch(port).__exit__()
-            running.line(r"settled \[\]")
+            # An app that gets no time sees none of those that have come and gone meanwhile; one
+            # that it has seen come it sees go.
+            with FakeSwitch(port, dpid=2) as switch:
+                running.line("^ready 2")
+                switch.is_answered()
+            running.line(r"settled \[(1, )?2\] \[\]")
             with FakeSwitch(port) as switch:
                 switch.is_answered()
 

@@ -32,9 +32,13 @@ pub(crate) static FILTER: Shape = Shape {
     ],
 };
 
+/// Values that become text before other requests get their turn.
+const VALUES_A_TURN: usize = 256;
+
 /// A list under the switch's datapath id.
-fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -> Listed {
-    listed(target.datapath.dpid, values, call.answer_bytes_max)
+async fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -> Listed {
+    let dpid = target.datapath.dpid;
+    listed(dpid, values, call.answer_bytes_max).await.map(Reply::Text)
 }
 
 /// The text of a list. Each value becomes text before the next one is made, since a tree of a
@@ -42,21 +46,38 @@ fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -
 ///
 /// # Errors
 /// When the text is longer than it may be: half a list is none.
-fn listed(dpid: DatapathId, values: impl IntoIterator<Item = Value>, bytes_max: usize) -> Listed {
+pub(crate) async fn listed(
+    dpid: DatapathId,
+    values: impl IntoIterator<Item = Value>,
+    bytes_max: usize,
+) -> Result<String, Problem> {
     let mut text = format!("{{\"{}\":[", dpid.0);
     for (index, value) in values.into_iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}{value}", if index == 0 { "" } else { "," });
         if text.len() > bytes_max {
-            let words = format!(
-                "the answer has more than {bytes_max} bytes: ask for a part of it, such as a table \
-                 or a match"
-            );
-            return Err(Problem::new(StatusCode::BAD_GATEWAY, words));
+            return Err(too_long(bytes_max));
         }
+        pause(index).await;
     }
     text.push_str("]}");
-    Ok(Reply::Text(text))
+    Ok(text)
+}
+
+/// Lets other requests have their turn, now and then: all are served by one thread.
+pub(crate) async fn pause(index: usize) {
+    if index % VALUES_A_TURN == VALUES_A_TURN - 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An answer has more bytes than it may.
+pub(crate) fn too_long(bytes_max: usize) -> Problem {
+    let words = format!(
+        "the answer has more than {bytes_max} bytes: ask for a part of it, such as a table or a \
+         match"
+    );
+    Problem::new(StatusCode::BAD_GATEWAY, words)
 }
 
 /// The switch answers another question than the one that it was asked.
@@ -117,7 +138,7 @@ pub(crate) async fn flow(call: Call) -> Listed {
     let reply = target.ask(MultipartRequestBody::Flow(request)).await?;
     let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
     let wanted = flows.into_iter().filter(|flow| priority.is_none_or(|it| it == flow.priority));
-    list(&call, &target, wanted.map(|flow| render::flow(target.version(), flow)))
+    list(&call, &target, wanted.map(|flow| render::flow(target.version(), flow))).await
 }
 
 pub(crate) async fn aggregate(call: Call) -> Listed {
@@ -133,14 +154,15 @@ pub(crate) async fn aggregate(call: Call) -> Listed {
         "byte_count": sums.byte_count,
         "flow_count": sums.flow_count,
     });
-    list(&call, &target, [value])
+    list(&call, &target, [value]).await
 }
 
 pub(crate) async fn table(call: Call) -> Listed {
     let target = call.target()?;
     let reply = target.ask(MultipartRequestBody::Table).await?;
     let MultipartReplyBody::Table(tables) = reply else { return Err(odd()) };
-    list(&call, &target, tables.iter().map(|table| render::table(target.version(), table)))
+    list(&call, &target, tables.into_iter().map(|table| render::table(target.version(), &table)))
+        .await
 }
 
 /// The port of the path; none where it is missing or `ALL`.
@@ -155,31 +177,33 @@ pub(crate) async fn port(call: Call) -> Listed {
     let port = port_of(&call, &target)?.unwrap_or(PortNo::ANY);
     let reply = target.ask(MultipartRequestBody::PortStats(port)).await?;
     let MultipartReplyBody::PortStats(ports) = reply else { return Err(odd()) };
-    list(&call, &target, ports.iter().map(|port| render::port_stats(target.version(), port)))
+    list(&call, &target, ports.into_iter().map(|port| render::port_stats(target.version(), &port)))
+        .await
 }
 
-pub(crate) async fn queue(call: Call) -> Answer {
+pub(crate) async fn queue(call: Call) -> Listed {
     let target = call.target()?;
     // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
     let all = if target.version().has_wide_ports() { PortNo::ANY } else { PortNo::ALL };
     let port = port_of(&call, &target)?.unwrap_or(all);
     let queue = call.number("queue_id")?.map_or(QueueId::ALL, QueueId);
-    queues_of(&target, port, queue).await.map(Some)
+    queues_of(&target, port, queue, call.answer_bytes_max).await.map(Reply::Text)
 }
 
-/// Counters of queues under the switch's datapath id.
+/// Counters of queues under the switch's datapath id, as text.
 ///
 /// # Errors
-/// When the switch does not answer with them.
+/// When the switch does not answer with them, or there are more bytes than there may be.
 pub(crate) async fn queues_of(
     target: &Target,
     port: PortNo,
     queue: QueueId,
-) -> Result<Value, Problem> {
+    bytes_max: usize,
+) -> Result<String, Problem> {
     let reply = target.ask(MultipartRequestBody::Queue { port, queue }).await?;
     let MultipartReplyBody::Queue(queues) = reply else { return Err(odd()) };
-    let shown = queues.iter().map(|queue| render::queue_stats(target.version(), queue));
-    Ok(render::wrapped(target.datapath.dpid, shown.collect::<Vec<_>>()))
+    let shown = queues.into_iter().map(|queue| render::queue_stats(target.version(), &queue));
+    listed(target.datapath.dpid, shown, bytes_max).await
 }
 
 fn needs_meters(target: &Target) -> Result<(), Problem> {
@@ -192,22 +216,26 @@ fn needs_groups(target: &Target) -> Result<(), Problem> {
     if version.has_groups() { Ok(()) } else { Err(Problem::not_in(version, "groups")) }
 }
 
-pub(crate) async fn meter(call: Call) -> Answer {
+pub(crate) async fn meter(call: Call) -> Listed {
     let target = call.target()?;
     needs_meters(&target)?;
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
-    meters_of(&target, meter).await.map(Some)
+    meters_of(&target, meter, call.answer_bytes_max).await.map(Reply::Text)
 }
 
-/// Counters of meters under the switch's datapath id.
+/// Counters of meters under the switch's datapath id, as text.
 ///
 /// # Errors
-/// When the switch does not answer with them.
-pub(crate) async fn meters_of(target: &Target, meter: MeterId) -> Result<Value, Problem> {
+/// When the switch does not answer with them, or there are more bytes than there may be.
+pub(crate) async fn meters_of(
+    target: &Target,
+    meter: MeterId,
+    bytes_max: usize,
+) -> Result<String, Problem> {
     let reply = target.ask(MultipartRequestBody::Meter(meter)).await?;
     let MultipartReplyBody::Meter(meters) = reply else { return Err(odd()) };
     let shown = meters.into_iter().map(|it| render::meter_stats(target.version(), it));
-    Ok(render::wrapped(target.datapath.dpid, shown.collect::<Vec<_>>()))
+    listed(target.datapath.dpid, shown, bytes_max).await
 }
 
 pub(crate) async fn meter_config(call: Call) -> Listed {
@@ -216,7 +244,7 @@ pub(crate) async fn meter_config(call: Call) -> Listed {
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
     let reply = target.ask(MultipartRequestBody::MeterConfig(meter)).await?;
     let MultipartReplyBody::MeterConfig(meters) = reply else { return Err(odd()) };
-    list(&call, &target, meters.iter().map(render::meter_config))
+    list(&call, &target, meters.into_iter().map(|meter| render::meter_config(&meter))).await
 }
 
 pub(crate) async fn meter_features(call: Call) -> Listed {
@@ -224,7 +252,7 @@ pub(crate) async fn meter_features(call: Call) -> Listed {
     needs_meters(&target)?;
     let reply = target.ask(MultipartRequestBody::MeterFeatures).await?;
     let MultipartReplyBody::MeterFeatures(features) = reply else { return Err(odd()) };
-    list(&call, &target, [render::meter_features(&features)])
+    list(&call, &target, [render::meter_features(&features)]).await
 }
 
 pub(crate) async fn meter_desc(call: Call) -> Answer {
@@ -250,7 +278,7 @@ pub(crate) async fn queue_config(call: Call) -> Listed {
     };
     let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
     let Message::QueueGetConfigReply(config) = answer else { return Err(odd_answer(&answer)) };
-    list(&call, &target, [render::queue_config(version, config.port, &config.queues)])
+    list(&call, &target, [render::queue_config(version, config.port, &config.queues)]).await
 }
 
 pub(crate) async fn group(call: Call) -> Listed {
@@ -260,6 +288,7 @@ pub(crate) async fn group(call: Call) -> Listed {
     let reply = target.ask(MultipartRequestBody::Group(group)).await?;
     let MultipartReplyBody::Group(groups) = reply else { return Err(odd()) };
     list(&call, &target, groups.into_iter().map(|it| render::group_stats(target.version(), it)))
+        .await
 }
 
 pub(crate) async fn group_desc(call: Call) -> Listed {
@@ -268,8 +297,8 @@ pub(crate) async fn group_desc(call: Call) -> Listed {
     let wanted = call.number("group_id")?;
     let reply = target.ask(MultipartRequestBody::GroupDesc).await?;
     let MultipartReplyBody::GroupDesc(groups) = reply else { return Err(odd()) };
-    let groups = groups.iter().filter(|group| wanted.is_none_or(|id| id == group.group_id.0));
-    list(&call, &target, groups.map(|group| render::group_desc(target.version(), group)))
+    let groups = groups.into_iter().filter(|group| wanted.is_none_or(|id| id == group.group_id.0));
+    list(&call, &target, groups.map(|group| render::group_desc(target.version(), &group))).await
 }
 
 pub(crate) async fn group_features(call: Call) -> Listed {
@@ -277,7 +306,7 @@ pub(crate) async fn group_features(call: Call) -> Listed {
     needs_groups(&target)?;
     let reply = target.ask(MultipartRequestBody::GroupFeatures).await?;
     let MultipartReplyBody::GroupFeatures(features) = reply else { return Err(odd()) };
-    list(&call, &target, [render::group_features(target.version(), &features)])
+    list(&call, &target, [render::group_features(target.version(), &features)]).await
 }
 
 pub(crate) async fn table_features(call: Call) -> Listed {
@@ -288,7 +317,7 @@ pub(crate) async fn table_features(call: Call) -> Listed {
     }
     let reply = target.ask(MultipartRequestBody::TableFeatures(Vec::new())).await?;
     let MultipartReplyBody::TableFeatures(tables) = reply else { return Err(odd()) };
-    list(&call, &target, tables.iter().map(|table| features::table(version, table)))
+    list(&call, &target, tables.into_iter().map(|table| features::table(version, &table))).await
 }
 
 pub(crate) async fn port_desc(call: Call) -> Listed {
@@ -304,8 +333,8 @@ pub(crate) async fn port_desc(call: Call) -> Listed {
         let Message::FeaturesReply(features) = answer else { return Err(odd_answer(&answer)) };
         features.ports
     };
-    let ports = ports.iter().filter(|port| wanted.is_none_or(|it| it == port.port_no));
-    list(&call, &target, ports.map(|port| render::port_desc(version, port)))
+    let ports = ports.into_iter().filter(|port| wanted.is_none_or(|it| it == port.port_no));
+    list(&call, &target, ports.map(|port| render::port_desc(version, &port))).await
 }
 
 pub(crate) async fn role(call: Call) -> Listed {
@@ -321,25 +350,42 @@ pub(crate) async fn role(call: Call) -> Listed {
         "role": words::ROLES.value(role.role.number()),
         "generation_id": role.generation_id,
     });
-    list(&call, &target, [value])
+    list(&call, &target, [value]).await
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FILTER, listed};
-    use crate::route::Reply;
+    use super::{FILTER, VALUES_A_TURN, listed};
     use crate::shape::Fields;
     use openflow::DatapathId;
     use serde_json::json;
 
-    #[test]
-    fn a_list_is_whole_or_refused() {
+    #[tokio::test]
+    async fn a_list_is_whole_or_refused() {
         let list = |bytes_max| listed(DatapathId(10), [json!({"a": 1}), json!([2])], bytes_max);
-        let text = r#"{"10":[{"a":1},[2]]}"#;
-        assert_eq!(list(100).unwrap(), Reply::Text(text.into()));
-        assert_eq!(listed(DatapathId(1), [], 1).unwrap(), Reply::Text(r#"{"1":[]}"#.into()));
-        let refused = list(10).unwrap_err().to_value();
+        assert_eq!(list(100).await.unwrap(), r#"{"10":[{"a":1},[2]]}"#);
+        assert_eq!(listed(DatapathId(1), [], 1).await.unwrap(), r#"{"1":[]}"#);
+        let refused = list(10).await.unwrap_err().to_value();
         assert!(refused["error"].as_str().unwrap().contains("more than 10 bytes"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_long_list_leaves_others_their_turn() {
+        let values = (0..10 * VALUES_A_TURN).map(|number| json!(number));
+        let listing = listed(DatapathId(1), values, usize::MAX);
+        let turns = std::cell::Cell::new(0);
+        let other = async {
+            loop {
+                turns.set(turns.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            text = listing => assert!(text.unwrap().ends_with("2559]}")),
+            () = other => {}
+        }
+        assert_eq!(turns.get(), 10);
     }
 
     #[test]
