@@ -186,33 +186,27 @@ impl RxRingDrops {
     }
 }
 
-/// A socket that sends on one device, and receives nothing.
+/// A socket that sends on one device, and receives nothing. For super-frames it is a pair: a
+/// virtio-net header before each frame costs a twentieth of the rate of short ones, so that only
+/// calls with super-frames have them.
 #[derive(Debug)]
 pub(crate) struct TxSocket {
     fd: OwnedFd,
-    has_gso: bool,
+    /// The one whose messages begin with a virtio-net header.
+    gso: Option<OwnedFd>,
 }
 
 impl TxSocket {
-    /// Opens the socket on device number `index`. With `has_gso`, each message that is sent begins
-    /// with a virtio-net header.
+    /// Opens the socket on device number `index`; with `has_gso` it sends super-frames too.
     pub(crate) fn open(index: u32, qdisc_bypass: bool, has_gso: bool) -> io::Result<Self> {
-        let fd = socket()?;
-        if has_gso {
-            set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &(1 as c_int))?;
-        }
-        if qdisc_bypass {
-            set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &(1 as c_int))?;
-        }
-        // So that a qdisc's own limit decides what is dropped. Without the right, the default.
-        let _ = set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SOCKET_BUFFER_LEN);
-        bind(&fd, index, 0)?;
-        Ok(Self { fd, has_gso })
+        let fd = sending_socket(index, qdisc_bypass, false)?;
+        let gso = has_gso.then(|| sending_socket(index, qdisc_bypass, true)).transpose()?;
+        Ok(Self { fd, gso })
     }
 
     /// Whether it is to send super-frames whole.
     pub(crate) fn has_gso(&self) -> bool {
-        self.has_gso
+        self.gso.is_some()
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -222,9 +216,9 @@ impl TxSocket {
     /// How many frames one call sends at most.
     pub(crate) const AT_ONCE: usize = MESSAGES;
 
-    /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers; those
-    /// without a header have nothing left to do. Returns how many went out. An error is that of the
-    /// first frame.
+    /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers, which a
+    /// socket without super-frames has no use for; without headers nothing is left to do to any.
+    /// Returns how many went out. An error is that of the first frame.
     pub(crate) fn send_some(
         &self,
         frames: &[PacketBuf],
@@ -234,6 +228,7 @@ impl TxSocket {
         let (mut messages, mut parts): ([libc::mmsghdr; MESSAGES], [[libc::iovec; 2]; MESSAGES]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let count = frames.len().min(MESSAGES);
+        let gso = self.gso.as_ref().filter(|_| !headers.is_empty());
         let headers = headers.iter().chain(std::iter::repeat(&[0; VNET_LEN]));
         let whole = messages.iter_mut().zip(&mut parts).zip(frames).zip(headers);
         for (((message, parts), frame), header) in whole {
@@ -241,15 +236,15 @@ impl TxSocket {
             parts[0].iov_len = VNET_LEN;
             parts[1].iov_base = frame.bytes().as_ptr().cast_mut().cast();
             parts[1].iov_len = frame.len();
-            let parts = if self.has_gso { &mut parts[..] } else { &mut parts[1..] };
+            let parts = if gso.is_some() { &mut parts[..] } else { &mut parts[1..] };
             message.msg_hdr.msg_iov = parts.as_mut_ptr();
             message.msg_hdr.msg_iovlen = parts.len();
         }
         // SAFETY: the first `count` messages point to `parts`, and these to headers and frames; all
         // live beyond the call, and sending only reads them.
         let sent = unsafe {
-            let count = count as libc::c_uint;
-            libc::sendmmsg(self.fd.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+            let (fd, count) = (gso.unwrap_or(&self.fd), count as libc::c_uint);
+            libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
         };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
@@ -268,6 +263,20 @@ impl Promiscuous {
         join_promiscuous(&fd, index)?;
         Ok(Self { _fd: fd })
     }
+}
+
+fn sending_socket(index: u32, qdisc_bypass: bool, with_header: bool) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    if with_header {
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &(1 as c_int))?;
+    }
+    if qdisc_bypass {
+        set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &(1 as c_int))?;
+    }
+    // So that a qdisc's own limit decides what is dropped. Without the right, the default.
+    let _ = set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SOCKET_BUFFER_LEN);
+    bind(&fd, index, 0)?;
+    Ok(fd)
 }
 
 fn socket() -> io::Result<OwnedFd> {
