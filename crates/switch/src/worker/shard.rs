@@ -161,7 +161,9 @@ impl Shard {
         match &mut self.forwarding {
             Forwarding::Tables(forwarder) => {
                 if let Some(tier) = &mut self.tier {
-                    forwarder.stop_tier(tier, self.egress.time());
+                    let time = self.egress.time();
+                    forwarder.stop_tier(tier, time);
+                    while !forwarder.settle_tier(tier, time) {}
                 }
                 forwarder.set_caches(caches);
             }
@@ -284,13 +286,18 @@ impl Shard {
         if self.commands.is_empty() && std::mem::take(&mut self.has_new_commands) {
             self.command_queue.take(&mut self.commands);
         }
-        let count = self.commands.len().min(COMMAND_BATCH);
-        if count == 0 {
+        if self.commands.is_empty() {
             return 0;
         }
-        let mut is_to_send = false;
-        for _ in 0..count {
+        let (mut is_to_send, mut is_held, mut count) = (false, false, 0);
+        while count < COMMAND_BATCH {
+            if !self.make_way(time) {
+                // The ports have their turn first.
+                is_held = true;
+                break;
+            }
             let Some(command) = self.commands.pop_front() else { break };
+            count += 1;
             is_to_send |= matches!(command, ShardCommand::PacketOut(_) | ShardCommand::Reshape(..));
             self.carry_out_one(command, time, pool);
         }
@@ -299,7 +306,20 @@ impl Shard {
         }
         self.command_queue.done(count);
         self.info.perf.commands.add(count as u64);
-        count
+        if is_held { COMMAND_BATCH } else { count }
+    }
+
+    /// Whether the next command may be carried out: the kernel tier has settled what ended before
+    /// it, and what ends with it. A piece at a time, for which ports wait.
+    fn make_way(&mut self, time: Nanos) -> bool {
+        match (self.commands.front(), &mut self.tier, &mut self.forwarding) {
+            (Some(ShardCommand::Op(op)), Some(tier), Forwarding::Tables(forwarder))
+                if op.is_change() =>
+            {
+                forwarder.make_way(op, tier, time)
+            }
+            _ => true,
+        }
     }
 
     fn carry_out_one(&mut self, command: ShardCommand, time: Nanos, pool: &mut Pool) {
@@ -428,11 +448,14 @@ impl Shard {
                 return false;
             }
             std::mem::swap(&mut self.flushing, &mut self.flush_asked);
-            if let (Some(tier), Forwarding::Tables(forwarder)) =
-                (&mut self.tier, &mut self.forwarding)
-            {
-                forwarder.harvest_tier(tier, time);
+            if let Forwarding::Tables(forwarder) = &mut self.forwarding {
+                forwarder.begin_harvest();
             }
+        }
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
+            && forwarder.harvest_some(tier, time)
+        {
+            return true;
         }
         let is_done = match &mut self.forwarding {
             Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH),

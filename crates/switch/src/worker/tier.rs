@@ -148,6 +148,15 @@ impl KernelTable for ShardTier {
         }
     }
 
+    fn leave(&mut self, flows: &[TierFlow]) {
+        let keys: Vec<TierKey> = flows.iter().filter_map(|flow| self.key(flow)).collect();
+        self.kernel.leave(keys);
+    }
+
+    fn slots_at_once(&self) -> usize {
+        self.kernel.slots_at_once()
+    }
+
     fn extend(&mut self, slot: u32, until: Nanos) {
         self.kernel.extend(slot, self.kernel_time(until));
     }

@@ -99,6 +99,12 @@ pub trait KernelTable {
     /// Removes an entry. When it returns, it does not decide or count any more.
     fn remove(&mut self, flow: &TierFlow);
 
+    /// Entries that have ended leave the table some time, before their port has another device.
+    fn leave(&mut self, flows: &[TierFlow]);
+
+    /// How many slots may be asked for their counts at once, so that no port waits for long.
+    fn slots_at_once(&self) -> usize;
+
     /// What was ever counted in a slot.
     fn counts(&self, slot: u32) -> TierSlotCounts;
 
@@ -187,6 +193,17 @@ struct Slot {
     seen: TierSlotCounts,
     /// It has counted since the hand passed.
     is_used: bool,
+    /// Whether it decides. One that does not any more has its path until its counts are credited.
+    holds: bool,
+}
+
+/// Leases that are being renewed.
+#[derive(Debug, Default)]
+struct Renewal {
+    /// The slot from which on they are not yet.
+    at: usize,
+    /// When the next one of the others ends.
+    next: Option<Nanos>,
 }
 
 /// The state of the tier.
@@ -204,6 +221,10 @@ pub(super) struct Tier {
     free: Vec<u32>,
     /// Slots that hold, in no order.
     live: Vec<u32>,
+    /// Slots that do not any more, and whose counts are not credited yet.
+    ended: Vec<u32>,
+    /// From which slot on counts are still to be credited for who asked.
+    harvest_at: Option<usize>,
     /// Its keys have bytes of packets in them, so its hash has a secret.
     known: HashMap<TierFlow, u32>,
     /// Slots and serials of the entries about flows that show a value of an index; some have gone.
@@ -212,6 +233,7 @@ pub(super) struct Tier {
     serial: u32,
     /// When the next lease that goes on ends.
     lease_ends: Option<Nanos>,
+    renewal: Option<Renewal>,
     /// Entries to end, while an op is applied.
     ending: Vec<u32>,
     /// Digests of flows that were seen once. So a flood of new flows makes no entries.
@@ -236,14 +258,11 @@ impl Forwarder {
     pub fn leave_tier(&mut self, port: PortNo, table: &mut impl KernelTable, now: Nanos) {
         self.stop_tier(table, now);
         self.tier.ports.remove(&port);
-        let gone: Vec<TierFlow> =
-            self.tier.known.keys().filter(|flow| flow.in_port == port).copied().collect();
-        for flow in gone {
-            table.remove(&flow);
-            if let Some(slot) = self.tier.known.remove(&flow) {
-                self.tier.free.push(slot);
-            }
-        }
+        let gone: Vec<(TierFlow, u32)> =
+            self.tier.known.extract_if(|flow, _| flow.in_port == port).collect();
+        self.tier.free.extend(gone.iter().map(|(_, slot)| *slot));
+        let flows: Vec<TierFlow> = gone.into_iter().map(|(flow, _)| flow).collect();
+        table.leave(&flows);
     }
 
     /// Whether frames of a port may be decided about in the kernel.
@@ -257,8 +276,8 @@ impl Forwarder {
         self.tier.is_running
     }
 
-    /// Ends all entries of the tier, and credits what they have counted. Before an op about
-    /// anything but entries, and before the caches are chosen anew.
+    /// Ends all entries of the tier. What they have counted is credited by
+    /// [`Forwarder::settle_tier`].
     pub fn stop_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
         self.tier.rests_until = now.0.saturating_add(REST_NS);
         for proposal in self.tier.proposals.drain(..) {
@@ -268,21 +287,47 @@ impl Forwarder {
             return;
         }
         table.stop();
-        self.harvest_tier(table, now);
-        for slot in self.tier.live.drain(..) {
-            if let Some(slot) = self.tier.slots.get_mut(slot as usize) {
-                self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
+        let Tier { live, ended, slots, .. } = &mut self.tier;
+        for number in live.drain(..) {
+            if let Some(slot) = slots.get_mut(number as usize) {
+                slot.holds = false;
+                ended.push(number);
             }
         }
         self.tier.by_index.clear();
         self.tier.lease_ends = None;
+        self.tier.renewal = None;
         self.figures.kernel_entries = 0;
     }
 
-    /// Applies an op, and ends the entries of the tier that it concerns.
-    pub fn apply_in_tier(&mut self, op: Op, table: &mut impl KernelTable, now: Nanos) {
+    /// Credits what entries that hold no more have counted, those of so many slots at once that no
+    /// port waits for long; whether all is credited. Before that nothing may be applied: the
+    /// credits are about what was there while the entries held.
+    pub fn settle_tier(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
+        for _ in 0..table.slots_at_once() {
+            let Some(number) = self.tier.ended.pop() else { break };
+            let Some(slot) = self.tier.slots.get_mut(number as usize) else { continue };
+            let context = (&self.replica, &self.paths, now);
+            self.figures.kernel_hits += harvest(slot, number, table, context);
+            self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
+        }
+        self.tier.ended.is_empty()
+    }
+
+    /// Makes way for an op, a piece at a time: ends the entries of the tier where it is about more
+    /// than entries, and settles what has ended. Whether it may be applied now.
+    pub fn make_way(&mut self, op: &Op, table: &mut impl KernelTable, now: Nanos) -> bool {
         if !op.is_about_entries() {
             self.stop_tier(table, now);
+        }
+        self.settle_tier(table, now)
+    }
+
+    /// Applies an op, and ends the entries of the tier that it concerns. Way was made for it, or is
+    /// made at once.
+    pub fn apply_in_tier(&mut self, op: Op, table: &mut impl KernelTable, now: Nanos) {
+        while !self.make_way(&op, table, now) {}
+        if !op.is_about_entries() {
             return self.apply(op);
         }
         for proposal in self.tier.proposals.drain(..) {
@@ -294,37 +339,22 @@ impl Forwarder {
         match self.versions.take_raised() {
             _ if self.replica.is_mask_stale => self.stop_tier(table, now),
             Raised::All => self.stop_tier(table, now),
-            Raised::One(index) if self.tier.is_running => self.end_concerned(index, table, now),
+            Raised::One(index) if self.tier.is_running => self.end_concerned(index, table),
             Raised::One(_) | Raised::Nothing => {}
         }
     }
 
     /// Ends the entries about flows that show a value of an index.
-    fn end_concerned(&mut self, index: u16, table: &mut impl KernelTable, now: Nanos) {
+    fn end_concerned(&mut self, index: u16, table: &mut impl KernelTable) {
         let Some(concerned) = self.tier.by_index.remove(&index) else { return };
         let mut ending = std::mem::take(&mut self.tier.ending);
-        ending.extend(concerned.iter().filter(|it| self.tier.holds(**it)).map(|it| it.0));
+        ending.extend(concerned.iter().filter(|it| self.tier.has(**it)).map(|it| it.0));
         table.end(&ending);
         for slot in ending.drain(..) {
-            self.retire(slot, table, now);
+            self.tier.end(slot);
         }
         self.tier.ending = ending;
         self.figures.kernel_entries = self.tier.live.len() as u64;
-    }
-
-    /// Credits what an entry that does not hold any more has counted. Its slot stays its flow's.
-    fn retire(&mut self, number: u32, table: &mut impl KernelTable, now: Nanos) {
-        let Some(slot) = self.tier.slots.get_mut(number as usize) else { return };
-        let context = (&self.replica, &self.paths, now);
-        self.figures.kernel_hits += harvest(slot, number, table, context);
-        self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
-        let at = slot.live_at;
-        self.tier.live.swap_remove(at);
-        if let Some(moved) = self.tier.live.get(at)
-            && let Some(moved) = self.tier.slots.get_mut(*moved as usize)
-        {
-            moved.live_at = at;
-        }
     }
 
     /// When [`Forwarder::renew_leases`] is due.
@@ -334,40 +364,58 @@ impl Forwarder {
     }
 
     /// Asks the entries with an idle timeout when they were used, and lets the leases of those that
-    /// were go on. Nothing before it is due.
+    /// were go on: those of so many slots at once. Nothing before it is due.
     pub fn renew_leases(&mut self, table: &mut impl KernelTable, now: Nanos) {
         if self.tier.lease_ends.is_none_or(|at| at > now) {
             return;
         }
-        let mut next: Option<Nanos> = None;
-        for number in &self.tier.live {
-            let Some(slot) = self.tier.slots.get_mut(*number as usize) else { continue };
-            if !slot.lease.goes_on {
+        let Renewal { at, mut next } = self.tier.renewal.take().unwrap_or_default();
+        let end = at.saturating_add(table.slots_at_once()).min(self.tier.slots.len());
+        for (number, slot) in (0..).zip(&mut self.tier.slots).take(end).skip(at) {
+            if !slot.holds || !slot.lease.goes_on {
                 continue;
             }
             let context = (&self.replica, &self.paths, now);
-            self.figures.kernel_hits += harvest(slot, *number, table, context);
+            self.figures.kernel_hits += harvest(slot, number, table, context);
             let lease = lease_of(slot.path, &self.replica, &self.paths);
             if lease.until > slot.lease.until {
                 slot.lease = lease;
-                table.extend(*number, lease.until);
+                table.extend(number, lease.until);
             }
             if slot.lease.until > now {
                 next = next.into_iter().chain([slot.lease.until]).min();
             }
         }
+        if end < self.tier.slots.len() {
+            self.tier.renewal = Some(Renewal { at: end, next });
+            return;
+        }
         // Those that end soon are asked together.
         self.tier.lease_ends = next.map(|at| at.max(Nanos(now.0.saturating_add(RENEWAL_NS))));
     }
 
-    /// Credits what the tier's entries have counted since the last time.
-    pub fn harvest_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
-        let context = (&self.replica, &self.paths, now);
-        for slot in &self.tier.live {
-            if let Some(held) = self.tier.slots.get_mut(*slot as usize) {
-                self.figures.kernel_hits += harvest(held, *slot, table, context);
+    /// From now on [`Forwarder::harvest_some`] credits what all entries have counted.
+    pub fn begin_harvest(&mut self) {
+        self.tier.harvest_at = Some(0);
+    }
+
+    /// Credits what the tier's entries have counted, those of so many slots at once; whether there
+    /// is more to do.
+    pub fn harvest_some(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
+        let Some(at) = self.tier.harvest_at else { return false };
+        if !self.tier.ended.is_empty() {
+            self.settle_tier(table, now);
+            return true;
+        }
+        let end = at.saturating_add(table.slots_at_once()).min(self.tier.slots.len());
+        for (number, slot) in (0..).zip(&mut self.tier.slots).take(end).skip(at) {
+            if slot.holds {
+                let context = (&self.replica, &self.paths, now);
+                self.figures.kernel_hits += harvest(slot, number, table, context);
             }
         }
+        self.tier.harvest_at = (end < self.tier.slots.len()).then_some(end);
+        self.tier.harvest_at.is_some()
     }
 
     /// Makes entries of what the last batch has proposed, and begins when the tier has rested.
@@ -375,13 +423,15 @@ impl Forwarder {
         if !self.caches.kernel || self.tier.ports.is_empty() {
             return;
         }
-        if !self.tier.is_running {
+        let is_settled = self.settle_tier(table, now);
+        if !self.tier.is_running || !is_settled {
             // What stays of the proposals is known again when their flows go on.
             for proposal in self.tier.proposals.drain(..) {
                 self.paths.release(proposal.path);
             }
             // The pipeline mask is that of the replica only when a batch has passed.
-            if now.0 < self.tier.rests_until || self.replica.is_mask_stale {
+            let rests = now.0 < self.tier.rests_until || self.replica.is_mask_stale;
+            if self.tier.is_running || rests || !is_settled {
                 return;
             }
             table.start(&self.pipeline_mask.masks.0);
@@ -496,7 +546,8 @@ impl Forwarder {
         self.tier.serial = self.tier.serial.wrapping_add(1);
         let serial = self.tier.serial;
         let live_at = self.tier.live.len();
-        let held = Slot { flow, path, verdict, lease, serial, live_at, seen, is_used: true };
+        let held =
+            Slot { flow, path, verdict, lease, serial, live_at, seen, is_used: true, holds: true };
         self.tier.note_lease(lease);
         let tier = &mut self.tier;
         self.versions.indices_of_frame(flow.shape, &flow.bytes, |index| {
@@ -527,7 +578,7 @@ impl Forwarder {
             self.tier.hand = index + 1;
             let number = u32::try_from(index).ok()?;
             let slot = self.tier.slots.get_mut(index)?;
-            let is_live = slot.path != PathId::NONE;
+            let is_live = slot.holds;
             if is_live {
                 let context = (&self.replica, &self.paths, now);
                 self.figures.kernel_hits += harvest(slot, number, table, context);
@@ -538,8 +589,9 @@ impl Forwarder {
             table.remove(&slot.flow);
             self.tier.known.remove(&slot.flow);
             if is_live {
-                // With what came between the look and the removal.
-                self.retire(number, table, now);
+                // With what came between the look and the removal: it is the only one that ended.
+                self.tier.end(number);
+                self.settle_tier(table, now);
                 self.figures.kernel_evictions += 1;
             }
             return Some(number);
@@ -550,20 +602,36 @@ impl Forwarder {
 
 impl Tier {
     fn is_live(&self, slot: u32) -> bool {
-        self.slots.get(slot as usize).is_some_and(|slot| slot.path != PathId::NONE)
+        self.slots.get(slot as usize).is_some_and(|slot| slot.holds)
+    }
+
+    /// The entry in a slot holds no more.
+    fn end(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(number as usize).filter(|slot| slot.holds) else {
+            return;
+        };
+        slot.holds = false;
+        let at = slot.live_at;
+        self.live.swap_remove(at);
+        if let Some(moved) = self.live.get(at)
+            && let Some(moved) = self.slots.get_mut(*moved as usize)
+        {
+            moved.live_at = at;
+        }
+        self.ended.push(number);
     }
 
     /// Whether a slot has the entry of this serial still.
-    fn holds(&self, (slot, serial): (u32, u32)) -> bool {
+    fn has(&self, (slot, serial): (u32, u32)) -> bool {
         let found = self.slots.get(slot as usize);
-        found.is_some_and(|slot| slot.serial == serial && slot.path != PathId::NONE)
+        found.is_some_and(|slot| slot.serial == serial && slot.holds)
     }
 
     /// Lists an entry under an index, and clears the list of what has gone whenever it doubles.
     fn list_index(&mut self, index: u16, entry: (u32, u32)) {
         let mut list = std::mem::take(self.by_index.entry(index).or_default());
         if list.len() >= 32 && list.len().is_power_of_two() {
-            list.retain(|entry| self.holds(*entry));
+            list.retain(|entry| self.has(*entry));
         }
         list.push(entry);
         self.by_index.insert(index, list);
@@ -573,6 +641,9 @@ impl Tier {
     fn note_lease(&mut self, lease: Lease) {
         if lease.goes_on {
             self.lease_ends = self.lease_ends.into_iter().chain([lease.until]).min();
+            if let Some(renewal) = &mut self.renewal {
+                renewal.next = renewal.next.into_iter().chain([lease.until]).min();
+            }
         }
     }
 
@@ -581,7 +652,7 @@ impl Tier {
     fn is_wanted(&mut self, flow: &TierFlow, path: PathId, now: Nanos) -> bool {
         if let Some(slot) = self.known.get(flow).and_then(|slot| self.slots.get(*slot as usize)) {
             let is_over = slot.path == path && slot.lease.until <= now;
-            return slot.path == PathId::NONE || is_over;
+            return !slot.holds || is_over;
         }
         let mut digest = mix(u64::from(flow.in_port.0) << 8 | flow.shape.index() as u64);
         for word in flow.bytes.as_chunks::<8>().0 {
