@@ -309,6 +309,56 @@ fn wrong_usage_and_failed_ports_are_told_apart() {
     assert_eq!(code(&down, "is down"), Some(1));
 }
 
+/// The defects of captures that were emptied by a run that was to read them, and of two writers.
+#[test]
+fn files_that_overlap_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let dns = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/generator/dns.pcap");
+    std::fs::copy(dns, path("x.pcap")).unwrap();
+    let before = std::fs::read(path("x.pcap")).unwrap();
+    std::fs::hard_link(path("x.pcap"), path("hard.pcap")).unwrap();
+    std::os::unix::fs::symlink(path("x.pcap"), path("soft.pcap")).unwrap();
+    let [x, hard, soft, new] =
+        ["x", "hard", "soft", "new"].map(|name| path(&format!("{name}.pcap")));
+    let capture = format!("[[streams]]\ncapture = {{ file = '{x}' }}\n");
+    let profile = profile(folder.path(), &capture);
+    std::fs::write(path("save.pkt"), format!("set 0 rate 10\nsave {hard}\n")).unwrap();
+    let read = |file: &str| format!("pcap:{file}");
+    let write = |file: &str| format!("pcap:{file}?write=true");
+    let script = path("save.pkt");
+    for (arguments, names) in [
+        (vec!["capture", "--port", &read(&x), &hard], [read(&x), hard.clone()]),
+        (vec!["capture", "--port", &read(&soft), &x], [read(&soft), x.clone()]),
+        (vec!["flood", "--port", &write(&new), "--port", &write(&new)], [write(&new), write(&new)]),
+        (vec!["flood", "--port", &write(&x), "--port", &read(&hard)], [write(&x), read(&hard)]),
+        (vec!["run", &profile, "--port", &write(&soft)], [write(&soft), x.clone()]),
+        (vec!["run", &profile, "--port", &write(&profile)], [write(&profile), profile.clone()]),
+        (vec!["--file", &script, "--port", &read(&x)], [read(&x), hard.clone()]),
+        (
+            vec!["serve", "--control", &path("c"), "--port", &write(&x), "--port", &read(&x)],
+            [write(&x), read(&x)],
+        ),
+    ] {
+        let output = output(&arguments);
+        let said = text(&output.stderr);
+        let code = if arguments[0] == "--file" { 1 } else { 2 };
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains("are the same file"), "{arguments:?}: {said}");
+        assert!(names.iter().all(|name| said.contains(name)), "{arguments:?}: {said}");
+        assert_eq!(std::fs::read(&x).unwrap(), before, "{arguments:?}");
+        assert!(!Path::new(&new).exists(), "{arguments:?}");
+    }
+    // The report would go into the middle of the capture.
+    let report = std::fs::OpenOptions::new().append(true).open(&x).unwrap();
+    let mut flood = weir_gen(&["flood", "--port", &write(&hard), "--json"]);
+    let output = flood.stdout(report).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("standard output") && said.contains(&hard), "{said}");
+    assert_eq!(std::fs::read(&x).unwrap(), before);
+}
+
 /// The defect of a panic, exit code 101, where nobody reads standard error.
 #[test]
 fn a_closed_standard_error_changes_no_exit_code() {

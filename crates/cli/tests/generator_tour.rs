@@ -1,5 +1,6 @@
 //! The guided tour of docs/generator.md, run as it is written: the commands of its blocks, and what
-//! they print up to figures, where no loss may be another figure than zero.
+//! they print up to figures, where a loss that is shown as zero must be zero again, whatever prints
+//! it.
 //!
 //! It runs in a folder of its own with the repository's `contrib` in it, and what needs root in
 //! network and mount namespaces of its own, behind the blocks of that kind before it.
@@ -90,7 +91,9 @@ fn shape(text: &str) -> String {
     let mut shape = String::new();
     for c in text.chars() {
         let c = if c.is_ascii_digit() { '#' } else { c };
-        let is_rule = c.is_whitespace() || "─═".contains(c) || (c == '.' && shape.ends_with('#'));
+        // A point in a figure, and the mark of a delay below the floor.
+        let is_of_figure = ".*".contains(c) && shape.ends_with('#');
+        let is_rule = c.is_whitespace() || "─═".contains(c) || is_of_figure;
         if !(is_rule || c == '#' && shape.ends_with('#')) {
             shape.push(c);
         }
@@ -100,6 +103,21 @@ fn shape(text: &str) -> String {
 
 /// Columns that tell a loss. Frames that did not leave in time are the machine's doing.
 const LOSS_COLUMNS: [&str; 3] = ["lost", "%", "lost by port"];
+
+/// Words of which figures tell a loss, outside of tables.
+const LOSS_WORDS: [&str; 4] = ["lost", "loss", "drop", "error"];
+
+/// The figures of all sentences and rows of pages that tell a loss: whether each is a zero.
+fn lossless_figures(text: &str) -> Vec<bool> {
+    let tells = |clause: &&str| {
+        let clause = clause.to_lowercase();
+        LOSS_WORDS.iter().any(|word| clause.contains(word))
+    };
+    let is_figure = |c: char| !(c.is_ascii_digit() || c == '.');
+    let clauses = text.lines().filter(|line| !line.starts_with('│')).flat_map(|l| l.split(','));
+    let words = clauses.filter(tells).flat_map(|clause| clause.split(is_figure));
+    words.filter_map(|word| word.parse::<f64>().ok()).map(|figure| figure == 0.0).collect()
+}
 
 /// The cells of all tables that tell a loss: whether each is a zero.
 fn lossless_cells(text: &str) -> Vec<bool> {
@@ -121,7 +139,9 @@ fn lossless_cells(text: &str) -> Vec<bool> {
 
 /// Whether `printed` has a loss where `shown` has none.
 fn has_new_loss(shown: &str, printed: &str) -> bool {
-    let (shown, printed) = (lossless_cells(shown), lossless_cells(printed));
+    let all = |text| [lossless_cells(text), lossless_figures(text)].concat();
+    let (shown, printed) = (all(shown), all(printed));
+    assert_eq!(shown.len(), printed.len(), "as many losses are told as are shown");
     shown.into_iter().zip(printed).any(|(shown, printed)| shown && !printed)
 }
 
@@ -140,6 +160,18 @@ fn a_loss_is_not_taken_for_another_figure() {
         assert_eq!(has_new_loss(&shown, &printed), is_new, "{printed}");
     }
     assert!(!has_new_loss(&table("9", "5", "55.5556"), &shown));
+    for (shown, printed, is_new) in [
+        ("2000 packets, 0 lost", "1999 packets, 0 lost", false),
+        ("2000 packets, 0 lost", "1999 packets, 1 lost", true),
+        ("100 streams, 0.0 % lost", "100 streams, 0.01 % lost", true),
+        ("3 received, 0% packet loss, time 9ms", "3 received, 0% packet loss, time 8ms", false),
+        ("3 received, 0% packet loss, time 9ms", "2 received, 33% packet loss, time 9ms", true),
+        ("52 received, 0 dropped by the port", "52 received, 9 dropped by the port", true),
+        ("Rx Drops/Errors :  0/0  0/0", "Rx Drops/Errors :  0/0  0/1", true),
+        ("Rx drops  0  0\nRx errors  0  0", "Rx drops  0  3\nRx errors  0  0", true),
+    ] {
+        assert_eq!(has_new_loss(shown, printed), is_new, "{printed}");
+    }
 }
 
 fn check(needs_root: bool) {

@@ -1,52 +1,46 @@
-//! Files that a command uses beside its ports must not be those of the ports.
+//! The files that a command uses, before it opens any of them for writing.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
 
+use generator::apart::{FileOverlap, FileUse, FilesInUse};
 use netdev::PortSpec;
 
-/// Refuses a file that a command reads or writes beside a port that does so: opening the port, or
-/// the file, would empty what the other one is to read.
+use crate::arguments::UsageError;
+
+impl From<FileOverlap> for UsageError {
+    fn from(overlap: FileOverlap) -> Self {
+        Self(overlap.to_string())
+    }
+}
+
+/// The files of the ports, and standard output where that is one: what is printed would go into the
+/// middle of a capture.
 ///
 /// # Errors
-/// The port and the file that are the same.
-pub(crate) fn check_apart<'f>(
-    specs: &[PortSpec],
-    files: impl IntoIterator<Item = &'f Path>,
-) -> Result<(), String> {
-    let captures = || specs.iter().filter(|spec| spec.kind().word == "pcap");
-    for file in files {
-        if let Some(spec) = captures().find(|spec| is_same(Path::new(spec.name()), file)) {
-            return Err(format!("{} is the file of port {spec}; use another", file.display()));
-        }
+/// Two uses of one file.
+pub(crate) fn files_of(specs: &[PortSpec]) -> Result<FilesInUse, UsageError> {
+    let mut files = FilesInUse::of_ports(specs)?;
+    if let Some(facts) = facts(&io::stdout()) {
+        files.add_open("standard output", &facts, FileUse::Write)?;
     }
-    Ok(())
+    Ok(files)
 }
 
-/// Whether both are names of one file, by links of any kind. One that is not there yet is nobody's.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
-    place(one).is_some_and(|found| place(other) == Some(found))
+/// As [`files_of`], for a command that reads its standard input.
+///
+/// # Errors
+/// As [`files_of`].
+pub(crate) fn files_with_input(specs: &[PortSpec]) -> Result<FilesInUse, UsageError> {
+    let mut files = files_of(specs)?;
+    if let Some(facts) = facts(&io::stdin()) {
+        files.add_open("standard input", &facts, FileUse::Read)?;
+    }
+    Ok(files)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::check_apart;
-
-    #[test]
-    fn a_file_of_a_port_is_not_used_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("x.pcap");
-        std::fs::write(&file, "").unwrap();
-        let again = folder.path().join(".").join("x.pcap");
-        let spec = |text: String| text.parse::<netdev::PortSpec>().unwrap();
-        let specs = [spec("null:".into()), spec(format!("pcap:{}?write=true", file.display()))];
-        let error = check_apart(&specs, [again.as_path()]).unwrap_err();
-        assert!(error.contains("is the file of port pcap:"), "{error}");
-        let linked = folder.path().join("linked.pcap");
-        std::fs::hard_link(&file, &linked).unwrap();
-        assert!(check_apart(&specs, [linked.as_path()]).is_err());
-        let other = folder.path().join("y.pcap");
-        assert_eq!(check_apart(&specs, [other.as_path()]), Ok(()));
-    }
+/// `None` where it is closed: then it is no file either.
+fn facts(stream: &impl AsFd) -> Option<Metadata> {
+    File::from(stream.as_fd().try_clone_to_owned().ok()?).metadata().ok()
 }

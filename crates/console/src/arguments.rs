@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use generator::apart::FileUse;
 use generator::session::{Session, SessionError, SessionOptions};
 use netdev::{Port, PortError, PortSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::apart::{files_of, files_with_input};
 use crate::capture::CaptureArgs;
 use crate::console::Console;
 use crate::flood::FloodArgs;
@@ -103,10 +105,12 @@ pub(crate) fn session_error(error: SessionError) -> anyhow::Error {
         SessionError::Option(_)
         | SessionError::Profile(_)
         | SessionError::NoPort { .. }
+        | SessionError::Overlap(_)
         | SessionError::Port(PortError::Spec(_)) => UsageError(error.to_string()).into(),
         SessionError::Port(_)
         | SessionError::NoStreams(_)
         | SessionError::Down { .. }
+        | SessionError::NoFloor(_)
         // Its text has that of its source, which would be said twice.
         | SessionError::Thread { .. } => anyhow::Error::msg(error.to_string()),
     }
@@ -156,12 +160,14 @@ impl PortArgs {
     /// Opens the ports.
     ///
     /// # Errors
-    /// [`UsageError`] where there is none or an option is wrong; one that cannot be opened.
+    /// [`UsageError`] where there is none, an option is wrong or two of them have one file; one
+    /// that cannot be opened.
     pub(crate) fn open(&self) -> anyhow::Result<Session> {
         if self.port.is_empty() {
             let why = "no port: name one or more with --port KIND:NAME, such as af_packet:eth0";
             return Err(UsageError(why.to_owned()).into());
         }
+        files_of(&self.port)?;
         let options = SessionOptions {
             line_rate_bps: self
                 .line_rate
@@ -217,6 +223,11 @@ impl ConsoleArgs {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&is_interrupted))
                 .context("signals cannot be caught")?;
+        }
+        let mut files = files_with_input(self.ports.specs())?;
+        for file in &self.file {
+            let name = format!("script {}", file.display());
+            files.add(&name, file, FileUse::Read).map_err(UsageError::from)?;
         }
         let runner = Runner::new(Console::new(self.ports.open()?), is_interrupted);
         let out = &mut std::io::stdout();

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args;
+use generator::apart::FileUse;
 use netdev::PortSpec;
 use netdev::pcap::CaptureFormat;
 use serde_json::json;
 
-use crate::apart::check_apart;
-use crate::arguments::{open_port, time};
+use crate::apart::files_of;
+use crate::arguments::{UsageError, open_port, time};
 use crate::interrupt::{ASK_EVERY, Interrupt};
-use crate::load::usage;
 use crate::station::Station;
 use crate::tell::tell;
 use filter::{BytesAt, CaptureFilter};
@@ -89,12 +89,14 @@ impl CaptureArgs {
     /// Those of the port and of the file.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let limit = self.duration;
-        if let Err(why) = check_apart(std::slice::from_ref(&self.port), [self.file.as_path()]) {
-            return Ok(usage(&why));
+        let to_stdout = self.file.as_os_str() == "-";
+        let mut files = files_of(std::slice::from_ref(&self.port))?;
+        if !to_stdout {
+            let name = format!("file {}", self.file.display());
+            files.add(&name, &self.file, FileUse::Write).map_err(UsageError::from)?;
         }
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
         let mut station = Station::new(open_port(&self.port)?, None, Vec::new());
-        let to_stdout = self.file.as_os_str() == "-";
         let out: Box<dyn Write> = if to_stdout {
             Box::new(std::io::stdout().lock())
         } else {

@@ -115,7 +115,7 @@ impl Console {
                 is_transmitting: self.session.is_transmitting(port),
             })
             .collect();
-        script::read(path, &self.state, ports)
+        script::read(path, &self.state, ports, self.session.files())
             .map(VecDeque::from)
             .map_err(|error| error.to_string())
     }
@@ -157,6 +157,7 @@ impl Console {
             Effect::Wait(time) => return Ok(Outcome::Wait(time)),
             Effect::Print(text) => return Ok(Outcome::Show(text)),
             Effect::Save(path) => {
+                script::check_save(&path, &self.state, self.session.files())?;
                 files::replace(&path, script::save(&self.state).as_bytes())
                     .map_err(|error| format!("{}: {error}", path.display()))?;
             }
@@ -233,6 +234,7 @@ impl Console {
         if ports.is_empty() {
             return Ok(());
         }
+        self.session.measure_floor().map_err(|error| error.to_string())?;
         self.session.start(ports, &StartOptions::default()).map_err(|error| error.to_string())
     }
 

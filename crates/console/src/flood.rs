@@ -52,7 +52,8 @@ impl FloodArgs {
             ..StreamSpec::default()
         };
         let profile = Profile { streams: (0..self.load.port_count()).map(stream).collect() };
-        let load = Load { profile: &profile, multiplier: 1.0, loss_percent_max: None };
+        let (file, loss_percent_max) = (None, None);
+        let load = Load { profile: &profile, file, multiplier: 1.0, loss_percent_max };
         self.load.carry_out(&load)
     }
 }

@@ -4,17 +4,21 @@
 //! sent before every stream of every port is known to be right.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use generator::apart::FileUse;
 use generator::profile::Profile;
 use generator::session::{Session, StartOptions};
 use generator::statistics::{PortStatistics, SessionStatistics};
 
-use crate::apart::check_apart;
-use crate::arguments::{EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, session_error, some_time, time};
+use crate::apart::files_of;
+use crate::arguments::{
+    EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, UsageError, session_error, some_time, time,
+};
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use crate::report::{Interruption, RunReport, figure};
 use crate::tell::{bounded, tell};
@@ -46,6 +50,8 @@ pub(crate) struct LoadArgs {
 pub(crate) struct Load<'a> {
     /// The streams.
     pub(crate) profile: &'a Profile,
+    /// Where it was read from.
+    pub(crate) file: Option<&'a Path>,
     /// All rates times this.
     pub(crate) multiplier: f64,
     /// More loss than this, in per cent of the numbered frames, is exit code 1.
@@ -64,10 +70,12 @@ impl LoadArgs {
     /// # Errors
     /// Ports that cannot be opened, and standard output.
     pub(crate) fn carry_out(&self, load: &Load<'_>) -> anyhow::Result<ExitCode> {
+        let mut files = files_of(self.ports.specs())?;
         let captures = load.profile.streams.iter().filter_map(|stream| stream.capture.as_ref());
-        let files = captures.map(|capture| capture.file.as_path());
-        if let Err(why) = check_apart(self.ports.specs(), files) {
-            return Ok(usage(&why));
+        let captures = captures.map(|capture| ("capture file", capture.file.as_path()));
+        for (what, file) in captures.chain(load.file.map(|file| ("profile", file))) {
+            let name = format!("{what} {}", file.display());
+            files.add(&name, file, FileUse::Read).map_err(UsageError::from)?;
         }
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
         let mut session = self.ports.open()?;
@@ -76,6 +84,7 @@ impl LoadArgs {
             Err(why) => return Ok(usage(&why)),
         };
         let how = StartOptions { multiplier: load.multiplier, duration_s: self.duration };
+        session.measure_floor().map_err(session_error)?;
         session.start(&ports, &how).map_err(session_error)?;
         let start = Instant::now();
         self.watch(&mut session, &ports, &interrupt, start)?;
@@ -241,7 +250,8 @@ mod tests {
     #[test]
     fn a_port_that_receives_no_more_or_lost_what_it_took_is_a_failure() {
         let profile = Profile::default();
-        let load = Load { profile: &profile, multiplier: 1.0, loss_percent_max: None };
+        let (file, loss_percent_max) = (None, None);
+        let load = Load { profile: &profile, file, multiplier: 1.0, loss_percent_max };
         let code = |error: Option<&str>, errors| {
             let tx = TxStatistics { errors, ..TxStatistics::default() };
             let rx = RxStatistics { error: error.map(str::to_owned), ..RxStatistics::default() };

@@ -17,6 +17,7 @@ use netdev::PortSpec;
 use openflow::MacAddr;
 use serde_json::json;
 
+use crate::apart::files_of;
 use crate::arguments::{EXIT_INTERRUPTED, UsageError, open_port, time};
 use crate::interrupt::Interrupt;
 use crate::station::Station;
@@ -95,6 +96,7 @@ impl PingArgs {
     /// Addresses of two versions, and those of the port.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         self.check_versions()?;
+        files_of(std::slice::from_ref(&self.port))?;
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
         let port = open_port(&self.port)?;
         let mut station = Station::new(port, self.src_mac, vec![self.src]);

@@ -8,7 +8,9 @@ use comfy_table::{CellAlignment, Table};
 use generator::probe::PROBE_LEN;
 use generator::profile::LAYER_1_OVERHEAD;
 use generator::receiver::StreamReport;
-use generator::statistics::{PortStatistics, PortTraffic, SessionStatistics, StreamStatistics};
+use generator::statistics::{
+    DelayFloor, PortStatistics, PortTraffic, SessionStatistics, StreamStatistics,
+};
 use serde_json::{Value, json};
 
 /// Where a signal ended a run.
@@ -77,7 +79,8 @@ impl RunReport<'_> {
     pub(crate) fn text(&self) -> String {
         let mut text = self.port_table();
         if self.statistics.streams.iter().any(|stream| stream.probes > 0) {
-            text += &stream_table(&self.statistics.streams);
+            text += &stream_table(&self.statistics.streams, self.statistics.floor.as_ref());
+            text += &self.statistics.floor.as_ref().map(floor_text).unwrap_or_default();
         }
         for port in &self.statistics.ports {
             let number = port.port;
@@ -163,7 +166,7 @@ impl RunReport<'_> {
 }
 
 /// A row for each port at which a stream arrived, or one where it arrived nowhere.
-fn stream_table(streams: &[StreamStatistics]) -> String {
+fn stream_table(streams: &[StreamStatistics], floor: Option<&DelayFloor>) -> String {
     const HEADER: [&str; 12] = [
         "stream",
         "sent",
@@ -187,7 +190,7 @@ fn stream_table(streams: &[StreamStatistics]) -> String {
         let mut own = [format!("{} {}", stream.port, stream.name), sent, lost, share].to_vec();
         for arrival in &stream.arrivals {
             own.push(arrival.port.to_string());
-            own.extend(delays(&arrival.report));
+            own.extend(delays(&arrival.report, floor));
             table.add_row(std::mem::replace(&mut own, vec![String::new(); 4]));
         }
         if stream.arrivals.is_empty() {
@@ -198,15 +201,34 @@ fn stream_table(streams: &[StreamStatistics]) -> String {
     format!("{table}\n")
 }
 
-fn delays(report: &StreamReport) -> [String; 7] {
+/// A delay in microseconds with one decimal, marked where it is below the floor.
+pub(crate) fn delay_text(delay_ns: f64, floor: Option<&DelayFloor>) -> String {
+    let mark = if floor.is_some_and(|floor| floor.is_above(delay_ns)) { "*" } else { "" };
+    format!("{:.1}{mark}", delay_ns / 1e3)
+}
+
+/// What the generator itself adds to a delay, and what its clock tells apart.
+fn floor_text(floor: &DelayFloor) -> String {
+    let DelayFloor { p50_ns, least_ns, probes, resolution_ns, .. } = floor;
+    format!(
+        "own floor {:.1} us (p50 of {probes} probes over a wire in memory; least {:.1} us), \
+         resolution {resolution_ns:.0} ns; * is below the floor\n",
+        p50_ns / 1e3,
+        *least_ns as f64 / 1e3,
+    )
+}
+
+fn delays(report: &StreamReport, floor: Option<&DelayFloor>) -> [String; 7] {
     let us = |us: Option<f64>| us.map_or_else(absent, |us| format!("{us:.1}"));
+    let delay =
+        |share: f64| report.delay_us(share).map_or_else(absent, |us| delay_text(us * 1e3, floor));
     [
         report.duplicated.to_string(),
         report.reordered.to_string(),
         report.corrupted.to_string(),
-        us(report.delay_us(0.5)),
-        us(report.delay_us(0.99)),
-        us(report.delay_us(1.0)),
+        delay(0.5),
+        delay(0.99),
+        delay(1.0),
         us(report.delay.as_ref().map(|_| report.jitter_ns / 1e3)),
     ]
 }
@@ -240,11 +262,11 @@ fn table(header: &[&str]) -> Table {
 #[cfg(test)]
 mod tests {
     use generator::statistics::{
-        PortStatistics, PortTraffic, RxStatistics, SessionStatistics, StreamStatistics,
+        DelayFloor, PortStatistics, PortTraffic, RxStatistics, SessionStatistics, StreamStatistics,
         TxStatistics,
     };
 
-    use super::{Interruption, RunReport, figure};
+    use super::{Interruption, RunReport, delay_text, figure};
 
     /// The defect of a report of one second of sending and one of silence that had half the rate.
     #[test]
@@ -264,6 +286,29 @@ mod tests {
             assert_eq!(port[side]["l1_bps"], 1_344_000.0);
         }
         assert!(report.text().contains("port 0 is down"), "{}", report.text());
+    }
+
+    #[test]
+    fn the_own_floor_is_printed_and_what_is_below_it_is_marked() {
+        let floor = DelayFloor {
+            p50_ns: 1_250.0,
+            p99_ns: 9_000.0,
+            least_ns: 900,
+            probes: 1_000,
+            resolution_ns: 17.0,
+        };
+        let marked = |delay_ns| delay_text(delay_ns, Some(&floor));
+        assert_eq!((marked(1_200.0).as_str(), marked(1_250.0).as_str()), ("1.2*", "1.2"));
+        assert_eq!(delay_text(1.0, None), "0.0");
+        let stream = StreamStatistics { probes: 1, ..StreamStatistics::default() };
+        let streams = vec![stream];
+        let statistics =
+            SessionStatistics { streams, floor: Some(floor), ..SessionStatistics::default() };
+        let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: None };
+        let told = "own floor 1.2 us (p50 of 1000 probes over a wire in memory; least 0.9 us), \
+                    resolution 17 ns; * is below the floor\n";
+        assert!(report.text().contains(told), "{}", report.text());
+        assert_eq!(report.json()["statistics"]["floor"]["resolution_ns"], 17.0);
     }
 
     /// The defect of low rates and small losses that were printed as zero.

@@ -25,6 +25,7 @@ use generator::method::throughput::{ThroughputOptions, ThroughputReport, through
 use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
 use generator::profile::{FrameSize, LAYER_1_OVERHEAD, StreamSpec};
 use generator::session::Session;
+use generator::statistics::DelayFloor;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -192,6 +193,10 @@ impl Rfc2544Args {
         let line_bps = session.line_rate_bps(self.from);
         let stream = StreamSpec { packet: self.packet.clone(), ..StreamSpec::default() };
         self.check_sizes(&mut session, &stream)?;
+        if self.method == MethodWord::Latency {
+            session.measure_floor().map_err(session_error)?;
+        }
+        let floor = session.floor();
         // A device that resets often takes the link down.
         let outlasts = self.method == MethodWord::Reset;
         session.outlast_down(&[self.from], outlasts).map_err(session_error)?;
@@ -202,14 +207,15 @@ impl Rfc2544Args {
         };
         for size in &self.sizes {
             let line_pps = line_bps / (8 * (size + LAYER_1_OVERHEAD as usize)) as f64;
-            let answer = match self.measure(&mut measurer, *size, line_pps, &stop) {
+            let answer = match self.measure(&mut measurer, (*size, line_pps), floor.as_ref(), &stop)
+            {
                 Ok(answer) => answer,
                 Err(_) if stop.load(Ordering::Relaxed) => {
                     return Ok(ExitCode::from(EXIT_INTERRUPTED));
                 }
                 Err(error) => return Err(error).with_context(|| format!("frames of {size} bytes")),
             };
-            self.print(*size, line_pps, answer)?;
+            self.print(*size, line_pps, floor.as_ref(), answer)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -232,7 +238,13 @@ impl Rfc2544Args {
         Ok(())
     }
 
-    fn print(&self, size: usize, line_pps: f64, answer: MethodAnswer) -> std::io::Result<()> {
+    fn print(
+        &self,
+        size: usize,
+        line_pps: f64,
+        floor: Option<&DelayFloor>,
+        answer: MethodAnswer,
+    ) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
             let method = self.method.to_possible_value();
@@ -240,6 +252,7 @@ impl Rfc2544Args {
                 "method": method.as_ref().map(|word| word.get_name()),
                 "frame_size": size,
                 "line_pps": line_pps,
+                "floor": floor,
                 "result": answer.value,
             });
             return writeln!(out, "{value}");
@@ -250,8 +263,8 @@ impl Rfc2544Args {
     fn measure<M: Measurer<Error = PortTrialError>>(
         &self,
         measurer: &mut M,
-        frame_size: usize,
-        line_pps: f64,
+        (frame_size, line_pps): (usize, f64),
+        floor: Option<&DelayFloor>,
         stop: &AtomicBool,
     ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
         match self.method {
@@ -263,7 +276,7 @@ impl Rfc2544Args {
             }
             MethodWord::Loss => self.loss(measurer, frame_size, line_pps),
             MethodWord::BackToBack => self.back_to_back(measurer, frame_size, line_pps),
-            MethodWord::Latency => self.latency(measurer, frame_size, line_pps),
+            MethodWord::Latency => self.latency(measurer, (frame_size, line_pps), floor),
             MethodWord::Recovery => self.recovery(measurer, frame_size, line_pps),
             MethodWord::Ndr => self.search(measurer, frame_size, line_pps, SearchGoal::ndr()),
             MethodWord::Pdr => self.search(measurer, frame_size, line_pps, SearchGoal::pdr()),
@@ -344,8 +357,8 @@ impl Rfc2544Args {
     fn latency<M: Measurer<Error = PortTrialError>>(
         &self,
         measurer: &mut M,
-        frame_size: usize,
-        line_pps: f64,
+        (frame_size, line_pps): (usize, f64),
+        floor: Option<&DelayFloor>,
     ) -> Result<MethodAnswer, MethodError<PortTrialError>> {
         let rate_pps = self.rate_pps(measurer, frame_size, line_pps)?;
         let (trial_s, trials) = (self.trial, self.repeats);
@@ -364,6 +377,7 @@ impl Rfc2544Args {
             us(&found.jitter_ns),
             100.0 * found.loss_ratio,
         ) + limits(false, found.is_tester_limited);
+        let text = text + &floor_text(&found.mean_ns, floor);
         Ok(MethodAnswer { text, value: json!(found) })
     }
 
@@ -458,6 +472,14 @@ fn tester_text(row: &TrialRow) -> String {
     let count =
         |count: u64, what| if count > 0 { format!(", {count} {what}") } else { String::new() };
     count(row.unsent, "not sent") + &count(row.sent_late, "sent late")
+}
+
+/// What the tester itself adds to a delay, and whether that is all that was found.
+fn floor_text(mean_ns: &Estimate, floor: Option<&DelayFloor>) -> String {
+    let Some(floor) = floor else { return String::new() };
+    let DelayFloor { p50_ns, resolution_ns, .. } = floor;
+    let below = if floor.is_above(mean_ns.value) { "; the mean is below the floor" } else { "" };
+    format!("; own floor {:.2} us, resolution {resolution_ns:.0} ns{below}", p50_ns / 1e3)
 }
 
 /// A rate with its interval, which has no upper end at the line's rate.

@@ -58,7 +58,8 @@ impl ProfileRunArgs {
             Err(why) => return Ok(usage(&why)),
         };
         let (multiplier, loss_percent_max) = (self.mult, self.max_loss);
-        self.load.carry_out(&Load { profile: &profile, multiplier, loss_percent_max })
+        let file = Some(self.file.as_path());
+        self.load.carry_out(&Load { profile: &profile, file, multiplier, loss_percent_max })
     }
 
     fn profile(&self) -> Result<Profile, String> {

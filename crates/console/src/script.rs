@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use generator::profile::Payload;
+use generator::apart::{FileUse, FilesInUse};
+use generator::profile::{Payload, StreamSpec};
 
 use crate::arp;
 use crate::effect::Effect;
@@ -71,8 +72,9 @@ pub(crate) fn read(
     path: &Path,
     state: &ConsoleState,
     ports: Vec<ScriptPort>,
+    files: &FilesInUse,
 ) -> Result<Vec<ScriptLine>, ScriptError> {
-    let mut reader = ScriptReader { state: state.clone(), ports, lines: Vec::new() };
+    let mut reader = ScriptReader { state: state.clone(), ports, files, lines: Vec::new() };
     reader.file(path, 0)?;
     Ok(reader.lines)
 }
@@ -86,17 +88,23 @@ pub(crate) struct ScriptPort {
     pub(crate) is_transmitting: bool,
 }
 
-struct ScriptReader {
+struct ScriptReader<'a> {
     state: ConsoleState,
     ports: Vec<ScriptPort>,
+    /// Those of the ports.
+    files: &'a FilesInUse,
     lines: Vec<ScriptLine>,
 }
 
-impl ScriptReader {
+impl ScriptReader<'_> {
     fn file(&mut self, path: &Path, depth: usize) -> Result<(), ScriptError> {
         if depth == DEPTH_MAX {
             return Err(ScriptError::Depth(path.to_owned()));
         }
+        let name = format!("script {}", path.display());
+        self.files
+            .check(&name, path, FileUse::Read)
+            .map_err(|error| ScriptError::File(error.to_string()))?;
         let text = files::read_text(path, SCRIPT_MAX)
             .map_err(|error| ScriptError::File(format!("{}: {error}", path.display())))?;
         for (at, text) in text.lines().enumerate() {
@@ -148,8 +156,8 @@ impl ScriptReader {
             | Effect::Redraw
             | Effect::Wait(_)
             | Effect::Print(_)
-            | Effect::Save(_)
             | Effect::Quit => {}
+            Effect::Save(path) => check_save(&path, &self.state, self.files)?,
         }
         Ok(None)
     }
@@ -158,9 +166,36 @@ impl ScriptReader {
     fn try_streams(&self, port: usize) -> Result<(), String> {
         let line_rate_bps = self.ports[port].line_rate_bps;
         let made = streams::of_port(port, &self.state.ports[port], line_rate_bps);
-        made.and_then(|specs| streams::check_all(&specs, line_rate_bps))
+        let is_apart = |specs: &[StreamSpec]| {
+            let captures = specs.iter().filter_map(|spec| spec.capture.as_ref());
+            captures.map(|capture| &capture.file).try_for_each(|file| {
+                let name = format!("capture file {}", file.display());
+                self.files.check(&name, file, FileUse::Read).map_err(|error| error.to_string())
+            })
+        };
+        made.and_then(|specs| is_apart(&specs).map(|()| specs))
+            .and_then(|specs| streams::check_all(&specs, line_rate_bps))
             .map_err(|reason| format!("port {port}: {reason}"))
     }
+}
+
+/// Whether settings can be saved at `path`: not where a port has its file, nor over a capture that
+/// one is to send.
+///
+/// # Errors
+/// What has this file.
+pub(crate) fn check_save(
+    path: &Path,
+    state: &ConsoleState,
+    files: &FilesInUse,
+) -> Result<(), String> {
+    let mut files = files.clone();
+    for file in state.ports.iter().filter_map(|port| port.pcap_file.as_ref()) {
+        // One that a port writes cannot be sent, which is said where it is to be.
+        let _ = files.add(&format!("capture file {}", file.display()), file, FileUse::Read);
+    }
+    let name = format!("settings {}", path.display());
+    files.check(&name, path, FileUse::Write).map_err(|error| error.to_string())
 }
 
 /// The settings as commands that set them again.

@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod apart;
 mod clock;
 pub mod method;
 pub mod probe;

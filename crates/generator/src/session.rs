@@ -5,6 +5,7 @@
 //! between two bursts. Dropping a session stops and joins all of them. It must never send before
 //! everything is known to be right.
 
+pub mod floor;
 mod line_use;
 mod load;
 mod queues;
@@ -24,11 +25,13 @@ use netdev::sys::affinity::{allow, allowed_cpus};
 use netdev::{Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::MacAddr;
 
+use crate::apart::{FileOverlap, FilesInUse};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::profile::ProfileError;
 use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
+use crate::statistics::DelayFloor;
 use crate::transmit::{BURST_MAX, TransmitLimits};
 use line_use::LineUse;
 pub use load::check_stream;
@@ -147,6 +150,12 @@ pub enum SessionError {
     /// An option, a multiplier or a duration outside its range.
     #[error("{0}")]
     Option(String),
+    /// Two ports that cannot have one file.
+    #[error(transparent)]
+    Overlap(#[from] FileOverlap),
+    /// The generator's own delay cannot be measured.
+    #[error("its own floor is not known: no probe came over a wire in memory within {0} s")]
+    NoFloor(u64),
     /// A thread cannot be started or pinned.
     #[error("{what}: {source}")]
     Thread {
@@ -170,6 +179,10 @@ pub struct Session {
     /// Numbers of streams that were and are no more, and the numbers of their next frames.
     free_ids: Vec<(StreamId, u64)>,
     next_id: u16,
+    /// Those of the ports, where their specs are known.
+    files: FilesInUse,
+    floor: Option<DelayFloor>,
+    floor_options: SessionOptions,
 }
 
 /// One port of a session.
@@ -179,6 +192,8 @@ struct SessionPort {
     mac: [u8; 6],
     mtu: u32,
     line_rate_bps: f64,
+    /// Whether anything can come.
+    receives: bool,
     // Dropped in this order: the taker holds a way to a sender.
     taker: PortTaker,
     senders: PortSenders,
@@ -214,17 +229,39 @@ struct StartedPort {
     factor: f64,
 }
 
+impl SessionPort {
+    /// A port without streams, whose line carries `given_bps` where that is not 0.
+    fn new(info: &PortInfo, given_bps: f64, taker: PortTaker, senders: PortSenders) -> Self {
+        let rates = [given_bps, speed_bps(info), LINE_RATE_BPS];
+        Self {
+            name: format!("{}:{}", info.kind, info.name),
+            mac: info.mac,
+            mtu: info.mtu,
+            receives: info.kind != "null",
+            line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
+            taker,
+            senders,
+            streams: Vec::new(),
+            started: None,
+            baselines: [Baseline::default(); 2],
+            counters: PortCounters::default(),
+        }
+    }
+}
+
 impl Session {
     /// Opens the ports, all or none, and starts their threads.
     ///
     /// # Errors
-    /// A port that cannot be opened, an option outside its range.
+    /// A port that cannot be opened, two that cannot have one file, an option outside its range.
     pub fn open(ports: &[PortSpec], options: SessionOptions) -> Result<Self, SessionError> {
+        let files = FilesInUse::of_ports(ports)?;
         let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open_queues).collect();
         let mut session = Self::from_ports(opened?, options)?;
         for (port, spec) in session.ports.iter_mut().zip(ports) {
             port.name = spec.to_string();
         }
+        session.files = files;
         Ok(session)
     }
 
@@ -258,6 +295,7 @@ impl Session {
         }
         // As many as the senders have taken.
         let of_senders = &options.cores[..options.cores.len() - cores.len()];
+        let floor_options = floor::options(&options, of_senders.len());
         let flags: Vec<Arc<SenderFlags>> = senders.iter().flat_map(PortSenders::flags).collect();
         let infos: Vec<PortInfo> = devices.iter_mut().map(|device| device.info()).collect();
         let mut ports: Vec<SessionPort> = Vec::new();
@@ -277,26 +315,25 @@ impl Session {
             };
             let taker = PortTaker::start(place, queues, clock, answers)?;
             let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
-            let rates = [given, speed_bps(&info), LINE_RATE_BPS];
-            ports.push(SessionPort {
-                name: format!("{}:{}", info.kind, info.name),
-                mac: info.mac,
-                mtu: info.mtu,
-                line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
-                senders,
-                taker,
-                streams: Vec::new(),
-                started: None,
-                baselines: [Baseline::default(); 2],
-                counters: PortCounters::default(),
-            });
+            ports.push(SessionPort::new(&info, given, taker, senders));
         }
         // The last, after all that can fail: it holds a way to each sender, which would wait for
         // its end.
         let tellers = ports.iter().map(|port| port.senders.tellers()).collect();
         let watcher = Watcher::start(devices, tellers, clock)?;
         let SessionOptions { lead_ns, first_stream: next_id, burst, .. } = options;
-        Ok(Self { watcher, ports, clock, lead_ns, burst, free_ids: Vec::new(), next_id })
+        Ok(Self {
+            watcher,
+            ports,
+            clock,
+            lead_ns,
+            burst,
+            free_ids: Vec::new(),
+            next_id,
+            files: FilesInUse::default(),
+            floor: None,
+            floor_options,
+        })
     }
 
     /// Ends the session and gives its ports back, open, in their order.
@@ -350,6 +387,33 @@ impl Session {
     #[must_use]
     pub fn lead_ns(&self) -> u64 {
         self.lead_ns
+    }
+
+    /// The files of the ports that [`Session::open`] has opened.
+    #[must_use]
+    pub fn files(&self) -> &FilesInUse {
+        &self.files
+    }
+
+    /// Measures what the generator itself adds to a delay, once, in some 25 ms, where frames with a
+    /// time stamp are loaded and a port receives. To be called before a start: it is not to run
+    /// beside the streams.
+    ///
+    /// # Errors
+    /// Where no thread and no memory is left, or nothing comes over a wire in memory.
+    pub fn measure_floor(&mut self) -> Result<(), SessionError> {
+        let has_probes = |port: &SessionPort| port.streams.iter().any(|stream| stream.has_probes);
+        let receives = self.ports.iter().any(|port| port.receives);
+        if self.floor.is_none() && receives && self.ports.iter().any(has_probes) {
+            self.floor = Some(floor::measure(&self.floor_options)?);
+        }
+        Ok(())
+    }
+
+    /// What [`Session::measure_floor`] found.
+    #[must_use]
+    pub fn floor(&self) -> Option<DelayFloor> {
+        self.floor
     }
 
     /// Starts the streams of these ports from their beginning, all at one time.

@@ -18,6 +18,31 @@ pub struct SessionStatistics {
     pub ports: Vec<PortStatistics>,
     /// The streams of all ports, by port and in the order of the profile.
     pub streams: Vec<StreamStatistics>,
+    /// What the generator itself adds to each delay, where it was measured.
+    pub floor: Option<DelayFloor>,
+}
+
+/// What the generator itself adds to a delay: that of probes over a wire in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DelayFloor {
+    /// The median: the floor.
+    pub p50_ns: f64,
+    /// 99 of 100 are at most this.
+    pub p99_ns: f64,
+    /// The shortest.
+    pub least_ns: u64,
+    /// How many there were.
+    pub probes: u64,
+    /// The smallest time that the clock tells from nothing.
+    pub resolution_ns: f64,
+}
+
+impl DelayFloor {
+    /// Whether a delay is below the floor: then it is the generator's own.
+    #[must_use]
+    pub fn is_above(&self, delay_ns: f64) -> bool {
+        delay_ns < self.p50_ns
+    }
 }
 
 /// One port.

@@ -1,17 +1,25 @@
 //! The latency page: delay and jitter of each stream at each port where it arrives.
 
-use generator::statistics::{StreamArrival, StreamStatistics};
+use generator::statistics::{DelayFloor, StreamArrival, StreamStatistics};
 
 use super::{PageInput, table, title};
+use crate::report::delay_text;
 
 const HEADS: [&str; 8] = ["Stream > port", "min", "mean", "p50", "p90", "p99", "max", "jitter"];
 
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let head = "Delay in us, from the time at which a frame was due".to_owned();
     let mut lines = vec![title(input, "Latency"), head];
+    let floor = input.statistics.floor.as_ref();
+    if let Some(DelayFloor { p50_ns, resolution_ns, .. }) = floor {
+        let floor_us = p50_ns / 1e3;
+        lines.push(format!(
+            "Own floor {floor_us:.1} us, resolution {resolution_ns:.0} ns; * is below the floor"
+        ));
+    }
     let streams = &input.statistics.streams;
     let arrivals = |stream: &'_ StreamStatistics| -> Vec<Vec<String>> {
-        stream.arrivals.iter().filter_map(|arrival| row(stream, arrival)).collect()
+        stream.arrivals.iter().filter_map(|arrival| row(stream, arrival, floor)).collect()
     };
     let rows: Vec<Vec<String>> = streams.iter().flat_map(arrivals).collect();
     lines.extend(table::fitting(&HEADS, &rows, input.width));
@@ -27,10 +35,14 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
 }
 
 /// The row of a stream at a port; `None` where nothing of it has arrived.
-fn row(stream: &StreamStatistics, arrival: &StreamArrival) -> Option<Vec<String>> {
+fn row(
+    stream: &StreamStatistics,
+    arrival: &StreamArrival,
+    floor: Option<&DelayFloor>,
+) -> Option<Vec<String>> {
     let report = &arrival.report;
     let delay = report.delay.as_ref()?;
-    let us = |ns: f64| format!("{:.1}", ns / 1e3);
+    let us = |ns: f64| delay_text(ns, floor);
     Some(vec![
         format!("{}:{} > {}", stream.port, stream.name, arrival.port),
         us(delay.min_ns as f64),
@@ -39,6 +51,6 @@ fn row(stream: &StreamStatistics, arrival: &StreamArrival) -> Option<Vec<String>
         us(delay.at_ns(0.9)),
         us(delay.at_ns(0.99)),
         us(delay.max_ns as f64),
-        us(report.jitter_ns),
+        format!("{:.1}", report.jitter_ns / 1e3),
     ])
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use generator::statistics::{
-    GapStatistics, PortStatistics, PortStop, PortTraffic, RxLosses, RxStatistics,
+    DelayFloor, GapStatistics, PortStatistics, PortStop, PortTraffic, RxLosses, RxStatistics,
     SessionStatistics, StreamStatistics, TxStatistics,
 };
 
@@ -161,6 +161,16 @@ fn the_latency_page_says_which_frames_are_not_in_it() {
     };
     let told = "5 frames had no room for number and time stamp";
     assert_eq!((line(5).as_deref(), line(0)), (Some(told), None));
+}
+
+#[test]
+fn the_latency_page_has_the_own_floor_and_marks_what_is_below_it() {
+    let floor = DelayFloor { p50_ns: 1_250.0, resolution_ns: 17.0, ..DelayFloor::default() };
+    let statistics = SessionStatistics { floor: Some(floor), ..statistics() };
+    let mut state = state(&[]);
+    state.page = PageName::Latency;
+    let lines = page(&state, &statistics, WIDTH);
+    assert!(lines.contains(&"Own floor 1.2 us, resolution 17 ns; * is below the floor".to_owned()));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::line_use::LineUse;
 use super::sender::SendCommand;
 use super::taker::{TakeCommand, TakenStream};
 use super::{LoadedStream, Session, SessionPort, StartedPort, line_use};
+use crate::apart::FileUse;
 use crate::probe::StreamId;
 use crate::profile::{
     CaptureReplay, CaptureTiming, FCS_LEN, FieldModifier, Mode, Modifier, Profile, ProfileError,
@@ -60,6 +61,7 @@ impl Session {
         }
         let streams = streams.iter().map(|stream| StreamSpec { port, ..stream.clone() });
         let specs = Profile { streams: streams.collect() }.named()?.streams;
+        self.check_captures(&specs)?;
         let ids = self.take_ids(port, &specs)?;
         let built = build(&self.ports[port].facts(), &specs, &ids);
         let was_transmitting = self.is_transmitting(port);
@@ -103,6 +105,18 @@ impl Session {
             let at_ns = self.clock.now_ns();
             port.started = Some(StartedPort { end_ns, factor });
             port.senders.start_streams(at_ns, end_ns, factor);
+        }
+        Ok(())
+    }
+
+    /// A capture file that a port writes is empty by now, and grows while it is sent.
+    fn check_captures(&self, specs: &[StreamSpec]) -> Result<(), ProfileError> {
+        for spec in specs {
+            let Some(CaptureReplay { file, .. }) = &spec.capture else { continue };
+            let name = format!("capture file {}", file.display());
+            self.files
+                .check(&name, file, FileUse::Read)
+                .map_err(|error| ProfileError::new(&spec.name, "capture", error.to_string()))?;
         }
         Ok(())
     }

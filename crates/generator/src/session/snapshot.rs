@@ -56,7 +56,7 @@ impl Session {
             .enumerate()
             .flat_map(|(index, (port, report))| stream_statistics(index, port, report, &taken))
             .collect();
-        SessionStatistics { at_ns, ports, streams }
+        SessionStatistics { at_ns, ports, streams, floor: self.floor }
     }
 
     fn ask_senders(&self) -> Vec<SendReportSoFar> {

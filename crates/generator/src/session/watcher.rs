@@ -22,7 +22,8 @@ use crate::statistics::PortStop;
 /// Time between two looks at the devices.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The same where a link may go down and up again: what is refused in the meantime is counted by it.
+/// The same where a link may go down and up again: what is refused in the meantime is counted by
+/// it.
 const OUTLASTING_EVERY: Duration = Duration::from_millis(2);
 
 type Devices = Arc<Mutex<Vec<Box<dyn PortDevice>>>>;

@@ -8,6 +8,7 @@ use generator::probe::{ProbeHeader, StreamId};
 use generator::profile::{FieldModifier, FrameSize, Modifier, ModifierOp, Rate, StreamSpec};
 use generator::receiver::{Receiver, ReceiverOptions};
 use generator::session::SessionOptions;
+use generator::session::floor::clock_resolution_ns;
 use packet::Batch;
 
 use super::{Bench, Figure, PeerMode, greedy, mpps, sending_s};
@@ -196,7 +197,7 @@ impl Bench {
         Ok(vec![
             Figure::new("delay_floor_p50", delay(0.5), "us"),
             Figure::new("delay_floor_p99", delay(0.99), "us"),
-            Figure::new("clock_resolution", resolution_ns(), "ns"),
+            Figure::new("clock_resolution", clock_resolution_ns(), "ns"),
         ])
     }
 
@@ -215,23 +216,6 @@ impl Bench {
             Figure::new("pair_lost", 100.0 * (1.0 - received / sent.max(1.0)), "%"),
         ])
     }
-}
-
-/// The smallest difference of two readings of the clock that is not nothing, in nanoseconds; the
-/// median of many.
-fn resolution_ns() -> f64 {
-    let step = || {
-        let begun = Instant::now();
-        loop {
-            let passed = begun.elapsed();
-            if passed > Duration::ZERO {
-                return passed.as_nanos() as f64;
-            }
-        }
-    };
-    let mut steps: Vec<f64> = (0..1_001).map(|_| step()).collect();
-    steps.sort_by(f64::total_cmp);
-    steps[steps.len() / 2]
 }
 
 #[cfg(test)]
