@@ -61,6 +61,12 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
     };
     let mut wanted = vec![("udp64_one_flow", "kpps", false), ("udp64_10k_flows", "kpps", false)];
     wanted.push(("udp64_61k_entries", "kpps", false));
+    wanted.extend([("fair_share", "%", true), ("flow_changes", "changes/s", false)]);
+    wanted.push(("idle_cpu", "%", false));
+    for name in ["flow_changes_wrong", "flow_changes_lost"] {
+        assert_eq!(lines(&rows, name, "weir")[0]["unit"], "packets", "{text}");
+    }
+    assert_eq!(lines(&rows, "flow_changes_wrong", "weir")[0]["value"], 0.0, "{text}");
     if !lacks("iperf3") {
         let both = ["tcp_1", "tcp_1_reverse", "tcp_4", "tcp_4_reverse"];
         wanted.extend(both.map(|name| (name, "Gb/s", true)));

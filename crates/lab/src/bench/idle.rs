@@ -268,7 +268,10 @@ fn idle_cpu(run: &Run) -> Result<IdleCpu> {
 }
 
 /// Seconds that all threads of a process have run, by the nanosecond and not by the clock tick.
-fn used_s(pid: u32) -> Result<f64> {
+///
+/// # Errors
+/// There is no such process.
+pub(super) fn used_s(pid: u32) -> Result<f64> {
     let threads = ProcFolder::of(pid).threads().context("listing the switch's threads")?;
     let used = threads.iter().filter_map(|(_, thread)| Some(thread.sched_time()?.ran_ns));
     Ok(used.sum::<u64>() as f64 / 1e9)

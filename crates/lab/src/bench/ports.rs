@@ -8,9 +8,12 @@
 
 mod bars;
 mod bed;
+mod changes;
 mod dut;
 mod flood;
+mod idle;
 mod rows;
+mod share;
 mod tables;
 mod traffic;
 
@@ -21,6 +24,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use netdev::sys::affinity::allowed_cpus;
 use netdev::sys::netns::Namespace;
+use openflow::flow::FlowModCommand;
 
 use super::bar::AbsentRow;
 use super::common::{Common, Run};
@@ -86,10 +90,16 @@ enum Setup {
     /// Two hosts and an entry for each of 10,000 flows; and another switch of the same kind with
     /// 61,000 entries over 64 tables.
     Flows,
+    /// Two pairs of hosts.
+    TwoPairs,
+    /// Four hosts, the first of which has the flows whose entries are changed.
+    Changes,
+    /// Eight ports.
+    EightPorts,
 }
 
 /// One visit to a switch that runs; the figures of a row in order.
-type Measure = fn(&[RunningDut], &Run) -> Result<Vec<f64>>;
+type Measure = fn(&mut [RunningDut], &Run) -> Result<Vec<f64>>;
 
 /// A figure, its unit, and whether it is held against that of others.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +124,7 @@ struct RowKind {
     setup: Setup,
     /// The program of others that it needs.
     tool: Option<Tool>,
-    /// Whether only switches with flow tables can do it.
+    /// Whether only switches with flow tables, and a process, can do it.
     needs_tables: bool,
     /// Whether packets are forwarded.
     is_traffic: bool,
@@ -165,10 +175,40 @@ const ROWS: &[RowKind] = &[
             flows,
         )
     },
+    RowKind {
+        setup: Setup::TwoPairs,
+        tool: None,
+        ..row(
+            "fair_share",
+            &[figure("fair_share", "%"), alone("fair_share_left", "kpps")],
+            |duts, run| Ok(share::measure(&duts[0], run)?.into()),
+        )
+    },
+    RowKind {
+        setup: Setup::Changes,
+        tool: None,
+        needs_tables: true,
+        ..row(
+            "flow_changes",
+            &[
+                figure("flow_changes", "changes/s"),
+                alone("flow_changes_wrong", "packets"),
+                alone("flow_changes_lost", "packets"),
+            ],
+            |duts, run| Ok(changes::measure(&mut duts[0], run)?.into()),
+        )
+    },
+    RowKind {
+        setup: Setup::EightPorts,
+        tool: None,
+        needs_tables: true,
+        is_traffic: false,
+        ..row("idle_cpu", &[figure("idle_cpu", "%")], |duts, run| one(idle::measure(&duts[0], run)))
+    },
 ];
 
 /// One flow and ten thousand through the first switch, and all that the second has entries for.
-fn flows(duts: &[RunningDut], run: &Run) -> Result<Vec<f64>> {
+fn flows(duts: &mut [RunningDut], run: &Run) -> Result<Vec<f64>> {
     let addresses = Flows::Addresses(tables::many_addresses());
     let all = [(0, Flows::One), (0, Flows::Many), (1, addresses)];
     all.iter().map(|(dut, flows)| flood::forwarded(&duts[*dut], flows, run)).collect()
@@ -269,6 +309,12 @@ fn start(kind: DutKind, setup: Setup, run: &Run) -> Result<Vec<RunningDut>> {
             RunningDut::start(kind, 2, tables::many_flows(), run)?,
             RunningDut::start(kind, 2, tables::many_tables(), run)?,
         ]),
+        Setup::TwoPairs => Ok(vec![RunningDut::start(kind, 4, tables::two_pairs(), run)?]),
+        Setup::Changes => {
+            let entries = changes::entries(FlowModCommand::Add, 0);
+            Ok(vec![RunningDut::start(kind, 4, entries, run)?])
+        }
+        Setup::EightPorts => Ok(vec![RunningDut::start(kind, 8, tables::eight_ports(), run)?]),
     }
 }
 

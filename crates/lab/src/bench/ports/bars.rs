@@ -38,8 +38,8 @@ const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, bar: f64)
     Ask { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, bar }
 }
 
-const fn value_at_most(row: &'static str, dut: DutKind, bar: f64) -> Ask {
-    Ask { row, dut, peer: None, of: ThresholdOf::ValueAtMost, bar }
+const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, bar: f64) -> Ask {
+    Ask { row, dut, peer: None, of, bar }
 }
 
 const KERNEL: DutKind = DutKind::WeirKernel;
@@ -65,12 +65,18 @@ pub(super) const ALL: &[Ask] = &[
         of: ThresholdOf::RatioAtMost,
         bar: 1.2,
     },
-    value_at_most("ping_avg", DutKind::Weir, 100.0),
-    value_at_most("ping_avg", DutKind::WeirBusy, 60.0),
+    value("ping_avg", DutKind::Weir, ThresholdOf::ValueAtMost, 100.0),
+    value("ping_avg", DutKind::WeirBusy, ThresholdOf::ValueAtMost, 60.0),
     at_least("udp64", KERNEL, "linux-bridge", 0.9),
     at_least("udp64", DutKind::Weir, "ovs", 1.5),
     at_least("udp64_10k_flows", KERNEL, "one flow", 0.85),
     at_least("udp64_61k_entries", KERNEL, "one flow", 0.85),
+    value("flow_changes", KERNEL, ThresholdOf::ValueAtLeast, 50_000.0),
+    value("flow_changes_wrong", KERNEL, ThresholdOf::LargestAtMost, 0.0),
+    value("flow_changes_lost", KERNEL, ThresholdOf::LargestAtMost, 0.0),
+    value("fair_share", DutKind::Weir, ThresholdOf::ValueAtLeast, 80.0),
+    value("fair_share", KERNEL, ThresholdOf::ValueAtLeast, 80.0),
+    value("idle_cpu", KERNEL, ThresholdOf::ValueAtMost, 0.5),
 ];
 
 #[cfg(test)]

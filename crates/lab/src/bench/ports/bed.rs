@@ -60,6 +60,9 @@ pub(super) fn address(host: usize) -> HostAddress {
     HostAddress { ip: Ipv4Addr::new(10, 0, 0, number), mac: [2, 0, 0, 0, 0, number] }
 }
 
+/// An Ethernet address that no host has.
+pub(super) const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0xff];
+
 /// The name of the switch's device towards a host.
 fn port_name(host: usize) -> String {
     format!("sw{}", host + 1)

@@ -195,6 +195,14 @@ impl RunningDut {
         Ok(self.cancel.sleep(RUN_IN)?)
     }
 
+    /// Sends flow-mods, and waits until they are in force.
+    ///
+    /// # Errors
+    /// It has no flow tables, or refuses one.
+    pub(super) fn load(&mut self, entries: impl Iterator<Item = Result<FlowMod>>) -> Result<()> {
+        self.client.as_mut().context("a switch without flow tables")?.load(entries).map(drop)
+    }
+
     /// How many packets the kernel tier has decided. Asking for statistics has them counted.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use generator::session::{Session, SessionOptions, StartOptions};
 use netdev::open_text;
 use openflow::MacAddr;
 
-use super::bed::{PortsTestbed, address};
+use super::bed::{NOBODY, PortsTestbed, address};
 use super::dut::RunningDut;
 use crate::bench::common::Run;
 use crate::testbed::netns::HOST_DEVICE;
@@ -28,7 +28,12 @@ const PORTS: (u16, u16) = (1_000, 2_000);
 
 /// Many flows: as many source ports, from this one on.
 pub(super) const MANY: u16 = 10_000;
-pub(super) const MANY_FROM: u16 = 20_000;
+pub(super) const FLOW_PORTS_FROM: u16 = 20_000;
+
+/// Flows whose entries are changed, the first of these; and how many of their packets a second
+/// meet the changes.
+pub(super) const CHANGED: u16 = 500;
+const CHANGED_PPS: f64 = 50_000.0;
 
 /// Which flows are sent.
 #[derive(Clone, Debug)]
@@ -37,6 +42,11 @@ pub(super) enum Flows {
     One,
     /// So many source ports in turn.
     Many,
+    /// Another one with each packet.
+    New,
+    /// Those whose entries are changed, in turn and at a rate that leaves room; to nobody, so that
+    /// no host has to answer.
+    Changed,
     /// Pairs of IPv4 addresses, in turn.
     Addresses(Vec<[String; 2]>),
 }
@@ -44,9 +54,10 @@ pub(super) enum Flows {
 impl Flows {
     fn stream(&self, from: usize, to: usize) -> StreamSpec {
         let (near, far) = (address(from), address(to));
-        let (src_mac, dst_mac) = (MacAddr(near.mac), MacAddr(far.mac));
+        let far_mac = if matches!(self, Self::Changed) { NOBODY } else { far.mac };
+        let (src_mac, dst_mac) = (MacAddr(near.mac), MacAddr(far_mac));
         let src_port = match self {
-            Self::One | Self::Many => MANY_FROM,
+            Self::One | Self::Many | Self::New | Self::Changed => FLOW_PORTS_FROM,
             Self::Addresses(_) => PORTS.0,
         };
         let packet = format!(
@@ -55,11 +66,11 @@ impl Flows {
         );
         let modifiers = match self {
             Self::One => Vec::new(),
-            Self::Many => vec![Modifier::Field(FieldModifier {
-                min: Some(u64::from(MANY_FROM).into()),
-                max: Some(u64::from(MANY_FROM + MANY - 1).into()),
-                ..FieldModifier::new("udp.src", ModifierOp::Increment)
-            })],
+            Self::Many => vec![ports_of(MANY)],
+            Self::Changed => vec![ports_of(CHANGED)],
+            Self::New => ["udp.src", "udp.dst", "ipv4.dst"]
+                .map(|field| Modifier::Field(FieldModifier::new(field, ModifierOp::Random)))
+                .to_vec(),
             Self::Addresses(pairs) => vec![Modifier::Tuples(TupleModifier {
                 fields: ["ipv4.src", "ipv4.dst"].map(str::to_owned).to_vec(),
                 tuples: pairs
@@ -69,8 +80,21 @@ impl Flows {
             })],
         };
         let name = format!("from-{}", from + 1);
-        StreamSpec { name, packet, modifiers, rate: Rate::Max, ..StreamSpec::default() }
+        let rate = match self {
+            Self::Changed => Rate::PacketsPerSecond(CHANGED_PPS),
+            Self::One | Self::Many | Self::New | Self::Addresses(_) => Rate::Max,
+        };
+        StreamSpec { name, packet, modifiers, rate, ..StreamSpec::default() }
     }
+}
+
+/// So many source ports in turn.
+fn ports_of(count: u16) -> Modifier {
+    Modifier::Field(FieldModifier {
+        min: Some(u64::from(FLOW_PORTS_FROM).into()),
+        max: Some(u64::from(FLOW_PORTS_FROM + count - 1).into()),
+        ..FieldModifier::new("udp.src", ModifierOp::Increment)
+    })
 }
 
 /// A host that sends to another until this value goes.
@@ -168,6 +192,8 @@ mod tests {
         assert!(one.packet.contains("src=10.0.0.1,dst=10.0.0.2"), "{one:?}");
         let Modifier::Field(many) = &stream(Flows::Many).modifiers[0] else { panic!() };
         assert_eq!(many.field, "udp.src");
+        assert_eq!(stream(Flows::New).modifiers.len(), 3);
+        assert!(stream(Flows::Changed).packet.contains("dst=02:00:00:00:00:ff"));
         let pairs = vec![["10.1.0.0".to_owned(), "10.2.0.0".to_owned()]];
         let Modifier::Tuples(both) = &stream(Flows::Addresses(pairs)).modifiers[0] else {
             panic!()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
 
-use super::flood::{MANY, MANY_FROM};
+use super::flood::{FLOW_PORTS_FROM, MANY};
 
 /// Tables that a packet visits.
 const TABLES: u32 = 64;
@@ -25,8 +25,28 @@ pub(super) fn pair() -> impl Iterator<Item = Result<FlowMod>> {
 
 /// An entry for each of ten thousand flows.
 pub(super) fn many_flows() -> impl Iterator<Item = Result<FlowMod>> {
-    let ports = MANY_FROM..MANY_FROM + MANY;
+    let ports = FLOW_PORTS_FROM..FLOW_PORTS_FROM + MANY;
     ports.map(|port| entry(&format!("in_port=1,udp,udp_src={port},actions=output:2")))
+}
+
+/// Entries for two pairs of hosts, and others behind which no packet is: they look at addresses and
+/// ports, so that each new flow is a new one to the caches too.
+pub(super) fn two_pairs() -> impl Iterator<Item = Result<FlowMod>> {
+    let ways = [(1, 2), (2, 1), (3, 4), (4, 3)];
+    let ways = ways.map(|(from, to)| format!("priority=1,in_port={from},actions=output:{to}"));
+    let others = (0..100).map(|number| {
+        format!(
+            "priority=10,in_port=2,udp,nw_src=10.9.0.{number},nw_dst=10.9.1.{number},\
+             tp_src={number},tp_dst=9,actions=drop"
+        )
+    });
+    ways.into_iter().chain(others).map(|text| entry(&text))
+}
+
+/// An entry for each of eight ports, to its neighbour.
+pub(super) fn eight_ports() -> impl Iterator<Item = Result<FlowMod>> {
+    let to = |from: u32| if from % 2 == 0 { from - 1 } else { from + 1 };
+    (1..=8).map(move |from| entry(&format!("in_port={from},actions=output:{}", to(from))))
 }
 
 /// The addresses of the packet that meets the entries of that number, in all tables.
@@ -64,11 +84,13 @@ pub(super) fn many_tables() -> impl Iterator<Item = Result<FlowMod>> {
 mod tests {
     use openflow::TableId;
 
-    use super::{many_addresses, many_flows, many_tables, pair};
+    use super::{eight_ports, many_addresses, many_flows, many_tables, pair, two_pairs};
 
     #[test]
     fn entries_are_as_many_as_their_rows_say() {
         assert_eq!(pair().filter(Result::is_ok).count(), 2);
+        assert_eq!(two_pairs().filter(Result::is_ok).count(), 104);
+        assert_eq!(eight_ports().filter(Result::is_ok).count(), 8);
         assert_eq!(many_flows().filter(Result::is_ok).count(), 10_000);
         let all: Vec<_> = many_tables().map(|entry| entry.unwrap()).collect();
         assert_eq!((all.len(), all[0].table_id), (60_992, TableId(0)));
