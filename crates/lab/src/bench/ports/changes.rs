@@ -141,17 +141,20 @@ impl Hosts {
 pub(super) fn measure(dut: &mut RunningDut, run: &Run) -> Result<[f64; 3]> {
     let _flood = Flood::start(&dut.bed, 0, 1, &Flows::Changed)?;
     let mut hosts = Hosts::open(&dut.bed)?;
-    let (mut found, mut rounds) = (Found::default(), 0);
+    let (mut found, mut rounds) = (Found::default(), 0_u64);
+    let of = |round| entries(FlowModCommand::ModifyStrict, round).collect::<Result<Vec<_>>>();
+    let changes = (0..OUTPUTS as u64).map(of).collect::<Result<Vec<_>>>()?;
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < run.window.seconds {
         rounds += 1;
-        dut.load(entries(FlowModCommand::ModifyStrict, rounds))?;
+        let now = &changes[(rounds % OUTPUTS as u64) as usize];
+        dut.load(now.iter().cloned().map(Ok))?;
         hosts.check(rounds, &mut found, run)?;
     }
     let seconds = begun.elapsed().as_secs_f64();
     ensure!(found.right > 0, "no frame came out of the port that it was to: {found:?}");
-    let changes = rounds as f64 * f64::from(CHANGED) / seconds;
-    Ok([changes, found.wrong as f64, found.lost as f64])
+    let rate = rounds as f64 * f64::from(CHANGED) / seconds;
+    Ok([rate, found.wrong as f64, found.lost as f64])
 }
 
 #[cfg(test)]
