@@ -45,7 +45,7 @@ pub(super) fn two_pairs() -> impl Iterator<Item = Result<FlowMod>> {
 
 /// An entry for each of eight ports, to its neighbour.
 pub(super) fn eight_ports() -> impl Iterator<Item = Result<FlowMod>> {
-    let to = |from: u32| if from % 2 == 0 { from - 1 } else { from + 1 };
+    let to = |from: u32| if from.is_multiple_of(2) { from - 1 } else { from + 1 };
     (1..=8).map(move |from| entry(&format!("in_port={from},actions=output:{}", to(from))))
 }
 
