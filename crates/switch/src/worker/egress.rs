@@ -99,7 +99,8 @@ impl Egress {
         self.waiting.retain(|waiting| *waiting != index);
         self.holding.retain(|holding| *holding != index);
         let held = shaper.map_or(0, |shaper| shaper.len());
-        self.counters.add(Counter::TxPortGone, (frames.len() + held) as u64);
+        // Queues hold frames of a wire only.
+        self.counters.add(Counter::TxPortGone, on_wire(&frames) + held as u64);
         let count = frames.len();
         pool.give_front(&mut frames, count);
     }
@@ -175,7 +176,7 @@ impl Egress {
         pool: &mut Pool,
     ) {
         let Some(queue) = self.queues.get_mut(index) else {
-            self.counters.bump(Counter::TxPortGone);
+            self.counters.add(Counter::TxPortGone, frame.on_wire().0);
             return pool.give(frame);
         };
         if queue.shaper.is_some() && frame.has_offload() {
@@ -214,7 +215,7 @@ impl Egress {
             Ok(None) => {}
             Ok(Some(whole)) => pool.give(whole),
             Err(frame) => {
-                self.counters.bump(Counter::PortError);
+                self.counters.add(Counter::PortError, frame.on_wire().0);
                 pool.give(frame);
             }
         }
@@ -233,7 +234,7 @@ impl Egress {
         pool: &mut Pool,
     ) {
         let Some(queue) = self.queues.get_mut(index) else {
-            self.counters.add(Counter::TxPortGone, frames.len() as u64);
+            self.counters.add(Counter::TxPortGone, on_wire(frames));
             let count = frames.len();
             return pool.give_front(frames, count);
         };
@@ -283,14 +284,20 @@ pub(super) struct TxSink<'a> {
 }
 
 impl TxSink<'_> {
-    fn location(&mut self, port: PortNo) -> Option<PortLocation> {
+    /// Where a port is served, to which these frames go.
+    fn location(&mut self, port: PortNo, frames: &[PacketBuf]) -> Option<PortLocation> {
         let location = self.egress.map.location(port);
         if location.is_none() {
             // The datapath knows no other ports than these.
-            self.egress.counters.bump(Counter::TxPortGone);
+            self.egress.counters.add(Counter::TxPortGone, on_wire(frames));
         }
         location
     }
+}
+
+/// The packets that a wire would carry for frames.
+fn on_wire(frames: &[PacketBuf]) -> u64 {
+    frames.iter().map(|frame| frame.on_wire().0).sum()
 }
 
 /// Pads a frame that a pop made too short for Ethernet. What a super-frame is cut into is padded
@@ -304,7 +311,8 @@ fn pad(frame: &mut PacketBuf) {
 impl Sink for TxSink<'_> {
     /// Queues a frame, padded where a pop made it too short for Ethernet.
     fn output(&mut self, port: PortNo, queue: Option<QueueId>, mut frame: PacketBuf) {
-        let Some(location) = self.location(port) else { return self.done(frame) };
+        let location = self.location(port, std::slice::from_ref(&frame));
+        let Some(location) = location else { return self.done(frame) };
         pad(&mut frame);
         if location.worker == self.egress.me {
             self.egress.queue(location.index, queue, frame, self.pool);
@@ -320,7 +328,8 @@ impl Sink for TxSink<'_> {
         frames: &mut Vec<PacketBuf>,
         shortest: usize,
     ) {
-        let Some(location) = self.location(port) else { return self.done_all(frames) };
+        let location = self.location(port, frames);
+        let Some(location) = location else { return self.done_all(frames) };
         if shortest < FRAME_MIN_LEN {
             frames.iter_mut().for_each(pad);
         }
@@ -353,5 +362,41 @@ impl Sink for TxSink<'_> {
 
     fn spare_large(&mut self) -> PacketBuf {
         self.pool.take_large()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packet::offload::Offload;
+
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_counts_as_a_wire_would_carry_it() {
+        let counters = Arc::new(Counters::default());
+        let map = Arc::new(PortMap::new(&[PortNo(1)], 1));
+        let links: Arc<[WorkerLink]> = Arc::from(Vec::new());
+        let mut egress = Egress::new(0, &map, &links, Arc::clone(&counters));
+        let mut pool = Pool::default();
+        let whole = || {
+            let mut frame = PacketBuf::from_slice(&[0; 2_554]);
+            assert!(frame.set_offload(Some(Offload { segment_len: 1_000, payload_len: 2_500 })));
+            frame
+        };
+        let gone = || counters.get(Counter::TxPortGone);
+        // A port that went while the frame was on its way, and with frames that wait for it.
+        egress.queue(0, None, whole(), &mut pool);
+        assert_eq!(gone(), 3);
+        egress.queue_all(0, None, &mut vec![whole(), PacketBuf::from_slice(&[0; 60])], &mut pool);
+        assert_eq!(gone(), 7);
+        egress.add(0, None);
+        egress.queue(0, None, whole(), &mut pool);
+        egress.remove(0, &mut pool);
+        assert_eq!(gone(), 10);
+        let mut pending = PendingUpcalls::default();
+        let mut sink = TxSink { egress: &mut egress, pool: &mut pool, pending: &mut pending };
+        sink.output(PortNo(9), None, whole());
+        sink.output_all(PortNo(9), None, &mut vec![whole(), whole()], 2_554);
+        assert_eq!(gone(), 19);
     }
 }
