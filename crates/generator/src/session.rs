@@ -255,13 +255,14 @@ impl Session {
     /// # Errors
     /// A port that cannot be opened, two that cannot have one file, an option outside its range.
     pub fn open(ports: &[PortSpec], options: SessionOptions) -> Result<Self, SessionError> {
-        let files = FilesInUse::of_ports(ports)?;
+        FilesInUse::of_ports(ports)?;
         let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open_queues).collect();
         let mut session = Self::from_ports(opened?, options)?;
         for (port, spec) in session.ports.iter_mut().zip(ports) {
             port.name = spec.to_string();
         }
-        session.files = files;
+        // Files that were not there are by now.
+        session.files = FilesInUse::of_ports(ports)?;
         Ok(session)
     }
 

@@ -551,3 +551,20 @@ fn a_single_frame_leaves_beside_the_streams() {
     }
     assert_eq!(batch.frames()[0].bytes(), [9; 60]);
 }
+
+/// The defect of a file that was not there before its port wrote it, and was sent as an empty one.
+#[test]
+fn a_capture_that_a_port_writes_is_not_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new.pcap");
+    let ports = [format!("pcap:{}?write=true", file.display()), "null:".to_owned()];
+    let ports = ports.map(|port| port.parse().unwrap());
+    let mut session = Session::open(&ports, SessionOptions::default()).unwrap();
+    let linked = folder.path().join("linked.pcap");
+    std::fs::hard_link(&file, &linked).unwrap();
+    let timing = crate::profile::CaptureTiming::Original;
+    let replay = crate::profile::CaptureReplay { file: linked, timing, loops: 1 };
+    let stream = StreamSpec { capture: Some(replay), ..StreamSpec::default() };
+    let error = session.load(1, &[stream]).unwrap_err();
+    assert!(error.reason.contains("are the same file"), "{error}");
+}
