@@ -181,6 +181,8 @@ fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
         let (_, out, _) = switch.ctl(&["show"]);
         assert!(out.contains("no kernel tier: the kernel tier works with ports"), "{out}");
         assert_eq!(out.matches("no kernel tier").count(), 1, "{out}");
+        let (_, out, _) = switch.ctl(&["ports"]);
+        assert_eq!(out.matches("no kernel tier: the kernel tier works").count(), 1, "{out}");
         let (success, out, _) = switch.ctl(&["caches", "frame,key"]);
         assert!(success && !out.contains("kernel"), "{out}");
         let (success, out, _) = switch.ctl(&["caches", "frame,kernel"]);
