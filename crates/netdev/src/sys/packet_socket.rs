@@ -216,8 +216,8 @@ impl TxSocket {
     /// How many frames one call sends at most.
     pub(crate) const AT_ONCE: usize = MESSAGES;
 
-    /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers, which a
-    /// socket without super-frames has no use for; without headers nothing is left to do to any.
+    /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers, which
+    /// a socket without super-frames has no use for; without headers nothing is left to do to any.
     /// Returns how many went out. An error is that of the first frame.
     pub(crate) fn send_some(
         &self,
