@@ -208,6 +208,30 @@ fn counts_are_asked_for_in_pieces() {
 }
 
 #[test]
+fn changes_between_its_pieces_do_not_hold_up_a_harvest() {
+    let mut rig = Rig::new();
+    rig.table.count(3, rig.now);
+    rig.forwarder.begin_harvest();
+    for flow in 0..100 {
+        let from = MacAddr::from_u64(0x0200_0000_0000 + flow);
+        let text = format!("priority=2,in_port=1,eth_src={from},actions=drop");
+        let flow_mod = parse_flow_mod(&text, FlowModCommand::Add).unwrap();
+        rig.control.flow_mod(&flow_mod, Version::V1_3, rig.now).unwrap();
+        rig.apply();
+        assert!(rig.forwarder.figures().kernel_entries < FLOWS, "an entry has ended");
+        rig.table.asked.set(0);
+        let more = rig.forwarder.harvest_some(&mut rig.table, rig.now);
+        assert!(rig.table.asked.get() <= AT_ONCE);
+        if !more {
+            assert!(flow > 5, "{flow} pieces");
+            assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
+            return;
+        }
+    }
+    panic!("the harvest does not end");
+}
+
+#[test]
 fn what_ends_is_credited_in_pieces_before_the_next_change() {
     let mut rig = Rig::new();
     rig.table.count(2, rig.now);

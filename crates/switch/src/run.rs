@@ -24,8 +24,8 @@ use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 
-/// Files of a kernel port: the sockets that receive, send, and ask for its state.
-const FILES_PER_PORT: usize = 3;
+/// Files of a kernel port: the sockets that receive, send, send super-frames, and ask for its state.
+const FILES_PER_PORT: usize = 4;
 /// Files of a worker: doorbell, watch, link monitor.
 const FILES_PER_WORKER: usize = 3;
 /// Files of the rest: standard streams, the runtime, the control socket and its connections.
@@ -289,7 +289,7 @@ mod tests {
     fn open_files_grow_with_ports_and_controllers() {
         let files = |text| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
         let none = files("");
-        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 6);
+        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 8);
         assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
     }
 }

@@ -147,9 +147,7 @@ impl Rtnl {
             .find(|qdisc| qdisc.index == index && qdisc.root)
             .ok_or_else(|| LinkError { what, source: std::io::ErrorKind::NotFound.into() })
     }
-}
 
-impl Rtnl {
     /// The root qdisc of the device of a number, with its counters; none where there is none to
     /// speak of.
     pub(crate) fn root_qdisc_at(&self, index: u32) -> Option<Qdisc> {

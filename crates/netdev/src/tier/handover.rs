@@ -51,16 +51,18 @@ pub(crate) struct HandoverDrops {
     tap: u32,
     last: u64,
     device: u32,
-    /// What was dropped before, and by the worker's frames.
-    before: Dropped,
+    /// The counts at the last look, and what was dropped up to then.
+    seen: Dropped,
+    below: u64,
+    /// Of the worker's frames before there was a tier.
     refused_before: u64,
     since: u64,
 }
 
 impl HandoverDrops {
     fn new(rtnl: Rtnl, tap: u32, device: u32, refused_before: u64) -> Self {
-        let before = Dropped::at(&rtnl, device);
-        Self { rtnl, tap, last: 0, device, before, refused_before, since: 0 }
+        let seen = Dropped::at(&rtnl, device);
+        Self { rtnl, tap, last: 0, device, seen, below: 0, refused_before, since: 0 }
     }
 
     /// How many found no room so far.
@@ -69,12 +71,14 @@ impl HandoverDrops {
         self.last
     }
 
-    /// How many were dropped below, but for those that a sender was told of.
+    /// How many were dropped below, but for those that a sender was told of. A super-frame counts
+    /// as one, and frames of other processes count too: the kernel tells them not apart.
     pub(crate) fn of_device(&mut self, refused: u64) -> u64 {
         let now = Dropped::at(&self.rtnl, self.device);
-        let all = now.since(&self.before);
+        self.below += now.since(&self.seen);
+        self.seen = now;
         let refused = refused.saturating_sub(self.refused_before);
-        self.since = self.since.max(all.saturating_sub(refused));
+        self.since = self.since.max(self.below.saturating_sub(refused));
         self.since
     }
 }
@@ -93,10 +97,10 @@ impl Dropped {
         Self { device: dropped(rtnl, device), queue }
     }
 
-    /// Another queueing discipline begins to count anew: what it had not dropped is none.
+    /// A count that is less than before began anew: that of another queueing discipline.
     fn since(&self, before: &Self) -> u64 {
-        let queue = self.queue.saturating_sub(before.queue);
-        self.device.saturating_sub(before.device) + u64::from(queue)
+        let new = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+        new(self.device, before.device) + new(self.queue.into(), before.queue.into())
     }
 }
 
@@ -169,5 +173,17 @@ impl RxQueue for Handover {
             self.soft_offload.keep();
         }
         self.gso
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dropped;
+
+    #[test]
+    fn another_queueing_discipline_counts_from_nothing() {
+        let before = Dropped { device: 5, queue: 100 };
+        assert_eq!(Dropped { device: 7, queue: 103 }.since(&before), 5);
+        assert_eq!(Dropped { device: 5, queue: 4 }.since(&before), 4);
     }
 }

@@ -17,7 +17,7 @@ use packet::Shape;
 
 use super::{Clock, WorkerPort};
 
-/// Entries of a shard's tier. Their cells take 32 bytes for each processor.
+/// Entries of a shard's tier. Their cells take 48 bytes for each processor.
 const SLOTS: usize = 1 << 14;
 
 const _: () = assert!(

@@ -72,9 +72,11 @@ pub(super) fn counted(command: &mut Command) -> Result<Tally> {
 fn counted_twice(command: &mut Command) -> Result<Tally> {
     let first = watched(command)?;
     let mut tally = tally(&first, Vec::new());
-    let mut failures: Vec<&Failure> = first.failures.iter().collect();
-    let (again, lasting): (Vec<_>, Vec<_>) =
-        failures.drain(..).partition(|failure| failure.may_pass_again);
+    // Output that was not captured is nobody's: then an input that was found may be anyone's.
+    let may_pass = |failure: &&Failure| {
+        failure.may_pass_again && !(first.found_input && failure.said.is_empty())
+    };
+    let (again, lasting): (Vec<_>, Vec<_>) = first.failures.iter().partition(may_pass);
     tally.failures.extend(lasting.into_iter().map(told));
     if again.is_empty() {
         return Ok(tally);
@@ -82,14 +84,15 @@ fn counted_twice(command: &mut Command) -> Result<Tally> {
     let names: Vec<&str> = again.iter().map(|failure| failure.name.as_str()).collect();
     println!("\nonce more, alone: {}", names.join(", "));
     let second = watched(&mut only(command, &names))?;
+    // Where output comes between a name and its `ok`, the number of those that passed must do.
+    let all_passed = second.failed == 0 && second.passed >= names.len() as u64;
     for failure in again {
-        let failed = second.failures.iter().any(|other| other.name == failure.name);
-        if failed || second.unfinished() > 0 || second.passed == 0 {
-            tally.failures.push(told(failure));
-        } else {
+        if all_passed || second.passed_names.contains(&failure.name) && second.unfinished() == 0 {
             tally.failed = tally.failed.saturating_sub(1);
             tally.passed += 1;
             tally.flaky.push(told(failure));
+        } else {
+            tally.failures.push(told(failure));
         }
     }
     Ok(tally)
@@ -103,8 +106,10 @@ fn watched(command: &mut Command) -> Result<Reading> {
     }
     reading.failed += reading.unfinished();
     if !ended_well && reading.failed == 0 {
-        // A test program that did not compile has no line of its own.
+        // It has no line of its own.
+        let name = "a test program that did not compile or start".to_owned();
         reading.failed += 1;
+        reading.failures.push(Failure { name, said: Vec::new(), may_pass_again: false });
     }
     Ok(reading)
 }
@@ -191,8 +196,9 @@ mod tests {
 
     #[test]
     fn a_test_that_passes_alone_is_flaky() {
-        let (_folder, mut command) =
-            runner("printf 'running 1 test\\ntest result: ok. 1 passed; 0 failed\\n'");
+        let (_folder, mut command) = runner(
+            "printf 'running 1 test\\ntest a::b ... ok\\ntest result: ok. 1 passed; 0 failed\\n'",
+        );
         let tally = counted_twice(&mut command).unwrap();
         assert_eq!((tally.passed, tally.failed), (2, 0));
         assert_eq!(tally.flaky, ["a::b"]);
@@ -206,6 +212,15 @@ mod tests {
         let tally = counted_twice(&mut command).unwrap();
         assert_eq!((tally.passed, tally.failed), (1, 1));
         assert_eq!((tally.failures, tally.flaky), (vec!["a::b".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn a_second_run_of_another_test_proves_nothing() {
+        let again = "printf 'running 1 test\\ntest c ... ok\\nfailures:\\n    d\\n\\n\
+                     test result: FAILED. 1 passed; 1 failed\\n'; exit 1";
+        let (_folder, mut command) = runner(again);
+        let tally = counted_twice(&mut command).unwrap();
+        assert_eq!((tally.passed, tally.failed, tally.flaky.len()), (1, 1, 0));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! It exists so that the end of a long run names each failure, and so that a failed test can be run
 //! once more. It must never take a program that ended in the middle for one that passed.
 
+use std::collections::BTreeSet;
+
 /// How many lines of a failed test's output the end of a run repeats.
 const SAID_MAX: usize = 24;
 
@@ -27,6 +29,10 @@ pub(super) struct Reading {
     pub(super) failed: u64,
     pub(super) ignored: u64,
     pub(super) failures: Vec<Failure>,
+    /// The tests that passed, by name; none where output is not captured, which comes between.
+    pub(super) passed_names: BTreeSet<String>,
+    /// Whether proptest's words stood anywhere.
+    pub(super) found_input: bool,
     started: u64,
     ended: u64,
     /// Outputs of the program that runs, in the order in which it shows them.
@@ -50,11 +56,14 @@ impl Reading {
         self.started.saturating_sub(self.ended)
     }
 
-    /// Reads one line, without its end.
+    /// Reads one line, without its end. What a failed test printed is not taken for the runner's
+    /// own words.
     pub(super) fn read(&mut self, line: &str) {
-        if let Some(counts) = line.strip_prefix("test result: ") {
+        self.found_input |= line.contains(FOUND_INPUT);
+        let is_output = self.part == Part::Output;
+        if let Some(counts) = line.strip_prefix("test result: ").filter(|_| !is_output) {
             self.end_program(counts);
-        } else if is_start(line) {
+        } else if is_start(line) && !is_output {
             self.started += 1;
         } else if line == "failures:" {
             self.names.clear();
@@ -70,7 +79,7 @@ impl Reading {
 
     fn read_within(&mut self, line: &str) {
         match self.part {
-            Part::Tests => {}
+            Part::Tests => self.passed_names.extend(passed_of(line).map(str::to_owned)),
             Part::Names => self.names.extend(line.strip_prefix("    ").map(str::to_owned)),
             Part::Output => {
                 let Some(output) = self.outputs.last_mut() else { return };
@@ -115,6 +124,11 @@ fn is_start(line: &str) -> bool {
         && words.next().is_none()
 }
 
+/// The test of `test NAME ... ok`.
+fn passed_of(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... ok")
+}
+
 /// The test of `---- NAME stdout ----`.
 fn output_of(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
@@ -142,6 +156,7 @@ failures:
 
 thread 'a::two' panicked at x.rs:1:
     in a line of its own
+test result: ok. 100 passed; 0 failed
 ---- three stdout ----
 minimal failing input: x = 3
 
@@ -161,6 +176,7 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out
         let reading = read(TWO_FAIL);
         assert_eq!((reading.passed, reading.failed, reading.ignored), (3, 2, 1));
         assert_eq!(reading.unfinished(), 0);
+        assert!(reading.passed_names.contains("a::one") && reading.found_input);
     }
 
     #[test]
@@ -168,8 +184,10 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out
         let reading = read(TWO_FAIL);
         let [two, three] = &reading.failures[..] else { panic!("{:?}", reading.failures) };
         assert_eq!(two.name, "a::two");
-        let said = ["thread 'a::two' panicked at x.rs:1:", "    in a line of its own"];
-        assert_eq!(two.said, said);
+        assert_eq!(
+            two.said[..2],
+            ["thread 'a::two' panicked at x.rs:1:", "    in a line of its own"]
+        );
         assert!(two.may_pass_again);
         assert!(three.name == "three" && !three.may_pass_again);
     }

@@ -304,14 +304,20 @@ impl Forwarder {
     /// port waits for long; whether all is credited. Before that nothing may be applied: the
     /// credits are about what was there while the entries held.
     pub fn settle_tier(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
-        for _ in 0..table.slots_at_once() {
-            let Some(number) = self.tier.ended.pop() else { break };
+        self.settle_some(table.slots_at_once(), table, now);
+        self.tier.ended.is_empty()
+    }
+
+    /// The same of at most `most`; of how many.
+    fn settle_some(&mut self, most: usize, table: &mut impl KernelTable, now: Nanos) -> usize {
+        for settled in 0..most {
+            let Some(number) = self.tier.ended.pop() else { return settled };
             let Some(slot) = self.tier.slots.get_mut(number as usize) else { continue };
             let context = (&self.replica, &self.paths, now);
             self.figures.kernel_hits += harvest(slot, number, table, context);
             self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
         }
-        self.tier.ended.is_empty()
+        most
     }
 
     /// Makes way for an op, a piece at a time: ends the entries of the tier where it is about more
@@ -403,11 +409,14 @@ impl Forwarder {
     /// is more to do.
     pub fn harvest_some(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
         let Some(at) = self.tier.harvest_at else { return false };
+        // What ended comes first, but changes that end something each time do not hold it up.
+        let piece = table.slots_at_once();
+        let settled = self.settle_some(piece, table, now);
         if !self.tier.ended.is_empty() {
-            self.settle_tier(table, now);
             return true;
         }
-        let end = at.saturating_add(table.slots_at_once()).min(self.tier.slots.len());
+        let left = (piece - settled).max(1);
+        let end = at.saturating_add(left).min(self.tier.slots.len());
         for (number, slot) in (0..).zip(&mut self.tier.slots).take(end).skip(at) {
             if slot.holds {
                 let context = (&self.replica, &self.paths, now);
