@@ -144,6 +144,10 @@ class Process:
 
 
 def controller(file: Path, *options: str) -> Process:
-    """``python3 -m weir run FILE`` on a port that the system chooses."""
+    """``python3 -m weir run FILE`` on a port that the system chooses.
+
+    It probes no silent switch, unless the options say so: a fake switch answers only while it is
+    read from, so a slow machine would have its connection ended.
+    """
     command = [sys.executable, "-m", "weir", "run", str(file), "--listen", "tcp:127.0.0.1:0"]
-    return Process([*command, *options], file.parent)
+    return Process([*command, "--probe-interval", "0", *options], file.parent)

@@ -139,6 +139,7 @@ class RunTest(unittest.TestCase):
                             self.controller.call_later(3600, print)
                         except weir.QueueFull:
                             self.full += 1
+                    print("ready", sw.dpid, flush=True)
 
                 def tick(self, sw):
                     refused = self.controller.stats()["coroutines_refused"]
@@ -150,6 +151,9 @@ class RunTest(unittest.TestCase):
         )
         with controller(path) as running:
             with FakeSwitch(running.port()) as leaky, FakeSwitch(running.port(), dpid=2) as other:
+                # Only then are the timers of both switches counted in each line that follows.
+                running.line("^ready 1$")
+                running.line("^ready 2$")
                 sent = 0
                 while not any(re.match("refused [1-9]", line) for line in running.lines):
                     self.assertLess(sent, 1_000_000, running.lines)
@@ -171,10 +175,12 @@ class RunTest(unittest.TestCase):
             import weir
 
             class Many(weir.App):
+                ready = 0
+
                 def switch_ready(self, sw):
-                    count = len(self.controller.switches())
-                    if count == 1000:
-                        print("all", count, flush=True)
+                    self.ready += 1
+                    if self.ready == 1000:
+                        print("all", len(self.controller.switches()), flush=True)
 
                 def packet_in(self, sw, pkt):
                     sw.forward(pkt, 2)
@@ -186,7 +192,7 @@ class RunTest(unittest.TestCase):
         with controller(path, "--shards", "2") as running, contextlib.ExitStack() as stack:
             port = running.port()
             switches = [stack.enter_context(FakeSwitch(port, dpid)) for dpid in range(1, 1001)]
-            running.line("^all 1000")
+            running.line("^all 1000$")
             for switch in switches:
                 switch.packet_in(PACKET, count=3)
             for switch in switches:
@@ -331,14 +337,16 @@ class RunTest(unittest.TestCase):
         )
         with controller(path) as running:
             port = running.port()
-            for _ in range(50):
-                FakeSwitch(port).__exit__()
             # An app that gets no time sees none of those that have come and gone meanwhile; one
             # that it has seen come it sees go.
+            with FakeSwitch(port):
+                running.line("^ready 1$")
+            for _ in range(50):
+                FakeSwitch(port).__exit__()
             with FakeSwitch(port, dpid=2) as switch:
-                running.line("^ready 2")
+                running.line("^ready 2$")
                 switch.is_answered()
-            running.line(r"settled \[(1, )?2\] \[\]")
+            running.line(r"^settled \[1, 2\] \[\]$")
             with FakeSwitch(port) as switch:
                 switch.is_answered()
 
