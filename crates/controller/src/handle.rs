@@ -80,7 +80,7 @@ impl Handle {
         let entry = self.entry(dpid)?;
         let xid = Xid(entry.allocate_xids(1));
         let command = encode_one(&entry, xid, &message, Asks::Nothing)?;
-        self.push(&entry, command)
+        self.push(&entry, command, 1)
     }
 
     /// Sends a batch in one piece without waiting: one push into the switch's queue, and one wake
@@ -95,7 +95,8 @@ impl Handle {
             // It has connected anew since.
             return Err(HandleError::NoSwitch(dpid));
         }
-        self.push(&entry, batch.command(&entry))
+        let count = batch.len() as u64;
+        self.push(&entry, batch.command(&entry), count)
     }
 
     /// Sends a request and waits for its answer; a multipart answer comes whole.
@@ -116,7 +117,7 @@ impl Handle {
         let (answer, answered) = oneshot::channel();
         let asks = Asks::Reply { xid, request: kind, answer };
         let command = encode_one(&entry, xid, &request, asks)?;
-        self.push(&entry, command)?;
+        self.push(&entry, command, 1)?;
         let answer = async { answered.await.unwrap_or_else(|_| Err(self.gone(dpid))) };
         self.unless_blocked(&entry, answer).await
     }
@@ -320,10 +321,11 @@ impl Handle {
         if self.shared.is_over() { HandleError::Gone } else { HandleError::NoSwitch(dpid) }
     }
 
-    fn push(&self, entry: &SwitchEntry, command: Command) -> Result<(), HandleError> {
+    /// Queues a command of so many messages.
+    fn push(&self, entry: &SwitchEntry, command: Command, count: u64) -> Result<(), HandleError> {
         entry.push(command).map_err(|why| match why {
             NotQueued::Full(_) => {
-                self.shared.count_full();
+                self.shared.count_full(count);
                 HandleError::Full(entry.dpid)
             }
             NotQueued::Over => self.gone(entry.dpid),

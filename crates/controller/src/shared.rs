@@ -200,8 +200,9 @@ impl Shared {
         *lock(of_shard.unwrap_or(&self.front_stats)) = *stats;
     }
 
-    pub(crate) fn count_full(&self) {
-        self.commands_full.fetch_add(1, Ordering::Relaxed);
+    /// So many messages have found a switch's queue full.
+    pub(crate) fn count_full(&self, messages: u64) {
+        self.commands_full.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// The counts of all shards and of all handles.

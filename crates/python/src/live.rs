@@ -75,10 +75,10 @@ impl Live {
         self.handle.get()
     }
 
-    /// Nothing is sent any more.
+    /// Nothing is sent any more; what is gathered counts as unsent.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        lock(&self.gathering).clear();
+        self.send_gathered();
     }
 
     /// Messages that could not be sent: the switch was gone or does not take them.
@@ -153,8 +153,10 @@ impl Outlet for Live {
             let what = format!("{ASKED_MAX} answers are waited for already");
             return self.answer(future, Err(Failure::QueueFull(what)));
         }
-        // What was sent before goes first.
+        // What was sent before goes first, to this switch also what another thread, which has
+        // taken the list, has not come to yet.
         self.send_gathered();
+        self.send_batch(to, &mut lock(&to.gathered));
         let mut answering: Pin<Box<dyn Future<Output = Outcome> + Send>> =
             Box::pin(asking(handle.clone(), Arc::clone(to), question));
         // The first step sends the request, here and now, so that the order is that of the calls.

@@ -19,6 +19,8 @@ from fake_switch import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
     DEADLINE_S,
+    ECHO_REPLY,
+    ECHO_REQUEST,
     ERROR,
     FLOW_MOD,
     PACKET_OUT,
@@ -265,6 +267,54 @@ class RunTest(unittest.TestCase):
             switch.expect(BARRIER_REQUEST)
             switch.__exit__()
             running.line("^gone")
+
+    def test_a_question_of_another_thread_overtakes_nothing(self) -> None:
+        path = self.file(
+            """
+            import asyncio, threading, weir
+
+            class Asking(weir.App):
+                sent = 0
+
+                def switch_ready(self, sw):
+                    if sw.dpid == 1:
+                        threading.Thread(target=self.ask, args=(sw,), daemon=True).start()
+                    print("ready", sw.dpid, flush=True)
+
+                def ask(self, sw):
+                    asyncio.set_event_loop(asyncio.new_event_loop())
+                    asked = 0
+                    while True:
+                        if asked != self.sent:
+                            asked = self.sent
+                            sw.echo(b"%d" % asked)
+
+                def packet_in(self, sw, pkt):
+                    for other in self.controller.switches():
+                        if other is not sw:
+                            other.add_flow(in_port=1, actions="output:2")
+                    sw.flood(pkt)
+                    self.sent += 1
+            """
+        )
+        with controller(path) as running, contextlib.ExitStack() as stack:
+            # What is sent to the others keeps what is sent to the first one waiting.
+            for dpid in range(2, 102):
+                stack.enter_context(FakeSwitch(running.port(), dpid))
+                running.line(f"^ready {dpid}$")
+            switch = stack.enter_context(FakeSwitch(running.port()))
+            came = asked = 0
+            while came < 200 or not asked:
+                self.assertLess(came, 100_000, "it asks nothing")
+                switch.packet_in(PACKET)
+                kind = -1
+                while kind != PACKET_OUT:
+                    kind, xid, body = switch.receive()
+                    if kind == ECHO_REQUEST:
+                        asked += 1
+                        self.assertLessEqual(int(body), came, "what was sent before comes first")
+                        switch.send(ECHO_REPLY, body, xid)
+                came += 1
 
     def test_rest_is_served_beside_an_app_that_blocks(self) -> None:
         path = self.file(

@@ -3,7 +3,9 @@
 use crate::scripted::{Scripted, run, start, until};
 use channel::Endpoint;
 use controller::apps::Hub;
-use controller::{App, AppList, Error, Handle, HandleError, Options, PacketIn, Running, Switch};
+use controller::{
+    App, AppList, Error, Handle, HandleError, MessageBatch, Options, PacketIn, Running, Switch,
+};
 use openflow::message::PacketOut;
 use openflow::{Action, DatapathId, Message, PortNo};
 use std::collections::BTreeMap;
@@ -70,6 +72,38 @@ fn a_switch_that_does_not_read_costs_its_bound_and_nothing_else() {
         let outcome = handle.apply(dpid, vec![big_packet_out()]).await;
         let is_given_up = matches!(outcome, Err(HandleError::Silent(_) | HandleError::NoSwitch(_)));
         assert!(is_given_up, "{outcome:?}");
+        drop(unread);
+    });
+    running.stop().unwrap();
+}
+
+#[test]
+fn each_message_of_a_batch_that_finds_the_queue_full_counts() {
+    let options = Options {
+        answer_deadline: Duration::from_secs(600),
+        probe_after: None,
+        ..Options::default()
+    };
+    let (running, _) = start(hub(), options);
+    let handle = running.handle().clone();
+    run(async {
+        let unread = deaf(&running, 1).await;
+        let dpid = DatapathId(1);
+        let mut batch = MessageBatch::new(handle.switch(dpid).unwrap().version);
+        for _ in 0..3 {
+            batch.push(&big_packet_out()).unwrap();
+        }
+        let mut sent = 0_usize;
+        let refused = loop {
+            match handle.send_batch(dpid, batch.clone()) {
+                Ok(()) => sent += batch.bytes(),
+                Err(error) => break error,
+            }
+            assert!(sent < 64 << 20, "no bound");
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(refused, HandleError::Full(dpid));
+        assert_eq!(handle.stats().commands_full, 3);
         drop(unread);
     });
     running.stop().unwrap();
