@@ -33,6 +33,9 @@ pub struct Options {
     pub stats_interval: Option<Duration>,
     /// Threads that serve switches, each those with its part of the datapath ids.
     pub shards: usize,
+    /// For so long after a packet-in a shard does not sleep, but asks for messages: that is quicker
+    /// for the next one, and takes its core meanwhile.
+    pub busy_poll: Duration,
     /// The most switches of one listener.
     pub switches_max: usize,
     /// How long a switch may take to answer a request of a handle, or with the next part. All parts
@@ -53,7 +56,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No endpoint, every version, one shard, 16,384 switches of a listener, a probe after 5 s,
+    /// No endpoint, every version, one shard that sleeps at once, 16,384 switches of a listener, a probe after 5 s,
     /// 10 s for an answer of at most 1,000,000 entries and 128 MiB, 1 MiB for handles and 16 MiB
     /// for apps.
     fn default() -> Self {
@@ -66,6 +69,7 @@ impl Default for Options {
             probe_after: Some(Duration::from_secs(5)),
             stats_interval: None,
             shards: 1,
+            busy_poll: Duration::ZERO,
             switches_max: 16_384,
             answer_deadline: Duration::from_secs(10),
             answer_entries_max: 1_000_000,

@@ -5,6 +5,7 @@
 //! is, and never again. So a switch's messages and its apps' state are touched by one thread only.
 //! Garbage from one peer ends that peer's connection and nothing else.
 
+mod busy_poll;
 mod front;
 mod serve;
 mod threads;
@@ -169,6 +170,8 @@ impl Controller {
             Some((shard, (apps, inbox))) => {
                 let context = serve::Context::new(&shared, shard, apps, &report, started);
                 tasks.spawn_local(threads::take_inbox(context.clone(), inbox));
+                let polling = context.clone();
+                tasks.spawn_local(async move { polling.poll_busily().await });
                 context
             }
             None => serve::Context::new(&shared, FRONT, Vec::new(), &report, started),

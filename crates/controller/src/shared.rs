@@ -73,6 +73,8 @@ pub(crate) struct SwitchBounds {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: SwitchBounds,
+    /// See [`Options::busy_poll`].
+    pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     switches: RwLock<BTreeMap<DatapathId, Arc<SwitchEntry>>>,
     shards: Vec<ShardDoor>,
@@ -113,6 +115,7 @@ impl Shared {
                 answer_bytes_max: options.answer_bytes_max,
                 answer_deadline: options.answer_deadline,
             },
+            busy_poll: options.busy_poll,
             watchers: Watchers::new(),
             switches: RwLock::default(),
             shards: doors,

@@ -5,6 +5,7 @@
 //! there is one. A panic of a handler ends the connection it was about and no other.
 
 use super::StatusWriter;
+use super::busy_poll::BusyPoll;
 use crate::app::App;
 use crate::blocking::OnShard;
 use crate::commands::SwitchEntry;
@@ -31,6 +32,7 @@ pub(super) struct Context {
     shard: Rc<RefCell<Shard>>,
     shared: Arc<Shared>,
     report: StatusWriter,
+    busy_poll: Rc<BusyPoll>,
 }
 
 /// A connection on its way to its switch's shard.
@@ -82,7 +84,8 @@ impl Context {
     ) -> Self {
         let shard = Shard::of(Arc::clone(shared), index, apps, started);
         let shard = Rc::new(RefCell::new(shard));
-        Self { shard, shared: Arc::clone(shared), report: Arc::clone(report) }
+        let busy_poll = Rc::new(BusyPoll::new(shared.busy_poll));
+        Self { shard, shared: Arc::clone(shared), report: Arc::clone(report), busy_poll }
     }
 
     pub(super) fn shard(&self) -> RefMut<'_, Shard> {
@@ -91,6 +94,11 @@ impl Context {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Keeps the shard's thread awake after packet-ins, where that is asked for.
+    pub(super) async fn poll_busily(&self) {
+        self.busy_poll.run().await;
     }
 
     pub(super) fn report(&self, text: &str) {
@@ -167,6 +175,7 @@ impl Context {
     fn handle(&self, session: &mut Session, link: &mut Link, guest: &mut Guest) -> bool {
         let now = driver::now();
         let mut shard = self.shard();
+        let packet_ins = shard.stats().packet_ins;
         let connection = link.connection();
         if guest.accepted.as_ref().is_some_and(AcceptedConnection::is_evicted) {
             connection.close();
@@ -196,6 +205,9 @@ impl Context {
             shard.take_event(session, connection, event, now);
         }
         shard.settle(session, connection, now);
+        if shard.stats().packet_ins > packet_ins {
+            self.busy_poll.packet_in(now);
+        }
         // Whoever takes the lines may ask a handle.
         drop(shard);
         for outcome in session.take_outcomes() {

@@ -45,7 +45,9 @@ impl ShardThreads {
                 let tasks = LocalSet::new();
                 runtime.block_on(tasks.run_until(async {
                     let context = Context::new(&shared, index, apps, &report, started);
+                    let polling = context.clone();
                     tokio::select! {
+                        () = polling.poll_busily() => {}
                         () = take_inbox(context, inbox) => {}
                         // An error says that the sender has gone, which is the end too.
                         stopped = stopped.wait_for(|stop| *stop) => drop(stopped),

@@ -49,6 +49,8 @@ enum BarKind {
 enum Subject {
     /// Weir on a core of its own.
     Weir,
+    /// Weir on a core of its own that does not sleep at once after a packet-in.
+    WeirBusyPoll,
     /// Weir with TLS.
     WeirTls,
     /// Weir with this many shards on all cores, which the emulator shares.
@@ -90,6 +92,12 @@ const ALL: &[BarScenario] = &[
         mode: Mode::Latency,
         asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
         ..learning("latency", 1)
+    },
+    BarScenario {
+        mode: Mode::Latency,
+        subject: Subject::WeirBusyPoll,
+        asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
+        ..learning("latency-busy-poll", 1)
     },
     BarScenario {
         name: "ceiling-tls",
@@ -273,6 +281,7 @@ impl Subject {
     fn contender(self) -> Result<Contender> {
         Ok(match self {
             Self::Weir => Contender::weir("weir", &[]),
+            Self::WeirBusyPoll => Contender::weir("weir-busy-poll", &["--busy-poll", "50"]),
             Self::WeirTls => Contender::weir("weir-tls", &[]).with_tls(true),
             Self::WeirShards(count) => {
                 Contender::weir(&format!("weir-{count}-shards"), &["--shards", count])
