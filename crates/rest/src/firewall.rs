@@ -7,8 +7,9 @@
 
 use crate::datapath::Target;
 use crate::problem::Problem;
+use crate::room::Room;
 use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
-use crate::rules::{self, Room, Rule, Vlan};
+use crate::rules::{self, Rule, Vlan};
 use crate::shape::{Of, Shape, key, needed};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo};
@@ -211,7 +212,7 @@ async fn firewall_flows(target: &Target) -> Result<Vec<FlowStats>, Problem> {
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of(&call);
+    let room = &Room::of_switches(&call);
     rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
         let show = |rule: &Rule| {
@@ -219,8 +220,10 @@ async fn get(call: Call) -> Result<Reply, Problem> {
             shown.extend(of_rule(rule));
             shown
         };
-        let lists = rules::by_vlan(&held, vlan, "rules", room, show).await?;
-        Ok(rules::text_of_switch(&target, "access_control_list", &lists))
+        let mut text = rules::text_of_switch(&target, "access_control_list");
+        rules::by_vlan(&mut text, &held, vlan, "rules", room, show).await?;
+        text.push('}');
+        Ok(text)
     })
     .await
 }

@@ -24,6 +24,7 @@ mod openapi;
 mod page;
 mod problem;
 mod qos;
+mod room;
 mod route;
 mod router;
 mod rules;

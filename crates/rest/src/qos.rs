@@ -8,8 +8,9 @@
 use crate::datapath::Target;
 use crate::ofctl::{modify, render, stats};
 use crate::problem::Problem;
+use crate::room::Room;
 use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
-use crate::rules::{self, Room, Rule, Vlan};
+use crate::rules::{self, Rule, Vlan};
 use crate::shape::{Fields, Of, Shape, key, needed};
 use crate::words;
 use axum::http::StatusCode;
@@ -177,21 +178,22 @@ async fn queues(call: Call) -> Answer {
 }
 
 async fn queue_status(call: Call) -> Result<Reply, Problem> {
-    let (room, bytes_max) = (&Room::of(&call), call.answer_bytes_max);
+    let room = &Room::of_switches(&call);
     rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
         let is_new = target.version().has_wide_ports();
         let port = if is_new { PortNo::ANY } else { PortNo::ALL };
-        let stats = stats::queues_of(&target, port, QueueId::ALL, bytes_max).await?;
-        room.take(stats.len())?;
-        Ok(rules::text_of_switch(&target, "command_result", &stats))
+        let mut text = rules::text_of_switch(&target, "command_result");
+        stats::queues_of(&mut text, &target, port, QueueId::ALL, room).await?;
+        text.push('}');
+        Ok(text)
     })
     .await
 }
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of(&call);
+    let room = &Room::of_switches(&call);
     rules::each_text(targets(&call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
         let show = |rule: &Rule| {
@@ -201,8 +203,10 @@ async fn get(call: Call) -> Result<Reply, Problem> {
             shown.insert("actions".into(), actions_of(&rule.flow).into());
             shown
         };
-        let lists = rules::by_vlan(&held, vlan, "qos", room, show).await?;
-        Ok(rules::text_of_switch(&target, "command_result", &lists))
+        let mut text = rules::text_of_switch(&target, "command_result");
+        rules::by_vlan(&mut text, &held, vlan, "qos", room, show).await?;
+        text.push('}');
+        Ok(text)
     })
     .await
 }
@@ -332,11 +336,12 @@ async fn delete(call: Call) -> Answer {
 }
 
 async fn meters(call: Call) -> Result<Reply, Problem> {
-    let (room, bytes_max) = (&Room::of(&call), call.answer_bytes_max);
+    let room = &Room::of_switches(&call);
     rules::each_text(targets(&call)?, |target| async move {
-        let stats = stats::meters_of(&target, MeterId::ALL, bytes_max).await?;
-        room.take(stats.len())?;
-        Ok(rules::text_of_switch(&target, "command_result", &stats))
+        let mut text = rules::text_of_switch(&target, "command_result");
+        stats::meters_of(&mut text, &target, MeterId::ALL, room).await?;
+        text.push('}');
+        Ok(text)
     })
     .await
 }

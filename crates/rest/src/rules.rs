@@ -6,8 +6,9 @@
 
 use crate::datapath::Target;
 use crate::ofctl::matching::{parse, to_value};
-use crate::ofctl::stats::{pause, too_long};
+use crate::ofctl::stats::pause;
 use crate::problem::Problem;
+use crate::room::Room;
 use crate::route::{Answer, Call, Reply};
 use crate::services::Services;
 use crate::shape::{Fields, Key, Of, key};
@@ -19,8 +20,8 @@ use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Switches that are asked at a time.
 const AT_A_TIME: usize = 32;
@@ -157,7 +158,21 @@ pub(crate) async fn each_text<F: Future<Output = Result<String, Problem>>>(
 ) -> Result<Reply, Problem> {
     let dpids = dpids_of(&targets);
     let all = all_of(&dpids, at_a_time(targets, show).await, "are shown")?;
-    Ok(Reply::Text(format!("[{}]", all.join(","))))
+    Ok(Reply::Text(joined(all).await))
+}
+
+/// A list of texts. Each is let go before the next one is copied, and others get their turn.
+async fn joined(all: Vec<String>) -> String {
+    let mut text = String::with_capacity(all.iter().map(|one| one.len() + 1).sum::<usize>() + 2);
+    text.push('[');
+    for (index, one) in all.into_iter().enumerate() {
+        text.push_str(if index == 0 { "" } else { "," });
+        text.push_str(&one);
+        drop(one);
+        tokio::task::yield_now().await;
+    }
+    text.push(']');
+    text
 }
 
 fn dpids_of(targets: &[Target]) -> Vec<DatapathId> {
@@ -336,61 +351,43 @@ pub(crate) fn match_of(version: Version, rule: &Rule) -> Map<String, Value> {
     object
 }
 
-/// The bytes that an answer may still get, for all its switches together.
-#[derive(Debug)]
-pub(crate) struct Room {
-    bytes_max: usize,
-    taken: AtomicUsize,
-}
-
-impl Room {
-    /// The room of the answer to a request.
-    pub(crate) fn of(call: &Call) -> Self {
-        Self { bytes_max: call.answer_bytes_max, taken: AtomicUsize::new(0) }
-    }
-
-    /// Takes room.
-    ///
-    /// # Errors
-    /// There is less: half a list is none.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), Problem> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bytes_max {
-            return Ok(());
-        }
-        Err(too_long(self.bytes_max))
-    }
-}
-
-/// The rules of a VLAN as a switch is shown with them: a text of lists by VLAN. Each rule becomes
-/// text before the next one is looked at, since a tree of a million rules would take gigabytes.
+/// Adds the rules of a VLAN as a switch is shown with them: lists by VLAN. Each rule becomes text
+/// before the next one is looked at, since a tree of a million rules would take gigabytes.
 ///
 /// # Errors
 /// There is no room for them.
 pub(crate) async fn by_vlan(
+    text: &mut String,
     held: &[Rule],
     vlan: Vlan,
     key: &str,
     room: &Room,
     show: impl Fn(&Rule) -> Map<String, Value>,
-) -> Result<String, Problem> {
-    let mut lists = BTreeMap::<u16, (Option<Value>, String)>::new();
+) -> Result<(), Problem> {
+    let mut lists = BTreeMap::<u16, Vec<&Rule>>::new();
     for (index, rule) in held.iter().filter(|rule| is_of(vlan, rule)).enumerate() {
-        let shown = show(rule);
-        let list = lists.entry(rule.vlan).or_default();
-        list.0 = shown.get("dl_vlan").cloned();
-        let text = Value::Object(shown).to_string();
-        room.take(text.len() + 1)?;
-        if !list.1.is_empty() {
-            list.1.push(',');
-        }
-        list.1.push_str(&text);
+        lists.entry(rule.vlan).or_default().push(rule);
         pause(index).await;
     }
-    let lists = lists.into_values().map(|(vlan, list)| match vlan {
-        Some(vlan) => format!("{{\"vlan_id\":{vlan},\"{key}\":[{list}]}}"),
-        None => format!("{{\"{key}\":[{list}]}}"),
-    });
-    Ok(format!("[{}]", lists.collect::<Vec<_>>().join(",")))
+    text.push('[');
+    for (number, list) in lists.into_values().enumerate() {
+        text.push_str(if number == 0 { "{" } else { ",{" });
+        // Writing to a string cannot fail.
+        if let Some(vlan) = list.last().and_then(|rule| show(rule).remove("dl_vlan")) {
+            let _ = write!(text, "\"vlan_id\":{vlan},");
+        }
+        let _ = write!(text, "\"{key}\":[");
+        for (index, rule) in list.into_iter().enumerate() {
+            let before = text.len();
+            let comma = if index == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}{}", Value::Object(show(rule)));
+            room.take(text.len() - before)?;
+            pause(index).await;
+        }
+        text.push_str("]}");
+    }
+    text.push(']');
+    Ok(())
 }
 
 /// Numbers and flow-mods of a new rule, one for each VLAN that the request names.
@@ -466,19 +463,74 @@ pub(crate) fn of_switch(target: &Target, key: &str, value: impl Into<Value>) -> 
     Value::Object(object)
 }
 
-/// The same where the value is a text already.
-pub(crate) fn text_of_switch(target: &Target, key: &str, value: &str) -> String {
-    format!("{{\"switch_id\":\"{}\",\"{key}\":{value}}}", target.datapath.dpid)
+/// The same as a text, which wants its value and a closing brace.
+pub(crate) fn text_of_switch(target: &Target, key: &str) -> String {
+    format!("{{\"switch_id\":\"{}\",\"{key}\":", target.datapath.dpid)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Numbers, matching};
+    use super::{Numbers, Rule, Vlan, by_vlan, joined, matching};
     use crate::firewall::RULE;
+    use crate::room::Room;
     use crate::shape::Fields;
+    use openflow::flow::{FlowModFlags, FlowStats};
     use openflow::text::format_match;
-    use openflow::{DatapathId, Version};
-    use serde_json::{Value, json};
+    use openflow::{Cookie, DatapathId, Match, TableId, Version};
+    use serde_json::{Map, Value, json};
+
+    fn flow() -> FlowStats {
+        FlowStats {
+            table_id: TableId(0),
+            duration_s: 0,
+            duration_ns: 0,
+            priority: 1,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            flags: FlowModFlags::default(),
+            cookie: Cookie(0),
+            packet_count: 0,
+            byte_count: 0,
+            matching: Match::default(),
+            instructions: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn rules_are_listed_by_vlan_in_the_room_of_all_switches() {
+        let rule = |number, vlan| Rule { number, vlan, flow: flow() };
+        let held = [rule(1, 5), rule(2, 0), rule(3, 5), rule(4, 7)];
+        let show = |rule: &Rule| {
+            let mut shown = Map::new();
+            shown.insert("id".into(), rule.number.into());
+            if rule.vlan != 0 {
+                shown.insert("dl_vlan".into(), rule.vlan.into());
+            }
+            shown
+        };
+        let room = Room::new(200, "one switch");
+        let mut text = String::new();
+        by_vlan(&mut text, &held, Vlan::All, "rules", &room, show).await.unwrap();
+        let expected = json!([
+            {"rules": [{"id": 2}]},
+            {"vlan_id": 5, "rules": [{"id": 1, "dl_vlan": 5}, {"id": 3, "dl_vlan": 5}]},
+            {"vlan_id": 7, "rules": [{"id": 4, "dl_vlan": 7}]},
+        ]);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+        text.clear();
+        by_vlan(&mut text, &held, Vlan::One(9), "rules", &room, show).await.unwrap();
+        assert_eq!(text, "[]");
+        room.take(150).unwrap_err();
+        let refused = by_vlan(&mut text, &held, Vlan::One(7), "rules", &room, show).await;
+        assert!(refused.unwrap_err().words().ends_with("ask for one switch"));
+    }
+
+    #[tokio::test]
+    async fn texts_are_joined_to_a_list() {
+        assert_eq!(joined(Vec::new()).await, "[]");
+        assert_eq!(joined(vec!["1".into()]).await, "[1]");
+        assert_eq!(joined(vec!["1".into(), "[2]".into(), "3".into()]).await, "[1,[2],3]");
+    }
 
     fn read(version: Version, vlan: u16, value: &Value) -> Result<String, String> {
         let fields = Fields::of(value, &RULE, "").map_err(|problem| problem.words().to_owned())?;

@@ -3,6 +3,7 @@
 use super::{features, matching, render};
 use crate::datapath::{Target, odd_answer};
 use crate::problem::Problem;
+use crate::room::Room;
 use crate::route::{Answer, Call, Reply};
 use crate::shape::{Of, Shape, key};
 use crate::words;
@@ -37,31 +38,32 @@ const VALUES_A_TURN: usize = 256;
 
 /// A list under the switch's datapath id.
 async fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -> Listed {
-    let dpid = target.datapath.dpid;
-    listed(dpid, values, call.answer_bytes_max).await.map(Reply::Text)
+    let mut text = String::new();
+    listed(&mut text, target.datapath.dpid, values, &Room::of_list(call)).await?;
+    Ok(Reply::Text(text))
 }
 
-/// The text of a list. Each value becomes text before the next one is made, since a tree of a
+/// Adds the text of a list. Each value becomes text before the next one is made, since a tree of a
 /// million flow entries would take gigabytes.
 ///
 /// # Errors
-/// When the text is longer than it may be: half a list is none.
+/// When there is no room for a value: half a list is none.
 pub(crate) async fn listed(
+    text: &mut String,
     dpid: DatapathId,
     values: impl IntoIterator<Item = Value>,
-    bytes_max: usize,
-) -> Result<String, Problem> {
-    let mut text = format!("{{\"{}\":[", dpid.0);
+    room: &Room,
+) -> Result<(), Problem> {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{{\"{}\":[", dpid.0);
     for (index, value) in values.into_iter().enumerate() {
-        // Writing to a string cannot fail.
+        let before = text.len();
         let _ = write!(text, "{}{value}", if index == 0 { "" } else { "," });
-        if text.len() > bytes_max {
-            return Err(too_long(bytes_max));
-        }
+        room.take(text.len() - before)?;
         pause(index).await;
     }
     text.push_str("]}");
-    Ok(text)
+    Ok(())
 }
 
 /// Lets other requests have their turn, now and then: all are served by one thread.
@@ -72,11 +74,8 @@ pub(crate) async fn pause(index: usize) {
 }
 
 /// An answer has more bytes than it may.
-pub(crate) fn too_long(bytes_max: usize) -> Problem {
-    let words = format!(
-        "the answer has more than {bytes_max} bytes: ask for a part of it, such as a table or a \
-         match"
-    );
+pub(crate) fn too_long(bytes_max: usize, hint: &str) -> Problem {
+    let words = format!("the answer has more than {bytes_max} bytes: ask for {hint}");
     Problem::new(StatusCode::BAD_GATEWAY, words)
 }
 
@@ -187,23 +186,26 @@ pub(crate) async fn queue(call: Call) -> Listed {
     let all = if target.version().has_wide_ports() { PortNo::ANY } else { PortNo::ALL };
     let port = port_of(&call, &target)?.unwrap_or(all);
     let queue = call.number("queue_id")?.map_or(QueueId::ALL, QueueId);
-    queues_of(&target, port, queue, call.answer_bytes_max).await.map(Reply::Text)
+    let mut text = String::new();
+    queues_of(&mut text, &target, port, queue, &Room::of_list(&call)).await?;
+    Ok(Reply::Text(text))
 }
 
-/// Counters of queues under the switch's datapath id, as text.
+/// Adds counters of queues under the switch's datapath id, as text.
 ///
 /// # Errors
 /// When the switch does not answer with them, or there are more bytes than there may be.
 pub(crate) async fn queues_of(
+    text: &mut String,
     target: &Target,
     port: PortNo,
     queue: QueueId,
-    bytes_max: usize,
-) -> Result<String, Problem> {
+    room: &Room,
+) -> Result<(), Problem> {
     let reply = target.ask(MultipartRequestBody::Queue { port, queue }).await?;
     let MultipartReplyBody::Queue(queues) = reply else { return Err(odd()) };
     let shown = queues.into_iter().map(|queue| render::queue_stats(target.version(), &queue));
-    listed(target.datapath.dpid, shown, bytes_max).await
+    listed(text, target.datapath.dpid, shown, room).await
 }
 
 fn needs_meters(target: &Target) -> Result<(), Problem> {
@@ -220,22 +222,25 @@ pub(crate) async fn meter(call: Call) -> Listed {
     let target = call.target()?;
     needs_meters(&target)?;
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
-    meters_of(&target, meter, call.answer_bytes_max).await.map(Reply::Text)
+    let mut text = String::new();
+    meters_of(&mut text, &target, meter, &Room::of_list(&call)).await?;
+    Ok(Reply::Text(text))
 }
 
-/// Counters of meters under the switch's datapath id, as text.
+/// Adds counters of meters under the switch's datapath id, as text.
 ///
 /// # Errors
 /// When the switch does not answer with them, or there are more bytes than there may be.
 pub(crate) async fn meters_of(
+    text: &mut String,
     target: &Target,
     meter: MeterId,
-    bytes_max: usize,
-) -> Result<String, Problem> {
+    room: &Room,
+) -> Result<(), Problem> {
     let reply = target.ask(MultipartRequestBody::Meter(meter)).await?;
     let MultipartReplyBody::Meter(meters) = reply else { return Err(odd()) };
     let shown = meters.into_iter().map(|it| render::meter_stats(target.version(), it));
-    listed(target.datapath.dpid, shown, bytes_max).await
+    listed(text, target.datapath.dpid, shown, room).await
 }
 
 pub(crate) async fn meter_config(call: Call) -> Listed {
@@ -355,24 +360,58 @@ pub(crate) async fn role(call: Call) -> Listed {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILTER, VALUES_A_TURN, listed};
+    use super::{FILTER, VALUES_A_TURN};
+    use crate::problem::Problem;
+    use crate::room::Room;
     use crate::shape::Fields;
     use openflow::DatapathId;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    async fn listed(
+        dpid: u64,
+        values: impl IntoIterator<Item = Value>,
+        room: &Room,
+    ) -> Result<String, Problem> {
+        let mut text = String::new();
+        super::listed(&mut text, DatapathId(dpid), values, room).await?;
+        Ok(text)
+    }
 
     #[tokio::test]
     async fn a_list_is_whole_or_refused() {
-        let list = |bytes_max| listed(DatapathId(10), [json!({"a": 1}), json!([2])], bytes_max);
+        let values = || [json!({"a": 1}), json!([2])];
+        let list = |bytes_max| async move {
+            let room = Room::new(bytes_max, "less");
+            listed(10, values(), &room).await
+        };
         assert_eq!(list(100).await.unwrap(), r#"{"10":[{"a":1},[2]]}"#);
-        assert_eq!(listed(DatapathId(1), [], 1).await.unwrap(), r#"{"1":[]}"#);
+        assert_eq!(listed(1, [], &Room::new(0, "less")).await.unwrap(), r#"{"1":[]}"#);
         let refused = list(10).await.unwrap_err().to_value();
-        assert!(refused["error"].as_str().unwrap().contains("more than 10 bytes"), "{refused}");
+        assert_eq!(refused["error"], "the answer has more than 10 bytes: ask for less");
+    }
+
+    #[tokio::test]
+    async fn the_lists_of_all_switches_have_one_room_and_none_is_made_beyond_it() {
+        let room = Room::new(30, "less");
+        let made = std::cell::Cell::new(0);
+        // Ten bytes each, with the comma.
+        let values = |count: usize| {
+            let made = &made;
+            (0..count).map(move |_| {
+                made.set(made.get() + 1);
+                json!("1234567")
+            })
+        };
+        listed(1, values(2), &room).await.unwrap();
+        assert!(listed(2, values(1000), &room).await.is_err());
+        assert_eq!(made.get(), 2 + 2);
     }
 
     #[tokio::test]
     async fn a_long_list_leaves_others_their_turn() {
         let values = (0..10 * VALUES_A_TURN).map(|number| json!(number));
-        let listing = listed(DatapathId(1), values, usize::MAX);
+        let room = Room::new(usize::MAX, "less");
+        let listing = listed(1, values, &room);
         let turns = std::cell::Cell::new(0);
         let other = async {
             loop {
