@@ -110,7 +110,6 @@ pub(crate) fn session_error(error: SessionError) -> anyhow::Error {
         SessionError::Port(_)
         | SessionError::NoStreams(_)
         | SessionError::Down { .. }
-        | SessionError::NoFloor(_)
         // Its text has that of its source, which would be said twice.
         | SessionError::Thread { .. } => anyhow::Error::msg(error.to_string()),
     }

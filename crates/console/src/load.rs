@@ -84,7 +84,7 @@ impl LoadArgs {
             Err(why) => return Ok(usage(&why)),
         };
         let how = StartOptions { multiplier: load.multiplier, duration_s: self.duration };
-        session.measure_floor().map_err(session_error)?;
+        session.measure_floor(&|| !interrupt.is_set());
         session.start(&ports, &how).map_err(session_error)?;
         let start = Instant::now();
         self.watch(&mut session, &ports, &interrupt, start)?;

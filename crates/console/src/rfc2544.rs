@@ -194,7 +194,7 @@ impl Rfc2544Args {
         let stream = StreamSpec { packet: self.packet.clone(), ..StreamSpec::default() };
         self.check_sizes(&mut session, &stream)?;
         if self.method == MethodWord::Latency {
-            session.measure_floor().map_err(session_error)?;
+            session.measure_floor(&|| !stop.load(Ordering::Relaxed));
         }
         let floor = session.floor();
         // A device that resets often takes the link down.

@@ -32,7 +32,7 @@ use crate::profile::ProfileError;
 use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
 use crate::statistics::DelayFloor;
-use crate::transmit::{BURST_MAX, TransmitLimits};
+use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, UNSENT_AFTER_NS};
 use line_use::LineUse;
 pub use load::check_stream;
 use queues::PortSenders;
@@ -84,9 +84,8 @@ impl Default for SessionOptions {
             line_rate_bps: Vec::new(),
             cores: Vec::new(),
             burst: 64,
-            late_after_ns: 100_000,
-            // What a machine whose cores are not all its own may make a thread wait.
-            unsent_after_ns: 100_000_000,
+            late_after_ns: LATE_AFTER_NS,
+            unsent_after_ns: UNSENT_AFTER_NS,
             lead_ns: 2_000_000,
             is_sparing: false,
             first_stream: 1,
@@ -153,9 +152,6 @@ pub enum SessionError {
     /// Two ports that cannot have one file.
     #[error(transparent)]
     Overlap(#[from] FileOverlap),
-    /// The generator's own delay cannot be measured.
-    #[error("its own floor is not known: no probe came over a wire in memory within {0} s")]
-    NoFloor(u64),
     /// A thread cannot be started or pinned.
     #[error("{what}: {source}")]
     Thread {
@@ -182,6 +178,8 @@ pub struct Session {
     /// Those of the ports, where their specs are known.
     files: FilesInUse,
     floor: Option<DelayFloor>,
+    /// Whether it could not be measured: said once, and not tried again.
+    has_no_floor: bool,
     floor_options: SessionOptions,
 }
 
@@ -333,6 +331,7 @@ impl Session {
             next_id,
             files: FilesInUse::default(),
             floor: None,
+            has_no_floor: false,
             floor_options,
         })
     }
@@ -397,18 +396,31 @@ impl Session {
     }
 
     /// Measures what the generator itself adds to a delay, once, in some 25 ms, where frames with a
-    /// time stamp are loaded and a port receives. To be called before a start: it is not to run
-    /// beside the streams.
+    /// time stamp are loaded and a port receives. To be called before a start: while a port
+    /// transmits nothing is measured, since it would take time from the streams and they from it.
     ///
-    /// # Errors
-    /// Where no thread and no memory is left, or nothing comes over a wire in memory.
-    pub fn measure_floor(&mut self) -> Result<(), SessionError> {
+    /// Without a floor the session works as well: where it cannot be measured within two seconds
+    /// (no thread is left, or nothing comes over a wire in memory) the log has one warning, and it
+    /// is not tried again. `goes_on` ends the wait as soon as it is false.
+    pub fn measure_floor(&mut self, goes_on: &dyn Fn() -> bool) {
+        self.measure_floor_within(floor::LIMIT, goes_on);
+    }
+
+    fn measure_floor_within(&mut self, limit: Duration, goes_on: &dyn Fn() -> bool) {
         let has_probes = |port: &SessionPort| port.streams.iter().any(|stream| stream.has_probes);
         let receives = self.ports.iter().any(|port| port.receives);
-        if self.floor.is_none() && receives && self.ports.iter().any(has_probes) {
-            self.floor = Some(floor::measure(&self.floor_options)?);
+        let is_known = self.floor.is_some() || self.has_no_floor;
+        let is_wanted = !is_known && receives && self.ports.iter().any(has_probes);
+        if !is_wanted || (0..self.ports.len()).any(|port| self.is_transmitting(port)) {
+            return;
         }
-        Ok(())
+        match floor::measure(&self.floor_options, limit, goes_on) {
+            Ok(floor) => self.floor = floor,
+            Err(error) => {
+                self.has_no_floor = true;
+                tracing::warn!(%error, "what the generator itself adds to a delay is not known");
+            }
+        }
     }
 
     /// What [`Session::measure_floor`] found.

@@ -17,7 +17,10 @@ use crate::random::SplitMix64;
 use crate::receiver::{Receiver, ReceiverOptions};
 use crate::schedule::StreamSchedule;
 use crate::template::FrameMaker;
-use crate::transmit::{BURST_MAX, PortStream, TransmitLimits, TransmitStep, Transmitter};
+use crate::transmit::{
+    BURST_MAX, LATE_AFTER_NS, PortStream, TransmitLimits, TransmitStep, Transmitter,
+    UNSENT_AFTER_NS,
+};
 
 /// How the delay of a frame varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -229,8 +232,11 @@ const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Those of a session. Time passes only where the sender waits for it: it is late only where its
 /// port takes nothing.
-const LIMITS: TransmitLimits =
-    TransmitLimits { burst: BURST_MAX, late_after_ns: 100_000, unsent_after_ns: 100_000_000 };
+const LIMITS: TransmitLimits = TransmitLimits {
+    burst: BURST_MAX,
+    late_after_ns: LATE_AFTER_NS,
+    unsent_after_ns: UNSENT_AFTER_NS,
+};
 
 /// How long a sender waits before it asks a port again that took nothing.
 const ASK_EVERY_NS: u64 = 10_000;

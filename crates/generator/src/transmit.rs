@@ -66,6 +66,13 @@ pub(crate) struct SendCounts {
     pub(crate) departures_ns: Option<(u64, u64)>,
 }
 
+/// A frame that leaves more than this after its due time is late, unless the user says otherwise.
+pub(crate) const LATE_AFTER_NS: u64 = 100_000;
+
+/// A frame that was not taken this long after its due time is given up, unless the user says
+/// otherwise: what a machine whose cores are not all its own may make a thread wait.
+pub(crate) const UNSENT_AFTER_NS: u64 = 100_000_000;
+
 /// Limits of a transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransmitLimits {

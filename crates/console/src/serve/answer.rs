@@ -203,7 +203,7 @@ pub(super) fn answer(
         GeneratorCommand::Start { ports, mult, duration } => {
             let ports = served.loaded(ports)?;
             let how = StartOptions { multiplier: *mult, duration_s: *duration };
-            done(served.session.measure_floor())?;
+            served.session.measure_floor(&|| true);
             done(served.session.start(&ports, &how))
         }
         GeneratorCommand::Update { ports, mult } => {

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
+use crate::transmit::LATE_AFTER_NS;
 
 /// The result of one reset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ pub struct ResetReport {
 
 /// So late may a frame leave that counts as sent in time, seconds: one that was due in the last
 /// moment of an outage leaves when the link is up again.
-const LATE_AFTER_S: f64 = 1e-4;
+const LATE_AFTER_S: f64 = LATE_AFTER_NS as f64 / 1e9;
 
 /// Offers `input` to the measurer; `cause` makes the reset happen in the course of it.
 ///

@@ -18,8 +18,9 @@ use crate::statistics::DelayFloor;
 const PROBES: u64 = 1_000;
 const RATE_PPS: f64 = 50_000.0;
 
-/// The longest wait for them; a machine that stands still makes it longer than 20 ms.
-const LIMIT: Duration = Duration::from_secs(30);
+/// The longest wait for them; a machine that stands still makes it longer than 20 ms. Who starts
+/// a load waits no longer than this for a figure that only belongs to it.
+pub(super) const LIMIT: Duration = Duration::from_secs(2);
 
 /// Time between two looks at what has come.
 const LOOK: Duration = Duration::from_millis(1);
@@ -62,9 +63,29 @@ pub(super) fn options(options: &SessionOptions, senders: usize) -> SessionOption
     }
 }
 
-/// Measures the floor with these options.
-pub(super) fn measure(options: &SessionOptions) -> Result<DelayFloor, SessionError> {
-    let (near, far) = memory::pair("floor", Geometry::default())?;
+/// Why there is no floor.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FloorError {
+    /// No wire, or no thread.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Nothing came.
+    #[error("no probe came over a wire in memory within {0:?}")]
+    NoProbe(Duration),
+}
+
+/// Measures the floor with these options; none where `goes_on` said before the end that it is not
+/// wanted any more.
+///
+/// # Errors
+/// Where no thread and no memory is left, or no probe comes within `limit`.
+pub(super) fn measure(
+    options: &SessionOptions,
+    limit: Duration,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<DelayFloor>, FloorError> {
+    let begun = Instant::now();
+    let (near, far) = memory::pair("floor", Geometry::default()).map_err(SessionError::from)?;
     let mut session = Session::from_ports(vec![near, far], options.clone())?;
     let stream = StreamSpec {
         name: "floor".to_owned(),
@@ -72,34 +93,43 @@ pub(super) fn measure(options: &SessionOptions) -> Result<DelayFloor, SessionErr
         mode: Mode::Burst(PROBES),
         ..StreamSpec::default()
     };
-    session.load(0, &[stream])?;
+    session.load(0, &[stream]).map_err(SessionError::from)?;
     session.start(&[0], &StartOptions::default())?;
-    let begun = Instant::now();
-    session.wait(Some(LIMIT));
-    while session.received() < PROBES && begun.elapsed() < LIMIT {
+    while session.is_transmitting(0) || session.received() < PROBES {
+        if !goes_on() {
+            return Ok(None);
+        }
+        if begun.elapsed() >= limit {
+            break;
+        }
         std::thread::sleep(LOOK);
     }
     let statistics = session.statistics();
     let arrival = statistics.streams.iter().flat_map(|stream| &stream.arrivals).next();
     let Some(delay) = arrival.and_then(|arrival| arrival.report.delay.as_ref()) else {
-        return Err(SessionError::NoFloor(LIMIT.as_secs()));
+        return Err(FloorError::NoProbe(limit));
     };
-    Ok(DelayFloor {
+    Ok(Some(DelayFloor {
         p50_ns: delay.at_ns(0.5),
         p99_ns: delay.at_ns(0.99),
         least_ns: delay.min_ns.unsigned_abs(),
         probes: delay.count,
         resolution_ns: clock_resolution_ns(),
-    })
+    }))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use netdev::open_text;
 
     use super::{PROBES, clock_resolution_ns, options};
     use crate::profile::{Mode, Rate, StreamSpec};
-    use crate::session::{Session, SessionOptions};
+    use crate::session::{Session, SessionOptions, StartOptions};
+
+    /// The machine may be busy.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_cores_of_the_session_are_those_of_its_floor() {
@@ -125,7 +155,7 @@ mod tests {
             let mut session = Session::from_ports(ports.into(), SessionOptions::default()).unwrap();
             let (rate, mode) = (Rate::PacketsPerSecond(1e3), Mode::Burst(1));
             session.load(0, &[StreamSpec { rate, mode, probe, ..StreamSpec::default() }]).unwrap();
-            session.measure_floor().unwrap();
+            session.measure_floor_within(PATIENCE, &|| true);
             let statistics = session.statistics();
             assert_eq!(statistics.floor.is_some(), has_floor);
             // Nothing of it is counted for the session.
@@ -136,8 +166,45 @@ mod tests {
             assert!(floor.least_ns as f64 <= floor.p50_ns && floor.p50_ns <= floor.p99_ns);
             assert!(floor.is_above(floor.p50_ns - 1.0) && !floor.is_above(floor.p50_ns));
             // It is measured once.
-            session.measure_floor().unwrap();
+            session.measure_floor_within(PATIENCE, &|| true);
             assert_eq!(session.floor(), Some(floor));
         }
+    }
+
+    /// Two ends of a wire, the first with an endless stream of probes.
+    fn probing(name: &str) -> Session {
+        let open = |end| open_text(&format!("memory:session-{name}?end={end}")).unwrap();
+        let options = SessionOptions::default();
+        let mut session = Session::from_ports(vec![open("a"), open("b")], options).unwrap();
+        let rate = Rate::PacketsPerSecond(1e3);
+        session.load(0, &[StreamSpec { rate, ..StreamSpec::default() }]).unwrap();
+        session
+    }
+
+    #[test]
+    fn the_floor_is_never_measured_beside_streams() {
+        let mut session = probing("floor-beside");
+        session.start(&[0], &StartOptions::default()).unwrap();
+        session.measure_floor_within(PATIENCE, &|| true);
+        assert_eq!(session.floor(), None);
+        session.stop(&[0]).unwrap();
+        session.measure_floor_within(PATIENCE, &|| true);
+        assert!(session.floor().is_some(), "a later start with nothing running measures it");
+    }
+
+    #[test]
+    fn a_session_without_a_floor_works_and_does_not_try_again() {
+        let mut session = probing("floor-none");
+        // Who does not want it any more leaves it to a later start.
+        session.measure_floor_within(PATIENCE, &|| false);
+        assert!(session.floor().is_none() && !session.has_no_floor);
+        let cores = std::mem::replace(&mut session.floor_options.cores, vec![100_000]);
+        session.measure_floor_within(PATIENCE, &|| true);
+        assert!(session.floor().is_none() && session.has_no_floor);
+        session.floor_options.cores = cores;
+        session.measure_floor_within(PATIENCE, &|| true);
+        assert_eq!(session.floor(), None);
+        session.start(&[0], &StartOptions::default()).unwrap();
+        assert!(session.is_transmitting(0));
     }
 }

@@ -339,6 +339,8 @@ impl Sending {
             SendCommand::Start { at_ns, end_ns, factor } => {
                 self.stopped = None;
                 self.is_paused = false;
+                // Only a port that is up is started; what was last seen was in the run before.
+                self.flags.is_down.store(false, Ordering::Relaxed);
                 self.flags.is_transmitting.store(true, Ordering::Release);
                 // Only after that: one of the two always says that the port sends.
                 self.flags.starts.fetch_sub(1, Ordering::AcqRel);
@@ -391,7 +393,34 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::sync::mpsc::channel;
 
-    use super::{ANSWERS_MAX, SenderFlags, SenderTeller};
+    use netdev::open_text;
+
+    use super::{ANSWERS_MAX, SendCommand, SenderFlags, SenderTeller, Sending};
+    use crate::clock::RunClock;
+    use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, Transmitter, UNSENT_AFTER_NS};
+
+    /// The defect of a trial that ended with the link down: the next one took what its port
+    /// refused for the link's doing.
+    #[test]
+    fn a_start_forgets_that_the_link_was_down() {
+        let (late_after_ns, unsent_after_ns) = (LATE_AFTER_NS, UNSENT_AFTER_NS);
+        let limits = TransmitLimits { burst: BURST_MAX, late_after_ns, unsent_after_ns };
+        let flags = Arc::new(SenderFlags::default());
+        let mut sending = Sending {
+            transmitter: Transmitter::new(limits),
+            queue: open_text("null:sender-start").unwrap().tx,
+            inbox: channel().1,
+            flags: Arc::clone(&flags),
+            clock: RunClock::start(),
+            is_sparing: false,
+            stopped: None,
+            is_paused: false,
+        };
+        flags.is_down.store(true, Ordering::Relaxed);
+        flags.starts.store(1, Ordering::Relaxed);
+        sending.take(SendCommand::Start { at_ns: 0, end_ns: 1, factor: 1.0 });
+        assert!(!flags.is_down.load(Ordering::Relaxed));
+    }
 
     #[test]
     fn answers_beyond_a_bound_are_left_out_and_counted() {

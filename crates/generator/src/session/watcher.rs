@@ -106,9 +106,11 @@ fn is_up(info: &PortInfo) -> bool {
 
 fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ended: &Receiver<()>) {
     let outlasts = |teller: &SenderTeller| teller.flags.outlasts_down.load(Relaxed);
-    let mut every = EVERY;
-    while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-        every = EVERY;
+    let is_outlasting =
+        |tellers: &Vec<SenderTeller>| !tellers.is_empty() && tellers.iter().all(outlasts);
+    // Asked before each wait, so that the first look after a start is not later than the others.
+    let every = || if tellers.iter().any(is_outlasting) { OUTLASTING_EVERY } else { EVERY };
+    while ended.recv_timeout(every()) == Err(RecvTimeoutError::Timeout) {
         for (port, tellers) in tellers.iter().enumerate() {
             if !tellers.iter().any(|teller| teller.flags.is_transmitting()) {
                 continue;
@@ -120,8 +122,7 @@ fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ende
             let Some(info) = info else { continue };
             let is_down = !is_up(&info);
             tellers.iter().for_each(|teller| teller.flags.is_down.store(is_down, Relaxed));
-            if info.exists && tellers.iter().all(outlasts) {
-                every = OUTLASTING_EVERY;
+            if info.exists && is_outlasting(tellers) {
                 continue;
             }
             if is_down {
