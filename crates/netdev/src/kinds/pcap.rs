@@ -10,6 +10,7 @@ mod reader;
 mod replay;
 mod writer;
 
+use std::io;
 use std::sync::Arc;
 
 use crate::counters::{PortCounters, PortQueueCounters};
@@ -56,9 +57,17 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     }
     let name = spec.name();
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
+    // Who means a file that is to be made learns how.
+    let unread = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let text = format!("{error}: pcap:{name}?write=true writes it");
+            failed(io::Error::new(error.kind(), text))
+        }
+        _ => failed(error),
+    };
     let end = WakeEvent::new().map_err(failed)?;
     let bytes =
-        files::read(name.as_ref(), files::CAPTURE_MAX).map_err(|error| failed(error.into()))?;
+        files::read(name.as_ref(), files::CAPTURE_MAX).map_err(|error| unread(error.into()))?;
     let capture = Capture::parse(bytes).map_err(|error| PortError::Format {
         name: name.to_owned(),
         offset: error.offset as u64,
@@ -135,5 +144,20 @@ impl PortDevice for PcapDevice {
 
     fn counters(&mut self) -> PortCounters {
         self.counters.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::open_text;
+
+    #[test]
+    fn a_file_that_is_not_there_has_a_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("pcap:{}", folder.path().join("none.pcap").display());
+        let error = open_text(&text).unwrap_err().to_string();
+        assert!(error.contains("No such file"), "{error}");
+        assert!(error.ends_with(&format!("{text}?write=true writes it")), "{error}");
+        assert!(open_text(&format!("{text}?write=true")).is_ok());
     }
 }
