@@ -58,12 +58,12 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let name = spec.name();
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
     // Who means a file that is to be made learns how.
-    let unread = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            let text = format!("{error}: pcap:{name}?write=true writes it");
-            failed(io::Error::new(error.kind(), text))
+    let unread = |error: io::Error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            return failed(error);
         }
-        _ => failed(error),
+        let text = format!("{error}: pcap:{name}?write=true writes it");
+        failed(io::Error::new(error.kind(), text))
     };
     let end = WakeEvent::new().map_err(failed)?;
     let bytes =
