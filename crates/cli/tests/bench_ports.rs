@@ -54,6 +54,10 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
     let rows: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     let absent: Vec<_> = rows.iter().filter(|row| row.get("absent").is_some()).collect();
+    for row in &absent {
+        let is_a_program = row["absent"].to_string().contains(" not inst");
+        assert!(is_a_program, "only a program that is not installed may be missing: {row}");
+    }
     let is_whole = absent.is_empty();
     assert_eq!(output.status.code(), Some(i32::from(!is_whole)), "{text}");
     let lacks = |program: &str| {

@@ -75,6 +75,19 @@ pub(super) enum ThresholdOf {
     RatioAtMost,
 }
 
+impl ThresholdOf {
+    /// The words before the bar, for people.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::ValueAtLeast => "at least",
+            Self::ValueAtMost => "at most",
+            Self::LargestAtMost => "each at most",
+            Self::RatioAtLeast => "ratio at least",
+            Self::RatioAtMost => "ratio at most",
+        }
+    }
+}
+
 impl Threshold {
     /// The bar held against the median and the largest of all repeats, and against the ratio to
     /// the peer where there is one.
@@ -96,13 +109,7 @@ impl Threshold {
 
     /// The words behind a figure, for people.
     pub(super) fn text(&self) -> String {
-        let of = match self.bar_of {
-            ThresholdOf::ValueAtLeast => "at least",
-            ThresholdOf::ValueAtMost => "at most",
-            ThresholdOf::LargestAtMost => "each at most",
-            ThresholdOf::RatioAtLeast => "ratio at least",
-            ThresholdOf::RatioAtMost => "ratio at most",
-        };
+        let of = self.bar_of.text();
         format!("; bar: {of} {}, {}", self.bar, if self.met { "met" } else { "NOT MET" })
     }
 }

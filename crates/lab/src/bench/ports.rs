@@ -98,8 +98,8 @@ enum Setup {
     EightPorts,
 }
 
-/// One visit to a switch that runs; the figures of a row in order.
-type Measure = fn(&mut [RunningDut], &Run) -> Result<Vec<f64>>;
+/// What is measured while a switch runs; figures of a row in order.
+type Measure = fn(&mut RunningDut, &Run) -> Result<Vec<f64>>;
 
 /// A figure, its unit, and whether it is held against that of others.
 #[derive(Clone, Copy, Debug)]
@@ -128,43 +128,54 @@ struct RowKind {
     needs_tables: bool,
     /// Whether packets are forwarded.
     is_traffic: bool,
+    /// What is measured with the first switch of the setup.
     measure: Measure,
+    /// The same of the second, where the setup has one; its figures come behind those of the first.
+    measure_second: Option<Measure>,
 }
 
 const fn row(name: &'static str, figures: &'static [Figure], measure: Measure) -> RowKind {
     let (setup, tool) = (Setup::Pair, Some(Tool::Iperf3));
-    RowKind { name, figures, setup, tool, needs_tables: false, is_traffic: true, measure }
+    RowKind {
+        name,
+        figures,
+        setup,
+        tool,
+        needs_tables: false,
+        is_traffic: true,
+        measure,
+        measure_second: None,
+    }
 }
 
 /// All rows; those with the same setup stand together.
 const ROWS: &[RowKind] = &[
-    row("tcp_1", &[figure("tcp_1", "Gb/s")], |duts, run| {
-        one(traffic::tcp(&duts[0], run, 1, false))
+    row("tcp_1", &[figure("tcp_1", "Gb/s")], |dut, run| one(traffic::tcp(dut, run, 1, false))),
+    row("tcp_1_reverse", &[figure("tcp_1_reverse", "Gb/s")], |dut, run| {
+        one(traffic::tcp(dut, run, 1, true))
     }),
-    row("tcp_1_reverse", &[figure("tcp_1_reverse", "Gb/s")], |duts, run| {
-        one(traffic::tcp(&duts[0], run, 1, true))
-    }),
-    row("tcp_4", &[figure("tcp_4", "Gb/s")], |duts, run| {
-        one(traffic::tcp(&duts[0], run, 4, false))
-    }),
-    row("tcp_4_reverse", &[figure("tcp_4_reverse", "Gb/s")], |duts, run| {
-        one(traffic::tcp(&duts[0], run, 4, true))
+    row("tcp_4", &[figure("tcp_4", "Gb/s")], |dut, run| one(traffic::tcp(dut, run, 4, false))),
+    row("tcp_4_reverse", &[figure("tcp_4_reverse", "Gb/s")], |dut, run| {
+        one(traffic::tcp(dut, run, 4, true))
     }),
     RowKind {
         tool: Some(Tool::Ping),
         ..row(
             "ping_avg",
             &[figure("ping_avg", "us"), alone("ping_lost", "requests")],
-            |duts, run| Ok(traffic::ping(&duts[0], run)?.into()),
+            |dut, run| Ok(traffic::ping(dut, run)?.into()),
         )
     },
-    row("udp64", &[figure("udp64", "kpps"), alone("udp64_offered", "kpps")], |duts, run| {
-        Ok(traffic::udp64(&duts[0], run)?.into())
+    row("udp64", &[figure("udp64", "kpps"), alone("udp64_offered", "kpps")], |dut, run| {
+        Ok(traffic::udp64(dut, run)?.into())
     }),
     RowKind {
         setup: Setup::Flows,
         tool: None,
         needs_tables: true,
+        measure_second: Some(|dut, run| {
+            one(flood::forwarded(dut, &Flows::Addresses(tables::many_addresses()), run))
+        }),
         ..row(
             "udp64_flows",
             &[
@@ -172,7 +183,9 @@ const ROWS: &[RowKind] = &[
                 figure("udp64_10k_flows", "kpps"),
                 figure("udp64_61k_entries", "kpps"),
             ],
-            flows,
+            |dut, run| {
+                [Flows::One, Flows::Many].iter().map(|it| flood::forwarded(dut, it, run)).collect()
+            },
         )
     },
     RowKind {
@@ -181,7 +194,7 @@ const ROWS: &[RowKind] = &[
         ..row(
             "fair_share",
             &[figure("fair_share", "%"), alone("fair_share_left", "kpps")],
-            |duts, run| Ok(share::measure(&duts[0], run)?.into()),
+            |dut, run| Ok(share::measure(dut, run)?.into()),
         )
     },
     RowKind {
@@ -195,7 +208,7 @@ const ROWS: &[RowKind] = &[
                 alone("flow_changes_wrong", "packets"),
                 alone("flow_changes_lost", "packets"),
             ],
-            |duts, run| Ok(changes::measure(&mut duts[0], run)?.into()),
+            |dut, run| Ok(changes::measure(dut, run)?.into()),
         )
     },
     RowKind {
@@ -203,16 +216,9 @@ const ROWS: &[RowKind] = &[
         tool: None,
         needs_tables: true,
         is_traffic: false,
-        ..row("idle_cpu", &[figure("idle_cpu", "%")], |duts, run| one(idle::measure(&duts[0], run)))
+        ..row("idle_cpu", &[figure("idle_cpu", "%")], |dut, run| one(idle::measure(dut, run)))
     },
 ];
-
-/// One flow and ten thousand through the first switch, and all that the second has entries for.
-fn flows(duts: &mut [RunningDut], run: &Run) -> Result<Vec<f64>> {
-    let addresses = Flows::Addresses(tables::many_addresses());
-    let all = [(0, Flows::One), (0, Flows::Many), (1, addresses)];
-    all.iter().map(|(dut, flows)| flood::forwarded(&duts[*dut], flows, run)).collect()
-}
 
 fn one(figure: Result<f64>) -> Result<Vec<f64>> {
     Ok(vec![figure?])
@@ -285,8 +291,11 @@ impl PortsArgs {
                 continue;
             }
             let samples = in_turns(row, &mut switches, run)?;
-            let asks = if self.bars { bars::ALL } else { &[] };
-            for line in rows::lines(&samples, asks) {
+            let bars = if self.bars { bars::ALL } else { &[] };
+            for line in rows::lines(&samples, bars) {
+                run.row(&line)?;
+            }
+            for line in rows::bars_not_held(row.figures, &samples, bars) {
                 run.row(&line)?;
             }
         }
@@ -363,25 +372,28 @@ fn figures(row: &RowKind, dut: DutKind, rounds: &[Vec<f64>]) -> Vec<Samples> {
     row.figures.iter().enumerate().map(of).collect()
 }
 
-/// Lets the switches of one kind run, measures, and holds them still again.
+/// Measures with each switch of one kind while that one alone runs.
 fn visit(row: &RowKind, kind: DutKind, duts: &mut [RunningDut], run: &Run) -> Result<Vec<f64>> {
-    duts.iter_mut().try_for_each(RunningDut::go_on)?;
     let has_tier = kind == DutKind::WeirKernel && row.is_traffic;
-    let hits = if has_tier { kernel_hits(duts)? } else { 0 };
-    let measured = (row.measure)(duts, run).with_context(|| tails(duts));
-    if has_tier && measured.is_ok() {
-        ensure!(kernel_hits(duts)? > hits, "the kernel tier has decided nothing");
+    let measures = std::iter::once(row.measure).chain(row.measure_second);
+    let mut figures = Vec::new();
+    for (dut, measure) in duts.iter_mut().zip(measures) {
+        figures.extend(dut.while_it_runs(|dut| measure_tier(dut, has_tier, measure, run))?);
     }
-    duts.iter_mut().try_for_each(RunningDut::hold)?;
-    measured
+    Ok(figures)
 }
 
-/// What the kernel tier has decided.
-fn kernel_hits(duts: &mut [RunningDut]) -> Result<u64> {
-    duts.iter_mut().map(RunningDut::kernel_hits).sum()
-}
-
-fn tails(duts: &[RunningDut]) -> String {
-    let tails: String = duts.iter().map(RunningDut::tails).collect();
-    format!("the switch's last lines: {}", tails.trim_end())
+/// Measures, and looks whether the kernel tier has taken part where it is what is measured.
+fn measure_tier(
+    dut: &mut RunningDut,
+    has_tier: bool,
+    measure: Measure,
+    run: &Run,
+) -> Result<Vec<f64>> {
+    let hits = if has_tier { dut.kernel_hits()? } else { 0 };
+    let measured = measure(dut, run)?;
+    if has_tier {
+        ensure!(dut.kernel_hits()? > hits, "the kernel tier has decided nothing");
+    }
+    Ok(measured)
 }

@@ -34,17 +34,17 @@ pub const QUEUE_MS: u32 = 20;
 
 /// A namespace and the way to give orders in it.
 #[derive(Debug)]
-struct ServiceContext {
-    ns: Namespace,
-    rtnl: Rtnl,
+pub(crate) struct NamespaceContext {
+    pub(crate) ns: Namespace,
+    pub(crate) rtnl: Rtnl,
 }
 
 /// The testbed; dropping it takes everything down.
 #[derive(Debug)]
 pub struct NetnsTestbed {
-    switch: ServiceContext,
-    controller: ServiceContext,
-    hosts: [ServiceContext; 2],
+    switch: NamespaceContext,
+    controller: NamespaceContext,
+    hosts: [NamespaceContext; 2],
     shape: LinkShape,
 }
 
@@ -59,8 +59,12 @@ pub enum NetnsError {
     Link(#[from] LinkError),
 }
 
-impl ServiceContext {
-    fn new() -> Result<Self, NetnsError> {
+impl NamespaceContext {
+    /// A namespace without IPv6, with its loopback device up and TCP as in every run.
+    ///
+    /// # Errors
+    /// Without root.
+    pub(crate) fn new() -> Result<Self, NetnsError> {
         let ns = Namespace::new()?;
         ns.enter(|| {
             disable_ipv6("all")?;
@@ -96,7 +100,7 @@ impl ServiceContext {
 ///
 /// # Errors
 /// When `/proc/sys` is not writable.
-pub(crate) fn set_tcp() -> io::Result<()> {
+fn set_tcp() -> io::Result<()> {
     let ipv4 = "/proc/sys/net/ipv4";
     let refused = |algorithm: &&str| {
         std::fs::write(format!("{ipv4}/tcp_congestion_control"), algorithm).is_err()
@@ -115,10 +119,10 @@ impl NetnsTestbed {
     /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when
     /// the kernel lacks veth or the token bucket.
     pub fn new(shape: LinkShape) -> Result<Self, NetnsError> {
-        let hosts = [ServiceContext::new()?, ServiceContext::new()?];
+        let hosts = [NamespaceContext::new()?, NamespaceContext::new()?];
         let bed = Self {
-            switch: ServiceContext::new()?,
-            controller: ServiceContext::new()?,
+            switch: NamespaceContext::new()?,
+            controller: NamespaceContext::new()?,
             hosts,
             shape,
         };

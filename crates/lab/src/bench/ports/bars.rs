@@ -9,43 +9,43 @@ use crate::bench::bar::ThresholdOf;
 
 /// What is asked of one figure of one switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
+pub(super) struct Bar {
     pub(super) row: &'static str,
     pub(super) dut: DutKind,
     /// Beside whom; nobody where the value itself is asked for.
     pub(super) peer: Option<&'static str>,
     pub(super) of: ThresholdOf,
-    pub(super) bar: f64,
+    pub(super) limit: f64,
 }
 
 /// A figure that is held against another one of the same switch, under less.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UnderLess {
+pub(super) struct SameSwitchPeer {
     pub(super) row: &'static str,
     /// The other figure.
-    pub(super) than: &'static str,
+    pub(super) figure: &'static str,
     /// What that is called as a peer.
     pub(super) peer: &'static str,
 }
 
 /// All of these.
-pub(super) const UNDER_LESS: &[UnderLess] = &[
-    UnderLess { row: "udp64_10k_flows", than: "udp64_one_flow", peer: "one flow" },
-    UnderLess { row: "udp64_61k_entries", than: "udp64_one_flow", peer: "one flow" },
+pub(super) const SAME_SWITCH_PEERS: &[SameSwitchPeer] = &[
+    SameSwitchPeer { row: "udp64_10k_flows", figure: "udp64_one_flow", peer: "one flow" },
+    SameSwitchPeer { row: "udp64_61k_entries", figure: "udp64_one_flow", peer: "one flow" },
 ];
 
-const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, bar: f64) -> Ask {
-    Ask { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, bar }
+const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, limit: f64) -> Bar {
+    Bar { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, limit }
 }
 
-const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, bar: f64) -> Ask {
-    Ask { row, dut, peer: None, of, bar }
+const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, limit: f64) -> Bar {
+    Bar { row, dut, peer: None, of, limit }
 }
 
 const KERNEL: DutKind = DutKind::WeirKernel;
 
 /// Every bar.
-pub(super) const ALL: &[Ask] = &[
+pub(super) const ALL: &[Bar] = &[
     at_least("tcp_1", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_1", KERNEL, "ovs-tso", 1.5),
     at_least("tcp_1", DutKind::Weir, "ovs-tso", 1.0),
@@ -58,12 +58,12 @@ pub(super) const ALL: &[Ask] = &[
     at_least("tcp_4_reverse", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_4_reverse", KERNEL, "ovs-tso", 1.5),
     at_least("tcp_4_reverse", DutKind::Weir, "ovs-tso", 1.0),
-    Ask {
+    Bar {
         row: "ping_avg",
         dut: KERNEL,
         peer: Some("linux-bridge"),
         of: ThresholdOf::RatioAtMost,
-        bar: 1.2,
+        limit: 1.2,
     },
     value("ping_avg", DutKind::Weir, ThresholdOf::ValueAtMost, 100.0),
     value("ping_avg", DutKind::WeirBusy, ThresholdOf::ValueAtMost, 60.0),
@@ -83,7 +83,7 @@ pub(super) const ALL: &[Ask] = &[
 mod tests {
     use clap::ValueEnum as _;
 
-    use super::{ALL, UNDER_LESS};
+    use super::{ALL, SAME_SWITCH_PEERS};
     use crate::bench::ports::ROWS;
     use crate::bench::ports::dut::DutKind;
 
@@ -91,15 +91,16 @@ mod tests {
     fn every_bar_is_about_a_figure_that_is_measured_and_a_peer_that_is() {
         let is_figure =
             |name: &str| ROWS.iter().any(|row| row.figures.iter().any(|known| known.name == name));
-        for ask in ALL {
-            assert!(is_figure(ask.row) && ask.dut.is_weir(), "{ask:?}");
+        for bar in ALL {
+            assert!(is_figure(bar.row) && bar.dut.is_weir(), "{bar:?}");
             let is_switch = |peer: &str| {
                 DutKind::value_variants().iter().any(|dut| dut.name() == peer && !dut.is_weir())
             };
-            let is_less =
-                |peer: &str| UNDER_LESS.iter().any(|it| it.row == ask.row && it.peer == peer);
-            assert!(ask.peer.is_none_or(|peer| is_switch(peer) || is_less(peer)), "{ask:?}");
+            let is_less = |peer: &str| {
+                SAME_SWITCH_PEERS.iter().any(|it| it.row == bar.row && it.peer == peer)
+            };
+            assert!(bar.peer.is_none_or(|peer| is_switch(peer) || is_less(peer)), "{bar:?}");
         }
-        assert!(UNDER_LESS.iter().all(|less| is_figure(less.row) && is_figure(less.than)));
+        assert!(SAME_SWITCH_PEERS.iter().all(|less| is_figure(less.row) && is_figure(less.figure)));
     }
 }

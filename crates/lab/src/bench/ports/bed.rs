@@ -9,34 +9,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context, Result};
 use netdev::sys::ethtool::Ethtool;
-use netdev::sys::link::{LinkStats, Rtnl, VethEnd, VethPair, disable_ipv6};
+use netdev::sys::link::{LinkStats, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 
 use crate::testbed::HostAddress;
-use crate::testbed::netns::{HOST_DEVICE, set_tcp};
-
-/// A namespace and the way to give orders in it.
-#[derive(Debug)]
-struct Place {
-    ns: Namespace,
-    rtnl: Rtnl,
-}
-
-impl Place {
-    fn new() -> Result<Self> {
-        let ns = Namespace::new()
-            .context("kernel ports are measured in network namespaces, which need root")?;
-        ns.enter(|| {
-            disable_ipv6("all")?;
-            disable_ipv6("default")?;
-            set_tcp()
-        })?
-        .context("setting up a network namespace")?;
-        let rtnl = Rtnl::open_in(&ns)?;
-        rtnl.set_up("lo", true)?;
-        Ok(Self { ns, rtnl })
-    }
-}
+use crate::testbed::netns::{HOST_DEVICE, NamespaceContext};
 
 /// What the hosts' devices leave to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +27,8 @@ pub(super) enum Offloads {
 /// The hosts and the namespace of the switch.
 #[derive(Debug)]
 pub(super) struct PortsTestbed {
-    switch: Place,
-    hosts: Vec<Place>,
+    switch: NamespaceContext,
+    hosts: Vec<NamespaceContext>,
 }
 
 /// The addresses of a host, counted from 0.
@@ -74,8 +51,12 @@ impl PortsTestbed {
     /// # Errors
     /// Without root, or where the kernel has no veth.
     pub(super) fn new(count: usize, offloads: Offloads) -> Result<Self> {
-        let hosts = (0..count).map(|_| Place::new()).collect::<Result<Vec<_>>>()?;
-        let bed = Self { switch: Place::new()?, hosts };
+        let namespace = || {
+            NamespaceContext::new()
+                .context("kernel ports are measured in network namespaces, which need root")
+        };
+        let hosts = (0..count).map(|_| namespace()).collect::<Result<Vec<_>>>()?;
+        let bed = Self { switch: namespace()?, hosts };
         for host in 0..count {
             bed.join(host, offloads)?;
         }
@@ -83,20 +64,20 @@ impl PortsTestbed {
     }
 
     fn join(&self, host: usize, offloads: Offloads) -> Result<()> {
-        let (place, own, port) = (&self.hosts[host], address(host), port_name(host));
+        let (at_host, own, port) = (&self.hosts[host], address(host), port_name(host));
         let there = VethEnd { mac: Some(own.mac), ..VethEnd::new(HOST_DEVICE) };
-        let pair = VethPair { here: VethEnd::new(&port), there, there_in: Some(&place.ns) };
+        let pair = VethPair { here: VethEnd::new(&port), there, there_in: Some(&at_host.ns) };
         self.switch.rtnl.add_veth(&pair)?;
         if offloads == Offloads::Off {
             Ethtool::open_in(&self.switch.ns)?.switch_off_offloads(&port)?;
-            Ethtool::open_in(&place.ns)?.switch_off_offloads(HOST_DEVICE)?;
+            Ethtool::open_in(&at_host.ns)?.switch_off_offloads(HOST_DEVICE)?;
         }
         self.switch.rtnl.set_up(&port, true)?;
-        place.rtnl.add_address(HOST_DEVICE, IpAddr::V4(own.ip), 24)?;
-        place.rtnl.set_up(HOST_DEVICE, true)?;
+        at_host.rtnl.add_address(HOST_DEVICE, IpAddr::V4(own.ip), 24)?;
+        at_host.rtnl.set_up(HOST_DEVICE, true)?;
         for other in (0..self.hosts.len()).filter(|other| *other != host) {
             let other = address(other);
-            place.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
+            at_host.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
         }
         Ok(())
     }

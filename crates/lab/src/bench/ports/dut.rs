@@ -176,21 +176,31 @@ impl RunningDut {
         self.service.watched().first().map(|program| program.pid)
     }
 
-    /// Stops the process that forwards.
+    /// Lets it run, measures, and holds it still again, whatever became of the measurement: it
+    /// would take time from the switches that are measured next.
     ///
     /// # Errors
-    /// It has ended.
-    pub(super) fn hold(&mut self) -> Result<()> {
+    /// Of `measure`, with what the switch wrote last; it has ended, or the run was interrupted.
+    pub(super) fn while_it_runs<T>(
+        &mut self,
+        measure: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let measured = self.go_on().and_then(|()| measure(self));
+        let held = self.hold();
+        let measured = measured
+            .with_context(|| format!("the switch's last lines: {}", self.tails().trim_end()))?;
+        held.map(|()| measured)
+    }
+
+    /// Stops the process that forwards.
+    fn hold(&mut self) -> Result<()> {
         self.service.check()?;
         self.held = self.pid().map(Held::hold).transpose()?;
         Ok(())
     }
 
     /// Lets it run, for long enough that what it does first is over.
-    ///
-    /// # Errors
-    /// The run was interrupted.
-    pub(super) fn go_on(&mut self) -> Result<()> {
+    fn go_on(&mut self) -> Result<()> {
         self.held = None;
         Ok(self.cancel.sleep(RUN_IN)?)
     }
@@ -226,7 +236,7 @@ impl RunningDut {
     }
 
     /// What its programs wrote last, for errors.
-    pub(super) fn tails(&self) -> String {
+    fn tails(&self) -> String {
         self.service.tails()
     }
 }

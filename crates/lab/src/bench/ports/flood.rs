@@ -126,12 +126,12 @@ impl Flood {
 
 /// What hosts have taken in at a moment.
 #[derive(Debug)]
-struct Came {
+struct Arrivals {
     at: Instant,
     packets: Vec<u64>,
 }
 
-impl Came {
+impl Arrivals {
     fn read(bed: &PortsTestbed, hosts: &[usize]) -> Result<Self> {
         let read = |host: &usize| Ok(bed.host_stats(*host)?.rx_packets);
         let packets = hosts.iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -152,9 +152,9 @@ impl Came {
 /// What the kernel says, or the run was interrupted.
 pub(super) fn kpps(bed: &PortsTestbed, hosts: &[usize], run: &Run) -> Result<Vec<f64>> {
     run.cancel.sleep(WARM_UP)?;
-    let first = Came::read(bed, hosts)?;
+    let first = Arrivals::read(bed, hosts)?;
     run.cancel.sleep(Duration::from_secs_f64(run.window.seconds))?;
-    Ok(Came::read(bed, hosts)?.kpps_since(&first))
+    Ok(Arrivals::read(bed, hosts)?.kpps_since(&first))
 }
 
 /// Thousands of packets a second that come from host 1 to host 2.
@@ -174,13 +174,13 @@ mod tests {
 
     use generator::profile::Modifier;
 
-    use super::{Came, Flows};
+    use super::{Arrivals, Flows};
 
     #[test]
     fn rates_are_what_came_by_time() {
         let at = Instant::now();
-        let first = Came { at, packets: vec![5, 100] };
-        let last = Came { at: at + Duration::from_millis(500), packets: vec![5, 1_100] };
+        let first = Arrivals { at, packets: vec![5, 100] };
+        let last = Arrivals { at: at + Duration::from_millis(500), packets: vec![5, 1_100] };
         assert_eq!(last.kpps_since(&first), [0.0, 2.0]);
     }
 

@@ -6,9 +6,10 @@
 
 use serde::Serialize;
 
-use super::bars::{self, Ask};
+use super::Figure;
+use super::bars::{self, Bar};
 use super::dut::DutKind;
-use crate::bench::bar::{Beside, Threshold};
+use crate::bench::bar::{AbsentRow, Beside, Threshold};
 use crate::bench::common;
 use crate::bench::measure::{Pairs, median};
 use crate::bench::outcome::rounded;
@@ -69,34 +70,34 @@ impl PortsRow {
         Self { beside, ..Self::new(samples) }
     }
 
-    fn held_against(mut self, ask: &Ask) -> Self {
+    fn held_against(mut self, bar: &Bar) -> Self {
         let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
-        self.bar = Some(Threshold::held(ask.bar, ask.of, (self.value, self.max), ratio));
+        self.bar = Some(Threshold::held(bar.limit, bar.of, (self.value, self.max), ratio));
         self
     }
 }
 
 /// The lines of all figures, one for each peer, and one for each thing that is asked of a figure
-/// where `asks` has some.
-pub(super) fn lines(all: &[Samples], asks: &[Ask]) -> Vec<PortsRow> {
-    all.iter().flat_map(|samples| lines_of(samples, all, asks)).collect()
+/// where `bars` has some.
+pub(super) fn lines(all: &[Samples], bars: &[Bar]) -> Vec<PortsRow> {
+    all.iter().flat_map(|samples| lines_of(samples, all, bars)).collect()
 }
 
-fn lines_of(samples: &Samples, all: &[Samples], asks: &[Ask]) -> Vec<PortsRow> {
-    let asked = |peer: Option<&str>| -> Vec<&Ask> {
+fn lines_of(samples: &Samples, all: &[Samples], bars: &[Bar]) -> Vec<PortsRow> {
+    let bars_beside = |peer: Option<&str>| -> Vec<&Bar> {
         let is_meant =
-            |ask: &&Ask| ask.row == samples.row && ask.dut == samples.dut && ask.peer == peer;
-        asks.iter().filter(is_meant).collect()
+            |bar: &&Bar| bar.row == samples.row && bar.dut == samples.dut && bar.peer == peer;
+        bars.iter().filter(is_meant).collect()
     };
     let mut lines: Vec<PortsRow> =
-        asked(None).iter().map(|ask| PortsRow::new(samples).held_against(ask)).collect();
+        bars_beside(None).iter().map(|bar| PortsRow::new(samples).held_against(bar)).collect();
     for (peer, theirs) in peers(samples, all) {
         let line = PortsRow::beside(samples, peer, theirs);
-        let asked = asked(Some(peer));
-        if asked.is_empty() {
+        let bars = bars_beside(Some(peer));
+        if bars.is_empty() {
             lines.push(line);
         } else {
-            lines.extend(asked.iter().map(|ask| line.clone().held_against(ask)));
+            lines.extend(bars.iter().map(|bar| line.clone().held_against(bar)));
         }
     }
     if lines.is_empty() {
@@ -105,18 +106,43 @@ fn lines_of(samples: &Samples, all: &[Samples], asks: &[Ask]) -> Vec<PortsRow> {
     lines
 }
 
+/// A row for each bar of these figures that is held against nothing: its switch or its peer is not
+/// among those that were measured.
+pub(super) fn bars_not_held(figures: &[Figure], all: &[Samples], bars: &[Bar]) -> Vec<AbsentRow> {
+    let is_of_row = |bar: &&Bar| figures.iter().any(|figure| figure.name == bar.row);
+    let missing = |bar: &Bar| {
+        let samples = all.iter().find(|one| one.row == bar.row && one.dut == bar.dut);
+        let has_peer = |samples: &Samples, peer: &str| {
+            peers(samples, all).iter().any(|(measured, _)| *measured == peer)
+        };
+        match (samples, bar.peer) {
+            (None, _) => Some(bar.dut.name()),
+            (Some(samples), Some(peer)) if !has_peer(samples, peer) => Some(peer),
+            (Some(_), _) => None,
+        }
+    };
+    let absent = |bar: &Bar| {
+        let missing = missing(bar)?;
+        let beside = bar.peer.map(|peer| format!(" beside {peer}")).unwrap_or_default();
+        let limit = format!("{} {}{beside}", bar.of.text(), bar.limit);
+        let absent = format!("its bar, {limit}, is not held: {missing} was not measured");
+        Some(AbsentRow { row: bar.row, dut: Some(bar.dut.name()), absent })
+    };
+    bars.iter().filter(is_of_row).filter_map(absent).collect()
+}
+
 /// What Weir's figure is held against: the same of others, and the same switch under less.
 fn peers<'a>(samples: &Samples, all: &'a [Samples]) -> Vec<(&'static str, &'a Samples)> {
     if !samples.dut.is_weir() || !samples.is_compared {
         return Vec::new();
     }
     let others = all.iter().filter(|other| other.row == samples.row && !other.dut.is_weir());
-    let under_less = bars::UNDER_LESS.iter().filter(|less| less.row == samples.row);
-    let under_less = under_less.filter_map(|less| {
-        let is_it = |other: &&Samples| other.row == less.than && other.dut == samples.dut;
-        Some((less.peer, all.iter().find(is_it)?))
+    let own = bars::SAME_SWITCH_PEERS.iter().filter(|own| own.row == samples.row);
+    let own = own.filter_map(|own| {
+        let is_it = |other: &&Samples| other.row == own.figure && other.dut == samples.dut;
+        Some((own.peer, all.iter().find(is_it)?))
     });
-    others.map(|other| (other.dut.name(), other)).chain(under_less).collect()
+    others.map(|other| (other.dut.name(), other)).chain(own).collect()
 }
 
 impl common::Row for PortsRow {
@@ -138,11 +164,12 @@ impl common::Row for PortsRow {
 
 #[cfg(test)]
 mod tests {
-    use super::{Samples, lines};
+    use super::{Samples, bars_not_held, lines};
     use crate::bench::bar::ThresholdOf;
     use crate::bench::common::Row as _;
-    use crate::bench::ports::bars::Ask;
+    use crate::bench::ports::bars::Bar;
     use crate::bench::ports::dut::DutKind;
+    use crate::bench::ports::figure;
 
     fn samples(row: &'static str, dut: DutKind, values: &[f64]) -> Samples {
         Samples { row, unit: "Gb/s", is_compared: true, dut, values: values.to_vec() }
@@ -192,18 +219,52 @@ mod tests {
             samples("tcp_1", DutKind::LinuxBridge, &[18.0, 18.0]),
             samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
         ];
-        let ask = |peer, of, bar| Ask { row: "tcp_1", dut: DutKind::Weir, peer, of, bar };
-        let asks = [
-            ask(Some("ovs-tso"), ThresholdOf::RatioAtLeast, 1.0),
-            ask(Some("linux-bridge"), ThresholdOf::RatioAtLeast, 0.9),
-            ask(None, ThresholdOf::ValueAtMost, 9.5),
+        let bar = |peer, of, limit| Bar { row: "tcp_1", dut: DutKind::Weir, peer, of, limit };
+        let bars = [
+            bar(Some("ovs-tso"), ThresholdOf::RatioAtLeast, 1.0),
+            bar(Some("linux-bridge"), ThresholdOf::RatioAtLeast, 0.9),
+            bar(None, ThresholdOf::ValueAtMost, 9.5),
         ];
-        let lines = lines(&all, &asks);
+        let lines = lines(&all, &bars);
         let weir: Vec<_> = lines.iter().filter(|line| line.dut == "weir").collect();
         let met: Vec<_> = weir.iter().map(|line| line.bar.map(|bar| bar.met)).collect();
         assert_eq!(met, [Some(true), Some(false), Some(true)], "{lines:?}");
         assert!(weir[0].beside.is_none() && !weir[1].is_good());
         assert!(weir[1].text().contains("bar: ratio at least 0.9, NOT MET"), "{}", weir[1].text());
+    }
+
+    #[test]
+    fn a_bar_whose_switch_or_peer_was_not_measured_is_said() {
+        let all = [
+            samples("tcp_1", DutKind::Weir, &[9.0, 9.0]),
+            samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
+        ];
+        let of = ThresholdOf::RatioAtLeast;
+        let bar = |row, dut, peer| Bar { row, dut, peer, of, limit: 0.9 };
+        let bars = [
+            bar("tcp_1", DutKind::Weir, Some("ovs-tso")),
+            bar("tcp_1", DutKind::Weir, Some("linux-bridge")),
+            bar("tcp_1", DutKind::WeirKernel, Some("ovs-tso")),
+            bar("tcp_1", DutKind::Weir, None),
+            bar("tcp_4", DutKind::Weir, Some("linux-bridge")),
+        ];
+        let said: Vec<_> = bars_not_held(&[figure("tcp_1", "Gb/s")], &all, &bars)
+            .into_iter()
+            .map(|row| (row.dut, row.absent))
+            .collect();
+        let text = |beside: &str, missing: &str| {
+            format!(
+                "its bar, ratio at least 0.9 beside {beside}, is not held: {missing} was not \
+                 measured"
+            )
+        };
+        assert_eq!(
+            said,
+            [
+                (Some("weir"), text("linux-bridge", "linux-bridge")),
+                (Some("weir-kernel"), text("ovs-tso", "weir-kernel")),
+            ]
+        );
     }
 
     #[test]
