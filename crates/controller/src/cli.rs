@@ -116,9 +116,14 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "S", default_value_t = 5)]
     pub probe_interval: u64,
 
-    /// For so many microseconds after a packet-in ask for messages instead of sleeping: the next one
-    /// is answered sooner, and the core is taken meanwhile; 50 is a good value
-    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    /// For so many microseconds after a packet-in ask for messages instead of sleeping: the next
+    /// one is answered sooner, and the core is taken meanwhile; 50 is a good value
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=1_000_000)
+    )]
     pub busy_poll: u64,
 
     /// A cluster, if it is in one.

@@ -56,9 +56,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No endpoint, every version, one shard that sleeps at once, 16,384 switches of a listener, a probe after 5 s,
-    /// 10 s for an answer of at most 1,000,000 entries and 128 MiB, 1 MiB for handles and 16 MiB
-    /// for apps.
+    /// No endpoint, every version, one shard that sleeps at once, 16,384 switches of a listener, a
+    /// probe after 5 s, 10 s for an answer of at most 1,000,000 entries and 128 MiB, 1 MiB for
+    /// handles and 16 MiB for apps.
     fn default() -> Self {
         Self {
             listen: Vec::new(),

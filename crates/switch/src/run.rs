@@ -24,7 +24,8 @@ use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 
-/// Files of a kernel port: the sockets that receive, send, send super-frames, and ask for its state.
+/// Files of a kernel port: the sockets that receive, send, send super-frames, and ask for
+/// its state.
 const FILES_PER_PORT: usize = 4;
 /// Files of a worker: doorbell, watch, link monitor.
 const FILES_PER_WORKER: usize = 3;
