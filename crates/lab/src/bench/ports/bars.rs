@@ -9,7 +9,7 @@ use crate::bench::bar::ThresholdOf;
 
 /// What is asked of one figure of one switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bar {
+pub(super) struct PortsBar {
     pub(super) row: &'static str,
     pub(super) dut: DutKind,
     /// Beside whom; nobody where the value itself is asked for.
@@ -34,18 +34,18 @@ pub(super) const SAME_SWITCH_PEERS: &[SameSwitchPeer] = &[
     SameSwitchPeer { row: "udp64_61k_entries", figure: "udp64_one_flow", peer: "one flow" },
 ];
 
-const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, limit: f64) -> Bar {
-    Bar { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, limit }
+const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, limit: f64) -> PortsBar {
+    PortsBar { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, limit }
 }
 
-const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, limit: f64) -> Bar {
-    Bar { row, dut, peer: None, of, limit }
+const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, limit: f64) -> PortsBar {
+    PortsBar { row, dut, peer: None, of, limit }
 }
 
 const KERNEL: DutKind = DutKind::WeirKernel;
 
 /// Every bar.
-pub(super) const ALL: &[Bar] = &[
+pub(super) const ALL: &[PortsBar] = &[
     at_least("tcp_1", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_1", KERNEL, "ovs-tso", 1.5),
     at_least("tcp_1", DutKind::Weir, "ovs-tso", 1.0),
@@ -58,7 +58,7 @@ pub(super) const ALL: &[Bar] = &[
     at_least("tcp_4_reverse", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_4_reverse", KERNEL, "ovs-tso", 1.5),
     at_least("tcp_4_reverse", DutKind::Weir, "ovs-tso", 1.0),
-    Bar {
+    PortsBar {
         row: "ping_avg",
         dut: KERNEL,
         peer: Some("linux-bridge"),

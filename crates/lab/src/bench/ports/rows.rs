@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::Figure;
-use super::bars::{self, Bar};
+use super::bars::{self, PortsBar};
 use super::dut::DutKind;
 use crate::bench::bar::{AbsentRow, Beside, Threshold};
 use crate::bench::common;
@@ -70,7 +70,7 @@ impl PortsRow {
         Self { beside, ..Self::new(samples) }
     }
 
-    fn held_against(mut self, bar: &Bar) -> Self {
+    fn held_against(mut self, bar: &PortsBar) -> Self {
         let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
         self.bar = Some(Threshold::held(bar.limit, bar.of, (self.value, self.max), ratio));
         self
@@ -79,14 +79,14 @@ impl PortsRow {
 
 /// The lines of all figures, one for each peer, and one for each thing that is asked of a figure
 /// where `bars` has some.
-pub(super) fn lines(all: &[Samples], bars: &[Bar]) -> Vec<PortsRow> {
+pub(super) fn lines(all: &[Samples], bars: &[PortsBar]) -> Vec<PortsRow> {
     all.iter().flat_map(|samples| lines_of(samples, all, bars)).collect()
 }
 
-fn lines_of(samples: &Samples, all: &[Samples], bars: &[Bar]) -> Vec<PortsRow> {
-    let bars_beside = |peer: Option<&str>| -> Vec<&Bar> {
+fn lines_of(samples: &Samples, all: &[Samples], bars: &[PortsBar]) -> Vec<PortsRow> {
+    let bars_beside = |peer: Option<&str>| -> Vec<&PortsBar> {
         let is_meant =
-            |bar: &&Bar| bar.row == samples.row && bar.dut == samples.dut && bar.peer == peer;
+            |bar: &&PortsBar| bar.row == samples.row && bar.dut == samples.dut && bar.peer == peer;
         bars.iter().filter(is_meant).collect()
     };
     let mut lines: Vec<PortsRow> =
@@ -108,9 +108,13 @@ fn lines_of(samples: &Samples, all: &[Samples], bars: &[Bar]) -> Vec<PortsRow> {
 
 /// A row for each bar of these figures that is held against nothing: its switch or its peer is not
 /// among those that were measured.
-pub(super) fn bars_not_held(figures: &[Figure], all: &[Samples], bars: &[Bar]) -> Vec<AbsentRow> {
-    let is_of_row = |bar: &&Bar| figures.iter().any(|figure| figure.name == bar.row);
-    let missing = |bar: &Bar| {
+pub(super) fn bars_not_held(
+    figures: &[Figure],
+    all: &[Samples],
+    bars: &[PortsBar],
+) -> Vec<AbsentRow> {
+    let is_of_row = |bar: &&PortsBar| figures.iter().any(|figure| figure.name == bar.row);
+    let missing = |bar: &PortsBar| {
         let samples = all.iter().find(|one| one.row == bar.row && one.dut == bar.dut);
         let has_peer = |samples: &Samples, peer: &str| {
             peers(samples, all).iter().any(|(measured, _)| *measured == peer)
@@ -121,7 +125,7 @@ pub(super) fn bars_not_held(figures: &[Figure], all: &[Samples], bars: &[Bar]) -
             (Some(_), _) => None,
         }
     };
-    let absent = |bar: &Bar| {
+    let absent = |bar: &PortsBar| {
         let missing = missing(bar)?;
         let beside = bar.peer.map(|peer| format!(" beside {peer}")).unwrap_or_default();
         let limit = format!("{} {}{beside}", bar.of.text(), bar.limit);
@@ -167,7 +171,7 @@ mod tests {
     use super::{Samples, bars_not_held, lines};
     use crate::bench::bar::ThresholdOf;
     use crate::bench::common::Row as _;
-    use crate::bench::ports::bars::Bar;
+    use crate::bench::ports::bars::PortsBar;
     use crate::bench::ports::dut::DutKind;
     use crate::bench::ports::figure;
 
@@ -219,7 +223,7 @@ mod tests {
             samples("tcp_1", DutKind::LinuxBridge, &[18.0, 18.0]),
             samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
         ];
-        let bar = |peer, of, limit| Bar { row: "tcp_1", dut: DutKind::Weir, peer, of, limit };
+        let bar = |peer, of, limit| PortsBar { row: "tcp_1", dut: DutKind::Weir, peer, of, limit };
         let bars = [
             bar(Some("ovs-tso"), ThresholdOf::RatioAtLeast, 1.0),
             bar(Some("linux-bridge"), ThresholdOf::RatioAtLeast, 0.9),
@@ -240,7 +244,7 @@ mod tests {
             samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
         ];
         let of = ThresholdOf::RatioAtLeast;
-        let bar = |row, dut, peer| Bar { row, dut, peer, of, limit: 0.9 };
+        let bar = |row, dut, peer| PortsBar { row, dut, peer, of, limit: 0.9 };
         let bars = [
             bar("tcp_1", DutKind::Weir, Some("ovs-tso")),
             bar("tcp_1", DutKind::Weir, Some("linux-bridge")),
