@@ -260,6 +260,28 @@ mod tests {
         assert!(receiver.stream(StreamId(5)).is_none() && receiver.streams().is_empty());
     }
 
+    /// Pktgen throws the sample behind a lost probe away, and has percentiles of the last samples
+    /// only.
+    #[test]
+    fn a_lost_probe_takes_no_sample_with_it_and_no_sample_is_forgotten() {
+        let mut receiver = receiver(ReceiverOptions::default());
+        let mut arrivals: Vec<(u64, u32)> = (0..20_000)
+            .filter(|number| number % 10 != 9)
+            .map(|n| (u64::from(n) * 1_000 + if n < 10_000 { 90_000 } else { 1_000 }, n))
+            .collect();
+        arrivals.sort_unstable();
+        for (at_ns, number) in arrivals {
+            let due_ns = u64::from(number) * 1_000;
+            receiver.take_batch(&batch(&[frame(5, number, due_ns)]), at_ns);
+        }
+        let report = receiver.stream(StreamId(5)).unwrap().report(Some(20_000));
+        assert_eq!((report.received, report.lost), (18_000, 2_000));
+        let delay = report.delay.unwrap();
+        assert_eq!(delay.count, 18_000);
+        let is_near = |share, ns: f64| (delay.at_ns(share) / ns - 1.0).abs() < 0.02;
+        assert!(is_near(0.25, 1_000.0) && is_near(0.75, 90_000.0), "{delay:?}");
+    }
+
     #[test]
     fn a_corrupted_frame_is_its_streams_wherever_the_bit_is() {
         let options = ReceiverOptions { verify_checksums: true, ..ReceiverOptions::default() };

@@ -78,6 +78,14 @@ fn range_mode_varies_what_pktgen_varies() {
     assert_eq!(dst.step, Some(1));
 }
 
+/// In Pktgen latency and range mode exclude each other.
+#[test]
+fn range_mode_has_latency_too() {
+    let spec = one(&["range all on", "pkt.size start all 128", "latency 0 on"]);
+    assert!(spec.probe && fields(&spec).len() == 3, "{spec:?}");
+    assert!(!one(&["range all on", "latency 0 off"]).probe);
+}
+
 #[test]
 fn a_field_that_the_packet_does_not_have_does_not_vary() {
     let base = ["range 0 on", "vlan.id inc 0 1"];
