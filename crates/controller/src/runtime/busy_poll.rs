@@ -52,39 +52,42 @@ impl BusyPoll {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{BusyPoll, driver};
+    use super::{BusyPoll, driver, yield_now};
 
-    /// How often another task has its turn until the busy poll sleeps; it has begun before.
-    async fn turns(time: Duration, packet_ins: u32) -> u32 {
+    /// What others see of it beside them, after a packet-in: whether it is awake, turn by turn, until
+    /// it sleeps or so many turns are over.
+    async fn awake_turns(time: Duration, most: usize) -> usize {
         let busy = BusyPoll::new(time);
-        for _ in 0..packet_ins {
-            busy.packet_in(driver::now());
-        }
-        let count = Cell::new(0);
-        let sleeps = async {
-            while busy.last.get().is_some() {
-                count.set(count.get() + 1);
-                tokio::task::yield_now().await;
+        busy.packet_in(driver::now());
+        let others = async {
+            for turn in 0..most {
+                if busy.last.get().is_none() {
+                    return turn;
+                }
+                yield_now().await;
             }
+            most
         };
         tokio::select! {
-            () = busy.run() => {}
-            () = sleeps => {}
+            () = busy.run() => unreachable!("it has no end of its own"),
+            turns = others => turns,
         }
-        count.get()
     }
 
     #[tokio::test]
-    async fn it_ends_and_others_have_their_turns() {
-        assert!(turns(Duration::from_millis(20), 3).await > 0);
+    async fn others_have_their_turns_while_it_is_awake() {
+        assert_eq!(awake_turns(Duration::from_secs(3_600), 1_000).await, 1_000);
     }
 
     #[tokio::test]
-    async fn it_is_off_for_no_time_and_without_packet_ins() {
-        assert_eq!(turns(Duration::ZERO, 3).await, 0);
-        assert_eq!(turns(Duration::from_secs(60), 0).await, 0);
+    async fn it_sleeps_when_its_time_is_over() {
+        assert!(awake_turns(Duration::from_nanos(1), 1_000).await < 1_000);
+    }
+
+    #[tokio::test]
+    async fn for_no_time_it_is_never_awake() {
+        assert_eq!(awake_turns(Duration::ZERO, 1_000).await, 0);
     }
 }
