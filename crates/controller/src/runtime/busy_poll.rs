@@ -56,8 +56,8 @@ mod tests {
 
     use super::{BusyPoll, driver, yield_now};
 
-    /// What others see of it beside them, after a packet-in: whether it is awake, turn by turn, until
-    /// it sleeps or so many turns are over.
+    /// How many turns another task has after a packet-in until the busy poll sleeps, at most so
+    /// many.
     async fn awake_turns(time: Duration, most: usize) -> usize {
         let busy = BusyPoll::new(time);
         busy.packet_in(driver::now());
