@@ -22,6 +22,7 @@ pub mod process;
 pub mod progress;
 pub mod rate;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod samples;
 pub mod scenario;

@@ -1,0 +1,310 @@
+//! What a run found, as data: every row with its raw samples and its conditions.
+//!
+//! `results.json` is this structure. Every other form (terminal, CSV, Markdown, HTML, comparison)
+//! is drawn from it and adds nothing. A row must never stand without its samples, and a cell that
+//! was not measured must never stand without its reason.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Machine;
+use crate::limit::{Limit, Part};
+use crate::load::Load;
+use crate::method::Better;
+use crate::tools::Program;
+
+/// Version of the JSON form.
+pub const FORMAT: u32 = 2;
+
+/// The name of the file.
+pub const NAME: &str = "results.json";
+
+/// The values of a cell on the axes of its scenario, by the axes' names.
+pub type Coordinates = BTreeMap<String, String>;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The version of the lab that measured.
+    pub weir: String,
+    /// When it started, UTC.
+    pub started: String,
+    /// How long it took, seconds; of a resumed run, the sum of its parts.
+    pub duration_s: f64,
+    /// The command that was typed.
+    pub command: Vec<String>,
+    /// Whether durations and repeats were those of `--quick`.
+    pub is_quick: bool,
+    /// The machine.
+    pub machine: Machine,
+    /// Every program that took part.
+    pub programs: Vec<Program>,
+    /// The switches under test.
+    pub switches: Vec<DutInfo>,
+    /// What was asked, and what came of it.
+    pub scenarios: Vec<ScenarioResults>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The rule by which limiting parts are named.
+    pub rule: String,
+}
+
+/// A switch under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DutInfo {
+    /// Its name on the command line.
+    pub name: String,
+    /// One sentence about it.
+    pub about: String,
+}
+
+/// One scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioResults {
+    /// Its name on the command line.
+    pub id: String,
+    /// The published evaluation that it belongs to, `E4`; none for a question of our own.
+    pub evaluation: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What the published evaluation concluded, and the arithmetic that a reader needs.
+    pub background: String,
+    /// The scenario file as it was run, so that it can be run again.
+    pub source: String,
+    /// The axes, in order.
+    pub axes: Vec<AxisInfo>,
+    /// Every metric of the rows, in order.
+    pub metrics: Vec<MetricInfo>,
+    /// The plots that its author wants.
+    pub plots: Vec<Plot>,
+    /// Figures of the published evaluation.
+    pub published: Vec<Published>,
+    /// The cells: each switch at each point of the axes.
+    pub cells: Vec<CellResults>,
+}
+
+/// An axis: a named list of values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisInfo {
+    /// Its name, a key of [`Coordinates`].
+    pub name: String,
+    /// Its name in tables and plots.
+    pub label: String,
+    /// Its unit, empty where it has none.
+    pub unit: String,
+    /// The values, in order.
+    pub values: Vec<String>,
+}
+
+/// A metric of the rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricInfo {
+    /// Its key.
+    pub id: String,
+    /// Its name in tables.
+    pub label: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which way it is good.
+    pub better: Better,
+    /// Decimals that are printed.
+    pub decimals: usize,
+}
+
+/// How a plot is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlotKind {
+    /// A bar for each switch and value of `x`, with intervals and single repeats.
+    Bars,
+    /// A line over a numeric axis `x`.
+    Sweep,
+    /// The distribution of a metric.
+    Cdf,
+    /// Two axes, `x` and `y`, with the metric as colour.
+    HeatMap,
+}
+
+/// A plot that the scenario's author wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// How it is drawn.
+    pub kind: PlotKind,
+    /// The metric.
+    pub metric: String,
+    /// The axis along x; none for a CDF.
+    #[serde(default)]
+    pub x: Option<String>,
+    /// The axis along y of a heat map.
+    #[serde(default)]
+    pub y: Option<String>,
+    /// Whether the metric's scale is logarithmic.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// A figure of the published evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The switch, as published.
+    pub switch: String,
+    /// Where on the axes; an axis that is not named is any value.
+    #[serde(default)]
+    pub at: Coordinates,
+    /// The metric.
+    pub metric: String,
+    /// The figure, or the lower end of its range, in the metric's unit.
+    pub value: f64,
+    /// The upper end of its range.
+    #[serde(default)]
+    pub to: Option<f64>,
+}
+
+/// How far a cell came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "reason")]
+pub enum CellState {
+    /// It was measured; single trials may still have failed.
+    Measured,
+    /// The switch cannot do this.
+    NotSupported(String),
+    /// A program is missing on this machine.
+    Missing(String),
+    /// Switch, controller or testbed did not start, or no trial gave a figure.
+    Failed(String),
+    /// There was no time left.
+    Skipped(String),
+}
+
+/// A switch at one point of the axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResults {
+    /// The switch's name.
+    pub dut: String,
+    /// Where.
+    pub at: Coordinates,
+    /// How far it came.
+    #[serde(flatten)]
+    pub state: CellState,
+    /// The figures: one for each metric that has a sample.
+    pub rows: Vec<ResultRow>,
+    /// The distributions, of all repeats.
+    pub distributions: Vec<MeasuredDistribution>,
+    /// The commands that started switch and controller, and the flow entries' first lines.
+    pub commands: Vec<String>,
+    /// Every trial, in order, those that failed too.
+    pub trials: Vec<TrialRecord>,
+}
+
+/// One metric of one cell with its samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultRow {
+    /// The metric's key.
+    pub metric: String,
+    /// The samples, in order of the repeats that yielded one.
+    pub samples: Vec<f64>,
+    /// The lab's own floor of this metric on this testbed, same unit: what is measured without a
+    /// switch. A figure that is not above it says "below the floor".
+    pub floor: Option<f64>,
+}
+
+/// The distribution of a metric in one repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredDistribution {
+    /// The metric's key.
+    pub metric: String,
+    /// The repeat, from 0.
+    pub repeat: usize,
+    /// How many values it has.
+    pub count: u64,
+    /// Share and value, both ascending: `[0.5, 12.3]` is the median, in the metric's unit.
+    pub quantiles: Vec<(f64, f64)>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// The method's key.
+    pub method: String,
+    /// The repeat, from 0.
+    pub repeat: usize,
+    /// Which try of this repeat it was, from 0: a trial in which the machine stalled is repeated.
+    pub attempt: usize,
+    /// The program that measured.
+    pub tool: String,
+    /// Milliseconds in which the machine ran none of the lab's threads, the longest.
+    pub stall_ms: f64,
+    /// Why it was left out: a stall of the machine, an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The values, by metric.
+    pub values: BTreeMap<String, f64>,
+    /// The load of every part.
+    pub load: Option<Load>,
+    /// The limiting part.
+    pub limit: Option<Limit>,
+    /// What else the program said.
+    pub raw: serde_json::Value,
+}
+
+impl CellResults {
+    /// The row of a metric, if it has samples.
+    #[must_use]
+    pub fn row(&self, metric: &str) -> Option<&ResultRow> {
+        self.rows.iter().find(|row| row.metric == metric)
+    }
+
+    /// The limiting part that most trials of `method` share, with the words of the first of them.
+    #[must_use]
+    pub fn limit(&self, method: &str) -> Option<&Limit> {
+        let limits = || {
+            let of_method = self.trials.iter().filter(|trial| trial.method == method);
+            of_method.filter_map(|trial| trial.limit.as_ref())
+        };
+        let count = |part: Part| limits().filter(|limit| limit.part == part).count();
+        let most = limits().map(|limit| count(limit.part)).max()?;
+        limits().find(|limit| count(limit.part) == most)
+    }
+}
+
+impl ScenarioResults {
+    /// The metric of that key.
+    #[must_use]
+    pub fn metric(&self, id: &str) -> Option<&MetricInfo> {
+        self.metrics.iter().find(|metric| metric.id == id)
+    }
+
+    /// The published figures that hold for a cell at `at`.
+    pub fn published_at<'a>(
+        &'a self,
+        at: &'a Coordinates,
+        metric: &'a str,
+    ) -> impl Iterator<Item = &'a Published> {
+        self.published.iter().filter(move |figure| {
+            figure.metric == metric
+                && figure.at.iter().all(|(axis, value)| at.get(axis) == Some(value))
+        })
+    }
+}
+
+impl Results {
+    /// Whether nothing failed that could be tried. What is missing on this machine, what a switch
+    /// does not support, and what there was no time for, is no failure.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.scenarios.iter().flat_map(|scenario| &scenario.cells).all(|cell| match cell.state {
+            CellState::Measured
+            | CellState::NotSupported(_)
+            | CellState::Missing(_)
+            | CellState::Skipped(_) => true,
+            CellState::Failed(_) => false,
+        })
+    }
+}
