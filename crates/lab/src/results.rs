@@ -76,6 +76,9 @@ pub struct ScenarioResults {
     pub background: String,
     /// The scenario file as it was run, so that it can be run again.
     pub source: String,
+    /// Under what it was measured, by name: testbed, durations, rates, seeds, repeats.
+    #[serde(default)]
+    pub conditions: BTreeMap<String, String>,
     /// The axes, in order.
     pub axes: Vec<AxisInfo>,
     /// Every metric of the rows, in order.
