@@ -23,7 +23,8 @@ from weir.generator import Generator, GeneratorError, Refused
 from weir.stream import Stream
 
 if TYPE_CHECKING:
-    from weir._weir import Action, FlowRemoved, Match, Message, PacketIn, Port, PortStatus, Switch
+    from weir._weir import Action, FlowRemoved, Match, Message, PacketIn, Port, PortStatus
+    from weir._weir import RoleChange, Switch
     from weir.app import App, Controller
     from weir.errors import (
         NotConnected,
@@ -54,6 +55,7 @@ __all__ = [
     "PacketIn",
     "Port",
     "PortStatus",
+    "RoleChange",
     "QueueFull",
     "Refused",
     "Stream",
@@ -66,7 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "weir._weir": "Action FlowRemoved Match Message PacketIn Port PortStatus Switch",
+    "weir._weir": "Action FlowRemoved Match Message PacketIn Port PortStatus RoleChange Switch",
     "weir.app": "App Controller",
     "weir.errors": "NotConnected OpenFlowError QueueFull SwitchSilent WeirError WordError",
     "weir.network": "Network",

@@ -11,7 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Optional, Union
 
 if TYPE_CHECKING:
-    from weir._weir import FlowRemoved, Message, PacketIn, PortStatus, Switch, SwitchError
+    from weir._weir import FlowRemoved, Message, PacketIn, PortStatus, RoleChange, Switch
+    from weir._weir import SwitchError
     from weir.topology import Host, Link, SwitchPort
 
 #: What a handler gives back: nothing, or what an ``async def`` gives.
@@ -102,8 +103,11 @@ class App:
     def error(self, sw: "Switch", error: "SwitchError") -> Done:
         """The switch refuses a message for whose answer nobody waits."""
 
+    def role_changed(self, sw: "Switch", change: "RoleChange") -> Done:
+        """This controller's role at the switch is another than before; it begins with equal."""
+
     def message(self, sw: "Switch", message: "Message") -> Done:
-        """Any other message, such as a role status, that nobody asked for."""
+        """Any other message that nobody asked for."""
 
     def link_add(self, link: "Link") -> Done:
         """A link between two switches was discovered; each direction is told."""
@@ -135,6 +139,7 @@ EVENTS = (
     "port_status",
     "flow_removed",
     "error",
+    "role_changed",
     "message",
     "link_add",
     "link_delete",

@@ -182,7 +182,10 @@ class Network(Controller):
         answers = [a for s in self._switches.values() for a in s._test.take_answers()]
         for waiting in answers:
             answer(waiting)
-        return bool(answers)
+        changes = [(s.sw, c) for s in self._switches.values() for c in s._test.take_role_changes()]
+        for sw, change in changes:
+            self.dispatcher.event(EVENTS.index("role_changed"), sw, sw, change)
+        return bool(answers or changes)
 
     def settle(self) -> None:
         """Runs what handlers have started until all of it waits for time or for an event."""
@@ -210,6 +213,9 @@ class SimulatedSwitch:
     def _tell(self, kind: int, *arguments: Any) -> List[Message]:
         asyncio.set_event_loop(self._network.loop)
         self._network.dispatcher.event(kind, self.sw, *arguments)
+        return self._settled()
+
+    def _settled(self) -> List[Message]:
         self._network.settle()
         self.sent = self._test.take_sent()
         return self.sent
@@ -237,6 +243,22 @@ class SimulatedSwitch:
     def error(self, name: str) -> List[Message]:
         """The switch refuses a message for whose answer nobody waits."""
         return self._tell(EVENTS.index("error"), self.sw, self._test.error(name))
+
+    def role_changed(
+        self, role: str, generation_id: Optional[int] = None, *, reason: str = "master_request"
+    ) -> List[Message]:
+        """The controller has another role at the switch: ``equal``, ``master`` or ``slave``.
+
+        By default because another controller has asked to be master. Apps are told if it is news.
+        """
+        asyncio.set_event_loop(self._network.loop)
+        self._test.change_role(role, generation_id, reason=reason)
+        return self._settled()
+
+    def message(self, message: Union[bytes, Message]) -> List[Message]:
+        """The switch sends any other message: one that is encoded, or of another switch."""
+        data = message if isinstance(message, bytes) else message.encode()
+        return self._tell(EVENTS.index("message"), self.sw, self._test.message(data))
 
     def refuse_next(self, name: str) -> None:
         """The next thing that an app waits for is refused with this error."""

@@ -3,7 +3,7 @@
 //! A switch that never answers must not make this grow: requests and the entries of an answer are
 //! bounded, a handle's request is given up after its time, and an app's after a minute.
 
-use crate::commands::{AnswerSender, Asks, BatchAsked, Command, fail};
+use crate::commands::{AnswerSender, Asks, BatchAsked, Command, Queued, fail};
 use crate::error::HandleError;
 use crate::shared::SwitchBounds;
 use channel::{CannotWait, Paired, Pending, Unanswered};
@@ -30,6 +30,8 @@ pub(crate) enum Asker {
     Ports,
     /// A controller in a cluster, for a role.
     Role,
+    /// A controller that doubts which role it has.
+    RoleCheck,
     App,
     Handle,
 }
@@ -88,6 +90,15 @@ impl Answers {
         debug_assert!(waits.is_ok(), "a new session has room for its own questions");
     }
 
+    /// The question which role we have; it is left out when too many others wait.
+    pub(crate) fn expect_role_check(
+        &mut self,
+        xid: Xid,
+        request: &Message,
+    ) -> Result<(), CannotWait> {
+        self.pending.expect(xid, request, Asker::RoleCheck)
+    }
+
     /// A message of an app; whether an answer that it gets will find the app whole.
     pub(crate) fn expect_of_app(
         &mut self,
@@ -127,7 +138,8 @@ impl Answers {
             }
         };
         if waits.is_err() {
-            fail(vec![Command { bytes, sent, asks }], &HandleError::Full(dpid));
+            let command = Queued::Command(Command { bytes, sent, asks });
+            fail(vec![command], &HandleError::Full(dpid));
             return None;
         }
         let ends = match asks {

@@ -5,7 +5,7 @@
 //! [`Switch::new`], [`Switch::take_messages`] and [`crate::testing`]. A handler must never block,
 //! since it runs on the thread that serves all switches of its shard.
 
-use crate::events::{HostEvent, LinkEvent};
+use crate::events::{HostEvent, LinkEvent, RoleChange};
 use crate::handle::Handle;
 use crate::switch::{Switch, TimerId};
 use openflow::flow::FlowRemoved;
@@ -61,6 +61,11 @@ pub trait App: Send {
     /// The switch refuses the message of this xid, which this app has sent, or a handle whose
     /// caller waits for no outcome.
     fn error(&mut self, _sw: &mut Switch, _xid: Xid, _error: &ErrorMessage) {}
+    /// This controller's role at the switch is another than before; a switch that has just become
+    /// ready has [`ControllerRole::Equal`](openflow::message::ControllerRole), or in a cluster
+    /// master, which is told. [`RoleChange`] says what a version lets one know. What a handler
+    /// queues when the cluster takes the switch away is not sent, and `switch_down` follows.
+    fn role_changed(&mut self, _sw: &mut Switch, _change: &RoleChange) {}
     /// Any other message: the answers to this app's requests, with all parts of a multipart answer
     /// in one.
     fn message(&mut self, _sw: &mut Switch, _xid: Xid, _message: &Message) {}

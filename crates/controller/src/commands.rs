@@ -5,9 +5,11 @@
 //! pop, and a flag says that it is empty.
 
 use crate::error::HandleError;
+use crate::events::RoleChange;
 use crate::shared::SwitchInfo;
 use crate::stats::Stats;
 use crate::xid::{self, COUNTER_MAX};
+use openflow::message::ControllerRole;
 use openflow::{DatapathId, Message, MessageKind, Version, Xid};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,41 @@ pub(crate) struct Command {
     /// How many of them are what is counted.
     pub(crate) sent: Stats,
     pub(crate) asks: Asks,
+}
+
+/// What waits in a switch's queue.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    /// To be sent.
+    Command(Command),
+    /// To be told to the apps.
+    Raised(RaisedEvent),
+}
+
+/// An event that a handle raises, as if it had come from the switch.
+#[derive(Debug)]
+pub(crate) enum RaisedEvent {
+    /// A message of the switch, encoded.
+    Message(Vec<u8>),
+    /// The switch is ready.
+    Ready,
+    /// The switch is gone.
+    Down,
+    /// The role is another.
+    Role(RoleChange),
+}
+
+impl Queued {
+    /// What it costs of the queue's bound.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Command(command) => command.bytes.len(),
+            Self::Raised(RaisedEvent::Message(frame)) => size_of::<Self>() + frame.len(),
+            Self::Raised(RaisedEvent::Ready | RaisedEvent::Down | RaisedEvent::Role(_)) => {
+                size_of::<Self>()
+            }
+        }
+    }
 }
 
 /// Who waits for what.
@@ -59,8 +96,8 @@ impl BatchAsked {
 /// Why a command was not queued.
 #[derive(Debug)]
 pub(crate) enum NotQueued {
-    /// The queue is full; the command comes back.
-    Full(Box<Command>),
+    /// The queue is full; what was to be queued comes back.
+    Full(Box<Queued>),
     /// The connection is over.
     Over,
 }
@@ -72,6 +109,8 @@ pub(crate) struct SwitchEntry {
     pub(crate) version: Version,
     pub(crate) shard: usize,
     info: Mutex<SwitchInfo>,
+    /// The role of this controller there, as far as it knows.
+    role: Mutex<ControllerRole>,
     queue: Mutex<Queue>,
     has_commands: AtomicBool,
     is_over: AtomicBool,
@@ -84,7 +123,7 @@ pub(crate) struct SwitchEntry {
 
 #[derive(Debug)]
 struct Queue {
-    commands: VecDeque<Command>,
+    commands: VecDeque<Queued>,
     bytes: usize,
     next_xid: u32,
     is_closed: bool,
@@ -103,6 +142,7 @@ impl SwitchEntry {
             version: info.version,
             shard: info.shard,
             info: Mutex::new(info),
+            role: Mutex::new(ControllerRole::Equal),
             queue: Mutex::new(queue),
             has_commands: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -121,6 +161,16 @@ impl SwitchEntry {
         update(&mut lock(&self.info));
     }
 
+    /// The role of this controller there, as far as it knows; of all connections of the switch.
+    pub(crate) fn role(&self) -> ControllerRole {
+        *lock(&self.role)
+    }
+
+    /// Whether the role is another than before.
+    pub(crate) fn set_role(&self, role: ControllerRole) -> bool {
+        std::mem::replace(&mut *lock(&self.role), role) != role
+    }
+
     /// The first of `count` xids in a row.
     pub(crate) fn allocate_xids(&self, count: u32) -> u32 {
         let mut queue = lock(&self.queue);
@@ -132,18 +182,19 @@ impl SwitchEntry {
         first
     }
 
-    /// Queues a command. One that is larger than the whole queue is taken when the queue is empty.
-    pub(crate) fn push(&self, command: Command) -> Result<(), NotQueued> {
+    /// Queues a command or an event. One that is larger than the whole queue is taken when the
+    /// queue is empty.
+    pub(crate) fn push(&self, queued: Queued) -> Result<(), NotQueued> {
         let mut queue = lock(&self.queue);
         if queue.is_closed {
             return Err(NotQueued::Over);
         }
-        let bytes = queue.bytes + command.bytes.len();
+        let bytes = queue.bytes + queued.bytes();
         if bytes > self.queue_max_bytes && !queue.commands.is_empty() {
-            return Err(NotQueued::Full(Box::new(command)));
+            return Err(NotQueued::Full(Box::new(queued)));
         }
         queue.bytes = bytes;
-        queue.commands.push_back(command);
+        queue.commands.push_back(queued);
         drop(queue);
         self.has_commands.store(true, Ordering::Release);
         self.wake.notify_one();
@@ -151,7 +202,8 @@ impl SwitchEntry {
     }
 
     /// Queues a command as soon as there is room.
-    pub(crate) async fn push_later(&self, mut command: Command) -> Result<(), HandleError> {
+    pub(crate) async fn push_later(&self, command: Command) -> Result<(), HandleError> {
+        let mut command = Queued::Command(command);
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             // From here on no notification is missed.
@@ -171,12 +223,12 @@ impl SwitchEntry {
         self.has_commands.load(Ordering::Acquire)
     }
 
-    /// The oldest command.
-    pub(crate) fn pop(&self) -> Option<Command> {
+    /// The oldest command or event.
+    pub(crate) fn pop(&self) -> Option<Queued> {
         let mut queue = lock(&self.queue);
-        let command = queue.commands.pop_front();
-        if let Some(command) = &command {
-            queue.bytes -= command.bytes.len();
+        let queued = queue.commands.pop_front();
+        if let Some(queued) = &queued {
+            queue.bytes -= queued.bytes();
         }
         if queue.commands.is_empty() {
             // The next switch of ten thousand should not keep what one burst needed.
@@ -185,7 +237,7 @@ impl SwitchEntry {
         }
         drop(queue);
         self.room.notify_waiters();
-        command
+        queued
     }
 
     /// Done when there may be commands, or the switch has connected again.
@@ -201,7 +253,7 @@ impl SwitchEntry {
 
     /// The connection is over, or another one speaks for the switch: nothing is queued any more.
     /// What waits comes back.
-    pub(crate) fn close(&self) -> Vec<Command> {
+    pub(crate) fn close(&self) -> Vec<Queued> {
         self.is_over.store(true, Ordering::Release);
         let mut queue = lock(&self.queue);
         queue.is_closed = true;
@@ -215,7 +267,7 @@ impl SwitchEntry {
     }
 
     /// Takes everything out of the queue, which goes on.
-    pub(crate) fn take_all(&self) -> Vec<Command> {
+    pub(crate) fn take_all(&self) -> Vec<Queued> {
         let mut queue = lock(&self.queue);
         queue.bytes = 0;
         let commands = std::mem::take(&mut queue.commands);
@@ -226,9 +278,10 @@ impl SwitchEntry {
     }
 }
 
-/// Fails commands that will not be sent.
-pub(crate) fn fail(commands: Vec<Command>, error: &HandleError) {
-    for command in commands {
+/// Fails commands that will not be sent. Of events nobody waits to hear.
+pub(crate) fn fail(queued: Vec<Queued>, error: &HandleError) {
+    for queued in queued {
+        let Queued::Command(command) = queued else { continue };
         match command.asks {
             Asks::Nothing => {}
             // Whoever does not wait any more does not miss it.

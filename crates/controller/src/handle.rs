@@ -5,7 +5,7 @@
 
 use crate::batch::{MessageBatch, batches_of, encode_one};
 use crate::blocking::{block_on, is_on_shard};
-use crate::commands::{Asks, Command, NotQueued, SwitchEntry};
+use crate::commands::{Asks, Command, NotQueued, Queued, RaisedEvent, SwitchEntry};
 use crate::error::HandleError;
 use crate::events::{ControllerEvent, HostEvent, LinkEvent};
 use crate::shared::{ShardEvent, Shared, SwitchInfo};
@@ -285,13 +285,86 @@ impl Handle {
         self.shared.watchers.watch(false)
     }
 
+    /// Raises any event that apps can get: they are told, and so are all watchers, as if it had
+    /// come from the switch. What is raised of a switch waits in that switch's queue and passes the
+    /// codec of its version; it is told in the order of the calls, to the apps of its shard.
+    ///
+    /// An event is told, not made so: a switch that is raised as gone stays connected, and one that
+    /// is raised as ready must be. Of a port's status and of a role the controller itself takes
+    /// note too. An answer or an error goes to the app that its xid names.
+    ///
+    /// ```
+    /// use controller::testing::{TestNetwork, TestSwitch};
+    /// use controller::{AppList, ControllerEvent, apps::Hub};
+    /// use openflow::Message;
+    /// use std::time::Duration;
+    ///
+    /// let mut network = TestNetwork::new(AppList::one(|| Hub));
+    /// let dpid = network.add_switch(TestSwitch::new(1, 4));
+    /// network.take_messages(dpid);
+    /// let handle = network.handle();
+    /// // The hub sets the switch up anew.
+    /// handle.raise(ControllerEvent::SwitchReady(handle.switch(dpid).unwrap()))?;
+    /// network.advance(Duration::ZERO);
+    /// assert!(matches!(network.take_messages(dpid)[..], [Message::FlowMod(_), ..]));
+    /// # Ok::<(), controller::HandleError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such switch, its queue or a shard's is full, its version cannot say the message,
+    /// or the controller has ended.
+    pub fn raise(&self, event: ControllerEvent) -> Result<(), HandleError> {
+        let none = Xid(0);
+        match event {
+            ControllerEvent::SwitchReady(info) => self.raise_of(info.dpid, RaisedEvent::Ready),
+            ControllerEvent::SwitchDown(dpid) => self.raise_of(dpid, RaisedEvent::Down),
+            ControllerEvent::PacketIn { dpid, packet_in } => {
+                self.raise_message(dpid, none, &Message::PacketIn(packet_in))
+            }
+            ControllerEvent::PortStatus { dpid, status } => {
+                self.raise_message(dpid, none, &Message::PortStatus(status))
+            }
+            ControllerEvent::FlowRemoved { dpid, removed } => {
+                self.raise_message(dpid, none, &Message::FlowRemoved(removed))
+            }
+            ControllerEvent::Error { dpid, xid, error } => {
+                self.raise_message(dpid, xid, &Message::Error(error))
+            }
+            ControllerEvent::RoleChanged(change) => {
+                self.raise_of(change.dpid, RaisedEvent::Role(change))
+            }
+            ControllerEvent::Message { dpid, xid, message } => {
+                self.raise_message(dpid, xid, &message)
+            }
+            ControllerEvent::Link(event) => self.raise_link(event),
+            ControllerEvent::Host(event) => self.raise_host(event),
+        }
+    }
+
+    fn raise_message(
+        &self,
+        dpid: DatapathId,
+        xid: Xid,
+        message: &Message,
+    ) -> Result<(), HandleError> {
+        let version = self.entry(dpid)?.version;
+        let frame = wire::encode(version, xid, message)
+            .map_err(|error| HandleError::Unsaid { index: 0, error })?;
+        self.raise_of(dpid, RaisedEvent::Message(frame))
+    }
+
+    fn raise_of(&self, dpid: DatapathId, event: RaisedEvent) -> Result<(), HandleError> {
+        let entry = self.entry(dpid)?;
+        self.queue(&entry, Queued::Raised(event), 1)
+    }
+
     /// Tells all apps of all shards, and all watchers, what has become of a link.
     ///
     /// # Errors
     /// A shard has no room for it, or the controller has ended.
     pub fn raise_link(&self, event: LinkEvent) -> Result<(), HandleError> {
         self.shared.watchers.tell(|| ControllerEvent::Link(event));
-        self.raise(|| ShardEvent::Link(event))
+        self.tell_shards(|| ShardEvent::Link(event))
     }
 
     /// Tells all apps of all shards, and all watchers, what has become of a host.
@@ -300,10 +373,10 @@ impl Handle {
     /// A shard has no room for it, or the controller has ended.
     pub fn raise_host(&self, event: HostEvent) -> Result<(), HandleError> {
         self.shared.watchers.tell(|| ControllerEvent::Host(event.clone()));
-        self.raise(|| ShardEvent::Host(event.clone()))
+        self.tell_shards(|| ShardEvent::Host(event.clone()))
     }
 
-    fn raise(
+    fn tell_shards(
         &self,
         event: impl Fn() -> ShardEvent<crate::shared::Moved>,
     ) -> Result<(), HandleError> {
@@ -323,7 +396,11 @@ impl Handle {
 
     /// Queues a command of so many messages.
     fn push(&self, entry: &SwitchEntry, command: Command, count: u64) -> Result<(), HandleError> {
-        entry.push(command).map_err(|why| match why {
+        self.queue(entry, Queued::Command(command), count)
+    }
+
+    fn queue(&self, entry: &SwitchEntry, queued: Queued, count: u64) -> Result<(), HandleError> {
+        entry.push(queued).map_err(|why| match why {
             NotQueued::Full(_) => {
                 self.shared.count_full(count);
                 HandleError::Full(entry.dpid)

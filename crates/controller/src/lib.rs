@@ -72,7 +72,10 @@ pub use cluster::{
     EtcdTlsFiles, KeyName, StateEntry, StateError, StateEvent, StateWatch,
 };
 pub use error::HandleError;
-pub use events::{ControllerEvent, HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
+pub use events::{
+    ControllerEvent, HostEvent, LinkEvent, RoleChange, RoleReason, SwitchPort, TopologyHost,
+    TopologyLink,
+};
 pub use files::raise_open_files;
 pub use handle::Handle;
 pub use openflow::message::PacketIn;

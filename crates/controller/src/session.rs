@@ -32,6 +32,8 @@ pub struct Session {
     /// In a cluster, of a main connection.
     pub(crate) standby: Option<Standby>,
     pub(crate) answers: Answers,
+    /// The switch has been asked which role we have.
+    pub(crate) is_role_checked: bool,
     /// Since when the connection is full while commands wait.
     pub(crate) stalled_since: Option<Instant>,
     /// The counts of the switch that are in the shard's already.
@@ -115,6 +117,7 @@ impl Session {
             phase: Phase::Unknown,
             standby: None,
             answers: Answers::new(bounds),
+            is_role_checked: false,
             stalled_since: None,
             counted: Counted::default(),
             outcomes: Vec::new(),
@@ -155,7 +158,9 @@ impl Session {
     /// Asks who the switch is, or which ports it has.
     pub(crate) fn ask(&mut self, connection: &mut Connection, asker: Asker) {
         let message = match asker {
-            Asker::Features | Asker::Role | Asker::App | Asker::Handle => Message::FeaturesRequest,
+            Asker::Features | Asker::Role | Asker::RoleCheck | Asker::App | Asker::Handle => {
+                Message::FeaturesRequest
+            }
             Asker::Ports => {
                 let body = MultipartRequestBody::PortDesc;
                 Message::MultipartRequest(MultipartRequest { more: false, body })

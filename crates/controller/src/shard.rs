@@ -4,16 +4,18 @@
 //! Without input and output, like the connections themselves: the runtime gives events and time, a
 //! simulation does the same. It must never let one switch's fault reach another's session.
 
+mod raised;
+mod roles;
 mod standby;
 
 pub(crate) use standby::Standby;
 
 use crate::answers::{Answer, Asker};
 use crate::app::App;
-use crate::commands::{SwitchEntry, fail};
+use crate::commands::{Queued, SwitchEntry, fail};
 use crate::dispatch::Apps;
 use crate::error::HandleError;
-use crate::events::{ControllerEvent, HostEvent, LinkEvent};
+use crate::events::{ControllerEvent, HostEvent, LinkEvent, RoleReason};
 use crate::handle::Handle;
 use crate::options::Options;
 use crate::session::{Counted, Outcome, Phase, READY_DEADLINE, Session};
@@ -112,6 +114,7 @@ impl Shard {
     ) {
         let Some(version) = connection.version() else { return };
         let bytes = connection.last_message_len();
+        let said = roles::said_of_role(&message, version);
         match session.answers.take(xid, message, bytes, version, now) {
             Answer::Taken => {}
             Answer::Other(message) => self.hand_over(session, connection, xid, &message, now),
@@ -125,6 +128,9 @@ impl Shard {
             Answer::To(Asker::Role, answer) => {
                 self.take_role_answer(session, connection, &answer, now);
             }
+            Answer::To(Asker::RoleCheck, answer) => {
+                return self.take_checked_role(session, connection, &answer, now);
+            }
             Answer::To(Asker::Ports, answer) => self.take_ports(session, connection, answer, now),
             Answer::To(Asker::App | Asker::Handle, Ok(message)) => {
                 self.hand_over(session, connection, xid, &message, now);
@@ -136,6 +142,9 @@ impl Shard {
                 self.stats.unanswered += 1;
                 tracing::debug!(xid = xid.0, %unanswered, "the app's request has no answer");
             }
+        }
+        if let Some(said) = said {
+            self.take_said_of_role(session, connection, said, now);
         }
     }
 
@@ -492,10 +501,17 @@ impl Shard {
     }
 
     fn run_commands(&mut self, session: &mut Session, connection: &mut Connection, now: Instant) {
-        let Some(entry) = &session.entry else { return };
+        let Some(entry) = session.entry.clone() else { return };
         while !connection.is_full() {
             session.stalled_since = None;
-            let Some(command) = entry.pop() else { return };
+            let command = match entry.pop() {
+                Some(Queued::Command(command)) => command,
+                Some(Queued::Raised(event)) => {
+                    self.take_raised(session, connection, event, now);
+                    continue;
+                }
+                None => return,
+            };
             let sent = command.sent;
             let Some(bytes) = session.answers.expect_of_handle(entry.dpid, command, now) else {
                 continue;

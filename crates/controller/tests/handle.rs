@@ -7,16 +7,19 @@
 
 use controller::testing::{TestNetwork, TestSwitch};
 use controller::{
-    App, AppList, ControllerEvent, Handle, HandleError, LinkEvent, MessageBatch, PacketIn, Switch,
-    SwitchPort, TimerId, TopologyLink,
+    App, AppList, ControllerEvent, Handle, HandleError, HostEvent, LinkEvent, MessageBatch,
+    Options, PacketIn, RoleChange, RoleReason, Switch, SwitchPort, TimerId, TopologyHost,
+    TopologyLink,
 };
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason};
 use openflow::message::{
-    ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
-    SwitchDesc,
+    ControllerRole, ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PacketInReason, Role, SwitchDesc,
 };
-use openflow::port::PortDesc;
-use openflow::{DatapathId, Error, Message, PortNo, Version, Xid};
+use openflow::port::{PortDesc, PortReason, PortState, PortStatus};
+use openflow::{
+    Cookie, DatapathId, Error, Field, MacAddr, Match, Message, PortNo, TableId, Version, Xid,
+};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -74,8 +77,27 @@ impl App for Noting {
         self.note(format!("timer at {}", sw.now().as_millis()));
     }
 
+    fn port_status(&mut self, sw: &mut Switch, status: &PortStatus) {
+        let port = status.desc.port_no;
+        let is_up = !sw.ports()[&port].state.contains(PortState::LINK_DOWN);
+        self.note(format!("port {port} up {is_up}"));
+    }
+
+    fn flow_removed(&mut self, _: &mut Switch, removed: &FlowRemoved) {
+        self.note(format!("removed {}", removed.cookie.0));
+    }
+
+    fn role_changed(&mut self, _: &mut Switch, change: &RoleChange) {
+        let (role, reason) = (change.role_name(), change.reason.text());
+        self.note(format!("role {role} {:?} {reason}", change.generation_id));
+    }
+
     fn link(&mut self, event: &LinkEvent) {
         self.note(format!("{event:?}"));
+    }
+
+    fn host(&mut self, event: &HostEvent) {
+        self.note(format!("host {event:?}"));
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
@@ -374,4 +396,238 @@ fn a_switch_that_comes_again_ends_what_waited_for_the_old_connection() {
     assert_eq!(network.block_on(waiting), Err(HandleError::NoSwitch(sw)));
     assert_eq!(handle.switch(sw).unwrap().ports.len(), 2);
     assert_eq!(network.stats().switches, 1);
+}
+
+/// What the next request for a role is answered with, and whether a flow-mod is refused.
+#[derive(Clone, Copy)]
+struct RoleOfSwitch {
+    role: ControllerRole,
+    generation_id: u64,
+}
+
+/// A switch as 1.3 has it: it gives its role when it is asked, and refuses slaves.
+fn switch_with_roles(network: &mut TestNetwork, dpid: u64) -> Arc<Mutex<RoleOfSwitch>> {
+    let sw = network.add_switch(TestSwitch::new(dpid, 2));
+    let began = RoleOfSwitch { role: ControllerRole::Equal, generation_id: u64::MAX };
+    let ours = Arc::new(Mutex::new(began));
+    let switch = Arc::clone(&ours);
+    network.answer(sw, move |message| {
+        let mut ours = switch.lock().unwrap();
+        match message {
+            Message::RoleRequest(asked) => {
+                let is_stale = ours.generation_id != u64::MAX
+                    && asked.generation_id < ours.generation_id
+                    && asked.role != ControllerRole::NoChange;
+                if is_stale {
+                    return Some(refusal(Error::RoleRequestStale));
+                }
+                if asked.role != ControllerRole::NoChange {
+                    *ours = RoleOfSwitch { role: asked.role, generation_id: asked.generation_id };
+                }
+                let RoleOfSwitch { role, generation_id } = *ours;
+                Some(Message::RoleReply(Role { role, generation_id }))
+            }
+            Message::FlowMod(_) if ours.role == ControllerRole::Slave => {
+                Some(refusal(Error::BadRequestIsSlave))
+            }
+            _ => None,
+        }
+    });
+    ours
+}
+
+fn ask_for(role: ControllerRole, generation_id: u64) -> Message {
+    Message::RoleRequest(Role { role, generation_id })
+}
+
+#[test]
+fn a_role_that_was_asked_for_is_told_once_to_all_apps() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let ours = switch_with_roles(&mut network, 1);
+    let (handle, dpid) = (network.handle(), DatapathId(1));
+    let mut events = handle.events_but_packet_ins();
+    take(&log);
+    for _ in 0..2 {
+        network.block_on(handle.request(dpid, ask_for(ControllerRole::Master, 5))).unwrap();
+    }
+    let master = "role master Some(5) requested";
+    assert_eq!(take(&log), [format!("one {master}"), format!("two {master}")]);
+    let seen = events.try_recv().unwrap().unwrap();
+    assert!(matches!(&*seen, ControllerEvent::RoleChanged(change)
+        if (change.dpid, change.role) == (dpid, ControllerRole::Master)));
+    // Only a question, whose answer is no news.
+    network.block_on(handle.request(dpid, ask_for(ControllerRole::NoChange, 0))).unwrap();
+    assert!(take(&log).is_empty());
+    assert_eq!(ours.lock().unwrap().role, ControllerRole::Master);
+}
+
+#[test]
+fn a_controller_that_another_one_has_replaced_is_told_when_the_switch_refuses_it() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let ours = switch_with_roles(&mut network, 1);
+    let (handle, dpid) = (network.handle(), DatapathId(1));
+    network.block_on(handle.request(dpid, ask_for(ControllerRole::Master, 5))).unwrap();
+    take(&log);
+    *ours.lock().unwrap() = RoleOfSwitch { role: ControllerRole::Slave, generation_id: 9 };
+    for _ in 0..2 {
+        let refused = network.block_on(handle.apply(dpid, vec![add(1)]));
+        assert!(matches!(refused, Err(HandleError::Refused { index: 0, .. })), "{refused:?}");
+        network.advance(Duration::ZERO);
+    }
+    let slave = "role slave Some(9) master_request";
+    assert_eq!(take(&log), [format!("one {slave}"), format!("two {slave}")], "once");
+    let asked = network.take_messages(dpid);
+    let asked = asked.iter().filter(|sent| matches!(sent, Message::RoleRequest(_)));
+    assert_eq!(asked.count(), 2, "for the role of master, and once for what it is");
+}
+
+#[test]
+fn a_stale_generation_is_a_question_and_no_answer() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let ours = switch_with_roles(&mut network, 1);
+    let (handle, dpid) = (network.handle(), DatapathId(1));
+    network.block_on(handle.request(dpid, ask_for(ControllerRole::Master, 5))).unwrap();
+    take(&log);
+    let stale = || handle.request(dpid, ask_for(ControllerRole::Master, 4));
+    assert!(network.block_on(stale()).is_err());
+    network.advance(Duration::ZERO);
+    assert!(take(&log).is_empty(), "it is master as before, whatever it asked for");
+    *ours.lock().unwrap() = RoleOfSwitch { role: ControllerRole::Slave, generation_id: 9 };
+    assert!(network.block_on(stale()).is_err());
+    network.advance(Duration::ZERO);
+    let slave = "role slave Some(9) master_request";
+    assert_eq!(take(&log), [format!("one {slave}"), format!("two {slave}")]);
+}
+
+#[test]
+fn a_switch_of_1_0_is_never_asked_for_a_role() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let old = network.add_switch(TestSwitch::new(8, 1).with_version(Version::V1_0));
+    network.take_messages(old);
+    take(&log);
+    let error = Error::BadRequestIsSlave;
+    let error = Message::Error(ErrorMessage::new(Version::V1_0, error, vec![]));
+    network.send(old, Xid(1), &error);
+    assert!(network.take_messages(old).is_empty());
+    assert_eq!(take(&log), ["one error 1"], "of its own message, and no role");
+}
+
+/// Events as `every_kind_of_event_can_be_raised` expects them.
+fn one_of_each_kind(handle: &Handle, dpid: DatapathId) -> [ControllerEvent; 10] {
+    let at = SwitchPort { dpid, port: PortNo(2) };
+    let host = TopologyHost { mac: MacAddr([2; 6]), vlan: None, ipv4: vec![], ipv6: vec![], at };
+    let down = PortDesc { state: PortState::LINK_DOWN, ..handle_port(handle, dpid, 2) };
+    let link = TopologyLink { from: at, to: SwitchPort { port: PortNo(1), ..at } };
+    let role = RoleChange {
+        dpid,
+        role: ControllerRole::Slave,
+        generation_id: Some(3),
+        reason: RoleReason::MasterRequest,
+    };
+    let error = ErrorMessage::new(Version::V1_3, Error::FlowModTableFull, vec![]);
+    let packet_in = PacketIn {
+        buffer_id: None,
+        total_len: 61,
+        reason: PacketInReason::NoMatch,
+        table_id: TableId(0),
+        cookie: Cookie(0),
+        matching: Match::any().with(Field::InPort, 2),
+        data: vec![7; 61],
+    };
+    [
+        ControllerEvent::PacketIn { dpid, packet_in },
+        ControllerEvent::PortStatus {
+            dpid,
+            status: PortStatus { reason: PortReason::Modify, desc: down },
+        },
+        ControllerEvent::FlowRemoved { dpid, removed: removed() },
+        ControllerEvent::Error { dpid, xid: Xid(0), error },
+        ControllerEvent::Message { dpid, xid: Xid(0), message: Message::BarrierReply },
+        ControllerEvent::RoleChanged(role),
+        ControllerEvent::SwitchDown(dpid),
+        ControllerEvent::SwitchReady(handle.switch(dpid).unwrap()),
+        ControllerEvent::Link(LinkEvent::Up(link)),
+        ControllerEvent::Host(HostEvent::Up(host)),
+    ]
+}
+
+#[test]
+fn every_kind_of_event_can_be_raised() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let dpid = network.add_switch(TestSwitch::new(1, 2));
+    network.advance(Duration::from_millis(300));
+    take(&log);
+    let handle = network.handle();
+    let mut events = handle.events();
+    for event in one_of_each_kind(&handle, dpid) {
+        handle.raise(event).unwrap();
+        network.advance(Duration::ZERO);
+        let (told, seen) = (take(&log), events.try_recv().unwrap().unwrap());
+        assert_eq!(told.len() % 2, 0, "both apps are told: {told:?} of {seen:?}");
+        let told = told[0].strip_prefix("one ").unwrap();
+        let expected = match &*seen {
+            ControllerEvent::PacketIn { .. } => "packet 61",
+            ControllerEvent::PortStatus { .. } => "port 2 up false",
+            ControllerEvent::FlowRemoved { .. } => "removed 77",
+            ControllerEvent::Error { .. } => "error 0",
+            ControllerEvent::Message { .. } => "OFPT_BARRIER_REPLY",
+            ControllerEvent::RoleChanged(_) => "role slave Some(3) master_request",
+            ControllerEvent::SwitchDown(_) => "down 1",
+            ControllerEvent::SwitchReady(_) => "ready",
+            ControllerEvent::Link(_) => "Up(TopologyLink",
+            ControllerEvent::Host(_) => "host Up(TopologyHost",
+        };
+        assert!(told.starts_with(expected), "{told:?} of {seen:?}");
+        // The apps of this test ask for a barrier at a packet, which is answered.
+        let answers = if matches!(*seen, ControllerEvent::PacketIn { .. }) { 2 } else { 0 };
+        for _ in 0..answers {
+            let answer = events.try_recv().unwrap().unwrap();
+            assert!(matches!(*answer, ControllerEvent::Message { .. }), "{answer:?}");
+        }
+        assert!(events.try_recv().unwrap().is_none(), "watchers are told once");
+    }
+    assert!(handle.switch(dpid).unwrap().ports[&PortNo(2)].state == PortState::LINK_DOWN);
+    assert_eq!(network.stats().switches, 1, "it was told as gone, and stayed");
+}
+
+fn handle_port(handle: &Handle, dpid: DatapathId, port: u32) -> PortDesc {
+    handle.switch(dpid).unwrap().ports[&PortNo(port)].clone()
+}
+
+fn removed() -> FlowRemoved {
+    FlowRemoved {
+        cookie: Cookie(77),
+        priority: 1,
+        reason: FlowRemovedReason::IdleTimeout,
+        table_id: TableId(0),
+        duration_s: 0,
+        duration_ns: 0,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        packet_count: 0,
+        byte_count: 0,
+        matching: Match::any(),
+    }
+}
+
+#[test]
+fn what_cannot_be_raised_is_an_error_and_a_full_queue_is_one() {
+    let mut network = TestNetwork::with_options(
+        &empty(),
+        Options { queue_max_bytes: 1_000, ..Options::default() },
+    );
+    let dpid = network.add_switch(TestSwitch::new(1, 1));
+    let handle = network.handle();
+    let nobody = ControllerEvent::SwitchDown(DatapathId(9));
+    assert_eq!(handle.raise(nobody), Err(HandleError::NoSwitch(DatapathId(9))));
+    let message = Message::PacketOut(too_long());
+    let unsaid = handle.raise(ControllerEvent::Message { dpid, xid: Xid(0), message });
+    assert!(matches!(unsaid, Err(HandleError::Unsaid { .. })), "{unsaid:?}");
+    let full = (0..1_000).find_map(|_| handle.raise(ControllerEvent::SwitchDown(dpid)).err());
+    assert_eq!(full, Some(HandleError::Full(dpid)), "events have the bound of the queue");
 }

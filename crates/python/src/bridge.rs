@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use controller::{App, Handle, HostEvent, LinkEvent, PacketIn, Switch};
+use controller::{App, Handle, HostEvent, LinkEvent, PacketIn, RoleChange, Switch};
 use openflow::flow::FlowRemoved;
 use openflow::message::ErrorMessage;
 use openflow::port::PortStatus;
@@ -69,6 +69,12 @@ impl App for Bridge {
     fn error(&mut self, sw: &mut Switch, xid: Xid, error: &ErrorMessage) {
         if let Some(connected) = self.switches.get(&sw.dpid()) {
             self.live.queue.error(connected, xid, error);
+        }
+    }
+
+    fn role_changed(&mut self, sw: &mut Switch, change: &RoleChange) {
+        if let Some(connected) = self.switches.get(&sw.dpid()) {
+            self.live.queue.role_changed(connected, *change);
         }
     }
 

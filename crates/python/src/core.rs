@@ -25,7 +25,7 @@ use crate::bridge::Bridge;
 use crate::discovered::{self, ToldHost, ToldLink};
 use crate::errors::{Class, exception};
 use crate::live::Live;
-use crate::notice::{FlowRemoved, Message, PortStatus, SwitchError};
+use crate::notice::{FlowRemoved, Message, PortStatus, RoleChange, SwitchError};
 use crate::outlet::{Connected, lock};
 use crate::packet_in::PacketIn;
 use crate::queue::{Kind, Queue, Taken, Waiting};
@@ -376,6 +376,9 @@ impl Batch<'_> {
             Waiting::Error(from, xid, inner) => {
                 let error = SwitchError::new(from.version, xid, inner);
                 self.push(Kind::Error, &from, error)
+            }
+            Waiting::RoleChanged(from, inner) => {
+                self.push(Kind::RoleChanged, &from, RoleChange { inner })
             }
             Waiting::Message(from, xid, inner) => {
                 let message = Message { version: from.version, xid: Some(xid), inner };

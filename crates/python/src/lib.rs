@@ -46,7 +46,7 @@ mod module {
     #[pymodule_export]
     use super::matching::Match;
     #[pymodule_export]
-    use super::notice::{FlowRemoved, Message, Port, PortStatus, SwitchError};
+    use super::notice::{FlowRemoved, Message, Port, PortStatus, RoleChange, SwitchError};
     #[pymodule_export]
     use super::packet_in::PacketIn;
     #[pymodule_export]

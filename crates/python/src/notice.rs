@@ -248,6 +248,38 @@ impl SwitchError {
     }
 }
 
+/// This controller's role at a switch is another than before.
+#[pyclass(frozen, module = "weir")]
+pub(crate) struct RoleChange {
+    pub(crate) inner: controller::RoleChange,
+}
+
+#[pymethods]
+impl RoleChange {
+    /// `"equal"`, `"master"` or `"slave"`.
+    #[getter]
+    fn role(&self) -> &'static str {
+        self.inner.role_name()
+    }
+
+    /// The generation id that the switch has; `None` where none was used.
+    #[getter]
+    fn generation_id(&self) -> Option<u64> {
+        self.inner.generation_id
+    }
+
+    /// `"requested"` where an app has asked for it, `"master_request"` where another controller has
+    /// asked to be master.
+    #[getter]
+    fn reason(&self) -> &'static str {
+        self.inner.reason.text()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("RoleChange(role={:?}, reason={:?})", self.role(), self.reason())
+    }
+}
+
 /// A message in general: what a test has been sent, and what a switch says unasked.
 #[pyclass(frozen, module = "weir")]
 pub(crate) struct Message {

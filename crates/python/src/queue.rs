@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use controller::{HostEvent, LinkEvent};
+use controller::{HostEvent, LinkEvent, RoleChange};
 use openflow::flow::FlowRemoved;
 use openflow::message::{ErrorMessage, PacketIn};
 use openflow::port::PortStatus;
@@ -44,15 +44,16 @@ pub(crate) enum Kind {
     PortStatus = 3,
     FlowRemoved = 4,
     Error = 5,
-    Message = 6,
-    LinkAdd = 7,
-    LinkDelete = 8,
-    HostAdd = 9,
-    HostMove = 10,
-    HostChange = 11,
-    HostDelete = 12,
-    Answer = 13,
-    Line = 14,
+    RoleChanged = 6,
+    Message = 7,
+    LinkAdd = 8,
+    LinkDelete = 9,
+    HostAdd = 10,
+    HostMove = 11,
+    HostChange = 12,
+    HostDelete = 13,
+    Answer = 14,
+    Line = 15,
 }
 
 /// An event that waits.
@@ -63,6 +64,7 @@ pub(crate) enum Waiting {
     PortStatus(Arc<Connected>, PortStatus),
     FlowRemoved(Arc<Connected>, FlowRemoved),
     Error(Arc<Connected>, Xid, ErrorMessage),
+    RoleChanged(Arc<Connected>, RoleChange),
     Message(Arc<Connected>, Xid, Message),
     Link(LinkEvent),
     Host(HostEvent),
@@ -201,6 +203,10 @@ impl Queue {
         self.other(Kind::Error, Waiting::Error(Arc::clone(from), xid, error.clone()));
     }
 
+    pub(crate) fn role_changed(&self, from: &Arc<Connected>, change: RoleChange) {
+        self.other(Kind::RoleChanged, Waiting::RoleChanged(Arc::clone(from), change));
+    }
+
     pub(crate) fn message(&self, from: &Arc<Connected>, xid: Xid, message: &Message) {
         self.other(Kind::Message, Waiting::Message(Arc::clone(from), xid, message.clone()));
     }
@@ -267,6 +273,7 @@ impl Queue {
                 Waiting::PortStatus(from, _)
                 | Waiting::FlowRemoved(from, _)
                 | Waiting::Error(from, ..)
+                | Waiting::RoleChanged(from, _)
                 | Waiting::Message(from, ..) => {
                     inner.others -= 1;
                     from
@@ -317,6 +324,7 @@ impl Inner {
             | Waiting::PortStatus(..)
             | Waiting::FlowRemoved(..)
             | Waiting::Error(..)
+            | Waiting::RoleChanged(..)
             | Waiting::Message(..)
             | Waiting::Answer(_)
             | Waiting::Link(_)

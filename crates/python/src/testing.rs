@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use controller::RoleReason;
 use openflow::flow::{AggregateStats, FlowRemovedReason};
 use openflow::group::GroupFeatures;
 use openflow::message::{
-    ErrorMessage, Features, MultipartReplyBody, MultipartRequestBody, PacketInReason, SwitchConfig,
-    SwitchDesc,
+    ControllerRole, ErrorMessage, Features, MultipartReplyBody, MultipartRequestBody,
+    PacketInReason, Role, SwitchConfig, SwitchDesc,
 };
 use openflow::meter::MeterFeatures;
 use openflow::port::{PortDesc, PortReason, PortState, PortStats};
@@ -19,13 +20,16 @@ use pyo3::prelude::{Bound, Py, PyAny, PyResult, Python, pyclass, pymethods};
 use pyo3::types::PyDict;
 use wire::EncodeError;
 
-use crate::answer::{Answer, Failure};
+use crate::answer::{Answer, Failure, role_name};
 use crate::errors::word;
 use crate::matching;
-use crate::notice::{FlowRemoved, Message, PortStatus, SwitchError};
+use crate::notice::{FlowRemoved, Message, PortStatus, RoleChange, SwitchError};
 use crate::outlet::{Connected, Outlet, Question, lock};
 use crate::packet_in::PacketIn;
 use crate::switch::Switch;
+
+/// What a switch says of a generation id that was never used.
+const NO_GENERATION: u64 = u64::MAX;
 
 /// A future, and what it is to get.
 type Waited = (Py<PyAny>, Result<Answer, Failure>);
@@ -41,6 +45,10 @@ struct Kept {
     answers: Mutex<Vec<Waited>>,
     /// The errors of the next questions.
     refusals: Mutex<VecDeque<openflow::Error>>,
+    /// The role of the controller of the test.
+    role: Mutex<Role>,
+    /// What the apps are still to be told of it.
+    role_changes: Mutex<Vec<controller::RoleChange>>,
 }
 
 impl Outlet for Kept {
@@ -81,7 +89,9 @@ impl Kept {
                     openflow::Message::EchoRequest(data) => {
                         openflow::Message::EchoReply(data.clone())
                     }
-                    openflow::Message::RoleRequest(role) => openflow::Message::RoleReply(*role),
+                    openflow::Message::RoleRequest(asked) => {
+                        openflow::Message::RoleReply(self.take_role_request(to.dpid, *asked))
+                    }
                     openflow::Message::GetConfigRequest => {
                         openflow::Message::GetConfigReply(SwitchConfig {
                             flags: 0,
@@ -93,6 +103,29 @@ impl Kept {
                 lock(&self.sent).push(message);
                 Answer::Message(to.version, answer)
             }
+        }
+    }
+}
+
+impl Kept {
+    /// The role from now on; apps are told where it is another than before, as in a run.
+    fn take_role_request(&self, dpid: DatapathId, asked: Role) -> Role {
+        if asked.role == ControllerRole::NoChange {
+            return *lock(&self.role);
+        }
+        let generation_id = Some(asked.generation_id);
+        let reason = RoleReason::Requested;
+        let change = controller::RoleChange { dpid, role: asked.role, generation_id, reason };
+        self.change_role(change);
+        *lock(&self.role)
+    }
+
+    fn change_role(&self, change: controller::RoleChange) {
+        let generation_id = change.generation_id.unwrap_or(NO_GENERATION);
+        let role = Role { role: change.role, generation_id };
+        let before = std::mem::replace(&mut *lock(&self.role), role);
+        if before.role != change.role {
+            lock(&self.role_changes).push(change);
         }
     }
 }
@@ -162,6 +195,8 @@ impl TestSwitch {
             sent: Mutex::default(),
             answers: Mutex::default(),
             refusals: Mutex::default(),
+            role: Mutex::new(Role { role: ControllerRole::Equal, generation_id: NO_GENERATION }),
+            role_changes: Mutex::default(),
         });
         let datapath_id = DatapathId(dpid);
         let features = Features { datapath_id, n_tables: 254, ..Features::default() };
@@ -291,6 +326,55 @@ impl TestSwitch {
             matching: matching::of(r#match, fields, "")?,
         };
         Ok(FlowRemoved { inner })
+    }
+
+    /// The role is another: `"equal"`, `"master"` or `"slave"`.
+    #[pyo3(signature = (role, generation_id=None, *, reason="master_request"))]
+    fn change_role(&self, role: &str, generation_id: Option<u64>, reason: &str) -> PyResult<()> {
+        let roles = [ControllerRole::Equal, ControllerRole::Master, ControllerRole::Slave];
+        let known = roles.into_iter().find(|known| role_name(*known) == role);
+        let role = known
+            .ok_or_else(|| word(format!("role {role:?}: allowed are equal, master, slave")))?;
+        let reasons = [RoleReason::Requested, RoleReason::MasterRequest];
+        let known = reasons.into_iter().find(|known| known.text() == reason);
+        let reason = known.ok_or_else(|| {
+            word(format!("reason {reason:?}: allowed are requested, master_request"))
+        })?;
+        let dpid = self.connected.dpid;
+        self.kept.change_role(controller::RoleChange { dpid, role, generation_id, reason });
+        Ok(())
+    }
+
+    /// The changes of the role since the last call.
+    fn take_role_changes(&self) -> Vec<RoleChange> {
+        let changes = std::mem::take(&mut *lock(&self.kept.role_changes));
+        changes.into_iter().map(|inner| RoleChange { inner }).collect()
+    }
+
+    /// A message as it is on the wire; not one that has an event of its own.
+    fn message(&self, data: &[u8]) -> PyResult<Message> {
+        let (version, xid, inner) = wire::decode(data)
+            .map_err(|error| word(format!("these bytes are no message: {error:?}")))?;
+        let expected = self.connected.version;
+        if version != expected {
+            let what = format!("the message is of {version}, and the switch speaks {expected}");
+            return Err(word(what));
+        }
+        let has_event = matches!(
+            inner,
+            openflow::Message::PacketIn(_)
+                | openflow::Message::PortStatus(_)
+                | openflow::Message::FlowRemoved(_)
+                | openflow::Message::Error(_)
+        );
+        if has_event {
+            let name = inner.kind().row().name;
+            let what = format!(
+                "{name} has an event of its own: packet_in, port_status, flow_removed or error"
+            );
+            return Err(word(what));
+        }
+        Ok(Message { version, xid: Some(xid), inner })
     }
 
     /// An error about a message for which nobody waits.

@@ -91,6 +91,12 @@ fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
         ControllerEvent::Host(HostEvent::Down(host)) => {
             ("host-down", Some(host.at.dpid), format!("host {} is gone", of_host(host)))
         }
+        ControllerEvent::RoleChanged(change) => {
+            let dpid = change.dpid;
+            let (role, reason) = (change.role_name(), change.reason.text());
+            let text = format!("switch {dpid}: this controller is {role} ({reason})");
+            ("role-changed", Some(dpid), text)
+        }
         ControllerEvent::PacketIn { .. } | ControllerEvent::Message { .. } => return None,
     };
     Some(SeenEvent { kind, dpid, text })

@@ -212,7 +212,7 @@ async fn firewall_flows(target: &Target) -> Result<Vec<FlowStats>, Problem> {
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of_switches(&call);
+    let room = &Room::of_vlans(&call);
     rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
         let show = |rule: &Rule| {

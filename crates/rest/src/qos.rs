@@ -193,7 +193,7 @@ async fn queue_status(call: Call) -> Result<Reply, Problem> {
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of_switches(&call);
+    let room = &Room::of_vlans(&call);
     rules::each_text(targets(&call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
         let show = |rule: &Rule| {

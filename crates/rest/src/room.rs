@@ -25,6 +25,11 @@ impl Room {
 
     /// The room of the lists of the switches that a path names.
     pub(crate) fn of_switches(call: &Call) -> Self {
+        Self::new(call.answer_bytes_max, "one switch")
+    }
+
+    /// The same of lists that a path may narrow to a VLAN.
+    pub(crate) fn of_vlans(call: &Call) -> Self {
         Self::new(call.answer_bytes_max, "one switch, or a VLAN")
     }
 

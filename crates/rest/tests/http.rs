@@ -1,9 +1,17 @@
 //! REST over real connections on the loopback address, in front of a switch that is a script.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it asks for, whatever else there is"
+)]
 
-use openflow::message::{ErrorMessage, Features, MultipartReply, MultipartReplyBody, SwitchDesc};
-use openflow::port::PortDesc;
-use openflow::{DatapathId, Error, Message, PortNo, Version, Xid};
+use openflow::flow::{FlowModFlags, FlowStats};
+use openflow::message::{
+    ErrorMessage, Features, MultipartReply, MultipartReplyBody, MultipartRequestBody, SwitchDesc,
+};
+use openflow::meter::MeterStats;
+use openflow::port::{PortDesc, QueueStats};
+use openflow::{Cookie, DatapathId, Error, Match, Message, PortNo, TableId, Version, Xid};
 use rest::{
     Failure, RestFuture, RestLimits, RestNetwork, RestOptions, RestServer, ServedSwitch,
     ServedSwitches, Token,
@@ -29,6 +37,8 @@ enum Mood {
     Together,
     /// The second answers nothing.
     Half,
+    /// Has long lists of queues, meters and flow entries.
+    Talks,
 }
 
 /// Two switches, of 1.0 and of 1.3, that keep what they are told.
@@ -73,6 +83,11 @@ impl ServedSwitches for Scripted {
             let silence = Failure::Silent(Duration::from_secs(5));
             return Box::pin(async move { if is_silent { Err(silence) } else { Ok(answer) } });
         }
+        if self.mood == Mood::Talks {
+            let Message::MultipartRequest(request) = message else { panic!("{message:?}") };
+            let answer = MultipartReply { more: false, body: long_list(&request.body) };
+            return Box::pin(async move { Ok(Message::MultipartReply(answer)) });
+        }
         let answer = if !matches!(message, Message::MultipartRequest(_)) {
             Ok(Message::BarrierReply)
         } else if dpid.0 == 1 {
@@ -90,7 +105,7 @@ impl ServedSwitches for Scripted {
         let (mood, released) = (self.mood, Arc::clone(&self.released));
         Box::pin(async move {
             match mood {
-                Mood::Obeys | Mood::Together | Mood::Half => Ok(()),
+                Mood::Obeys | Mood::Together | Mood::Half | Mood::Talks => Ok(()),
                 Mood::Refuses => {
                     let version = Version::V1_3;
                     let error = ErrorMessage::new(version, Error::FlowModTableFull, Vec::new());
@@ -104,6 +119,37 @@ impl ServedSwitches for Scripted {
                 }
             }
         })
+    }
+}
+
+fn long_list(asked: &MultipartRequestBody) -> MultipartReplyBody {
+    match asked {
+        MultipartRequestBody::Queue { .. } => {
+            MultipartReplyBody::Queue(vec![QueueStats::default(); 20])
+        }
+        MultipartRequestBody::Meter(_) => {
+            MultipartReplyBody::Meter(vec![MeterStats::default(); 20])
+        }
+        MultipartRequestBody::Flow(_) => MultipartReplyBody::Flow(vec![rule(); 20]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A flow entry that is a rule of QoS.
+fn rule() -> FlowStats {
+    FlowStats {
+        table_id: TableId(0),
+        duration_s: 0,
+        duration_ns: 0,
+        priority: 1,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        flags: FlowModFlags::default(),
+        cookie: Cookie(1),
+        packet_count: 0,
+        byte_count: 0,
+        matching: Match::any(),
+        instructions: Vec::new(),
     }
 }
 
@@ -218,6 +264,22 @@ fn answers_have_ryu_s_keys() {
     let (status, document) = ask(&served, "GET", "/openapi.json", "", "");
     assert_eq!(status, 200);
     assert!(document["paths"]["/stats/flowentry/{cmd}"]["post"].is_object());
+}
+
+#[test]
+fn a_list_that_is_too_long_says_what_can_be_asked_for_there() {
+    let served =
+        serve(Mood::Talks, None, RestLimits { answer_bytes: 300, ..RestLimits::default() });
+    for (path, hint) in [
+        ("/qos/queue/status/0000000000000001", "one switch"),
+        ("/qos/meter/0000000000000001", "one switch"),
+        ("/qos/rules/0000000000000001", "one switch, or a VLAN"),
+    ] {
+        let (status, said) = ask(&served, "GET", path, "", "");
+        let words = format!("the answer has more than 300 bytes: ask for {hint}");
+        assert_eq!(status, 502, "{path}");
+        assert!(said["error"].as_str().unwrap().ends_with(&words), "{path}: {said}");
+    }
 }
 
 #[test]

@@ -204,14 +204,47 @@ class EventsTest(unittest.TestCase):
             def error(self, sw: weir.Switch, error: Any) -> None:
                 self.seen.append((error.name, error.type, error.code))
 
+            def role_changed(self, sw: weir.Switch, change: weir.RoleChange) -> None:
+                self.seen.append((change.role, change.generation_id, change.reason))
+                if change.role == "slave":
+                    sw.packet_out(bytes(60), actions="output:1")
+
+            def message(self, sw: weir.Switch, message: weir.Message) -> None:
+                self.seen.append((message.name, message.xid))
+
         other = Other()
         sw = Network(other).switch(ports=2)
         sw.port_status(3, "add")
         sw.port_status(1, "delete")
         sw.flow_removed(in_port=2, reason="hard", packet_count=7)
         sw.error("OFPFMFC_TABLE_FULL")
-        expected = [("add", 3, [1, 2, 3]), ("delete", 1, [2, 3]), ("hard", 2, 7)]
-        self.assertEqual(other.seen, [*expected, ("OFPFMFC_TABLE_FULL", 5, 1)])
+        expected: List[Any] = [("add", 3, [1, 2, 3]), ("delete", 1, [2, 3]), ("hard", 2, 7)]
+        expected = [*expected, ("OFPFMFC_TABLE_FULL", 5, 1)]
+        self.assertEqual(sw.role_changed("master", 7, reason="requested"), [])
+        self.assertEqual(sw.role_changed("master", 7), [], "it is one already")
+        [out] = sw.role_changed("slave", 9)
+        self.assertEqual(out.name, "OFPT_PACKET_OUT")
+        expected += [("master", 7, "requested"), ("slave", 9, "master_request")]
+        sw.message(bytes([4, 21, 0, 8, 0, 0, 0, 5]))
+        sw.message(out)
+        expected += [("OFPT_BARRIER_REPLY", 5), ("OFPT_PACKET_OUT", 0)]
+        self.assertEqual(other.seen, expected)
+
+    def test_what_cannot_be_an_event_is_refused(self) -> None:
+        sw = Network(Log()).switch(ports=1)
+        packet_in = bytes([4, 10, 0, 34]) + bytes(4) + bytes([255] * 4) + bytes(12)
+        packet_in += bytes([0, 1, 0, 4]) + bytes(6)
+        for message, what in [
+            (bytes([1, 19, 0, 8, 0, 0, 0, 5]), "of OpenFlow10, and the switch speaks OpenFlow13"),
+            (b"nonsense", "no message"),
+            (packet_in, "OFPT_PACKET_IN has an event of its own"),
+        ]:
+            with self.assertRaisesRegex(weir.WordError, what):
+                sw.message(message)
+        with self.assertRaisesRegex(weir.WordError, "allowed are equal, master, slave"):
+            sw.role_changed("king")
+        with self.assertRaisesRegex(weir.WordError, "allowed are requested, master_request"):
+            sw.role_changed("slave", reason="mood")
 
 
 class CoroutineTest(unittest.TestCase):
@@ -237,6 +270,26 @@ class CoroutineTest(unittest.TestCase):
         self.assertEqual(sw.sent[0].name, "OFPT_FLOW_MOD")
         network.run(6)
         self.assertEqual(app.seen[-1], "slept")
+
+    def test_a_role_that_is_asked_for_is_told(self) -> None:
+        class Asking(weir.App):
+            def __init__(self) -> None:
+                self.seen: List[Any] = []
+
+            async def switch_ready(self, sw: weir.Switch) -> None:
+                for _ in range(2):
+                    answer = await sw.role("master", 5)
+                    self.seen.append((answer.role, answer.generation_id))
+                self.seen.append((await sw.role()).role)
+
+            def role_changed(self, sw: weir.Switch, change: weir.RoleChange) -> None:
+                self.seen.append(f"{change.role} {change.generation_id} {change.reason}")
+
+        app = Asking()
+        Network(app).switch()
+        self.assertEqual(app.seen.count("master 5 requested"), 1, app.seen)
+        app.seen.remove("master 5 requested")
+        self.assertEqual(app.seen, [("master", 5), ("master", 5), "master"])
 
     def test_an_error_is_an_exception_of_its_name(self) -> None:
         class Checking(weir.App):

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 import unittest
 import urllib.request
 from pathlib import Path
+from typing import Any, List
 
 from fake_switch import (
     BARRIER_REPLY,
@@ -28,6 +30,8 @@ from fake_switch import (
     Process,
     controller,
 )
+from weir._weir import Core
+from weir.app import EVENTS
 
 WEIR = os.environ.get("WEIR", "weir")
 
@@ -268,6 +272,41 @@ class RunTest(unittest.TestCase):
             switch.__exit__()
             running.line("^gone")
 
+    def test_a_master_that_another_one_replaces_is_told(self) -> None:
+        first = self.file(
+            """
+            import weir
+
+            class First(weir.App):
+                async def switch_ready(self, sw):
+                    await sw.role("master", 1)
+
+                def role_changed(self, sw, change):
+                    print("role", change.role, change.generation_id, change.reason, flush=True)
+
+                def tick(self, sw):
+                    sw.add_flow(priority=1, actions="drop")
+            """
+        )
+        second = self.file(
+            """
+            import weir
+
+            class Second(weir.App):
+                async def switch_ready(self, sw):
+                    await sw.role("master", 2)
+            """,
+            "second.py",
+        )
+        listens = first.parent / "openflow"
+        with controller(first) as running:
+            to = ["--controller", f"tcp:127.0.0.1:{running.port()}", "--control", "none"]
+            command = [WEIR, "switch", "--port", "null:p1", *to, "--listen", f"punix:{listens}"]
+            with Process(command, first.parent):
+                running.line("^role master 1 requested")
+                with controller(second, "--connect", f"unix:{listens}"):
+                    running.line("^role slave 2 master_request")
+
     def test_a_question_of_another_thread_overtakes_nothing(self) -> None:
         path = self.file(
             """
@@ -399,6 +438,28 @@ class RunTest(unittest.TestCase):
             running.line(r"^settled \[1, 2\] \[\]$")
             with FakeSwitch(port) as switch:
                 switch.is_answered()
+
+    def test_what_waits_at_the_end_counts_as_unsent(self) -> None:
+        core = Core(listen=["ptcp:0:127.0.0.1"], connect=[], probe_interval_s=0.0)
+        core.set_wants([True] * len(EVENTS))
+        [endpoint] = core.start()
+        with FakeSwitch(int(endpoint.rsplit(":", 1)[1])):
+            # Lines of the log come the same way.
+            batch: List[Any] = []
+            end = time.monotonic() + DEADLINE_S
+            while not any(sw is not None for _, sw, _ in batch):
+                self.assertLess(time.monotonic(), end, "no event of the switch")
+                select.select([core.fileno()], [], [], DEADLINE_S)
+                batch = list(core.take(16))
+            sw = next(sw for _, sw, _ in batch if sw is not None)
+            sw.packet_out(PACKET, actions="output:1")
+            sw.packet_out(PACKET, actions="output:2")
+            self.assertEqual(core.stats()["unsent"], 0, "they wait for the end of the batch")
+            core.stop()
+            self.assertEqual(core.stats()["unsent"], 2)
+            sw.packet_out(PACKET, actions="output:3")
+            core.flush()
+            self.assertEqual(core.stats()["unsent"], 3, "there is nobody to send it")
 
     def test_what_cannot_run_says_why(self) -> None:
         for text, options, said in [

@@ -2,15 +2,17 @@
 //! Its events are held back from the apps until the cluster orders us to serve it and the switch
 //! has made us its master.
 
-use super::{Shard, connected_again, send};
+use super::{RoleReason, Shard, connected_again, send};
 use crate::answers::Asker;
 use crate::commands::fail;
 use crate::error::HandleError;
+use crate::events::{ControllerEvent, RoleChange};
 use crate::mastership::OrderBox;
 use crate::role::{RoleMachine, RoleStep, RoleWanted};
 use crate::session::{Counted, Outcome, Phase, Session};
 use crate::switch::Switch;
 use channel::{Connection, Unanswered};
+use openflow::message::ControllerRole;
 use openflow::port::PortStatus;
 use openflow::{Message, MessageKind};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ impl Shard {
         let Some(wanted) = standby.orders.take() else { return };
         standby.machine.want(wanted);
         match (wanted, &session.phase) {
-            (RoleWanted::Slave, Phase::Ready(_)) => self.stand_back(session),
+            (RoleWanted::Slave, Phase::Ready(_)) => self.stand_back(session, RoleReason::Cluster),
             (RoleWanted::Slave | RoleWanted::Master { .. }, _) => {}
         }
         self.drive_role(session, connection, now);
@@ -124,8 +126,13 @@ impl Shard {
                         std::mem::replace(&mut session.phase, Phase::Unknown)
                 {
                     session.say(Outcome::Master { dpid: switch.dpid(), generation });
+                    let dpid = switch.dpid();
                     switch.set_is_set_up(is_set_up);
                     self.ready(session, connection, switch, now);
+                    let (role, generation_id) = (ControllerRole::Master, Some(generation));
+                    let reason = RoleReason::Cluster;
+                    let change = RoleChange { dpid, role, generation_id, reason };
+                    self.change_role(session, connection, change, now);
                 }
             }
             RoleStep::Refused { generation } => {
@@ -136,15 +143,15 @@ impl Shard {
                     mastership.tell_refused(switch.dpid(), generation);
                 }
                 if matches!(session.phase, Phase::Ready(_)) {
-                    self.stand_back(session);
+                    self.stand_back(session, RoleReason::MasterRequest);
                 }
             }
         }
     }
 
     /// The apps lose the switch, which stays connected.
-    fn stand_back(&mut self, session: &mut Session) {
-        let Phase::Ready(switch) = std::mem::replace(&mut session.phase, Phase::Unknown) else {
+    fn stand_back(&mut self, session: &mut Session, reason: RoleReason) {
+        let Phase::Ready(mut switch) = std::mem::replace(&mut session.phase, Phase::Unknown) else {
             return;
         };
         let dpid = switch.dpid();
@@ -152,6 +159,13 @@ impl Shard {
             let gone = HandleError::NoSwitch(dpid);
             fail(entry.close(), &gone);
             session.answers.fail_all(&gone);
+            if entry.set_role(ControllerRole::Slave) {
+                // What handlers queue now goes with `switch`: an owner falls silent at once.
+                let (role, generation_id) = (ControllerRole::Slave, None);
+                let change = RoleChange { dpid, role, generation_id, reason };
+                self.shared.watchers.tell(|| ControllerEvent::RoleChanged(change));
+                self.apps.each(&mut switch, |app, sw| app.role_changed(sw, &change));
+            }
             if self.shared.remove(&entry) {
                 self.stats.switches -= 1;
                 self.apps.all(|app| app.switch_down(dpid));
