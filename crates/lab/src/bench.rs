@@ -7,7 +7,6 @@
 
 mod bar;
 mod beside;
-mod client;
 mod cold_start;
 mod common;
 mod controller;

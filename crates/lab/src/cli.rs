@@ -25,6 +25,8 @@ use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, scenario, tools};
 
+mod campaign;
+
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
 pub struct LabArgs {
@@ -36,8 +38,12 @@ pub struct LabArgs {
 enum LabCommand {
     /// List scenarios, switches under test, controllers and methods.
     List,
-    /// Run a scenario.
-    Run(Box<RunArgs>),
+    /// Run scenarios, or all of a published evaluation.
+    Run(Box<campaign::CampaignArgs>),
+    /// Print a scenario's file, to be copied and changed.
+    Show(campaign::ShowArgs),
+    /// Measure hub and learning switch between two hosts (E1).
+    Hub(Box<RunArgs>),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -178,6 +184,8 @@ impl LabArgs {
                 Ok(ExitCode::SUCCESS)
             }
             LabCommand::Run(args) => args.run(),
+            LabCommand::Show(args) => args.run(),
+            LabCommand::Hub(args) => args.run(),
         }
     }
 }
@@ -202,7 +210,11 @@ impl DemoArgs {
 pub fn list() -> String {
     let mut text = String::from("scenarios:\n");
     for scenario in scenario::ALL {
-        text += &format!("  {:20} {}\n", scenario.id(), scenario.question());
+        text += &format!("  {:24} {}\n", scenario.id(), scenario.question());
+    }
+    for scenario in crate::campaign::catalogue::all().unwrap_or_default() {
+        let of = scenario.evaluation.as_deref().unwrap_or("--");
+        text += &format!("  {of} {:21} {}\n", scenario.id, scenario.question);
     }
     text += "switches under test:\n";
     for dut in dut::ALL {

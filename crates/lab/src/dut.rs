@@ -1,23 +1,39 @@
 //! Switches under test: what one is, and the list of them.
 //!
-//! A new switch is one file under `dut/` and one line in [`ALL`]. A switch is a process that is
-//! given its ports and its controller; nothing else about it is known here.
+//! A new switch is one file under `dut/` and one line in [`ALL`]. A switch is a process, or a part
+//! of the kernel, that is given its ports and told what decides where packets go; nothing else
+//! about it is known here.
 
+mod linux_bridge;
 pub(crate) mod ovs;
 mod weir;
+mod wire;
+
+use channel::Endpoint;
 
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+use crate::testbed::netns::{Joined, Offloads};
 use crate::tools::{Missing, Program};
+
+/// Where a switch takes the lab's OpenFlow connection, in its folder: Open vSwitch's own name for
+/// the socket of its bridge `br0`.
+pub const OPENFLOW_SOCKET: &str = "br0.mgmt";
 
 /// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
 pub struct DutPlan<'a> {
     /// Where it runs.
     pub context: ServiceContext<'a>,
+    /// The testbed, for what is a part of the kernel.
+    pub bed: &'a Testbed,
     /// Its ports: they become OpenFlow ports 1, 2, ... in this order.
     pub ports: &'a [PortName],
-    /// The controller that it connects to, `tcp:HOST:PORT`.
-    pub controller: &'a str,
+    /// The controller that it connects to, `tcp:HOST:PORT`, if there is one.
+    pub controller: Option<&'a str>,
+    /// How it is to run.
+    pub settings: &'a Settings,
 }
 
 /// A port as a testbed names it.
@@ -29,6 +45,23 @@ pub enum PortName {
     Memory(String),
 }
 
+/// A switch that runs.
+#[derive(Debug)]
+pub struct StartedDut {
+    /// Its programs; what is a part of the kernel has none.
+    pub service: Service,
+    /// Where it takes OpenFlow connections, if it does.
+    pub openflow: Option<Endpoint>,
+}
+
+impl StartedDut {
+    /// A switch whose OpenFlow socket is [`OPENFLOW_SOCKET`] in the folder of `context`.
+    #[must_use]
+    pub fn with_socket(service: Service, context: &ServiceContext<'_>) -> Self {
+        Self { service, openflow: Some(Endpoint::Unix(context.dir.join(OPENFLOW_SOCKET))) }
+    }
+}
+
 /// A switch under test.
 pub trait Dut: Sync {
     /// Its name on the command line and in reports.
@@ -36,6 +69,22 @@ pub trait Dut: Sync {
 
     /// One sentence about it.
     fn about(&self) -> &'static str;
+
+    /// Why it cannot run with these settings; reports say "not supported" with these words.
+    ///
+    /// # Errors
+    /// The reason.
+    fn check(&self, settings: &Settings) -> Result<(), String>;
+
+    /// What its hosts' devices may leave to others.
+    fn offloads(&self) -> Offloads {
+        Offloads::Off
+    }
+
+    /// What joins its hosts.
+    fn joined(&self) -> Joined {
+        Joined::BySwitch
+    }
 
     /// Whether it can be run on in-memory ports.
     fn has_memory_ports(&self) -> bool {
@@ -52,14 +101,30 @@ pub trait Dut: Sync {
     ///
     /// # Errors
     /// [`ServiceError`] with what the program said.
-    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError>;
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError>;
 }
 
 /// Every switch under test.
-pub const ALL: &[&dyn Dut] = &[&weir::WeirSwitch, &ovs::Ovs];
+pub const ALL: &[&dyn Dut] =
+    &[&weir::WEIR, &weir::WEIR_BUSY, &ovs::Ovs, &linux_bridge::LinuxBridge, &wire::Wire];
 
 /// The switch of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
     ALL.iter().copied().find(|dut| dut.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, find};
+
+    #[test]
+    fn names_are_found_and_differ() {
+        for (index, dut) in ALL.iter().enumerate() {
+            assert_eq!(find(dut.name()).unwrap().about(), dut.about());
+            assert!(!dut.about().is_empty());
+            assert!(ALL[..index].iter().all(|other| other.name() != dut.name()));
+        }
+        assert!(find("nothing").is_none());
+    }
 }

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "cli")]
 pub mod bench;
+pub mod campaign;
 pub mod cancel;
 pub mod ceilings;
 #[cfg(feature = "cli")]
@@ -27,8 +28,10 @@ pub mod run;
 pub mod samples;
 pub mod scenario;
 pub mod service;
+pub mod settings;
 pub mod setup;
 pub mod stats;
+pub mod switch_client;
 pub mod testbed;
 pub mod tools;
 pub mod trial_error;

@@ -5,6 +5,7 @@
 //! equivalent by the name of the program that it stands in for.
 
 mod blast;
+mod delay;
 mod echo;
 mod iperf2;
 pub(crate) mod iperf3;
@@ -15,8 +16,10 @@ mod mock;
 pub(crate) mod ping;
 mod pps;
 mod probe;
+mod rate;
 mod search;
 mod tcp;
+mod traffic;
 mod udp;
 
 use std::path::Path;
@@ -26,6 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::load::{Load, Observer, Watched};
+use crate::settings::Settings;
+use crate::setup::Setup;
 use crate::testbed::Testbed;
 use crate::trial_error::TrialError;
 
@@ -110,6 +115,10 @@ impl Timing {
 pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.
     pub bed: &'a Testbed,
+    /// Switch and controller; none in tests that have their own.
+    pub setup: Option<&'a Setup>,
+    /// What is to be sent.
+    pub settings: &'a Settings,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
     /// Durations and rates.
@@ -141,8 +150,21 @@ pub struct Trial {
     pub load: Option<Load>,
     /// Share of a fixed offered load that arrived.
     pub carried: Option<f64>,
+    /// Whole distributions, of metrics that have some.
+    pub distributions: Vec<TrialDistribution>,
     /// What else the program said, for the raw data.
     pub raw: serde_json::Value,
+}
+
+/// The distribution of a metric in one measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialDistribution {
+    /// The metric.
+    pub metric: &'static str,
+    /// How many values it has.
+    pub count: u64,
+    /// Share and value, both ascending, in the metric's unit.
+    pub quantiles: Vec<(f64, f64)>,
 }
 
 /// A way to measure.
@@ -163,7 +185,13 @@ pub trait Method: Sync {
     fn saturates(&self) -> bool;
 
     /// About how long one measurement takes, for progress and budget.
-    fn cost(&self, timing: &Timing) -> Duration;
+    fn cost(&self, timing: &Timing, settings: &Settings) -> Duration;
+
+    /// The metrics that have a floor of the lab's own: what is measured where hosts are joined
+    /// without a switch.
+    fn floors(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Whether it can measure on this testbed.
     ///
@@ -178,9 +206,21 @@ pub trait Method: Sync {
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError>;
 }
 
-/// Every method, in the order in which a run applies them.
-pub const ALL: &[&dyn Method] =
+/// The methods of two hosts and a controller, in the order in which E1 applies them.
+pub const HOSTS: &[&dyn Method] =
     &[&ping::Ping, &probe::Probe, &tcp::Tcp, &udp::Iperf3, &udp::Iperf2, &pps::PacketRate];
+
+/// Every method.
+pub const ALL: &[&dyn Method] = &[
+    &ping::Ping,
+    &probe::Probe,
+    &tcp::Tcp,
+    &udp::Iperf3,
+    &udp::Iperf2,
+    &pps::PacketRate,
+    &delay::Delay,
+    &rate::ForwardingRate,
+];
 
 /// The method of that key.
 #[must_use]

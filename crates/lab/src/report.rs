@@ -19,6 +19,7 @@ use crate::limit::{Limit, Part};
 use crate::load::Load;
 use crate::method::{Better, Method, Metric, Timing};
 use crate::rate::{self, LinkRate};
+use crate::settings::{Forwarding, RateText, Settings};
 use crate::stats::{Summary, summarise};
 use crate::tools::Program;
 
@@ -91,6 +92,19 @@ impl CellKey {
     #[must_use]
     pub fn title(&self) -> String {
         format!("{} + {} {}", self.dut, self.controller, self.app)
+    }
+
+    /// How such a cell is set up.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            forwarding: Some(Forwarding::Controller),
+            version: Some(self.version.row().release.to_owned()),
+            app: Some(self.app),
+            port_rate: Some(RateText(self.port_rate)),
+            control_rate: Some(RateText(self.control_rate)),
+            ..Settings::default()
+        }
     }
 }
 

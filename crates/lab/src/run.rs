@@ -23,6 +23,7 @@ use crate::report::{Cell, CellKey, FORMAT, Measurement, Report, SampleRecord, St
 use crate::samples::{Head, Line, SampleFile};
 use crate::scenario::Scenario;
 use crate::service::ProgramPaths;
+use crate::settings::Settings;
 use crate::setup::{self, Setup, SetupParts, TestbedKind, explain};
 use crate::tools::{Program, Tool};
 
@@ -63,7 +64,8 @@ impl Plan {
         let repeats = self.repeats.max(1);
         let cost = |method: &&dyn Method| {
             let times = if method.saturates() { 1 } else { self.idle_repeats.div_ceil(repeats) };
-            method.cost(&self.timing) * u32::try_from(times).unwrap_or(u32::MAX)
+            method.cost(&self.timing, &Settings::default())
+                * u32::try_from(times).unwrap_or(u32::MAX)
         };
         self.methods.iter().map(cost).sum::<Duration>() + START_COST
     }
@@ -260,9 +262,9 @@ fn start(
 ) -> Result<(Setup, tempfile::TempDir), setup::SetupError> {
     let dir = tempfile::Builder::new().prefix("weir-lab-").tempdir()?;
     let parts = SetupParts {
-        key: &job.cell.key,
+        settings: &job.cell.key.settings(),
         dut: job.dut,
-        controller: job.controller,
+        controller: Some(job.controller),
         kind: plan.kind,
         paths: &plan.paths,
         dir: dir.path(),
@@ -292,8 +294,15 @@ fn apply(
 ) -> Result<Trial, crate::trial_error::TrialError> {
     method.fits(setup.bed()).map_err(crate::trial_error::TrialError::Unfit)?;
     let watched = setup.watched();
-    let bench =
-        MethodContext { bed: setup.bed(), watched: &watched, timing: plan.timing, dir, cancel };
+    let bench = MethodContext {
+        bed: setup.bed(),
+        setup: Some(setup),
+        settings: &Settings::default(),
+        watched: &watched,
+        timing: plan.timing,
+        dir,
+        cancel,
+    };
     method.run(&bench)
 }
 

@@ -1,19 +1,23 @@
 //! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use channel::Endpoint;
 use generator::method::TrialInput;
+use openflow::Message;
 
 use crate::cancel::{Cancel, Stopped};
-use crate::controller::{ControllerPlan, ControllerProgram};
-use crate::dut::{Dut, DutPlan, PortName};
+use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
+use crate::dut::{Dut, DutPlan, PortName, StartedDut};
 use crate::load::{ProcessRole, Watched};
 use crate::process;
-use crate::report::CellKey;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
+use crate::settings::{Forwarding, Settings, SettingsError};
+use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{self, CONTROLLER_IP, NetnsTestbed, PORTS};
+use crate::testbed::netns::{self, CONTROLLER_IP, NetnsShape, NetnsTestbed};
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
 
@@ -47,6 +51,15 @@ pub enum SetupError {
     /// The controller.
     #[error("controller: {0}")]
     Controller(service::ServiceError),
+    /// A text of the settings is no value.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The switch answers a group, a meter or a flow entry with an error.
+    #[error(transparent)]
+    Refused(RefusedMessage),
+    /// The lab's own OpenFlow connection.
+    #[error("{0}")]
+    Channel(String),
     /// Both run, but no packet crosses.
     #[error("no packet crossed within {limit_s} s: {last}\n{logs}", limit_s = PATH_LIMIT.as_secs())]
     NoPath {
@@ -66,7 +79,12 @@ impl SetupError {
             Self::Dut(error) | Self::Controller(error) => {
                 matches!(error, service::ServiceError::Process(process::ProcessError::Stopped(_)))
             }
-            Self::Netns(_) | Self::Io(_) | Self::NoPath { .. } => false,
+            Self::Netns(_)
+            | Self::Io(_)
+            | Self::Settings(_)
+            | Self::Refused(_)
+            | Self::Channel(_)
+            | Self::NoPath { .. } => false,
         }
     }
 }
@@ -74,19 +92,22 @@ impl SetupError {
 /// A running cell. The order of the fields is the order in which they go.
 #[derive(Debug)]
 pub struct Setup {
-    dut: Service,
-    controller: Service,
+    client: Option<Mutex<SwitchClient>>,
+    dut: StartedDut,
+    controller: Option<Service>,
     bed: Testbed,
+    /// Seconds that the flow entries took until the barrier behind them was answered.
+    loaded_s: Option<f64>,
 }
 
 /// What a setup is made of.
 pub struct SetupParts<'a> {
-    /// The cell.
-    pub key: &'a CellKey,
+    /// How everything is to run.
+    pub settings: &'a Settings,
     /// The switch under test.
     pub dut: &'a dyn Dut,
-    /// The controller.
-    pub controller: &'a dyn ControllerProgram,
+    /// The controller, where one decides.
+    pub controller: Option<&'a dyn ControllerProgram>,
     /// The testbed.
     pub kind: TestbedKind,
     /// Paths.
@@ -97,8 +118,26 @@ pub struct SetupParts<'a> {
     pub cancel: &'a Cancel,
 }
 
+impl SetupParts<'_> {
+    fn bed(&self) -> Result<Testbed, SetupError> {
+        let settings = self.settings;
+        let links =
+            LinkShape { port_rate: settings.port_rate(), control_rate: settings.control_rate() };
+        Ok(match self.kind {
+            TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(NetnsShape {
+                hosts: settings.ports(),
+                links,
+                offloads: self.dut.offloads(),
+                joined: self.dut.joined(),
+            })?),
+            TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),
+        })
+    }
+}
+
 impl Setup {
-    /// Starts everything and returns when packets cross.
+    /// Starts everything. With a controller it returns when packets cross; else when the switch
+    /// has all its groups, meters and flow entries in force.
     ///
     /// # Errors
     /// [`SetupError`] with what the program said.
@@ -107,12 +146,8 @@ impl Setup {
         let (dut_dir, controller_dir) = (parts.dir.join("dut"), parts.dir.join("controller"));
         std::fs::create_dir(&dut_dir)?;
         std::fs::create_dir(&controller_dir)?;
-        let shape =
-            LinkShape { port_rate: parts.key.port_rate, control_rate: parts.key.control_rate };
-        let bed = match parts.kind {
-            TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(shape)?),
-            TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(parts.dir)?),
-        };
+        let (settings, bed) = (parts.settings, parts.bed()?);
+        let version = settings.version()?;
         let kernel = bed.kernel();
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
@@ -121,32 +156,90 @@ impl Setup {
         let context = |dir, namespace| ServiceContext {
             namespace,
             dir,
-            version: parts.key.version,
+            version,
             paths: parts.paths,
             cancel: parts.cancel,
         };
-        let plan = ControllerPlan {
-            context: context(&controller_dir, kernel.map(NetnsTestbed::controller)),
-            app: parts.key.app,
-            address,
-            port,
+        let controller = match parts.controller {
+            None => None,
+            Some(program) => {
+                let plan = ControllerPlan {
+                    context: context(&controller_dir, kernel.map(NetnsTestbed::controller)),
+                    app: settings.app.unwrap_or(AppKind::Hub),
+                    address,
+                    port,
+                };
+                Some(program.start(&plan).map_err(SetupError::Controller)?)
+            }
         };
-        let controller = parts.controller.start(&plan).map_err(SetupError::Controller)?;
         let ports: Vec<PortName> = match &bed {
-            Testbed::Kernel(_) => PORTS.iter().map(|p| PortName::Device((*p).to_owned())).collect(),
+            Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
             Testbed::Memory(bed) => {
                 bed.port_texts().iter().cloned().map(PortName::Memory).collect()
             }
         };
+        let target = format!("tcp:{address}:{port}");
         let plan = DutPlan {
             context: context(&dut_dir, kernel.map(NetnsTestbed::switch)),
+            bed: &bed,
             ports: &ports,
-            controller: &format!("tcp:{address}:{port}"),
+            controller: controller.is_some().then_some(target.as_str()),
+            settings,
         };
         let dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
-        let mut setup = Self { dut, controller, bed };
-        setup.wait_for_path(parts.cancel)?;
+        let mut setup = Self { client: None, dut, controller, bed, loaded_s: None };
+        match settings.forwarding() {
+            Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
+            Forwarding::Flows => setup.program(settings, parts.cancel)?,
+            Forwarding::Learning | Forwarding::Io => {}
+        }
         Ok(setup)
+    }
+
+    /// Loads groups, meters and flow entries, in this order, over a connection of the lab's own.
+    fn program(&mut self, settings: &Settings, cancel: &Cancel) -> Result<(), SetupError> {
+        let Some(endpoint) = &self.dut.openflow else { return Ok(()) };
+        let version = settings.version()?;
+        let connected = SwitchClient::connect(endpoint, version, None, cancel);
+        let mut client = connected.map_err(|error| self.refused(&error, cancel))?;
+        let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
+        let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
+        let loaded = client.send_all(groups.chain(meters)).and_then(|()| {
+            let entries = settings.flow_mods().map(|entry| Ok(entry?));
+            client.load(entries)
+        });
+        self.loaded_s = Some(loaded.map_err(|error| self.refused(&error, cancel))?.seconds);
+        self.client = Some(Mutex::new(client));
+        Ok(())
+    }
+
+    /// The error of a connection, with what the switch said last if it has ended.
+    fn refused(&mut self, error: &anyhow::Error, cancel: &Cancel) -> SetupError {
+        if cancel.check().is_err() {
+            return SetupError::Stopped(Stopped);
+        }
+        if let Some(refused) = error.downcast_ref::<RefusedMessage>() {
+            return SetupError::Refused(refused.clone());
+        }
+        self.check().err().unwrap_or_else(|| SetupError::Channel(format!("{error:#}")))
+    }
+
+    /// The lab's own OpenFlow connection, where the switch forwards by flow entries.
+    #[must_use]
+    pub fn client(&self) -> Option<MutexGuard<'_, SwitchClient>> {
+        self.client.as_ref().map(|client| client.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Where the switch takes OpenFlow connections, if it does.
+    #[must_use]
+    pub fn openflow(&self) -> Option<&Endpoint> {
+        self.dut.openflow.as_ref()
+    }
+
+    /// Seconds that loading the flow entries took, to the barrier's answer.
+    #[must_use]
+    pub fn loaded_s(&self) -> Option<f64> {
+        self.loaded_s
     }
 
     /// The testbed.
@@ -164,13 +257,15 @@ impl Setup {
             pid: std::process::id(),
             cores_max: 0,
         };
-        [self.dut.watched(), self.controller.watched(), &[host]].concat()
+        let controller = self.controller.as_ref().map_or(&[][..], Service::watched);
+        [self.dut.service.watched(), controller, &[host]].concat()
     }
 
     /// The commands that started controller and switch.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
-        [self.controller.commands(), self.dut.commands()].concat()
+        let controller = self.controller.as_ref().map_or(&[][..], Service::commands);
+        [controller, self.dut.service.commands()].concat()
     }
 
     /// Fails if switch or controller has ended.
@@ -178,8 +273,9 @@ impl Setup {
     /// # Errors
     /// [`SetupError::Dut`] or [`SetupError::Controller`] with the end of the log.
     pub fn check(&mut self) -> Result<(), SetupError> {
-        self.dut.check().map_err(|error| SetupError::Dut(error.into()))?;
-        self.controller.check().map_err(|error| SetupError::Controller(error.into()))
+        self.dut.service.check().map_err(|error| SetupError::Dut(error.into()))?;
+        let controller = self.controller.as_mut().map_or(Ok(()), Service::check);
+        controller.map_err(|error| SetupError::Controller(error.into()))
     }
 
     /// Sends a few probes there and back until two rounds in a row come back whole: the connection
@@ -207,7 +303,8 @@ impl Setup {
         if reached {
             return Ok(());
         }
-        let logs = [self.controller.tails(), self.dut.tails()].concat();
+        let controller = self.controller.as_ref().map(Service::tails).unwrap_or_default();
+        let logs = controller + &self.dut.service.tails();
         Err(SetupError::NoPath { last, logs })
     }
 }

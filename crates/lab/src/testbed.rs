@@ -59,6 +59,13 @@ pub const HOSTS: [HostAddress; 2] = [
     HostAddress { ip: Ipv4Addr::new(10, 0, 0, 2), mac: [2, 0, 0, 0, 0, 2] },
 ];
 
+/// The address of a host, which is counted from 0: the first two are [`HOSTS`].
+#[must_use]
+pub fn host_address(host: usize) -> HostAddress {
+    let number = u8::try_from(host + 1).unwrap_or(u8::MAX);
+    HostAddress { ip: Ipv4Addr::new(10, 0, 0, number), mac: [2, 0, 0, 0, 0, number] }
+}
+
 /// UDP port of the lab's own traffic at both hosts.
 const PORT: u16 = 9201;
 
@@ -85,7 +92,7 @@ impl Testbed {
     #[must_use]
     pub fn port_rate(&self) -> Option<u64> {
         match self {
-            Self::Kernel(bed) => bed.shape().port_rate.0,
+            Self::Kernel(bed) => bed.shape().links.port_rate.0,
             Self::Memory(_) => None,
         }
     }
@@ -120,12 +127,42 @@ impl Testbed {
         }
     }
 
+    /// The far end of every port of the switch, for frames as they are.
+    ///
+    /// # Errors
+    /// [`TrialError::Io`] of a device; a trial has them already.
+    pub fn open_ports(&self) -> Result<Vec<Port>, TrialError> {
+        let failed = |source| TrialError::Io { what: "the device of a host", source };
+        match self {
+            Self::Kernel(bed) => {
+                (0..bed.host_count()).map(|host| bed.open_port(host).map_err(failed)).collect()
+            }
+            Self::Memory(bed) => Ok(bed.take_ports()?.into()),
+        }
+    }
+
     /// Gives them back; sockets end here.
-    fn give_back(&self, ports: Vec<Port>) {
+    pub fn give_back(&self, ports: Vec<Port>) {
         match self {
             Self::Kernel(_) => drop(ports),
             Self::Memory(bed) => bed.give_back(ports),
         }
+    }
+
+    /// Does `work` with a session over the far ends of all ports: port 0 of the session is joined
+    /// to port 1 of the switch.
+    ///
+    /// # Errors
+    /// [`TrialError::Io`] of a device, [`TrialError::Traffic`], and those of `work`.
+    pub fn with_session<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        let mut session = Session::from_ports(self.open_ports()?, session_options())
+            .map_err(|error| traffic_error(error.into()))?;
+        let outcome = work(&mut session);
+        self.give_back(session.into_ports());
+        outcome
     }
 
     /// Sends from host 1 to host 2.
@@ -189,6 +226,12 @@ fn next_stream() -> u16 {
     next.unwrap_or(1).clamp(1, u16::MAX - 1)
 }
 
+/// The options of every session of the lab.
+fn session_options() -> SessionOptions {
+    // The switch under test needs the cores more than the lab does.
+    SessionOptions { is_sparing: true, first_stream: next_stream(), ..SessionOptions::default() }
+}
+
 /// Carries one trial out on a session of its own over the ports, and gives them back.
 fn carry(
     ports: Vec<Port>,
@@ -196,13 +239,7 @@ fn carry(
     input: &TrialInput,
     cancel: &Cancel,
 ) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
-    // The switch under test needs the cores more than the lab does.
-    let options = SessionOptions {
-        is_sparing: true,
-        first_stream: next_stream(),
-        ..SessionOptions::default()
-    };
-    let mut session = match Session::from_ports(ports, options) {
+    let mut session = match Session::from_ports(ports, session_options()) {
         Ok(session) => session,
         Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
     };
@@ -212,14 +249,18 @@ fn carry(
     let stop = cancel.flag();
     let mut measurer =
         SessionMeasurer { session: &mut session, from, to, stream, is_learning, stop };
-    let outcome = match measurer.trial(*input) {
-        Ok(output) => Ok(output),
-        Err(MethodError::Trial(error)) => Err(traffic_error(error)),
-        Err(error @ (MethodError::NoOutput | MethodError::Options(_))) => {
-            Err(traffic_error(PortTrialError::Port(error.to_string())))
-        }
-    };
+    let outcome = measurer.trial(*input).map_err(method_error);
     (outcome, session.into_ports())
+}
+
+/// The error of a trial or of a method of trials.
+pub(crate) fn method_error(error: MethodError<PortTrialError>) -> TrialError {
+    match error {
+        MethodError::Trial(error) => traffic_error(error),
+        MethodError::NoOutput | MethodError::Options(_) => {
+            traffic_error(PortTrialError::Port(error.to_string()))
+        }
+    }
 }
 
 fn traffic_error(error: PortTrialError) -> TrialError {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::client::Client;
 use super::outcome::rounded;
 use crate::cancel::Cancel;
 use crate::stats::quantile;
+use crate::switch_client::SwitchClient;
 
 /// Between an answer and the next question.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -64,7 +64,7 @@ impl Echoes {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(client: Client) -> Result<Self> {
+    pub(super) fn start(client: SwitchClient) -> Result<Self> {
         let (sender, times) = channel();
         let stop = Cancel::default();
         let until = stop.clone();
@@ -113,7 +113,7 @@ impl Drop for Echoes {
     }
 }
 
-fn ask(mut client: Client, stop: &Cancel, times: &Sender<(Instant, f64)>) -> Result<()> {
+fn ask(mut client: SwitchClient, stop: &Cancel, times: &Sender<(Instant, f64)>) -> Result<()> {
     while stop.check().is_ok() {
         let asked = Instant::now();
         client.echo()?;

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, bail, ensure};
 use netdev::sys::netns::Namespace;
 use openflow::{PortNo, Version};
 
-use super::client::Client;
 use super::settings::{HUGE_MB, Settings};
 use super::subject::{Counts, Subject};
 use super::workload::Workload;
 use crate::cancel::Cancel;
 use crate::process::{self, Process};
+use crate::switch_client::SwitchClient;
 use crate::tools::Tool;
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
@@ -43,7 +43,7 @@ const COUNTERS: [&str; 6] = [
 /// A running Open vSwitch. The fields go in this order: the daemon before its database.
 #[derive(Debug)]
 pub(super) struct OvsDpdk {
-    client: Client,
+    client: SwitchClient,
     daemon: Process,
     _server: Process,
     tools: Tools,
@@ -126,7 +126,7 @@ impl OvsDpdk {
              options:dpdk-devargs=net_pcap0,rx_pcap={trace},infinite_rx=1"
         ))?;
         let socket = tools.path("br0.mgmt");
-        let client = Client::connect(Path::new(&socket), Version::V1_3, cancel)?;
+        let client = SwitchClient::connect_unix(Path::new(&socket), Version::V1_3, cancel)?;
         Ok(Self { client, daemon, _server: server, tools })
     }
 

@@ -14,7 +14,6 @@ use openflow::flow::FlowModCommand;
 use serde::Serialize;
 
 use super::beside::{Compared, beside};
-use super::client::Storm;
 use super::common::{Common, Row, Run};
 use super::made;
 use super::outcome::rounded;
@@ -22,6 +21,7 @@ use super::scratch;
 use super::series::Spread;
 use super::subject::Subject;
 use super::weir::{Launch, Weir};
+use crate::switch_client::Storm;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,7 +14,6 @@ use clap::Args;
 use openflow::PortNo;
 use serde::Serialize;
 
-use super::client::Client;
 use super::common::{Common, Row, Run};
 use super::measure::RUN_IN;
 use super::outcome::rounded;
@@ -23,6 +22,7 @@ use super::series::Spread;
 use super::subject::{Held, Subject};
 use super::weir::Weir;
 use super::workload::Workload;
+use crate::switch_client::SwitchClient;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,7 +118,7 @@ impl Came {
     }
 }
 
-fn came(client: &mut Client) -> Result<Came> {
+fn came(client: &mut SwitchClient) -> Result<Came> {
     let before = Instant::now();
     let stats = client.port_stats()?;
     let at = before + before.elapsed() / 2;

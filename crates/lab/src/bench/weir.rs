@@ -16,7 +16,6 @@ use openflow::port::PortStats;
 use openflow::{PortNo, Version};
 use serde_json::Value;
 
-use super::client::{Client, Loaded};
 use super::ctl;
 use super::series::Point;
 use super::settings::{Cache, Settings};
@@ -24,6 +23,7 @@ use super::subject::{Counts, Subject, settle};
 use super::workload::Workload;
 use crate::cancel::Cancel;
 use crate::process::Process;
+use crate::switch_client::{Loaded, SwitchClient};
 
 /// Opening the ports includes reading the trace; DPDK fills its buffers with it.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 pub(super) struct Weir {
     process: Process,
     /// `None` until it is needed.
-    client: Option<Client>,
+    client: Option<SwitchClient>,
     folder: PathBuf,
     cancel: Cancel,
     /// Pairs of ports.
@@ -69,7 +69,7 @@ impl Weir {
         let mut weir = Self::launch(&launch, folder, cancel)?;
         if wire.is_some() {
             let control = folder.join(CONTROL);
-            weir.client = Some(Client::over_control(&control, Version::V1_3, cancel)?);
+            weir.client = Some(SwitchClient::over_control(&control, Version::V1_3, cancel)?);
             return Ok(weir);
         }
         let version = workload.version()?;
@@ -102,15 +102,15 @@ impl Weir {
     ///
     /// # Errors
     /// The switch does not answer.
-    pub(super) fn connect(&self, version: Version) -> Result<Client> {
-        Client::connect(&self.folder.join(SOCKET), version, &self.cancel)
+    pub(super) fn connect(&self, version: Version) -> Result<SwitchClient> {
+        SwitchClient::connect_unix(&self.folder.join(SOCKET), version, &self.cancel)
     }
 
     /// The connection by which entries are loaded and counters are read.
     ///
     /// # Errors
     /// The switch does not answer.
-    pub(super) fn client(&mut self, version: Version) -> Result<&mut Client> {
+    pub(super) fn client(&mut self, version: Version) -> Result<&mut SwitchClient> {
         if self.client.is_none() {
             self.client = Some(self.connect(version)?);
         }

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Dut, DutPlan, PortName};
+use super::{Dut, DutPlan, OPENFLOW_SOCKET, PortName, StartedDut};
 use crate::load::ProcessRole;
 use crate::process::{self, Process, command_line};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
+use crate::settings::{Caches, Forwarding, Settings, Transport};
 use crate::testbed::DPID;
 use crate::tools::{Missing, Program, Tool};
 
@@ -43,16 +44,40 @@ impl Dut for Ovs {
         Ok(vec![Tool::Vswitchd.program()?])
     }
 
-    fn start(&self, plan: &DutPlan<'_>) -> Result<Service, ServiceError> {
+    fn check(&self, settings: &Settings) -> Result<(), String> {
+        let is_plain = settings.transport.unwrap_or_default() == Transport::Plain;
+        if settings.forwarding() == Forwarding::Io {
+            return Err("forwards by flow tables only".to_owned());
+        }
+        if settings.bridges.is_some_and(|count| count > 1) || !is_plain {
+            return Err("the lab does not start it with several bridges or with TLS yet".into());
+        }
+        match settings.caches() {
+            Caches::Usual => Ok(()),
+            Caches::Kernel => Err("its kernel module is not on this machine".to_owned()),
+            Caches::Key | Caches::None => Err("the lab does not switch its caches off yet".into()),
+        }
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
         let context = &plan.context;
         let mut service = start_daemon(context, &[])?;
         configure(context, &configuration(plan)?, &mut service)?;
-        // A packet before the controller's hello is dropped, and so are those behind it for as long
-        // as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
-        let connected = format!("wait-until controller {BRIDGE} is_connected=true");
-        configure(context, &connected, &mut service)?;
+        if plan.controller.is_some() {
+            // A packet before the controller's hello is dropped, and so are those behind it for as
+            // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
+            let connected = format!("wait-until controller {BRIDGE} is_connected=true");
+            configure(context, &connected, &mut service)?;
+        }
+        let socket = context.dir.join(OPENFLOW_SOCKET);
+        // The bridge's socket is opened after Open vSwitch has said that the bridge is there.
+        let is_open = context.cancel.poll(START_LIMIT, || socket.exists());
+        if !is_open.map_err(process::ProcessError::Stopped)? {
+            let what = format!("Open vSwitch has not opened {}", socket.display());
+            return Err(ServiceError::Unfit(what));
+        }
         service.check()?;
-        Ok(service)
+        Ok(StartedDut::with_socket(service, context))
     }
 }
 
@@ -124,8 +149,12 @@ fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError
 
 /// `ovs-vsctl`'s words for the bridge, its ports and its controller in one transaction.
 fn configuration(plan: &DutPlan<'_>) -> Result<String, ServiceError> {
+    let fail_mode = match plan.settings.forwarding() {
+        Forwarding::Learning => "standalone",
+        Forwarding::Flows | Forwarding::Controller | Forwarding::Io => "secure",
+    };
     let mut text = format!(
-        "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure \
+        "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode={fail_mode} \
          protocols={} other_config:datapath-id={DPID} other_config:disable-in-band=true",
         plan.context.version.name()
     );
@@ -140,11 +169,12 @@ fn configuration(plan: &DutPlan<'_>) -> Result<String, ServiceError> {
             " -- add-port {BRIDGE} {device} -- set interface {device} ofport_request={number}"
         );
     }
-    text += &format!(
-        " -- --id=@c create controller target=\"{}\" connection_mode=out-of-band \
-         max_backoff=1000 -- set bridge {BRIDGE} controller=@c",
-        plan.controller
-    );
+    if let Some(controller) = plan.controller {
+        text += &format!(
+            " -- --id=@c create controller target=\"{controller}\" connection_mode=out-of-band \
+             max_backoff=1000 -- set bridge {BRIDGE} controller=@c"
+        );
+    }
     Ok(text)
 }
 

@@ -10,9 +10,10 @@ use netdev::Port;
 use netdev::sys::event::wait;
 use packet::Batch;
 
-use super::{ALL, Method, MethodContext, Timing, blast, echo};
+use super::{HOSTS as METHODS, Method, MethodContext, Timing, blast, echo};
 use crate::cancel::Cancel;
-use crate::testbed::netns::{NetnsTestbed, PORTS};
+use crate::settings::Settings;
+use crate::testbed::netns::{NetnsShape, NetnsTestbed, port_name};
 use crate::testbed::{HOSTS, LinkShape, Testbed};
 
 const TIMING: Timing = Timing {
@@ -45,9 +46,9 @@ fn forward(ports: &mut [Port; 2], stop: &AtomicBool) {
 
 /// Runs `work` on a testbed whose ports are joined by a wire.
 fn on_a_wire(shape: LinkShape, work: impl FnOnce(&MethodContext<'_>)) {
-    let bed = NetnsTestbed::new(shape).expect("needs root");
-    let open = |name: &str| netdev::open_text(&format!("af_packet:{name}")).unwrap();
-    let mut ports = bed.switch().enter(|| [open(PORTS[0]), open(PORTS[1])]).unwrap();
+    let bed = NetnsTestbed::new(NetnsShape::two_hosts(shape)).expect("needs root");
+    let open = |host: usize| netdev::open_text(&format!("af_packet:{}", port_name(host))).unwrap();
+    let mut ports = bed.switch().enter(|| [open(0), open(1)]).unwrap();
     let bed = Testbed::Kernel(bed);
     let (stop, cancel) = (AtomicBool::new(false), Cancel::default());
     let dir = tempfile::tempdir().unwrap();
@@ -55,6 +56,8 @@ fn on_a_wire(shape: LinkShape, work: impl FnOnce(&MethodContext<'_>)) {
         scope.spawn(|| forward(&mut ports, &stop));
         let context = MethodContext {
             bed: &bed,
+            setup: None,
+            settings: &Settings::default(),
             watched: &[],
             timing: TIMING,
             dir: dir.path(),
@@ -95,7 +98,7 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
 #[ignore = "needs root"]
 fn every_method_measures_by_whatever_is_installed() {
     on_a_wire(shape("100M"), |context| {
-        for method in ALL {
+        for method in METHODS {
             let trial = method.run(context).unwrap_or_else(|e| panic!("{}: {e}", method.id()));
             for metric in method.metrics() {
                 let value = trial.values.iter().find(|(id, _)| *id == metric.id);
@@ -114,6 +117,6 @@ fn methods_that_need_kernel_hosts_say_so() {
     let dir = tempfile::tempdir().unwrap();
     let bed = Testbed::Memory(crate::testbed::memory::MemoryTestbed::new(dir.path()).unwrap());
     let unfit = |method: &&&dyn Method| method.fits(&bed).is_err();
-    let ids: Vec<&str> = ALL.iter().filter(unfit).map(|method| method.id()).collect();
+    let ids: Vec<&str> = METHODS.iter().filter(unfit).map(|method| method.id()).collect();
     assert_eq!(ids, ["ping", "tcp", "udp2"]);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, echo};
 use crate::process::{self, command_line};
+use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
 use crate::testbed::HOSTS;
 use crate::testbed::Testbed;
@@ -61,7 +62,7 @@ impl Method for Ping {
         false
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         let millis = u64::from(timing.ping_count) * u64::from(timing.ping_interval_ms);
         Duration::from_millis(300 + millis)
     }
@@ -95,6 +96,7 @@ impl Method for Ping {
             commands,
             load,
             carried: None,
+            distributions: Vec::new(),
             raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
         })
     }
@@ -120,7 +122,7 @@ fn command(path: &std::path::Path, target: Ipv4Addr, timing: &Timing) -> Command
 }
 
 fn real(context: &MethodContext<'_>, command: Command) -> Result<String, TrialError> {
-    let limit = Ping.cost(&context.timing) * 3 + Duration::from_secs(10);
+    let limit = Ping.cost(&context.timing, context.settings) * 3 + Duration::from_secs(10);
     let host = context.bed.kernel().map(|bed| bed.host(0));
     // The exit code is 1 when an answer is missing, which is a result.
     Ok(process::run("ping", command, host, context.dir, limit, context.cancel)?.text)

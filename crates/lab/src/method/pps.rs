@@ -9,6 +9,7 @@ use generator::receiver::StreamReport;
 use super::search::{Attempt, Path, Range, search};
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
 use crate::ceilings::LINE_MINIMUM;
+use crate::settings::Settings;
 use crate::testbed::Testbed;
 
 /// The method.
@@ -62,7 +63,7 @@ impl Method for PacketRate {
         true
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         Duration::from_secs_f64(13.0 * (timing.trial_s + 0.15) + OVERLOAD_S)
     }
 
@@ -93,6 +94,7 @@ impl Method for PacketRate {
             load,
             // The search offers as much as goes: its own offer is never the limit.
             carried: None,
+            distributions: Vec::new(),
             raw: serde_json::json!({
                 "frame_bytes": context.timing.small_frame,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
@@ -103,7 +105,7 @@ impl Method for PacketRate {
     }
 }
 
-fn json(attempt: &Attempt) -> serde_json::Value {
+pub(super) fn json(attempt: &Attempt) -> serde_json::Value {
     serde_json::json!({
         "offered_pps": attempt.offered_pps,
         "received_pps": attempt.received_pps,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use generator::method::TrialInput;
 
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
+use crate::settings::Settings;
 use crate::testbed::Testbed;
 
 /// The method.
@@ -53,7 +54,7 @@ impl Method for Probe {
         false
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         Duration::from_secs_f64(timing.probe_s + 0.3)
     }
 
@@ -93,6 +94,7 @@ impl Method for Probe {
             commands: Vec::new(),
             load,
             carried: None,
+            distributions: Vec::new(),
             raw: serde_json::json!({
                 "sent": account.sent.saturating_sub(outcome.unsent),
                 "received": account.received,

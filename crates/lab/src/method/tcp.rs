@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, blast, iperf3};
+use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::tools::Tool;
 
@@ -41,7 +42,7 @@ impl Method for Tcp {
         true
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
     }
 
@@ -64,6 +65,7 @@ impl Method for Tcp {
             commands: done.commands,
             load: done.load,
             carried: None,
+            distributions: Vec::new(),
             raw: serde_json::json!({
                 "received_bytes": received.bytes,
                 "received_s": received.seconds,
@@ -85,6 +87,7 @@ fn own(context: &MethodContext<'_>, missing: &str) -> Result<Trial, TrialError> 
         commands: Vec::new(),
         load,
         carried: None,
+        distributions: Vec::new(),
         raw: serde_json::json!({
             "received_bytes": received.bytes,
             "received_s": received.seconds,

@@ -7,6 +7,7 @@ use generator::method::{TrialInput, TrialOutput};
 
 use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
+use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::tools::{Missing, Tool};
 
@@ -62,7 +63,7 @@ impl Method for Iperf3 {
         true
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
     }
 
@@ -93,6 +94,7 @@ impl Method for Iperf3 {
             load: done.load,
             // The rate, not the count: behind a full link everything arrives, only later.
             carried: Some(received.bits_per_second / context.timing.udp_bps as f64),
+            distributions: Vec::new(),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
                 "received_datagrams": received.packets,
@@ -124,7 +126,7 @@ impl Method for Iperf2 {
         true
     }
 
-    fn cost(&self, timing: &Timing) -> Duration {
+    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
         Duration::from_secs_f64(f64::from(timing.load_s) + 1.0)
     }
 
@@ -151,6 +153,7 @@ impl Method for Iperf2 {
             commands: done.commands,
             load: done.load,
             carried: Some(report.bps / context.timing.udp_bps as f64),
+            distributions: Vec::new(),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
         })
     }
@@ -185,6 +188,7 @@ fn own(
         commands: Vec::new(),
         load,
         carried: Some(1.0 - outcome.report.loss_ratio()),
+        distributions: Vec::new(),
         raw: serde_json::json!({
             "sent_datagrams": sent(&outcome),
             "refused_by_the_port": outcome.unsent,

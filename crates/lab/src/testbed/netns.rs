@@ -1,4 +1,4 @@
-//! Four network namespaces: two hosts, the switch, the controller, joined by veth.
+//! Network namespaces: hosts, the switch, the controller, joined by veth.
 //!
 //! The namespaces have no name: descriptors of this process hold them, so that they are gone with
 //! it whatever ends it, with every device in them. Rates are token buckets at each sending end
@@ -9,16 +9,20 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
+use netdev::Port;
 use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{LinkError, Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
-use super::{HOSTS, LinkShape};
+use super::{LinkShape, host_address};
 use crate::load::{LinkCount, LinkId, LinkSample};
 
-/// Names of the switch's interfaces towards host 1 and host 2.
-pub const PORTS: [&str; 2] = ["sw-h1", "sw-h2"];
+/// The name of the switch's interface towards a host, which is counted from 0.
+#[must_use]
+pub fn port_name(host: usize) -> String {
+    format!("sw-h{}", host + 1)
+}
 
 /// The name of a host's interface.
 pub const HOST_DEVICE: &str = "eth0";
@@ -39,13 +43,54 @@ pub(crate) struct NamespaceContext {
     pub(crate) rtnl: Rtnl,
 }
 
+/// What the hosts' devices leave to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offloads {
+    /// Nothing: a frame leaves a host as it would cross a cable.
+    #[default]
+    Off,
+    /// What the kernel has them leave: checksums and segmentation.
+    Kept,
+}
+
+/// What the hosts are joined by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Joined {
+    /// Each has a device of the switch at the far end of its link.
+    #[default]
+    BySwitch,
+    /// Host 1 and host 2 have one link, without any switch: the limit, and the lab's own floor.
+    Directly,
+}
+
+/// What a testbed is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetnsShape {
+    /// How many hosts, at least two.
+    pub hosts: usize,
+    /// The links.
+    pub links: LinkShape,
+    /// What the hosts' devices leave to others.
+    pub offloads: Offloads,
+    /// What the hosts are joined by.
+    pub joined: Joined,
+}
+
+impl NetnsShape {
+    /// Two hosts at a switch, with these links.
+    #[must_use]
+    pub fn two_hosts(links: LinkShape) -> Self {
+        Self { hosts: 2, links, offloads: Offloads::Off, joined: Joined::BySwitch }
+    }
+}
+
 /// The testbed; dropping it takes everything down.
 #[derive(Debug)]
 pub struct NetnsTestbed {
     switch: NamespaceContext,
     controller: NamespaceContext,
-    hosts: [NamespaceContext; 2],
-    shape: LinkShape,
+    hosts: Vec<NamespaceContext>,
+    shape: NetnsShape,
 }
 
 /// Why there is no testbed.
@@ -118,35 +163,60 @@ impl NetnsTestbed {
     /// # Errors
     /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when
     /// the kernel lacks veth or the token bucket.
-    pub fn new(shape: LinkShape) -> Result<Self, NetnsError> {
-        let hosts = [NamespaceContext::new()?, NamespaceContext::new()?];
+    pub fn new(shape: NetnsShape) -> Result<Self, NetnsError> {
+        let hosts = (0..shape.hosts.max(2)).map(|_| NamespaceContext::new());
         let bed = Self {
+            hosts: hosts.collect::<Result<_, _>>()?,
             switch: NamespaceContext::new()?,
             controller: NamespaceContext::new()?,
-            hosts,
             shape,
         };
-        for (index, port) in PORTS.iter().enumerate() {
-            bed.add_host(index, port)?;
+        match shape.joined {
+            Joined::BySwitch => (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?,
+            Joined::Directly => bed.join_directly()?,
         }
         bed.add_control_link()?;
         Ok(bed)
     }
 
-    fn add_host(&self, index: usize, port: &str) -> Result<(), NetnsError> {
-        let (host, own, other) = (&self.hosts[index], HOSTS[index], HOSTS[1 - index]);
-        let there = VethEnd { mac: Some(own.mac), ..VethEnd::new(HOST_DEVICE) };
-        let pair = VethPair { here: VethEnd::new(port), there, there_in: Some(&host.ns) };
+    fn add_host(&self, index: usize) -> Result<(), NetnsError> {
+        let (host, port) = (&self.hosts[index], port_name(index));
+        let pair = VethPair {
+            here: VethEnd::new(&port),
+            there: host_end(index),
+            there_in: Some(&host.ns),
+        };
         self.switch.rtnl.add_veth(&pair)?;
-        self.switch.offloads_off(port)?;
-        host.offloads_off(HOST_DEVICE)?;
-        self.switch.bring_up(port, None)?;
-        host.bring_up(HOST_DEVICE, Some(own.ip))?;
-        host.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
-        if let Some(rate) = self.shape.port_rate.0 {
-            let tbf = Tbf::ethernet(rate, QUEUE_MS);
-            self.switch.rtnl.set_tbf(port, &tbf)?;
-            host.rtnl.set_tbf(HOST_DEVICE, &tbf)?;
+        if self.shape.offloads == Offloads::Off {
+            self.switch.offloads_off(&port)?;
+        }
+        self.switch.bring_up(&port, None)?;
+        self.bring_host_up(index)?;
+        if let Some(rate) = self.shape.links.port_rate.0 {
+            self.switch.rtnl.set_tbf(&port, &Tbf::ethernet(rate, QUEUE_MS))?;
+        }
+        Ok(())
+    }
+
+    fn join_directly(&self) -> Result<(), NetnsError> {
+        let (near, far) = (&self.hosts[0], &self.hosts[1]);
+        let pair = VethPair { here: host_end(0), there: host_end(1), there_in: Some(&far.ns) };
+        near.rtnl.add_veth(&pair)?;
+        [0, 1].into_iter().try_for_each(|host| self.bring_host_up(host))
+    }
+
+    fn bring_host_up(&self, index: usize) -> Result<(), NetnsError> {
+        let host = &self.hosts[index];
+        if self.shape.offloads == Offloads::Off {
+            host.offloads_off(HOST_DEVICE)?;
+        }
+        host.bring_up(HOST_DEVICE, Some(host_address(index).ip))?;
+        for other in (0..self.hosts.len()).filter(|other| *other != index) {
+            let other = host_address(other);
+            host.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
+        }
+        if let Some(rate) = self.shape.links.port_rate.0 {
+            host.rtnl.set_tbf(HOST_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
         }
         Ok(())
     }
@@ -160,7 +230,7 @@ impl NetnsTestbed {
         self.switch.rtnl.add_veth(&pair)?;
         let ends = [(&self.switch, SWITCH_CONTROL_IP), (&self.controller, CONTROLLER_IP)];
         for (context, address) in ends {
-            if let Some(rate) = self.shape.control_rate.0 {
+            if let Some(rate) = self.shape.links.control_rate.0 {
                 // Segments as on the line: the link's counters then hold every header.
                 context.offloads_off(CONTROL_DEVICE)?;
                 context.rtnl.set_tbf(CONTROL_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
@@ -170,10 +240,56 @@ impl NetnsTestbed {
         Ok(())
     }
 
-    /// The rates.
+    /// What it is made of.
     #[must_use]
-    pub fn shape(&self) -> LinkShape {
-        self.shape
+    pub fn shape(&self) -> &NetnsShape {
+        &self.shape
+    }
+
+    /// How many hosts there are.
+    #[must_use]
+    pub fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The switch's devices: that of host 0 is port 1. None where the hosts are joined directly.
+    #[must_use]
+    pub fn ports(&self) -> Vec<String> {
+        match self.shape.joined {
+            Joined::BySwitch => (0..self.hosts.len()).map(port_name).collect(),
+            Joined::Directly => Vec::new(),
+        }
+    }
+
+    /// The device of a host, for frames as they are: the host's own kernel sees them too, and
+    /// leaves alone what is not for its address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn open_port(&self, host: usize) -> io::Result<Port> {
+        let open = || netdev::open_text(&format!("af_packet:{HOST_DEVICE}"));
+        self.host(host).enter(open)?.map_err(io::Error::other)
+    }
+
+    /// Joins the switch's devices by a bridge of the kernel.
+    ///
+    /// # Errors
+    /// The kernel has no bridges.
+    pub fn add_bridge(&self) -> Result<(), NetnsError> {
+        const BRIDGE: &str = "br0";
+        self.switch.rtnl.add_bridge(BRIDGE)?;
+        for port in self.ports() {
+            self.switch.rtnl.add_to_bridge(&port, BRIDGE)?;
+        }
+        Ok(self.switch.rtnl.set_up(BRIDGE, true)?)
+    }
+
+    /// Takes the link of a host down, or brings it up.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_link(&self, host: usize, is_up: bool) -> Result<(), NetnsError> {
+        Ok(self.hosts[host].rtnl.set_up(HOST_DEVICE, is_up)?)
     }
 
     /// The namespace of the switch.
@@ -188,32 +304,34 @@ impl NetnsTestbed {
         &self.controller.ns
     }
 
-    /// The namespace of host 0 or 1.
+    /// The namespace of a host, which is counted from 0.
     #[must_use]
     pub fn host(&self, index: usize) -> &Namespace {
         &self.hosts[index].ns
     }
 
-    /// The counters of all links, for the load sampler.
+    /// The counters of the links of host 1 and host 2 and of the control link, for the load
+    /// sampler.
     #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
-        let [first, second] = &self.hosts;
-        let (ports, control) = (self.shape.port_rate.0, self.shape.control_rate.0);
-        [
-            (LinkId::Port1In, first, HOST_DEVICE, ports),
-            (LinkId::Port1Out, &self.switch, PORTS[0], ports),
-            (LinkId::Port2In, second, HOST_DEVICE, ports),
-            (LinkId::Port2Out, &self.switch, PORTS[1], ports),
-            (LinkId::ControlUp, &self.switch, CONTROL_DEVICE, control),
-            (LinkId::ControlDown, &self.controller, CONTROL_DEVICE, control),
-        ]
-        .into_iter()
-        .map(|(id, context, device, rate_bps)| LinkSample {
+        let (first, second) = (&self.hosts[0], &self.hosts[1]);
+        let (ports, control) = (self.shape.links.port_rate.0, self.shape.links.control_rate.0);
+        let sample = |id, context: &NamespaceContext, device: &str, rate_bps| LinkSample {
             id,
             rate_bps,
             count: context.count(device),
-        })
-        .collect()
+        };
+        let mut links = vec![
+            sample(LinkId::Port1In, first, HOST_DEVICE, ports),
+            sample(LinkId::Port2In, second, HOST_DEVICE, ports),
+            sample(LinkId::ControlUp, &self.switch, CONTROL_DEVICE, control),
+            sample(LinkId::ControlDown, &self.controller, CONTROL_DEVICE, control),
+        ];
+        if self.shape.joined == Joined::BySwitch {
+            links.insert(1, sample(LinkId::Port1Out, &self.switch, &port_name(0), ports));
+            links.insert(3, sample(LinkId::Port2Out, &self.switch, &port_name(1), ports));
+        }
+        links
     }
 
     /// What the reader of a report should know about the links.
@@ -230,27 +348,36 @@ impl NetnsTestbed {
                  that count FCS, preamble and gap as Ethernet does."
             ),
             format!(
-                "Segmentation and checksum offloads are off on the hosts' links in every run, and \
-                 on the control link where it is shaped. Neighbours are entered by hand, IPv6 is \
-                 off. TCP congestion control: {}.",
+                "Segmentation and checksum offloads are {} on the hosts' links, and off on the \
+                 control link where it is shaped. Neighbours are entered by hand, IPv6 is off. \
+                 TCP congestion control: {}.",
+                match self.shape.offloads {
+                    Offloads::Off => "off",
+                    Offloads::Kept => "left as the kernel has them",
+                },
                 tcp.trim_end()
             ),
         ]
     }
 }
 
+/// The end of a link that is a host's.
+fn host_end(host: usize) -> VethEnd<'static> {
+    VethEnd { mac: Some(host_address(host).mac), ..VethEnd::new(HOST_DEVICE) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{HOST_DEVICE, NetnsTestbed, PORTS};
+    use super::{HOST_DEVICE, Joined, NetnsShape, NetnsTestbed};
     use crate::load::LinkId;
     use crate::rate::LinkRate;
     use crate::testbed::{HOSTS, LinkShape};
     use netdev::sys::link::Rtnl;
     use std::net::UdpSocket;
 
-    fn shape(port: &str, control: &str) -> LinkShape {
+    fn shape(port: &str, control: &str) -> NetnsShape {
         let rate = |text: &str| text.parse::<LinkRate>().unwrap();
-        LinkShape { port_rate: rate(port), control_rate: rate(control) }
+        NetnsShape::two_hosts(LinkShape { port_rate: rate(port), control_rate: rate(control) })
     }
 
     #[test]
@@ -258,8 +385,8 @@ mod tests {
     fn the_links_are_there_shaped_and_counted() {
         let bed = NetnsTestbed::new(shape("100M", "none")).expect("needs root");
         let rtnl = Rtnl::open_in(bed.switch()).unwrap();
-        for port in PORTS {
-            assert_eq!(rtnl.root_qdisc(port).unwrap().kind, "tbf");
+        for port in bed.ports() {
+            assert_eq!(rtnl.root_qdisc(&port).unwrap().kind, "tbf");
         }
         let links = bed.links();
         assert_eq!(links.iter().map(|link| link.id).collect::<Vec<_>>(), LinkId::ALL);
@@ -271,6 +398,23 @@ mod tests {
         });
         assert_eq!(sent.unwrap(), 18);
         assert_eq!(bed.links()[0].count.packets, 1);
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn hosts_that_are_joined_directly_reach_each_other() {
+        let joined = Joined::Directly;
+        let bed = NetnsTestbed::new(NetnsShape { joined, ..shape("none", "none") });
+        let bed = bed.expect("needs root");
+        assert!(bed.ports().is_empty());
+        let open = |host: usize| {
+            bed.host(host).enter(|| UdpSocket::bind((HOSTS[host].ip, 5_000)).unwrap()).unwrap()
+        };
+        let (near, far) = (open(0), open(1));
+        near.send_to(b"through", (HOSTS[1].ip, 5_000)).unwrap();
+        far.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+        assert_eq!(far.recv_from(&mut [0; 16]).unwrap().0, 7);
+        assert_eq!(bed.links().len(), 4);
     }
 
     #[test]

@@ -16,7 +16,6 @@ use openflow::flow::FlowMod;
 use tempfile::TempDir;
 
 use super::bed::{Offloads, PortsTestbed};
-use crate::bench::client::Client;
 use crate::bench::common::Run;
 use crate::bench::measure::RUN_IN;
 use crate::bench::subject::Held;
@@ -26,6 +25,7 @@ use crate::dut::ovs;
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};
+use crate::switch_client::SwitchClient;
 use crate::tools::{self, Missing, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -111,7 +111,7 @@ impl DutKind {
 #[derive(Debug)]
 pub(super) struct RunningDut {
     held: Option<Held>,
-    client: Option<Client>,
+    client: Option<SwitchClient>,
     /// Its programs; the bridge has none.
     service: Service,
     pub(super) bed: PortsTestbed,
@@ -160,7 +160,7 @@ impl RunningDut {
         let mut dut = Self { held, client, service, bed, folder, cancel };
         if kind.has_tables() {
             let socket = dut.folder.path().join(OPENFLOW);
-            let mut client = Client::connect(&socket, VERSION, &dut.cancel)?;
+            let mut client = SwitchClient::connect_unix(&socket, VERSION, &dut.cancel)?;
             client.load(entries)?;
             dut.client = Some(client);
         }

@@ -1,4 +1,4 @@
-//! The bench's OpenFlow connection to a switch: loads flow entries and reads port counters.
+//! The lab's OpenFlow connection to a switch: loads flow entries and reads port counters.
 //!
 //! One thread and [`client::Client`], which asks every switch under test in the same way. No echo
 //! request of its own disturbs a measurement, and every wait asks whether the run was interrupted.
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use channel::Endpoint;
-use client::{ClientError, ClientSettings, EncodedMessages, error_name};
+use channel::{Endpoint, Tls};
+use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome, error_name};
 use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
@@ -25,29 +25,46 @@ const HELLO_LIMIT: Duration = Duration::from_secs(20);
 /// Between two writes of an even stream of messages.
 const STORM_STEP: Duration = Duration::from_millis(1);
 
+/// The switch answers a message with an error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the switch refuses {what}: {why}")]
+pub struct RefusedMessage {
+    /// Which message.
+    pub what: String,
+    /// The error's name.
+    pub why: String,
+}
+
+/// Fails with the first refusal, if there is one.
+fn refused_first(what: &str, loaded: &LoadOutcome) -> Result<()> {
+    let Some(refusal) = loaded.refusals.first() else { return Ok(()) };
+    let what = format!("{what} {}", refusal.index + 1);
+    Err(RefusedMessage { what, why: refusal.why.to_string() }.into())
+}
+
 /// How loading went.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loaded {
+pub struct Loaded {
     /// Flow entries.
-    pub(super) entries: u64,
+    pub entries: u64,
     /// Seconds from the first byte to the barrier reply.
-    pub(super) seconds: f64,
+    pub seconds: f64,
 }
 
 /// How listing went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Listed {
+pub struct Listed {
     /// Flow entries.
-    pub(super) entries: u64,
+    pub entries: u64,
     /// Bytes of the answer.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Seconds from the question to the last byte.
-    pub(super) seconds: f64,
+    pub seconds: f64,
 }
 
 /// Messages that are sent over and over, encoded once.
 #[derive(Debug)]
-pub(super) struct Storm {
+pub struct Storm {
     messages: EncodedMessages,
     per_second: u32,
 }
@@ -57,7 +74,7 @@ impl Storm {
     ///
     /// # Errors
     /// One of them cannot be said in the version.
-    pub(super) fn new(
+    pub fn new(
         version: Version,
         entries: impl Iterator<Item = FlowMod>,
         per_second: u32,
@@ -70,11 +87,11 @@ impl Storm {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Client {
+pub struct SwitchClient {
     client: client::Client,
 }
 
-/// The settings of every connection of the bench.
+/// The settings of every connection of the lab.
 fn settings(version: Version, cancel: &Cancel) -> ClientSettings {
     let cancel = cancel.clone();
     let mut settings = ClientSettings::of(&[version])
@@ -94,22 +111,35 @@ fn lab_error(error: ClientError) -> anyhow::Error {
     }
 }
 
-impl Client {
-    /// Connects and says that it speaks that version.
+impl SwitchClient {
+    /// Connects and says that it speaks that version; with `tls` where the endpoint wants it.
     ///
     /// # Errors
     /// Nobody listens, or it does not speak the version.
-    pub(super) fn connect(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
-        let endpoint = Endpoint::Unix(path.to_owned());
-        let client = client::Client::connect(&endpoint, settings(version, cancel));
-        Ok(Self { client: client.map_err(lab_error)? })
+    pub fn connect(
+        endpoint: &Endpoint,
+        version: Version,
+        tls: Option<Tls>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let mut settings = settings(version, cancel);
+        settings.tls = tls;
+        Ok(Self { client: client::Client::connect(endpoint, settings).map_err(lab_error)? })
+    }
+
+    /// The same over a Unix socket.
+    ///
+    /// # Errors
+    /// As [`SwitchClient::connect`].
+    pub fn connect_unix(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
+        Self::connect(&Endpoint::Unix(path.to_owned()), version, None, cancel)
     }
 
     /// The same over the control socket, which speaks OpenFlow from the end of a line on.
     ///
     /// # Errors
     /// Nobody listens, or it does not speak the version.
-    pub(super) fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
+    pub fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_control(path, None, settings(version, cancel));
         Ok(Self { client: client.map_err(lab_error)? })
     }
@@ -118,10 +148,7 @@ impl Client {
     ///
     /// # Errors
     /// The first entry that is not understood, or that the switch refuses.
-    pub(super) fn load(
-        &mut self,
-        entries: impl Iterator<Item = Result<FlowMod>>,
-    ) -> Result<Loaded> {
+    pub fn load(&mut self, entries: impl Iterator<Item = Result<FlowMod>>) -> Result<Loaded> {
         let start = Instant::now();
         let mut wrong = None;
         let messages = entries.map_while(|entry| match entry {
@@ -135,17 +162,32 @@ impl Client {
         if let Some(error) = wrong {
             return Err(error);
         }
-        if let Some(refusal) = loaded.refusals.first() {
-            bail!("the switch refuses flow entry {}: {}", refusal.index + 1, refusal.why);
-        }
+        refused_first("flow entry", &loaded)?;
         Ok(Loaded { entries: loaded.messages, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// Sends messages and waits until they are in force.
+    ///
+    /// # Errors
+    /// The switch refuses one, or does not answer.
+    pub fn send_all(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<()> {
+        let loaded = self.client.load(messages).map_err(lab_error)?;
+        refused_first("message", &loaded)
+    }
+
+    /// Asks for statistics or descriptions, and waits for all of the answer.
+    ///
+    /// # Errors
+    /// An error message that has come, or no answer.
+    pub fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody> {
+        self.client.multipart(body).map_err(lab_error)
     }
 
     /// Waits until everything before is done.
     ///
     /// # Errors
     /// No answer.
-    pub(super) fn barrier(&mut self) -> Result<()> {
+    pub fn barrier(&mut self) -> Result<()> {
         self.client.barrier().map_err(lab_error)
     }
 
@@ -153,7 +195,7 @@ impl Client {
     ///
     /// # Errors
     /// An error message that has come, or no answer.
-    pub(super) fn port_stats(&mut self) -> Result<Vec<PortStats>> {
+    pub fn port_stats(&mut self) -> Result<Vec<PortStats>> {
         let body = MultipartRequestBody::PortStats(PortNo::ANY);
         let answer = self.client.multipart(body).map_err(lab_error)?;
         let MultipartReplyBody::PortStats(stats) = answer else {
@@ -166,7 +208,7 @@ impl Client {
     ///
     /// # Errors
     /// An error message that has come, or no answer.
-    pub(super) fn echo(&mut self) -> Result<()> {
+    pub fn echo(&mut self) -> Result<()> {
         self.client.echo(Vec::new()).map_err(lab_error)
     }
 
@@ -174,7 +216,7 @@ impl Client {
     ///
     /// # Errors
     /// There is no such port, or no answer.
-    pub(super) fn set_port_down(&mut self, number: PortNo, is_down: bool) -> Result<()> {
+    pub fn set_port_down(&mut self, number: PortNo, is_down: bool) -> Result<()> {
         let answer = self.client.multipart(MultipartRequestBody::PortDesc).map_err(lab_error)?;
         let MultipartReplyBody::PortDesc(ports) = answer else {
             bail!("the switch answers with other statistics than asked: {answer:?}");
@@ -192,12 +234,12 @@ impl Client {
         Ok(())
     }
 
-    /// Lists all flow entries of a switch. They are counted and not read, so that the bench takes
+    /// Lists all flow entries of a switch. They are counted and not read, so that the lab takes
     /// as little of its core as it can from the switch's agent.
     ///
     /// # Errors
     /// An error message that has come, or no answer.
-    pub(super) fn list_flows(&mut self) -> Result<Listed> {
+    pub fn list_flows(&mut self) -> Result<Listed> {
         let begun = Instant::now();
         let counted = self.client.count_flows(FlowStatsRequest::all()).map_err(lab_error)?;
         let seconds = begun.elapsed().as_secs_f64();
@@ -209,7 +251,7 @@ impl Client {
     ///
     /// # Errors
     /// The switch refuses one, or does not answer.
-    pub(super) fn write_evenly(&mut self, storm: &Storm, until: Instant) -> Result<u64> {
+    pub fn write_evenly(&mut self, storm: &Storm, until: Instant) -> Result<u64> {
         let begun = Instant::now();
         let mut sent = 0;
         while Instant::now() < until {
@@ -252,7 +294,7 @@ mod tests {
     use openflow::text::parse_flow_mod;
     use openflow::{Error, TableId, Version};
 
-    use super::Client;
+    use super::SwitchClient;
     use crate::cancel::Cancel;
 
     const VERSION: Version = Version::V1_3;
@@ -282,11 +324,11 @@ mod tests {
         }
     }
 
-    fn connected(folder: &std::path::Path) -> (Client, JoinHandle<()>) {
+    fn connected(folder: &std::path::Path) -> (SwitchClient, JoinHandle<()>) {
         let path = folder.join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
-        (Client::connect(&path, VERSION, &Cancel::default()).unwrap(), server)
+        (SwitchClient::connect_unix(&path, VERSION, &Cancel::default()).unwrap(), server)
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! The scenarios that come with the lab: a file under `scenarios/` and a line in [`FILES`] each.
+//!
+//! `weir lab show NAME` prints the file of one, to be copied and changed.
+
+use super::scenario::{Scenario, ScenarioError};
+
+/// The files, in the order of the evaluations.
+const FILES: &[&str] = &[
+    include_str!("scenarios/cached-forwarding.toml"),
+    include_str!("scenarios/delay-by-match.toml"),
+];
+
+/// Every scenario that comes with the lab.
+///
+/// # Errors
+/// Never for a released lab: a test reads them all.
+pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
+    FILES.iter().map(|text| Scenario::from_toml(text)).collect()
+}
+
+/// The scenarios of that name, or of that evaluation, `E4` or `e4`.
+///
+/// # Errors
+/// What there is, where the name is that of none.
+pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    let mut all = all()?;
+    let known: Vec<String> = all.iter().map(|scenario| scenario.id.clone()).collect();
+    all.retain(|scenario| {
+        let of = scenario.evaluation.as_deref().unwrap_or_default();
+        scenario.id == name || of.eq_ignore_ascii_case(name)
+    });
+    if all.is_empty() {
+        let what = format!(
+            "no scenario {name:?}: there is {}, and E1 to E5 for all of an evaluation; or give the \
+             path of a scenario file",
+            known.join(", ")
+        );
+        return Err(ScenarioError::Wrong(what));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{all, find};
+
+    #[test]
+    fn every_file_is_a_scenario_of_its_own_name() {
+        let all = all().unwrap();
+        for (index, scenario) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other.id != scenario.id), "{}", scenario.id);
+            assert_eq!(find(&scenario.id).unwrap()[0].title, scenario.title);
+            assert!(!scenario.cells(true).unwrap().is_empty(), "{}", scenario.id);
+        }
+        assert!(find("e4").unwrap().iter().all(|s| s.evaluation.as_deref() == Some("E4")));
+        assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));
+    }
+}

@@ -1,0 +1,688 @@
+//! Carries a campaign out: every cell on every switch, in turns, every trial in the ledger.
+//!
+//! Each repeat starts each switch anew, and the switches take turns at every cell, so that a machine
+//! that grows slower or busier in the meantime does so for all of them, and a start is part of the
+//! spread. A trial in which the machine stalled is repeated, and said. It must never drop a trial
+//! from the results: one that failed or stalled is there with its reason.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::ledger::{Entry, Head, Ledger, TrialKey};
+use super::order::{Group, groups};
+use super::scenario::{Scenario, ScenarioCell, ScenarioError};
+use super::stall;
+use crate::cancel::{Budget, Cancel, Stopped};
+use crate::controller::{self, ControllerProgram};
+use crate::dut::{self, Dut};
+use crate::facts::{Machine, now_utc};
+use crate::limit::{self, limiting};
+use crate::method::{Method, MethodContext, Timing, Trial};
+use crate::progress::RunProgress;
+use crate::results::{
+    CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution, MetricInfo,
+    ResultRow, Results, ScenarioResults, TrialRecord,
+};
+use crate::service::ProgramPaths;
+use crate::settings::{Forwarding, Settings};
+use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
+use crate::tools::{Program, Tool};
+use crate::trial_error::TrialError;
+
+/// The name of the switch that is none: what is measured on it is the lab's own floor.
+const FLOOR_DUT: &str = "wire";
+
+/// How often a trial is tried when the machine stalls meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// About how long a start and an end take, and one more for every so many flow entries.
+const START_COST: Duration = Duration::from_millis(1_500);
+const ENTRIES_A_SECOND: f64 = 50_000.0;
+
+/// What is to be measured.
+pub struct Campaign {
+    /// The scenarios, in order.
+    pub scenarios: Vec<Scenario>,
+    /// The switches, in the order of the tables.
+    pub duts: Vec<&'static dyn Dut>,
+    /// Whether the scenarios' quick form is run.
+    pub is_quick: bool,
+    /// How often each cell is measured, where it is not the scenario's own number.
+    pub repeats: Option<usize>,
+    /// The time that it may take.
+    pub limit: Option<Duration>,
+    /// The testbed.
+    pub kind: TestbedKind,
+    /// Paths.
+    pub paths: ProgramPaths,
+    /// Where the ledger is.
+    pub folder: PathBuf,
+    /// Whether an earlier campaign is gone on with.
+    pub is_resumed: bool,
+    /// The command that was typed.
+    pub command: Vec<String>,
+    /// Shows no progress.
+    pub quiet: bool,
+}
+
+/// Why a campaign yields nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// It was interrupted; its trials are in the ledger.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A scenario.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The ledger of an earlier campaign.
+    #[error("{0}")]
+    Resume(String),
+    /// The folder takes no files.
+    #[error("cannot write into {folder}; another folder: --out FOLDER: {source}")]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A scenario with its cells.
+struct Part<'a> {
+    scenario: &'a Scenario,
+    methods: Vec<&'static dyn Method>,
+    cells: Vec<ScenarioCell>,
+    repeats: usize,
+}
+
+/// What is known of a cell on a switch.
+#[derive(Default)]
+struct Found {
+    state: Option<CellState>,
+    commands: Vec<String>,
+    trials: Vec<TrialRecord>,
+    distributions: Vec<MeasuredDistribution>,
+}
+
+struct Run<'a> {
+    campaign: &'a Campaign,
+    cancel: &'a Cancel,
+    budget: Budget,
+    /// `None` after a write has failed.
+    ledger: Option<Ledger>,
+    /// Trials of an earlier campaign.
+    old: HashMap<TrialKey, Vec<Entry>>,
+    progress: RunProgress,
+    found: HashMap<(usize, String, usize), Found>,
+    /// By scenario, the traffic, and metric: what was measured on a wire.
+    floors: HashMap<(usize, usize), BTreeMap<&'static str, Vec<f64>>>,
+    notes: Vec<String>,
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// [`CampaignError`]; an interrupted campaign has taken everything down.
+pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, CampaignError> {
+    let (started, clock) = (now_utc(), Instant::now());
+    let parts = parts(campaign)?;
+    let head = Head {
+        format: FORMAT,
+        started: started.clone(),
+        scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
+        is_quick: campaign.is_quick,
+    };
+    let (ledger, started, old) = if campaign.is_resumed {
+        Ledger::resume(&campaign.folder, &head)
+            .map_err(|error| CampaignError::Resume(error.to_string()))?
+    } else {
+        let folder = |source| CampaignError::Folder { folder: campaign.folder.clone(), source };
+        (Ledger::create(&campaign.folder, &head).map_err(folder)?, started, HashMap::new())
+    };
+    let machine = Machine::read();
+    let steps: usize = parts.iter().map(|part| part.steps(campaign)).sum();
+    let mut run = Run {
+        campaign,
+        cancel,
+        budget: Budget::start(campaign.limit),
+        ledger: Some(ledger),
+        old,
+        progress: RunProgress::new(steps as u64, campaign.quiet),
+        found: HashMap::new(),
+        floors: HashMap::new(),
+        notes: Vec::new(),
+    };
+    for (index, part) in parts.iter().enumerate() {
+        run.scenario(index, part)?;
+    }
+    let scenarios = parts.iter().enumerate();
+    let scenarios =
+        scenarios.map(|(index, part)| run.results(index, part)).collect::<Result<_, _>>()?;
+    Ok(Results {
+        format: FORMAT,
+        weir: env!("CARGO_PKG_VERSION").to_owned(),
+        started,
+        duration_s: clock.elapsed().as_secs_f64(),
+        command: campaign.command.clone(),
+        is_quick: campaign.is_quick,
+        machine,
+        programs: programs(campaign),
+        switches: campaign
+            .duts
+            .iter()
+            .map(|dut| DutInfo { name: dut.name().to_owned(), about: dut.about().to_owned() })
+            .collect(),
+        scenarios,
+        notes: run.notes,
+        rule: limit::RULE.to_owned(),
+    })
+}
+
+fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
+    let part = |scenario| {
+        let scenario: &Scenario = scenario;
+        Ok(Part {
+            scenario,
+            methods: scenario.methods()?,
+            cells: scenario.cells(campaign.is_quick)?,
+            repeats: campaign.repeats.unwrap_or_else(|| scenario.repeats(campaign.is_quick)),
+        })
+    };
+    campaign.scenarios.iter().map(part).collect()
+}
+
+impl Part<'_> {
+    fn steps(&self, campaign: &Campaign) -> usize {
+        self.cells.len() * self.methods.len() * self.repeats * campaign.duts.len()
+    }
+
+    /// Whether something of it has a floor.
+    fn has_floor(&self) -> bool {
+        self.methods.iter().any(|method| !method.floors().is_empty())
+    }
+
+    /// The cells that differ in what is sent, by their first.
+    fn traffics(&self) -> Vec<usize> {
+        let mut first: Vec<usize> = Vec::new();
+        for index in 0..self.cells.len() {
+            if !first.iter().any(|other| self.has_same_traffic(*other, index)) {
+                first.push(index);
+            }
+        }
+        first
+    }
+
+    fn has_same_traffic(&self, one: usize, other: usize) -> bool {
+        self.cells[one].settings.traffic() == self.cells[other].settings.traffic()
+    }
+
+    /// The first cell with the traffic of that one.
+    fn traffic_of(&self, cell: usize) -> usize {
+        (0..=cell).find(|other| self.has_same_traffic(*other, cell)).unwrap_or(cell)
+    }
+}
+
+impl Run<'_> {
+    fn scenario(&mut self, index: usize, part: &Part<'_>) -> Result<(), CampaignError> {
+        let all = groups(&part.cells);
+        for repeat in 0..part.repeats {
+            if part.has_floor() && self.campaign.kind == TestbedKind::Kernel {
+                self.floor(index, part)?;
+            }
+            for group in &all {
+                for dut in &self.campaign.duts {
+                    self.group(index, part, group, *dut, repeat)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures what has a floor on a wire, once for everything that is sent.
+    fn floor(&mut self, index: usize, part: &Part<'_>) -> Result<(), CampaignError> {
+        let Some(wire) = dut::find(FLOOR_DUT) else { return Ok(()) };
+        let traffics = part.traffics();
+        self.progress.begin(&format!("{}: the lab's own floor", part.scenario.id));
+        let settings = Settings { forwarding: Some(Forwarding::Flows), ..<_>::default() };
+        let (mut setup, folder) = match self.start(wire, &settings) {
+            Ok(started) => started,
+            Err(error) if error.is_stop() => return Err(Stopped.into()),
+            Err(error) => {
+                self.note(format!("{}: no floor: {error}", part.scenario.id));
+                return Ok(());
+            }
+        };
+        for traffic in traffics {
+            let settings = part.cells[traffic].settings.traffic();
+            for method in part.methods.iter().filter(|method| !method.floors().is_empty()) {
+                match self.measure(*method, &mut setup, &settings, folder.path())? {
+                    (Ok(trial), _) => {
+                        let floors = self.floors.entry((index, traffic)).or_default();
+                        for (metric, value) in trial.values {
+                            if method.floors().contains(&metric) {
+                                floors.entry(metric).or_default().push(value);
+                            }
+                        }
+                    }
+                    (Err(error), _) => {
+                        self.note(format!("{}: no floor: {error}", part.scenario.id));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the cells that one start of a switch serves.
+    fn group(
+        &mut self,
+        index: usize,
+        part: &Part<'_>,
+        group: &Group<'_>,
+        dut: &'static dyn Dut,
+        repeat: usize,
+    ) -> Result<(), CampaignError> {
+        let steps = (group.cells.len() * part.methods.len()) as u64;
+        let title = |cell: &ScenarioCell| {
+            let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
+            let at = at.join(", ");
+            format!("{} {}: {at}, repeat {}", part.scenario.id, dut.name(), repeat + 1)
+        };
+        let place = |cell: usize| (index, dut.name().to_owned(), cell);
+        if group.cells.iter().all(|(cell, _)| self.take_old(index, part, *cell, dut, repeat)) {
+            self.progress.advance(steps);
+            return Ok(());
+        }
+        let settings = &group.cells[0].1.settings;
+        if let Err(state) = self.check(part, dut, settings) {
+            for (cell, _) in &group.cells {
+                self.found.entry(place(*cell)).or_default().state = Some(state.clone());
+            }
+            self.progress.advance(steps);
+            return Ok(());
+        }
+        if !self.budget.allows(group_cost(part, group)) {
+            for (cell, of) in &group.cells {
+                let found = self.found.entry(place(*cell)).or_default();
+                if found.trials.is_empty() {
+                    let why = "no time left in the budget".to_owned();
+                    found.state = Some(CellState::Skipped(why));
+                } else {
+                    self.note(format!("{}: left out, no time left", title(of)));
+                }
+            }
+            self.progress.advance(steps);
+            return Ok(());
+        }
+        self.progress.begin(&format!("{}: start", title(group.cells[0].1)));
+        let (mut setup, folder) = match self.start(dut, settings) {
+            Ok(started) => started,
+            Err(error) if error.is_stop() => return Err(Stopped.into()),
+            Err(error) => {
+                self.progress.say(&format!("{}: {error}", title(group.cells[0].1)));
+                for (cell, of) in &group.cells {
+                    let record = failed("start", repeat, error.to_string());
+                    self.keep(index, part, dut, (*cell, of), record, Vec::new());
+                    let found = self.found.entry(place(*cell)).or_default();
+                    found.state = Some(match &error {
+                        SetupError::Refused(refused) => {
+                            CellState::NotSupported(refused.to_string())
+                        }
+                        other => CellState::Failed(other.to_string()),
+                    });
+                }
+                self.progress.advance(steps);
+                return Ok(());
+            }
+        };
+        for note in setup.bed().notes() {
+            self.note(note);
+        }
+        for (cell, of) in &group.cells {
+            let found = self.found.entry(place(*cell)).or_default();
+            if found.commands.is_empty() {
+                found.commands = commands(&setup, &of.settings);
+            }
+            for method in &part.methods {
+                self.progress.begin(&format!("{}: {}", title(of), method.label()));
+                for attempt in 0..ATTEMPTS {
+                    let (outcome, stall_ms) =
+                        self.measure(*method, &mut setup, &of.settings, folder.path())?;
+                    let is_stalled = stall_ms >= stall::STALL_MS;
+                    let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
+                    let (mut record, distributions) = record(*method, repeat, outcome);
+                    record.attempt = attempt;
+                    record.stall_ms = stall_ms;
+                    if is_stalled && record.error.is_none() && !is_over {
+                        record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));
+                    }
+                    if let Some(error) = &record.error {
+                        self.progress.say(&format!("{}: {}: {error}", title(of), method.label()));
+                    }
+                    self.keep(index, part, dut, (*cell, of), record, distributions);
+                    if is_over {
+                        break;
+                    }
+                }
+                self.progress.advance(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the trials of an earlier campaign over, if it has all of this cell and repeat.
+    fn take_old(
+        &mut self,
+        index: usize,
+        part: &Part<'_>,
+        cell: usize,
+        dut: &dyn Dut,
+        repeat: usize,
+    ) -> bool {
+        let key = |method: &dyn Method| {
+            let (scenario, dut) = (part.scenario.id.clone(), dut.name().to_owned());
+            (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), repeat)
+        };
+        let has = |key: TrialKey| {
+            self.old.get(&key).is_some_and(|all| all.iter().any(|one| one.trial.error.is_none()))
+        };
+        if !part.methods.iter().all(|method| has(key(*method))) {
+            return false;
+        }
+        let place = (index, dut.name().to_owned(), cell);
+        for method in &part.methods {
+            for entry in self.old.remove(&key(*method)).unwrap_or_default() {
+                let found = self.found.entry(place.clone()).or_default();
+                found.trials.push(entry.trial);
+                found.distributions.extend(entry.distributions);
+            }
+        }
+        true
+    }
+
+    /// Why a switch is not started for these settings, if so.
+    fn check(&self, part: &Part<'_>, dut: &dyn Dut, settings: &Settings) -> Result<(), CellState> {
+        let only = &part.scenario.switches;
+        if !only.is_empty() && !only.iter().any(|name| name == dut.name()) {
+            let what = format!("this scenario is about {}", only.join(", "));
+            return Err(CellState::NotSupported(what));
+        }
+        dut.check(settings).map_err(CellState::NotSupported)?;
+        if self.campaign.kind == TestbedKind::Memory && !dut.has_memory_ports() {
+            let what = "has no in-memory ports: run as root".to_owned();
+            return Err(CellState::Missing(what));
+        }
+        let missing = |missing: crate::tools::Missing| CellState::Missing(missing.to_string());
+        dut.programs(&self.campaign.paths).map_err(missing)?;
+        if let Some(controller) = controller_of(settings) {
+            controller?.programs(&self.campaign.paths).map_err(missing)?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        dut: &dyn Dut,
+        settings: &Settings,
+    ) -> Result<(Setup, tempfile::TempDir), SetupError> {
+        let folder = tempfile::Builder::new().prefix("weir-lab-").tempdir()?;
+        let parts = SetupParts {
+            settings,
+            dut,
+            controller: controller_of(settings).and_then(Result::ok),
+            kind: self.campaign.kind,
+            paths: &self.campaign.paths,
+            dir: folder.path(),
+            cancel: self.cancel,
+        };
+        Ok((Setup::start(&parts)?, folder))
+    }
+
+    /// One measurement, and by how much the machine stalled meanwhile, in milliseconds.
+    fn measure(
+        &self,
+        method: &dyn Method,
+        setup: &mut Setup,
+        settings: &Settings,
+        folder: &Path,
+    ) -> Result<(Result<Trial, String>, f64), Stopped> {
+        if let Err(reason) = method.fits(setup.bed()) {
+            return Ok((Err(reason.to_owned()), 0.0));
+        }
+        let watched = setup.watched();
+        let timing = if self.campaign.is_quick { Timing::quick() } else { Timing::full() };
+        let context = MethodContext {
+            bed: setup.bed(),
+            setup: Some(setup),
+            settings,
+            watched: &watched,
+            timing,
+            dir: folder,
+            cancel: self.cancel,
+        };
+        let (outcome, stall_ms) = stall::watch(|| method.run(&context));
+        match outcome {
+            Ok(trial) => Ok((Ok(trial), stall_ms)),
+            Err(error) if error.is_stop() => Err(Stopped),
+            Err(TrialError::Unfit(reason)) => Ok((Err(reason.to_owned()), stall_ms)),
+            Err(error) => Ok((Err(explain(setup, &error)), stall_ms)),
+        }
+    }
+
+    /// Files a trial, in the results and in the ledger.
+    fn keep(
+        &mut self,
+        index: usize,
+        part: &Part<'_>,
+        dut: &dyn Dut,
+        (cell, of): (usize, &ScenarioCell),
+        trial: TrialRecord,
+        distributions: Vec<MeasuredDistribution>,
+    ) {
+        let entry = Entry {
+            scenario: part.scenario.id.clone(),
+            dut: dut.name().to_owned(),
+            at: of.at.clone(),
+            trial,
+            distributions,
+        };
+        self.write(&entry);
+        let found = self.found.entry((index, dut.name().to_owned(), cell)).or_default();
+        found.trials.push(entry.trial);
+        found.distributions.extend(entry.distributions);
+    }
+
+    /// Adds a line to the ledger. A disk that is full does not end the measurements: the results
+    /// may still find a place.
+    fn write(&mut self, entry: &Entry) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Err(error) = ledger.append(entry) {
+            let note = format!("{}: no trials from here on: {error}", ledger.path().display());
+            self.ledger = None;
+            self.progress.say(&note);
+            self.note(note);
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn results(&mut self, index: usize, part: &Part<'_>) -> Result<ScenarioResults, ScenarioError> {
+        let scenario = part.scenario;
+        let metrics = part.methods.iter().flat_map(|method| method.metrics());
+        let metrics: Vec<MetricInfo> = metrics
+            .map(|metric| MetricInfo {
+                id: metric.id.to_owned(),
+                label: metric.label.to_owned(),
+                unit: metric.unit.to_owned(),
+                better: metric.better,
+                decimals: metric.decimals,
+            })
+            .collect();
+        let mut cells = Vec::new();
+        for (place, cell) in part.cells.iter().enumerate() {
+            let floors = self.floors.get(&(index, part.traffic_of(place)));
+            for dut in &self.campaign.duts {
+                let key = (index, dut.name().to_owned(), place);
+                let found = self.found.remove(&key).unwrap_or_default();
+                let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
+                cells.push(cell_results(dut.name(), &cell.at, found, &metrics, floors));
+            }
+        }
+        Ok(ScenarioResults {
+            id: scenario.id.clone(),
+            evaluation: scenario.evaluation.clone(),
+            title: scenario.title.clone(),
+            question: scenario.question.clone(),
+            background: scenario.background.clone(),
+            source: scenario.source.clone(),
+            axes: scenario.axis_infos(self.campaign.is_quick)?,
+            metrics,
+            plots: scenario.plots.clone(),
+            published: scenario.published.clone(),
+            cells,
+        })
+    }
+}
+
+fn cell_results(
+    dut: &str,
+    at: &Coordinates,
+    found: Found,
+    metrics: &[MetricInfo],
+    floors: Option<&BTreeMap<&'static str, Vec<f64>>>,
+) -> CellResults {
+    let good = || found.trials.iter().filter(|trial| trial.error.is_none());
+    let row = |metric: &MetricInfo| {
+        let samples: Vec<f64> =
+            good().filter_map(|trial| trial.values.get(&metric.id)).copied().collect();
+        let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
+        let floor = floor.and_then(|values| values.iter().copied().reduce(f64::min));
+        (!samples.is_empty()).then(|| ResultRow { metric: metric.id.clone(), samples, floor })
+    };
+    let rows: Vec<ResultRow> = metrics.iter().filter_map(row).collect();
+    let state = if rows.is_empty() {
+        let last = found.trials.iter().rev().find_map(|trial| trial.error.clone());
+        let failed = || CellState::Failed(last.unwrap_or_else(|| "no trial".to_owned()));
+        found.state.unwrap_or_else(failed)
+    } else {
+        CellState::Measured
+    };
+    CellResults {
+        dut: dut.to_owned(),
+        at: at.clone(),
+        state,
+        rows,
+        distributions: found.distributions,
+        commands: found.commands,
+        trials: found.trials,
+    }
+}
+
+/// The controller that decides, where one does.
+fn controller_of(settings: &Settings) -> Option<Result<&'static dyn ControllerProgram, CellState>> {
+    if settings.forwarding() != Forwarding::Controller {
+        return None;
+    }
+    let name = settings.controller.as_deref().unwrap_or("weir");
+    Some(controller::find(name).ok_or_else(|| {
+        let known: Vec<&str> = controller::ALL.iter().map(|one| one.name()).collect();
+        CellState::Failed(format!("no controller {name:?}: there is {}", known.join(", ")))
+    }))
+}
+
+fn group_cost(part: &Part<'_>, group: &Group<'_>) -> Duration {
+    let timing = Timing::full();
+    let trials: Duration = group
+        .cells
+        .iter()
+        .flat_map(|(_, cell)| part.methods.iter().map(|m| m.cost(&timing, &cell.settings)))
+        .sum();
+    let entries = group.cells[0].1.settings.flow_count() as f64 / ENTRIES_A_SECOND;
+    trials + START_COST + Duration::from_secs_f64(entries)
+}
+
+/// The commands that a reader would type, with the first of the flow entries.
+fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
+    let mut commands = setup.commands();
+    let single = settings.flows.iter().flatten().take(4);
+    commands.extend(single.map(|flow| format!("add-flow {flow}")));
+    let series = settings.series.iter().flatten();
+    commands
+        .extend(series.map(|series| format!("add-flow {} times {}", series.count, series.flow)));
+    let groups = settings.groups.iter().flatten();
+    commands.extend(groups.map(|group| format!("add-group {group}")));
+    let meters = settings.meters.iter().flatten();
+    commands.extend(meters.map(|meter| format!("add-meter {meter}")));
+    commands
+}
+
+fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
+    TrialRecord {
+        method: method.to_owned(),
+        repeat,
+        attempt: 0,
+        tool: String::new(),
+        stall_ms: 0.0,
+        error: Some(error),
+        values: BTreeMap::new(),
+        load: None,
+        limit: None,
+        raw: serde_json::Value::Null,
+    }
+}
+
+fn record(
+    method: &dyn Method,
+    repeat: usize,
+    outcome: Result<Trial, String>,
+) -> (TrialRecord, Vec<MeasuredDistribution>) {
+    let trial = match outcome {
+        Ok(trial) => trial,
+        Err(error) => return (failed(method.id(), repeat, error), Vec::new()),
+    };
+    let saturating = trial.load.as_ref().filter(|_| method.saturates());
+    let limit = saturating.map(|load| limiting(load, trial.carried));
+    let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
+        metric: of.metric.to_owned(),
+        repeat,
+        count: of.count,
+        quantiles: of.quantiles,
+    });
+    let values = trial.values.iter().filter(|(_, value)| value.is_finite());
+    let record = TrialRecord {
+        method: method.id().to_owned(),
+        repeat,
+        attempt: 0,
+        tool: trial.tool,
+        stall_ms: 0.0,
+        error: None,
+        values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
+        load: trial.load,
+        limit,
+        raw: trial.raw,
+    };
+    (record, distributions.collect())
+}
+
+/// Every program that took part, once.
+fn programs(campaign: &Campaign) -> Vec<Program> {
+    let mut programs: Vec<Program> = Vec::new();
+    let mut add = |found: Vec<Program>| {
+        for program in found {
+            if !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
+    };
+    for dut in &campaign.duts {
+        add(dut.programs(&campaign.paths).unwrap_or_default());
+    }
+    let tools = [Tool::Ping, Tool::Iperf3, Tool::Iperf2];
+    add(tools.into_iter().filter_map(|tool| tool.program().ok()).collect());
+    programs
+}

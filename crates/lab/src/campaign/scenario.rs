@@ -1,0 +1,409 @@
+//! A scenario file: a question, its axes, how each cell is set up, and by which methods it is
+//! answered.
+//!
+//! A cell is one value of each axis. Its settings are the base settings, overlaid by those of each
+//! value in the order of the axes. Everything is read and checked before anything is started; an
+//! error names line and column, or the cell.
+//!
+//! ```
+//! use lab::campaign::scenario::Scenario;
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     id = "sizes"
+//!     title = "Frame sizes"
+//!     question = "How does the delay depend on the size?"
+//!     methods = ["delay"]
+//!     [settings]
+//!     flows = ["in_port=1,actions=output:2"]
+//!     [[axis]]
+//!     name = "frame_size"
+//!     unit = "B"
+//!     key = "frame_size"
+//!     values = [64, 1518]
+//!     "#,
+//! )
+//! .unwrap();
+//! let cells = scenario.cells(false).unwrap();
+//! assert_eq!(cells.len(), 2);
+//! assert_eq!(cells[1].settings.frame_size(), 1518);
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::method::{self, Method};
+use crate::results::{AxisInfo, Coordinates, Plot, Published};
+use crate::settings::Settings;
+
+/// A scenario that is no scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// It is no TOML, or has a key or a value that does not belong there.
+    #[error("{0}")]
+    Toml(String),
+    /// It is TOML, but says something that cannot be.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub id: String,
+    /// The published evaluation that it belongs to, `E1` to `E5`.
+    #[serde(default)]
+    pub evaluation: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What the published evaluation concluded, and the arithmetic that a reader needs.
+    #[serde(default)]
+    pub background: String,
+    /// The methods, by their keys.
+    methods: Vec<String>,
+    /// How often each cell is set up anew and measured.
+    #[serde(default = "usual_repeats")]
+    pub repeats: usize,
+    /// The switches for which it is made, where it is not made for all.
+    #[serde(default)]
+    pub switches: Vec<String>,
+    /// What holds for every cell.
+    #[serde(default)]
+    settings: Settings,
+    /// The axes.
+    #[serde(default, rename = "axis")]
+    axes: Vec<Axis>,
+    /// Points of the axes that are left out, each by some of its values.
+    #[serde(default)]
+    without: Vec<Coordinates>,
+    /// What `--quick` changes.
+    #[serde(default)]
+    quick: Quick,
+    /// The plots that its author wants.
+    #[serde(default, rename = "plot")]
+    pub plots: Vec<Plot>,
+    /// Figures of the published evaluation.
+    #[serde(default)]
+    pub published: Vec<Published>,
+    /// The text that it was read from.
+    #[serde(skip)]
+    pub source: String,
+}
+
+fn usual_repeats() -> usize {
+    5
+}
+
+/// A named list of values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Axis {
+    name: String,
+    #[serde(default)]
+    label: Option<String>,
+    #[serde(default)]
+    unit: String,
+    /// The one key of the settings that plain values are for.
+    #[serde(default)]
+    key: Option<String>,
+    /// Plain values, of `key`.
+    #[serde(default)]
+    values: Vec<toml::Value>,
+    /// Values that set more than one key.
+    #[serde(default, rename = "value")]
+    named: Vec<NamedValue>,
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedValue {
+    name: String,
+    #[serde(default)]
+    set: Settings,
+}
+
+/// What `--quick` changes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Quick {
+    repeats: Option<usize>,
+    /// The values that are left of an axis.
+    axes: BTreeMap<String, Vec<String>>,
+    /// Overlaid over the base settings.
+    settings: Settings,
+}
+
+/// A point of the axes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScenarioCell {
+    /// Where.
+    pub at: Coordinates,
+    /// How it is set up.
+    pub settings: Settings,
+}
+
+impl Scenario {
+    /// Reads a scenario file, all of it.
+    ///
+    /// # Errors
+    /// With line, column and the allowed keys, or with the cell whose settings are wrong.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        let read = toml::from_str(text);
+        let mut scenario: Self =
+            read.map_err(|error| ScenarioError::Toml(error.to_string().trim_end().to_owned()))?;
+        text.clone_into(&mut scenario.source);
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        let wrong = |what: String| Err(ScenarioError::Wrong(format!("{}: {what}", self.id)));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if self.id.is_empty() || !self.id.chars().all(is_name) {
+            return wrong("an id has letters, digits, - and _ only".to_owned());
+        }
+        if self.methods.is_empty() || self.repeats == 0 {
+            return wrong("a scenario has a method and a repeat at least".to_owned());
+        }
+        self.methods()?;
+        for (index, axis) in self.axes.iter().enumerate() {
+            if self.axes[..index].iter().any(|other| other.name == axis.name) {
+                return wrong(format!("the axis {:?} is there twice", axis.name));
+            }
+            let values = axis.settings().map_err(ScenarioError::Wrong)?;
+            let is_twice = |name: &String| values.iter().filter(|(n, _)| n == name).count() > 1;
+            if let Some((twice, _)) = values.iter().find(|(name, _)| is_twice(name)) {
+                return wrong(format!("the axis {:?} has {twice:?} twice", axis.name));
+            }
+            if values.is_empty() {
+                return wrong(format!("the axis {:?} has no values", axis.name));
+            }
+        }
+        let known = self.axis_infos(false)?;
+        let has = |axis: &String, value: &String| {
+            known.iter().any(|info| info.name == *axis && info.values.contains(value))
+        };
+        let published = self.published.iter().flat_map(|figure| &figure.at);
+        let left_out = self.without.iter().flatten();
+        let quick = self.quick.axes.iter();
+        let quick = quick.flat_map(|(axis, values)| values.iter().map(move |value| (axis, value)));
+        if let Some((axis, value)) =
+            published.chain(left_out).chain(quick).find(|(axis, value)| !has(axis, value))
+        {
+            return wrong(format!("no axis {axis:?} has the value {value:?}"));
+        }
+        let metrics = self.methods()?.into_iter().flat_map(Method::metrics);
+        let metrics: Vec<&str> = metrics.map(|metric| metric.id).collect();
+        let mut named = self.published.iter().map(|figure| &figure.metric);
+        let plotted = self.plots.iter().map(|plot| &plot.metric);
+        if let Some(metric) =
+            named.by_ref().chain(plotted).find(|id| !metrics.contains(&id.as_str()))
+        {
+            return wrong(format!("no metric {metric:?}: there is {}", metrics.join(", ")));
+        }
+        for is_quick in [false, true] {
+            for cell in self.cells(is_quick)? {
+                let place =
+                    |error| ScenarioError::Wrong(format!("{}, {:?}: {error}", self.id, cell.at));
+                cell.settings.check().map_err(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The methods, in order.
+    ///
+    /// # Errors
+    /// The first key that is none, and which there are.
+    pub fn methods(&self) -> Result<Vec<&'static dyn Method>, ScenarioError> {
+        let find = |name: &String| {
+            method::find(name).ok_or_else(|| {
+                let known: Vec<&str> = method::ALL.iter().map(|method| method.id()).collect();
+                let known = known.join(", ");
+                ScenarioError::Wrong(format!("{}: no method {name:?}: there is {known}", self.id))
+            })
+        };
+        self.methods.iter().map(find).collect()
+    }
+
+    /// How often each cell is measured.
+    #[must_use]
+    pub fn repeats(&self, is_quick: bool) -> usize {
+        self.quick.repeats.filter(|_| is_quick).unwrap_or(self.repeats)
+    }
+
+    /// The axes, with the values that are left.
+    ///
+    /// # Errors
+    /// A value that is none of its key.
+    pub fn axis_infos(&self, is_quick: bool) -> Result<Vec<AxisInfo>, ScenarioError> {
+        self.axes.iter().map(|axis| Ok(self.axis_values(axis, is_quick)?.0)).collect()
+    }
+
+    fn axis_values(
+        &self,
+        axis: &Axis,
+        is_quick: bool,
+    ) -> Result<(AxisInfo, Vec<(String, Settings)>), ScenarioError> {
+        let mut values = axis.settings().map_err(ScenarioError::Wrong)?;
+        if let Some(left) = self.quick.axes.get(&axis.name).filter(|_| is_quick) {
+            values.retain(|(name, _)| left.contains(name));
+        }
+        let info = AxisInfo {
+            name: axis.name.clone(),
+            label: axis.label.clone().unwrap_or_else(|| axis.name.replace('_', " ")),
+            unit: axis.unit.clone(),
+            values: values.iter().map(|(name, _)| name.clone()).collect(),
+        };
+        Ok((info, values))
+    }
+
+    /// The cells; the last axis runs fastest.
+    ///
+    /// # Errors
+    /// A value that is none of its key.
+    pub fn cells(&self, is_quick: bool) -> Result<Vec<ScenarioCell>, ScenarioError> {
+        let mut base = self.settings.clone();
+        if is_quick {
+            base.overlay(&self.quick.settings);
+        }
+        let mut cells = vec![ScenarioCell { at: Coordinates::new(), settings: base }];
+        for axis in &self.axes {
+            let (_, values) = self.axis_values(axis, is_quick)?;
+            let with = |cell: &ScenarioCell, (name, settings): &(String, Settings)| {
+                let mut cell = cell.clone();
+                cell.at.insert(axis.name.clone(), name.clone());
+                cell.settings.overlay(settings);
+                cell
+            };
+            cells = cells
+                .iter()
+                .flat_map(|cell| values.iter().map(move |value| with(cell, value)))
+                .collect();
+        }
+        let is_left_out = |cell: &ScenarioCell| {
+            self.without.iter().any(|point| {
+                !point.is_empty()
+                    && point.iter().all(|(axis, value)| cell.at.get(axis) == Some(value))
+            })
+        };
+        cells.retain(|cell| !is_left_out(cell));
+        Ok(cells)
+    }
+}
+
+impl Axis {
+    /// The values with what each sets.
+    fn settings(&self) -> Result<Vec<(String, Settings)>, String> {
+        let mut values: Vec<(String, Settings)> = Vec::new();
+        for value in &self.values {
+            let Some(key) = &self.key else {
+                return Err(format!("axis {:?}: plain values need a key that they set", self.name));
+            };
+            let name = match value {
+                toml::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let table: toml::Table = [(key.clone(), value.clone())].into_iter().collect();
+            let settings = Settings::deserialize(table)
+                .map_err(|error| format!("axis {:?}, value {name}: {error}", self.name))?;
+            values.push((name, settings));
+        }
+        values.extend(self.named.iter().map(|value| (value.name.clone(), value.set.clone())));
+        Ok(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scenario, ScenarioError};
+
+    const TEXT: &str = r#"
+id = "two-axes"
+title = "Two axes"
+question = "What?"
+methods = ["delay"]
+repeats = 3
+
+[settings]
+flows = ["in_port=1,actions=output:2"]
+
+[[axis]]
+name = "frame_size"
+unit = "B"
+key = "frame_size"
+values = [64, 128, 1518]
+
+[[axis]]
+name = "table"
+[[axis.value]]
+name = "one entry"
+[[axis.value]]
+name = "a hundred"
+set = { series = [{ count = 100, flow = "ip,nw_dst={10.0.0.1+n},actions=output:2" }] }
+
+[[without]]
+frame_size = "128"
+table = "a hundred"
+
+[quick]
+repeats = 2
+axes = { frame_size = ["64"] }
+settings = { duration_s = 0.1 }
+
+[[published]]
+switch = "X"
+metric = "delay_p50_us"
+at = { frame_size = "64" }
+value = 120.0
+"#;
+
+    #[test]
+    fn cells_are_the_points_of_the_axes() {
+        let scenario = Scenario::from_toml(TEXT).unwrap();
+        let cells = scenario.cells(false).unwrap();
+        assert_eq!(cells.len(), 5, "one of six is left out");
+        assert_eq!(cells[1].at["table"], "a hundred");
+        assert_eq!(cells[1].settings.flow_count(), 101);
+        assert_eq!((scenario.repeats(false), scenario.repeats(true)), (3, 2));
+        let quick = scenario.cells(true).unwrap();
+        assert_eq!(quick.len(), 2);
+        assert_eq!(quick[0].settings.duration_s(), 0.1);
+        assert_eq!(scenario.axis_infos(true).unwrap()[0].values, ["64"]);
+    }
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(TEXT.contains(from));
+        Scenario::from_toml(&TEXT.replacen(from, to, 1)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("repeats = 3", "repeat = 3", "line 6"),
+            ("unit = \"B\"", "units = \"B\"", "line 13"),
+            ("[64, 128, 1518]", "[64, \"x\", 1518]", "frame_size"),
+            ("[64, 128, 1518]", "[64, 64, 1518]", "twice"),
+            ("key = \"frame_size\"", "key = \"frame_sizes\"", "frame_sizes"),
+            ("in_port=1", "in_prot=1", "in_prot"),
+            ("{10.0.0.1+n}", "{10.0.0.1+k}", "START"),
+            ("\"delay\"", "\"delays\"", "delays"),
+            ("delay_p50_us", "delay_p51_us", "delay_p51_us"),
+            ("at = { frame_size = \"64\" }", "at = { frame_size = \"65\" }", "65"),
+            ("table = \"a hundred\"", "table = \"many\"", "many"),
+            ("axes = { frame_size = [\"64\"] }", "axes = { size = [\"64\"] }", "size"),
+            ("id = \"two-axes\"", "id = \"two axes\"", "id"),
+        ];
+        for (from, to, place) in cases {
+            let error = error(from, to);
+            assert!(error.contains(place), "{to}: {error}");
+        }
+        assert!(matches!(Scenario::from_toml("id"), Err(ScenarioError::Toml(_))));
+    }
+}

@@ -1,0 +1,45 @@
+//! No switch at all: the hosts are joined by one link. What is measured here is the limit of every
+//! switch on this machine, and the floor of the lab's own delays.
+
+use super::{Dut, DutPlan, StartedDut};
+use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::settings::{Forwarding, Settings};
+use crate::testbed::netns::Joined;
+use crate::tools::{Missing, Program};
+
+/// A link.
+pub(super) struct Wire;
+
+impl Dut for Wire {
+    fn name(&self) -> &'static str {
+        "wire"
+    }
+
+    fn about(&self) -> &'static str {
+        "No switch: one link between the hosts, which is the limit and the lab's own floor"
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), String> {
+        match settings.forwarding() {
+            Forwarding::Flows | Forwarding::Learning | Forwarding::Io if settings.ports() <= 2 => {
+                Ok(())
+            }
+            Forwarding::Controller => Err("has no OpenFlow channel".to_owned()),
+            Forwarding::Flows | Forwarding::Learning | Forwarding::Io => {
+                Err("joins two hosts only".to_owned())
+            }
+        }
+    }
+
+    fn joined(&self) -> Joined {
+        Joined::Directly
+    }
+
+    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(Vec::new())
+    }
+
+    fn start(&self, _plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        Ok(StartedDut { service: Service::new(), openflow: None })
+    }
+}

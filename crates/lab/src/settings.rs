@@ -1,0 +1,379 @@
+//! The settings of a cell: how the switch runs, what it is told, what is sent through it.
+//!
+//! A scenario has base settings, and each value of each axis overlays some of them; what is left
+//! open has the default that its accessor states. A text that is no value is an error of the
+//! scenario file, with line and column, before anything is started.
+
+mod series;
+
+use generator::profile::Modifier;
+use openflow::Version;
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::group::{GroupMod, GroupModCommand};
+use openflow::meter::{MeterMod, MeterModCommand};
+use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
+use serde::{Deserialize, Serialize};
+
+use crate::controller::AppKind;
+use crate::rate::LinkRate;
+pub use series::FlowSeries;
+
+/// What decides where packets go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// Flow entries that the lab loads.
+    #[default]
+    Flows,
+    /// The switch itself, which learns addresses: what the evaluations call the legacy mode.
+    Learning,
+    /// A controller with an application.
+    Controller,
+    /// Nothing: what enters port 1 leaves port 2, and back. testpmd calls it `io`.
+    Io,
+}
+
+/// Between what the switch forwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortKind {
+    /// Devices of the kernel, joined to the lab's hosts by veth.
+    #[default]
+    Veth,
+    /// Rings in memory.
+    Memory,
+}
+
+/// Which parts of a switch that remember decisions are at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caches {
+    /// As the switch comes.
+    #[default]
+    Usual,
+    /// All, the tier inside the kernel too.
+    Kernel,
+    /// Not the one that knows whole frames, or Open vSwitch's exact-match cache.
+    Key,
+    /// None: each packet is looked up in the flow tables.
+    None,
+}
+
+/// How the OpenFlow channel is carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Plain,
+    /// TLS over TCP, both ends authenticated.
+    Tls,
+}
+
+/// Defines [`Settings`] and what runs over all its keys.
+macro_rules! settings {
+    (
+        setup { $($(#[$setup_doc:meta])* $setup:ident: $setup_type:ty,)* }
+        traffic { $($(#[$doc:meta])* $key:ident: $type:ty,)* }
+    ) => {
+        /// The settings of a cell; a key that is not there has its default.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Settings {
+            $($(#[$setup_doc])*
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub $setup: Option<$setup_type>,)*
+            $($(#[$doc])*
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub $key: Option<$type>,)*
+        }
+
+        impl Settings {
+            /// Takes over every key that `other` has.
+            pub fn overlay(&mut self, other: &Self) {
+                $(if other.$setup.is_some() { self.$setup.clone_from(&other.$setup); })*
+                $(if other.$key.is_some() { self.$key.clone_from(&other.$key); })*
+            }
+
+            /// What is sent, and nothing of how the switch is set up.
+            #[must_use]
+            pub fn traffic(&self) -> Self {
+                Self { $($key: self.$key.clone(),)* ..Self::default() }
+            }
+
+            /// Whether a switch that was started for `other` serves: only traffic differs.
+            #[must_use]
+            pub fn has_same_setup(&self, other: &Self) -> bool {
+                true $(&& self.$setup == other.$setup)*
+            }
+        }
+    };
+}
+
+settings! {
+    setup {
+        /// What decides where packets go.
+        forwarding: Forwarding,
+        /// The version of OpenFlow, `1.0` or `1.3`. Default: 1.3.
+        version: String,
+        /// Ports of the switch, each with a host. Default: 2.
+        ports: usize,
+        /// What the ports are.
+        port_kind: PortKind,
+        /// Rate of the hosts' links, both directions. Default: none.
+        port_rate: RateText,
+        /// Rate of the link between switch and controller. Default: none.
+        control_rate: RateText,
+        /// Threads that forward. Default: 1.
+        workers: u16,
+        /// Queues of each port. Default: 1.
+        queues: u16,
+        /// Which caches are at work.
+        caches: Caches,
+        /// Bridges of the one process. Default: 1.
+        bridges: u32,
+        /// How the OpenFlow channel is carried.
+        transport: Transport,
+        /// The controller's name. Default: `weir`.
+        controller: String,
+        /// The controller's application. Default: the hub.
+        app: AppKind,
+        /// Flow entries, in the syntax of `ovs-ofctl add-flow`.
+        flows: Vec<String>,
+        /// Flow entries that are counted up.
+        series: Vec<FlowSeries>,
+        /// Groups, in the syntax of `ovs-ofctl add-group`.
+        groups: Vec<String>,
+        /// Meters, in the syntax of `ovs-ofctl add-meter`.
+        meters: Vec<String>,
+        /// Whether every port has a queue 1 beside queue 0, for `set_queue`.
+        has_queues: bool,
+    }
+    traffic {
+        /// The headers of what is sent, in the words of `weir gen`.
+        packet: String,
+        /// The fields that differ from frame to frame.
+        modifiers: Vec<Modifier>,
+        /// Length of the frames in bytes, FCS included. Default: 64.
+        frame_size: u32,
+        /// Whether both ends send at once.
+        is_bidirectional: bool,
+        /// Streams at once, where hosts send. Default: 1.
+        streams: u32,
+        /// Offered frames a second, where the method has a fixed rate.
+        rate_pps: f64,
+        /// Offered bits a second of payload, where hosts send. Default: 100M with M = 2^20 (E1).
+        load_bps: f64,
+        /// Duration of one trial, seconds. Default: 1.
+        duration_s: f64,
+        /// The share of frames that may be lost in a search. Default: 0.001.
+        loss: f64,
+        /// How many of something, where the method counts. Each says what.
+        count: u64,
+    }
+}
+
+/// A rate as it is written, `100M` or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RateText(pub LinkRate);
+
+impl TryFrom<String> for RateText {
+    type Error = crate::rate::RateError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<RateText> for String {
+    fn from(rate: RateText) -> Self {
+        rate.0.to_string()
+    }
+}
+
+/// A text of the settings that is no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {text:?}: {why}")]
+pub struct SettingsError {
+    /// The key.
+    pub key: &'static str,
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl SettingsError {
+    fn new(key: &'static str, text: &str, why: impl ToString) -> Self {
+        Self { key, text: text.to_owned(), why: why.to_string() }
+    }
+}
+
+impl Settings {
+    /// What decides where packets go.
+    #[must_use]
+    pub fn forwarding(&self) -> Forwarding {
+        self.forwarding.unwrap_or_default()
+    }
+
+    /// The version of OpenFlow.
+    ///
+    /// # Errors
+    /// What is allowed.
+    pub fn version(&self) -> Result<Version, SettingsError> {
+        let text = self.version.as_deref().unwrap_or("1.3");
+        crate::rate::release::parse(text).map_err(|why| SettingsError::new("version", text, why))
+    }
+
+    /// Ports of the switch.
+    #[must_use]
+    pub fn ports(&self) -> usize {
+        self.ports.unwrap_or(2)
+    }
+
+    /// Rate of the hosts' links.
+    #[must_use]
+    pub fn port_rate(&self) -> LinkRate {
+        self.port_rate.map_or(LinkRate(None), |rate| rate.0)
+    }
+
+    /// Rate of the control link.
+    #[must_use]
+    pub fn control_rate(&self) -> LinkRate {
+        self.control_rate.map_or(LinkRate(None), |rate| rate.0)
+    }
+
+    /// Which caches are at work.
+    #[must_use]
+    pub fn caches(&self) -> Caches {
+        self.caches.unwrap_or_default()
+    }
+
+    /// Length of the frames in bytes, FCS included.
+    #[must_use]
+    pub fn frame_size(&self) -> u32 {
+        self.frame_size.unwrap_or(64)
+    }
+
+    /// Duration of one trial, seconds.
+    #[must_use]
+    pub fn duration_s(&self) -> f64 {
+        self.duration_s.unwrap_or(1.0)
+    }
+
+    /// How many flow entries are loaded.
+    #[must_use]
+    pub fn flow_count(&self) -> u64 {
+        let series = self.series.iter().flatten().map(|series| series.count).sum::<u64>();
+        self.flows.as_ref().map_or(0, Vec::len) as u64 + series
+    }
+
+    /// All flow entries, one after the other.
+    pub fn flow_mods(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
+        let single = self.flows.iter().flatten().map(|text| flow_mod("flows", text));
+        let series = self.series.iter().flatten().flat_map(FlowSeries::texts);
+        single.chain(series.map(|text| flow_mod("series", &text?)))
+    }
+
+    /// All groups.
+    ///
+    /// # Errors
+    /// The first text that is none.
+    pub fn group_mods(&self) -> Result<Vec<GroupMod>, SettingsError> {
+        let parse = |text: &String| {
+            parse_group_mod(text, GroupModCommand::Add)
+                .map_err(|why| SettingsError::new("groups", text, why))
+        };
+        self.groups.iter().flatten().map(parse).collect()
+    }
+
+    /// All meters.
+    ///
+    /// # Errors
+    /// The first text that is none.
+    pub fn meter_mods(&self) -> Result<Vec<MeterMod>, SettingsError> {
+        let parse = |text: &String| {
+            parse_meter_mod(text, MeterModCommand::Add)
+                .map_err(|why| SettingsError::new("meters", text, why))
+        };
+        self.meters.iter().flatten().map(parse).collect()
+    }
+
+    /// Reads every text once: what a run would trip over is found before it.
+    ///
+    /// # Errors
+    /// The first text that is no value.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.version()?;
+        self.group_mods()?;
+        self.meter_mods()?;
+        self.flows.iter().flatten().try_for_each(|text| flow_mod("flows", text).map(drop))?;
+        for series in self.series.iter().flatten() {
+            for text in series.ends() {
+                flow_mod("series", &text?)?;
+            }
+        }
+        let is_right = |value: Option<f64>| value.is_none_or(|value| value > 0.0);
+        if !is_right(self.rate_pps) || !is_right(self.duration_s) || !is_right(self.load_bps) {
+            let why = "rate_pps, duration_s and load_bps are more than 0";
+            return Err(SettingsError::new("rate_pps", &format!("{:?}", self.rate_pps), why));
+        }
+        Ok(())
+    }
+}
+
+fn flow_mod(key: &'static str, text: &str) -> Result<FlowMod, SettingsError> {
+    parse_flow_mod(text, FlowModCommand::Add).map_err(|why| SettingsError::new(key, text, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FlowSeries, Forwarding, RateText, Settings};
+
+    #[test]
+    fn an_overlay_takes_over_what_is_there_and_leaves_the_rest() {
+        let mut base = Settings {
+            frame_size: Some(64),
+            flows: Some(vec!["actions=drop".to_owned()]),
+            ..Settings::default()
+        };
+        let other = Settings { frame_size: Some(1518), ..Settings::default() };
+        assert!(base.has_same_setup(&other) || base.flows != other.flows);
+        base.overlay(&other);
+        assert_eq!((base.frame_size(), base.flow_count()), (1518, 1));
+        let same = Settings { frame_size: Some(128), ..base.clone() };
+        assert!(base.has_same_setup(&same), "only the traffic differs");
+        let learning = Settings { forwarding: Some(Forwarding::Learning), ..base.clone() };
+        assert!(!base.has_same_setup(&learning));
+    }
+
+    #[test]
+    fn texts_are_read_before_a_run() {
+        let with = |flow: &str| Settings { flows: Some(vec![flow.to_owned()]), ..<_>::default() };
+        assert!(with("in_port=1,actions=output:2").check().is_ok());
+        let error = with("in_prot=1,actions=output:2").check().unwrap_err().to_string();
+        assert!(error.starts_with("flows: ") && error.contains("in_prot"), "{error}");
+        let version = Settings { version: Some("1.7".to_owned()), ..<_>::default() };
+        assert!(version.check().unwrap_err().to_string().contains("1.3"));
+        assert!(Settings { duration_s: Some(0.0), ..<_>::default() }.check().is_err());
+    }
+
+    #[test]
+    fn single_entries_and_series_are_loaded_one_after_the_other() {
+        let series =
+            FlowSeries { count: 3, flow: "ip,nw_dst={10.0.0.1+n},actions=output:2".to_owned() };
+        let flows = Some(vec!["priority=0,actions=drop".to_owned()]);
+        let settings = Settings { flows, series: Some(vec![series]), ..<_>::default() };
+        assert_eq!(settings.flow_count(), 4);
+        assert!(settings.flow_mods().all(|entry| entry.is_ok()));
+        assert_eq!(settings.flow_mods().count(), 4);
+    }
+
+    #[test]
+    fn rates_are_written_as_on_the_command_line() {
+        let rate = |text: &str| RateText::try_from(text.to_owned());
+        assert_eq!(String::from(rate("100M").unwrap()), "100M");
+        assert!(rate("fast").is_err());
+    }
+}
