@@ -20,7 +20,7 @@ use crate::rate::{self, LinkRate};
 use crate::report::{CellKey, Report, html, table};
 use crate::run::{Plan, execute};
 use crate::samples::SampleFile;
-use crate::scenario::Scenario;
+use crate::scenario::HostScenario;
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, scenario, tools};
@@ -283,7 +283,7 @@ impl RunArgs {
 
     /// The whole matrix, links outermost, so that what is compared stands together.
     /// In-memory ports have no links and so no rates.
-    fn cells(&self, scenario: &dyn Scenario, kind: TestbedKind) -> Vec<CellKey> {
+    fn cells(&self, scenario: &dyn HostScenario, kind: TestbedKind) -> Vec<CellKey> {
         let free = [LinkRate(None)];
         let (port_rates, control_rates) = match kind {
             TestbedKind::Kernel => (&self.port_rate[..], &self.control_rate[..]),
@@ -313,7 +313,10 @@ impl RunArgs {
     }
 }
 
-fn methods(scenario: &dyn Scenario, names: &[String]) -> anyhow::Result<Vec<&'static dyn Method>> {
+fn methods(
+    scenario: &dyn HostScenario,
+    names: &[String],
+) -> anyhow::Result<Vec<&'static dyn Method>> {
     if names.is_empty() {
         return Ok(scenario.methods().to_vec());
     }

@@ -106,7 +106,7 @@ pub trait Dut: Sync {
 
 /// Every switch under test.
 pub const ALL: &[&dyn Dut] =
-    &[&weir::WEIR, &weir::WEIR_BUSY, &ovs::Ovs, &linux_bridge::LinuxBridge, &wire::Wire];
+    &[&weir::WEIR, &weir::WEIR_BUSY, &ovs::Ovs, &linux_bridge::LinuxBridge, &wire::DirectLink];
 
 /// The switch of that name.
 #[must_use]

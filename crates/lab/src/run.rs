@@ -21,7 +21,7 @@ use crate::method::{Method, MethodContext, Timing, Trial};
 use crate::progress::RunProgress;
 use crate::report::{Cell, CellKey, FORMAT, Measurement, Report, SampleRecord, State};
 use crate::samples::{Head, Line, SampleFile};
-use crate::scenario::Scenario;
+use crate::scenario::HostScenario;
 use crate::service::ProgramPaths;
 use crate::settings::Settings;
 use crate::setup::{self, Setup, SetupParts, TestbedKind, explain};
@@ -33,7 +33,7 @@ const START_COST: Duration = Duration::from_millis(1_500);
 /// What is to be measured.
 pub struct Plan {
     /// The question.
-    pub scenario: &'static dyn Scenario,
+    pub scenario: &'static dyn HostScenario,
     /// The cells, in the order of the table.
     pub cells: Vec<CellKey>,
     /// The methods, in order.

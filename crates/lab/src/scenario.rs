@@ -9,7 +9,7 @@ use crate::controller::AppKind;
 use crate::method::Method;
 
 /// A question.
-pub trait Scenario: Sync {
+pub trait HostScenario: Sync {
     /// Its name on the command line and in reports.
     fn id(&self) -> &'static str;
 
@@ -24,10 +24,10 @@ pub trait Scenario: Sync {
 }
 
 /// Every scenario.
-pub const ALL: &[&dyn Scenario] = &[&packet_in_hub::PacketInHub];
+pub const ALL: &[&dyn HostScenario] = &[&packet_in_hub::PacketInHub];
 
 /// The scenario of that name.
 #[must_use]
-pub fn find(id: &str) -> Option<&'static dyn Scenario> {
+pub fn find(id: &str) -> Option<&'static dyn HostScenario> {
     ALL.iter().copied().find(|scenario| scenario.id() == id)
 }

@@ -47,7 +47,7 @@ pub enum PortKind {
 /// Which parts of a switch that remember decisions are at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Caches {
+pub enum CacheSet {
     /// As the switch comes.
     #[default]
     Usual,
@@ -62,7 +62,7 @@ pub enum Caches {
 /// How the OpenFlow channel is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Transport {
+pub enum ChannelTransport {
     /// TCP.
     #[default]
     Plain,
@@ -129,11 +129,11 @@ settings! {
         /// Queues of each port. Default: 1.
         queues: u16,
         /// Which caches are at work.
-        caches: Caches,
+        caches: CacheSet,
         /// Bridges of the one process. Default: 1.
         bridges: u32,
         /// How the OpenFlow channel is carried.
-        transport: Transport,
+        transport: ChannelTransport,
         /// The controller's name. Default: `weir`.
         controller: String,
         /// The controller's application. Default: the hub.
@@ -246,7 +246,7 @@ impl Settings {
 
     /// Which caches are at work.
     #[must_use]
-    pub fn caches(&self) -> Caches {
+    pub fn caches(&self) -> CacheSet {
         self.caches.unwrap_or_default()
     }
 

@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "trials.jsonl";
 
 /// The first line: what the campaign is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct LedgerHead {
     /// [`crate::results::FORMAT`].
     pub(super) format: u32,
     /// When it started, UTC.
@@ -79,7 +79,7 @@ pub(super) enum ResumeError {
 
 impl Ledger {
     /// A file with its first line in `folder`, in place of one of an earlier campaign.
-    pub(super) fn create(folder: &Path, head: &Head) -> io::Result<Self> {
+    pub(super) fn create(folder: &Path, head: &LedgerHead) -> io::Result<Self> {
         let path = folder.join(NAME);
         let mut ledger = Self { file: File::create(&path)?, path };
         ledger.append(head)?;
@@ -90,7 +90,7 @@ impl Ledger {
     /// that is not whole is what a full disk or SIGKILL left; it is cut off.
     pub(super) fn resume(
         folder: &Path,
-        head: &Head,
+        head: &LedgerHead,
     ) -> Result<(Self, String, HashMap<TrialKey, Vec<Entry>>), ResumeError> {
         let path = folder.join(NAME);
         let io = |source| ResumeError::Io { path: path.clone(), source };
@@ -110,7 +110,7 @@ impl Ledger {
         let mut lines = text.lines().enumerate();
         let other = |what| ResumeError::Other { path: path.clone(), what };
         let (_, first) = lines.next().ok_or_else(|| other("it has no first line"))?;
-        let old: Head = serde_json::from_str(first).map_err(|why| line(0, why))?;
+        let old: LedgerHead = serde_json::from_str(first).map_err(|why| line(0, why))?;
         if old.format != head.format {
             return Err(other("another version of the lab"));
         }

@@ -1,7 +1,7 @@
 //! Carries a campaign out: every cell on every switch, in turns, every trial in the ledger.
 //!
-//! Each repeat starts each switch anew, and the switches take turns at every cell, so that a machine
-//! that grows slower or busier in the meantime does so for all of them, and a start is part of the
+//! Each repeat starts each switch anew, and the switches take turns at every cell, so that a
+//! machine that grows slower or busier meanwhile does so for all of them, and a start is part of the
 //! spread. A trial in which the machine stalled is repeated, and said. It must never drop a trial
 //! from the results: one that failed or stalled is there with its reason.
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::ledger::{Entry, Head, Ledger, TrialKey};
+use super::ledger::{Entry, Ledger, LedgerHead, TrialKey};
 use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use super::stall;
@@ -96,6 +96,30 @@ struct Part<'a> {
     repeats: usize,
 }
 
+/// A switch's turn: the cells that one start of it serves, once.
+struct Round<'a> {
+    /// Of the scenario.
+    index: usize,
+    part: &'a Part<'a>,
+    group: &'a Group<'a>,
+    dut: &'static dyn Dut,
+    repeat: usize,
+}
+
+impl Round<'_> {
+    /// What the cell is called in the progress.
+    fn title(&self, cell: &ScenarioCell) -> String {
+        let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
+        let (scenario, dut) = (&self.part.scenario.id, self.dut.name());
+        format!("{scenario} {dut}: {}, repeat {}", at.join(", "), self.repeat + 1)
+    }
+
+    /// Where the cell's results are.
+    fn place(&self, cell: usize) -> (usize, String, usize) {
+        (self.index, self.dut.name().to_owned(), cell)
+    }
+}
+
 /// What is known of a cell on a switch.
 #[derive(Default)]
 struct Found {
@@ -127,7 +151,7 @@ struct Run<'a> {
 pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, CampaignError> {
     let (started, clock) = (now_utc(), Instant::now());
     let parts = parts(campaign)?;
-    let head = Head {
+    let head = LedgerHead {
         format: FORMAT,
         started: started.clone(),
         scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
@@ -232,7 +256,7 @@ impl Run<'_> {
             }
             for group in &all {
                 for dut in &self.campaign.duts {
-                    self.group(index, part, group, *dut, repeat)?;
+                    self.group(&Round { index, part, group, dut: *dut, repeat })?;
                 }
             }
         }
@@ -275,63 +299,44 @@ impl Run<'_> {
     }
 
     /// Measures the cells that one start of a switch serves.
-    fn group(
-        &mut self,
-        index: usize,
-        part: &Part<'_>,
-        group: &Group<'_>,
-        dut: &'static dyn Dut,
-        repeat: usize,
-    ) -> Result<(), CampaignError> {
-        let steps = (group.cells.len() * part.methods.len()) as u64;
-        let title = |cell: &ScenarioCell| {
-            let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
-            let at = at.join(", ");
-            format!("{} {}: {at}, repeat {}", part.scenario.id, dut.name(), repeat + 1)
-        };
-        let place = |cell: usize| (index, dut.name().to_owned(), cell);
-        if group.cells.iter().all(|(cell, _)| self.take_old(index, part, *cell, dut, repeat)) {
+    fn group(&mut self, round: &Round<'_>) -> Result<(), CampaignError> {
+        let cells = &round.group.cells;
+        let steps = (cells.len() * round.part.methods.len()) as u64;
+        let settings = &cells[0].1.settings;
+        if cells.iter().all(|(cell, _)| self.take_old(round, *cell)) {
             self.progress.advance(steps);
             return Ok(());
         }
-        let settings = &group.cells[0].1.settings;
-        if let Err(state) = self.check(part, dut, settings) {
-            for (cell, _) in &group.cells {
-                self.found.entry(place(*cell)).or_default().state = Some(state.clone());
-            }
+        if let Err(state) = self.check(round.part, round.dut, settings) {
+            self.close(round, &state);
             self.progress.advance(steps);
             return Ok(());
         }
-        if !self.budget.allows(group_cost(part, group)) {
-            for (cell, of) in &group.cells {
-                let found = self.found.entry(place(*cell)).or_default();
-                if found.trials.is_empty() {
-                    let why = "no time left in the budget".to_owned();
-                    found.state = Some(CellState::Skipped(why));
-                } else {
-                    self.note(format!("{}: left out, no time left", title(of)));
-                }
-            }
+        if !self.budget.allows(group_cost(round.part, round.group)) {
+            self.close(round, &CellState::Skipped("no time left in the budget".to_owned()));
+            self.note(format!("{}: left out, no time left", round.title(cells[0].1)));
             self.progress.advance(steps);
             return Ok(());
         }
-        self.progress.begin(&format!("{}: start", title(group.cells[0].1)));
-        let (mut setup, folder) = match self.start(dut, settings) {
+        self.progress.begin(&format!("{}: start", round.title(cells[0].1)));
+        let (mut setup, folder) = match self.start(round.dut, settings) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped.into()),
             Err(error) => {
-                self.progress.say(&format!("{}: {error}", title(group.cells[0].1)));
-                for (cell, of) in &group.cells {
-                    let record = failed("start", repeat, error.to_string());
-                    self.keep(index, part, dut, (*cell, of), record, Vec::new());
-                    let found = self.found.entry(place(*cell)).or_default();
-                    found.state = Some(match &error {
+                self.progress.say(&format!("{}: {error}", round.title(cells[0].1)));
+                for cell in cells {
+                    let record = failed("start", round.repeat, error.to_string());
+                    self.keep(round, *cell, record, Vec::new());
+                }
+                self.close(
+                    round,
+                    &match &error {
                         SetupError::Refused(refused) => {
                             CellState::NotSupported(refused.to_string())
                         }
                         other => CellState::Failed(other.to_string()),
-                    });
-                }
+                    },
+                );
                 self.progress.advance(steps);
                 return Ok(());
             }
@@ -339,47 +344,64 @@ impl Run<'_> {
         for note in setup.bed().notes() {
             self.note(note);
         }
-        for (cell, of) in &group.cells {
-            let found = self.found.entry(place(*cell)).or_default();
+        for cell in cells {
+            let found = self.found.entry(round.place(cell.0)).or_default();
             if found.commands.is_empty() {
-                found.commands = commands(&setup, &of.settings);
+                found.commands = commands(&setup, &cell.1.settings);
             }
-            for method in &part.methods {
-                self.progress.begin(&format!("{}: {}", title(of), method.label()));
-                for attempt in 0..ATTEMPTS {
-                    let (outcome, stall_ms) =
-                        self.measure(*method, &mut setup, &of.settings, folder.path())?;
-                    let is_stalled = stall_ms >= stall::STALL_MS;
-                    let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
-                    let (mut record, distributions) = record(*method, repeat, outcome);
-                    record.attempt = attempt;
-                    record.stall_ms = stall_ms;
-                    if is_stalled && record.error.is_none() && !is_over {
-                        record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));
-                    }
-                    if let Some(error) = &record.error {
-                        self.progress.say(&format!("{}: {}: {error}", title(of), method.label()));
-                    }
-                    self.keep(index, part, dut, (*cell, of), record, distributions);
-                    if is_over {
-                        break;
-                    }
-                }
+            for method in &round.part.methods {
+                let title = format!("{}: {}", round.title(cell.1), method.label());
+                self.progress.begin(&title);
+                self.trial(round, *cell, *method, &mut setup, folder.path(), &title)?;
                 self.progress.advance(1);
             }
         }
         Ok(())
     }
 
-    /// Takes the trials of an earlier campaign over, if it has all of this cell and repeat.
-    fn take_old(
+    /// Measures until the machine did not stall meanwhile, or the attempts are over.
+    fn trial(
         &mut self,
-        index: usize,
-        part: &Part<'_>,
-        cell: usize,
-        dut: &dyn Dut,
-        repeat: usize,
-    ) -> bool {
+        round: &Round<'_>,
+        cell: (usize, &ScenarioCell),
+        method: &dyn Method,
+        setup: &mut Setup,
+        folder: &Path,
+        title: &str,
+    ) -> Result<(), CampaignError> {
+        for attempt in 0..ATTEMPTS {
+            let (outcome, stall_ms) = self.measure(method, setup, &cell.1.settings, folder)?;
+            let is_stalled = stall_ms >= stall::STALL_MS;
+            let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
+            let (mut record, distributions) = record(method, round.repeat, outcome);
+            record.attempt = attempt;
+            record.stall_ms = stall_ms;
+            if is_stalled && record.error.is_none() && !is_over {
+                record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));
+            }
+            if let Some(error) = &record.error {
+                self.progress.say(&format!("{title}: {error}"));
+            }
+            let distributions = if record.error.is_none() { distributions } else { Vec::new() };
+            self.keep(round, cell, record, distributions);
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what became of cells that are not measured; one that has figures of an earlier repeat
+    /// keeps them.
+    fn close(&mut self, round: &Round<'_>, state: &CellState) {
+        for (cell, _) in &round.group.cells {
+            self.found.entry(round.place(*cell)).or_default().state = Some(state.clone());
+        }
+    }
+
+    /// Takes the trials of an earlier campaign over, if it has all of this cell and repeat.
+    fn take_old(&mut self, round: &Round<'_>, cell: usize) -> bool {
+        let (part, dut, repeat) = (round.part, round.dut, round.repeat);
         let key = |method: &dyn Method| {
             let (scenario, dut) = (part.scenario.id.clone(), dut.name().to_owned());
             (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), repeat)
@@ -390,7 +412,7 @@ impl Run<'_> {
         if !part.methods.iter().all(|method| has(key(*method))) {
             return false;
         }
-        let place = (index, dut.name().to_owned(), cell);
+        let place = round.place(cell);
         for method in &part.methods {
             for entry in self.old.remove(&key(*method)).unwrap_or_default() {
                 let found = self.found.entry(place.clone()).or_default();
@@ -473,22 +495,20 @@ impl Run<'_> {
     /// Files a trial, in the results and in the ledger.
     fn keep(
         &mut self,
-        index: usize,
-        part: &Part<'_>,
-        dut: &dyn Dut,
+        round: &Round<'_>,
         (cell, of): (usize, &ScenarioCell),
         trial: TrialRecord,
         distributions: Vec<MeasuredDistribution>,
     ) {
         let entry = Entry {
-            scenario: part.scenario.id.clone(),
-            dut: dut.name().to_owned(),
+            scenario: round.part.scenario.id.clone(),
+            dut: round.dut.name().to_owned(),
             at: of.at.clone(),
             trial,
             distributions,
         };
         self.write(&entry);
-        let found = self.found.entry((index, dut.name().to_owned(), cell)).or_default();
+        let found = self.found.entry(round.place(cell)).or_default();
         found.trials.push(entry.trial);
         found.distributions.extend(entry.distributions);
     }

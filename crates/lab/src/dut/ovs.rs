@@ -1,7 +1,7 @@
 //! Open vSwitch as Debian ships it, user-space datapath, with a private database and daemon.
 //!
 //! Its run, log and database folders are the run's scratch folder; nothing of the system's own
-//! Open vSwitch is read or changed. Caches and threads are as they come.
+//! Open vSwitch is read or changed. CacheSet and threads are as they come.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::{Dut, DutPlan, OPENFLOW_SOCKET, PortName, StartedDut};
 use crate::load::ProcessRole;
 use crate::process::{self, Process, command_line};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::{Caches, Forwarding, Settings, Transport};
+use crate::settings::{CacheSet, ChannelTransport, Forwarding, Settings};
 use crate::testbed::DPID;
 use crate::tools::{Missing, Program, Tool};
 
@@ -45,7 +45,7 @@ impl Dut for Ovs {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), String> {
-        let is_plain = settings.transport.unwrap_or_default() == Transport::Plain;
+        let is_plain = settings.transport.unwrap_or_default() == ChannelTransport::Plain;
         if settings.forwarding() == Forwarding::Io {
             return Err("forwards by flow tables only".to_owned());
         }
@@ -53,9 +53,11 @@ impl Dut for Ovs {
             return Err("the lab does not start it with several bridges or with TLS yet".into());
         }
         match settings.caches() {
-            Caches::Usual => Ok(()),
-            Caches::Kernel => Err("its kernel module is not on this machine".to_owned()),
-            Caches::Key | Caches::None => Err("the lab does not switch its caches off yet".into()),
+            CacheSet::Usual => Ok(()),
+            CacheSet::Kernel => Err("its kernel module is not on this machine".to_owned()),
+            CacheSet::Key | CacheSet::None => {
+                Err("the lab does not switch its caches off yet".into())
+            }
         }
     }
 

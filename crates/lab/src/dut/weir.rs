@@ -7,7 +7,7 @@ use super::{Dut, DutPlan, OPENFLOW_SOCKET, PortName, StartedDut};
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{Caches, Forwarding, Settings, Transport};
+use crate::settings::{CacheSet, ChannelTransport, Forwarding, Settings};
 use crate::testbed::DPID;
 use crate::tools::{Missing, Program};
 
@@ -36,12 +36,12 @@ pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
 };
 
 /// What `--caches` takes.
-fn caches(caches: Caches) -> Option<&'static str> {
+fn caches(caches: CacheSet) -> Option<&'static str> {
     match caches {
-        Caches::Usual => None,
-        Caches::Kernel => Some("frame,key,kernel"),
-        Caches::Key => Some("key"),
-        Caches::None => Some("off"),
+        CacheSet::Usual => None,
+        CacheSet::Kernel => Some("frame,key,kernel"),
+        CacheSet::Key => Some("key"),
+        CacheSet::None => Some("off"),
     }
 }
 
@@ -56,7 +56,7 @@ impl Dut for WeirSwitch {
 
     fn check(&self, settings: &Settings) -> Result<(), String> {
         if settings.bridges.is_some_and(|count| count > 1)
-            || settings.transport == Some(Transport::Tls)
+            || settings.transport == Some(ChannelTransport::Tls)
         {
             return Err("the lab does not start it with several bridges or with TLS yet".into());
         }

@@ -8,9 +8,9 @@ use crate::testbed::netns::Joined;
 use crate::tools::{Missing, Program};
 
 /// A link.
-pub(super) struct Wire;
+pub(super) struct DirectLink;
 
-impl Dut for Wire {
+impl Dut for DirectLink {
     fn name(&self) -> &'static str {
         "wire"
     }

@@ -4,14 +4,14 @@
 //! packet-out FLOOD; the learning switch beside it installs flow entries. Link rates, control-link
 //! rate, switch and controller are parameters.
 
-use super::Scenario;
+use super::HostScenario;
 use crate::controller::AppKind;
 use crate::method::{self, Method};
 
 /// The scenario.
 pub(super) struct PacketInHub;
 
-impl Scenario for PacketInHub {
+impl HostScenario for PacketInHub {
     fn id(&self) -> &'static str {
         "packet-in-hub"
     }

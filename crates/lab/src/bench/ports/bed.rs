@@ -13,16 +13,7 @@ use netdev::sys::link::{LinkStats, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 
 use crate::testbed::HostAddress;
-use crate::testbed::netns::{HOST_DEVICE, NamespaceContext};
-
-/// What the hosts' devices leave to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offloads {
-    /// What the kernel has them leave: checksums and segmentation.
-    Kept,
-    /// Nothing: for a switch that takes frames of a wire only.
-    Off,
-}
+use crate::testbed::netns::{HOST_DEVICE, NamespaceContext, Offloads};
 
 /// The hosts and the namespace of the switch.
 #[derive(Debug)]
@@ -124,7 +115,8 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    use super::{Offloads, PortsTestbed, address};
+    use super::{PortsTestbed, address};
+    use crate::testbed::netns::Offloads;
 
     #[test]
     #[ignore = "needs root"]

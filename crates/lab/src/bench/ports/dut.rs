@@ -15,7 +15,7 @@ use openflow::Version;
 use openflow::flow::FlowMod;
 use tempfile::TempDir;
 
-use super::bed::{Offloads, PortsTestbed};
+use super::bed::PortsTestbed;
 use crate::bench::common::Run;
 use crate::bench::measure::RUN_IN;
 use crate::bench::subject::Held;
@@ -26,6 +26,7 @@ use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};
 use crate::switch_client::SwitchClient;
+use crate::testbed::netns::Offloads;
 use crate::tools::{self, Missing, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
