@@ -1,9 +1,9 @@
 //! Carries a campaign out: every cell on every switch, in turns, every trial in the ledger.
 //!
-//! Each repeat starts each switch anew, and the switches take turns at every cell, so that a
-//! machine that grows slower or busier meanwhile does so for all of them, and a start is part of
-//! the spread. A trial in which the machine stalled is repeated, and said. It must never drop a trial
-//! from the results: one that failed or stalled is there with its reason.
+//! Each repeat starts each switch anew, and the switches take turns at every cell: a machine that
+//! grows slower or busier does so for all of them, and a start is part of the spread. A trial in
+//! which the machine stalled is repeated, and said. It must never drop a trial from the results:
+//! one that failed or stalled is there with its reason.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
