@@ -288,3 +288,50 @@ fn without_etcd_a_controller_waits_for_it_and_ends_when_it_is_told_to() {
     let ended = until("its end", || program.child.try_wait().unwrap());
     assert!(ended.success(), "{ended} after {:?}", told.elapsed());
 }
+
+/// What a command of the page prints, on this etcd and for the cluster of the benches.
+fn etcdctl(etcd: &EtcdProcess, line: &str) -> Vec<String> {
+    let line = line.replace("/weir/lab/", "/weir/test/");
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .env("ETCDCTL_API", "3")
+        .env("ETCDCTL_ENDPOINTS", etcd.server())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{line}: {said}(etcdctl is in Debian's package etcd-client: cargo xtask test as root)"
+    );
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_the_commands_of_the_page_show_the_masters() {
+    let page = include_str!("../../../docs/controller.md");
+    let own_line = page.lines().filter(|line| line.starts_with("etcdctl "));
+    let in_text = page.split("`etcdctl ").skip(1).filter_map(|rest| rest.split('`').next());
+    let in_text = in_text.map(|rest| format!("etcdctl {rest}"));
+    let commands: Vec<String> = own_line.map(str::to_owned).chain(in_text).collect();
+    let [served, owner, whole] = commands.as_slice() else {
+        panic!("the page has other commands: look at what they show: {commands:?}");
+    };
+    let bench = Bench::start("hub", 3, "OpenFlow13");
+    bench.until_even_shares();
+    let dpids = ["0000000000000001", "0000000000000002", "0000000000000003"];
+    until("that every switch is shown as served", || {
+        let keys = etcdctl(&bench.etcd, served);
+        let shown = dpids.iter().all(|dpid| keys.iter().any(|key| key.ends_with(dpid)));
+        (keys.len() == dpids.len() && shown).then_some(())
+    });
+    let owners = etcdctl(&bench.etcd, owner);
+    for (number, (node, _)) in bench.until_served() {
+        // A key, and in the line behind it the value.
+        let key = owners.iter().position(|line| line.ends_with(&format!("{number:016x}"))).unwrap();
+        assert!(owners[key + 1].contains(node), "switch {number} is {node}'s: {owners:?}");
+    }
+    let whole = etcdctl(&bench.etcd, whole);
+    assert!(owners.iter().all(|line| whole.contains(line)), "{whole:?}");
+}

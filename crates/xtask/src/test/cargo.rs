@@ -48,6 +48,9 @@ pub(super) fn cluster(context: &Context) -> Result<Tally> {
     if !peers::installed("etcd") {
         return Ok(Tally::left_out("etcd is missing (Debian's package etcd-server)"));
     }
+    if !peers::installed("etcdctl") {
+        return Ok(Tally::left_out("etcdctl is missing (Debian's package etcd-client)"));
+    }
     let mut command = context.cargo();
     command.args(["test", "--no-fail-fast", "-p", "weir-cluster", "-p", "weir-cli"]);
     // Each runs an etcd, and some three controllers with their switches.

@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ovs-vswitchd", "openvswitch-switch"),
     ("ovs-testcontroller", "openvswitch-testcontroller"),
     ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
     ("iperf", "iperf"),
     ("iperf3", "iperf3"),
     ("ping", "iputils-ping"),

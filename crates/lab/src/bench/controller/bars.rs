@@ -303,6 +303,21 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         assert_eq!(wanted(&[]).unwrap().len(), ALL.len());
         assert_eq!(wanted(&["latency".to_owned()]).unwrap()[0].switches, 1);
+        // The page has a line for each, and names none that is not there.
+        let page = include_str!("../../../../../docs/controller.md");
+        let table = page.split("## The bars").nth(1).and_then(|rest| rest.split("\n## ").next());
+        let table = table.unwrap();
+        for name in &names {
+            let has_line = table
+                .lines()
+                .any(|line| line.starts_with('|') && line.contains(&format!("`{name}")));
+            assert!(has_line, "no line of {name} in docs/controller.md");
+        }
+        let named = table.lines().filter_map(|line| line.split_once(" --bars ")).map(|(_, it)| it);
+        let named: Vec<_> = named.filter(|words| !words.starts_with("--")).collect();
+        let [words] = named.as_slice() else { panic!("{named:?}") };
+        let words = words.split(' ').next().unwrap().split(',').map(str::to_owned);
+        assert!(wanted(&words.collect::<Vec<_>>()).is_ok());
         let error = wanted(&["speed".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("latency") && error.contains("storm-tls"), "{error}");
         assert!(ALL.iter().all(|bar| !bar.asks.is_empty() && bar.subject.contender().is_ok()));
