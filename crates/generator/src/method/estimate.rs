@@ -40,6 +40,16 @@ impl Estimate {
     /// The mean of independent samples, by Student's t; `None` without samples.
     #[must_use]
     pub fn of_mean(samples: &[f64]) -> Option<Self> {
+        Self::of_mean_at(samples, CONFIDENCE)
+    }
+
+    /// The same with an interval of another confidence.
+    ///
+    /// # Panics
+    /// When `confidence` is not between 0 and 1: the caller's mistake.
+    #[must_use]
+    pub fn of_mean_at(samples: &[f64], confidence: f64) -> Option<Self> {
+        assert!(confidence > 0.0 && confidence < 1.0, "confidence {confidence}");
         let n = samples.len() as f64;
         if samples.is_empty() {
             return None;
@@ -49,7 +59,7 @@ impl Estimate {
             return Some(Self { value: mean, low: f64::NEG_INFINITY, high: f64::INFINITY });
         };
         let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-        let t = student.inverse_cdf(0.5 + CONFIDENCE / 2.0);
+        let t = student.inverse_cdf(0.5 + confidence / 2.0);
         let reach = t * (squares / (n - 1.0) / n).sqrt();
         Some(Self { value: mean, low: mean - reach, high: mean + reach })
     }
@@ -99,6 +109,9 @@ mod tests {
         let found = Estimate::of_mean(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!(close(found.value, 3.0) && close(found.high, 3.0 + 4.6041 * 0.5_f64.sqrt()));
         assert!(close(found.low + found.high, 6.0));
+        // t(0.975, 4) = 2.7764.
+        let narrower = Estimate::of_mean_at(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
+        assert!(close(narrower.high, 3.0 + 2.7764 * 0.5_f64.sqrt()), "{narrower:?}");
         let one = Estimate::of_mean(&[7.0]).unwrap();
         assert!(one.contains(1e9) && one.contains(-1e9));
         assert_eq!(Estimate::of_mean(&[]), None);
