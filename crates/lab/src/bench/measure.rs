@@ -14,7 +14,7 @@ use files::proc::ProcFolder;
 use super::outcome::rounded;
 use super::subject::{Held, Subject, rate};
 use crate::cancel::Cancel;
-use crate::stats::summarise;
+use crate::stats::{CONFIDENCE, Interval, paired_ratio, summarise};
 
 /// How long a forwarder that was held still runs before it is measured.
 pub(super) const RUN_IN: Duration = Duration::from_millis(300);
@@ -71,7 +71,8 @@ pub(super) struct Pairs {
 pub(super) struct Ratio {
     /// The median of the pairs' ratios.
     pub(super) median: f64,
-    /// The lower end of its 99 % interval.
+    /// The lower end of the 99 % interval, by Student's t from the logarithms of the pairs' ratios,
+    /// which takes two pairs where one by ranks takes eight.
     pub(super) low: f64,
     /// The upper end.
     pub(super) high: f64,
@@ -83,17 +84,12 @@ pub(super) fn median(samples: &[f64]) -> f64 {
 }
 
 impl Pairs {
-    /// The ratio; `None` for less than two pairs, or where one of both forwards nothing.
+    /// The ratio; `None` for less than two pairs, for a value without its pair, or where one of
+    /// both forwards nothing.
     pub(super) fn ratio(&self) -> Option<Ratio> {
-        let pairs = self.ours.iter().zip(&self.theirs);
-        let logs: Vec<f64> = pairs.map(|(ours, theirs)| (ours / theirs).ln()).collect();
-        let summary = summarise(&logs)?;
-        let half = summary.ci99?;
-        Some(Ratio {
-            median: summary.median.exp(),
-            low: (summary.mean - half).exp(),
-            high: (summary.mean + half).exp(),
-        })
+        let found = paired_ratio(&self.ours, &self.theirs, CONFIDENCE).ok()?;
+        let Interval { low, high, .. } = found.t_interval;
+        Some(Ratio { median: found.median, low, high })
     }
 }
 

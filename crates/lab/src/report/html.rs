@@ -10,6 +10,7 @@ use super::plot::{Bar, Curve, bars, distributions, escape, grouped};
 use super::table::{limit_text, starred};
 use super::{Cell, Figure, Measurement, Report, State, links};
 use crate::controller::AppKind;
+use crate::stats::Reported;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -76,11 +77,11 @@ fn head(page: &mut String, report: &Report) {
     for comparison in comparisons {
         let _ = write!(
             page,
-            "<tr><td class=\"n big\">{} ×</td><td>{} carries {} times the packets a second of {} \
+            "<tr><td class=\"n big\">{} ×</td><td>{} carries {} the packets a second of {} \
              <span class=\"soft\">({})</span></td></tr>",
             grouped(comparison.ratio, 1),
             escape(&comparison.cell),
-            grouped(comparison.ratio, 1),
+            comparison.text(),
             escape(&comparison.baseline),
             escape(&comparison.links),
         );
@@ -124,8 +125,9 @@ fn table(page: &mut String, report: &Report) {
     }
     page.push_str(
         "</table></div><p class=\"soft\">Mean ± half of the 99 % interval (Student's t) over the \
-         repeats. Below it loss, where there was some, and the part that limited, by the rule at \
-         the end; with a star where all cores of the machine were busy too.</p>",
+         repeats; where it is wider than the mean, how many repeats that needs. Below it loss, \
+         where there was some, and the part that limited, by the rule at the end; with a star \
+         where all cores of the machine were busy too.</p>",
     );
 }
 
@@ -171,12 +173,16 @@ fn value(measurement: &Measurement, id: &str, method: &str) -> String {
 
 fn mean(figure: &Figure) -> String {
     let Some(summary) = &figure.summary else { return "-".to_owned() };
-    let mean = grouped(summary.mean, figure.decimals);
-    match summary.ci99 {
-        Some(ci99) => {
-            format!("{mean} <span class=\"pm\">± {}</span>", grouped(ci99, figure.decimals))
+    let number = |value: f64| grouped(value, figure.decimals);
+    match summary.reported_mean() {
+        Reported::Known { value, interval } => {
+            let half = number(interval.width() / 2.0);
+            format!("{} <span class=\"pm\">± {half}</span>", number(value))
         }
-        None => mean,
+        Reported::Single { value } => number(value),
+        too_few @ Reported::TooFew { .. } => {
+            format!("<span class=\"pm\">{}</span>", too_few.text(figure.decimals))
+        }
     }
 }
 
@@ -256,15 +262,21 @@ fn plot_rows(report: &Report, id: &str, ceiling: Ceiling) -> (Vec<Bar>, String) 
             .find(|m| m.figure(id).is_some())
             .and_then(|m| m.limit.as_ref())
             .map_or_else(String::new, |limit| format!("  [{}]", limit_text(limit)));
+        let (interval, value) = match summary.reported_mean() {
+            Reported::Known { .. } | Reported::Single { .. } => {
+                (summary.ci99, grouped(summary.mean, figure.decimals))
+            }
+            too_few @ Reported::TooFew { .. } => (None, too_few.text(figure.decimals)),
+        };
         rows.push(Bar {
             group: (here != group).then(|| here.clone()),
             label: cell.key.title(),
             colour: colour(report, cell),
             mean: summary.mean,
-            interval: summary.ci99,
+            interval,
             samples: figure.samples.clone(),
             ceiling: ceiling(cell),
-            text: format!("{}{limit}", grouped(summary.mean, figure.decimals)),
+            text: format!("{value}{limit}"),
         });
         group = here;
     }

@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table};
 
 use super::{Cell, Measurement, Report, State, links};
 use crate::limit::{Limit, Part};
+use crate::stats::Reported;
 
 /// Up to so many cells stand side by side.
 const SIDE_BY_SIDE: usize = 4;
@@ -207,6 +208,11 @@ fn footer(report: &Report) -> String {
         report.repeats_text(),
         report.duration_s
     );
+    let figures = report.cells.iter().flat_map(|cell| &cell.measurements).flat_map(|m| &m.figures);
+    let mut reported = figures.filter_map(|figure| Some(figure.summary.as_ref()?.reported_mean()));
+    if reported.any(|reported| matches!(reported, Reported::TooFew { .. })) {
+        text += "Too few repeats: the interval would be wider than the figure.\n";
+    }
     if report.cells.len() > SIDE_BY_SIDE {
         text += "* all cores of the machine were busy too.\n";
     }
@@ -215,8 +221,11 @@ fn footer(report: &Report) -> String {
     }
     for comparison in report.headlines() {
         text += &format!(
-            "{}: {:.1} times the packets/s of {} ({}).\n",
-            comparison.cell, comparison.ratio, comparison.baseline, comparison.links
+            "{}: {} the packets/s of {} ({}).\n",
+            comparison.cell,
+            comparison.text(),
+            comparison.baseline,
+            comparison.links
         );
     }
     let hints = report.notes.iter().filter(|note| note.contains("install"));
@@ -268,6 +277,7 @@ fn own_tools(report: &Report) -> Vec<String> {
 mod tests {
     use super::render;
     use crate::report::{State, sample};
+    use crate::stats::summarise;
 
     #[test]
     fn a_report_with_a_cell_that_failed_is_not_whole() {
@@ -283,6 +293,24 @@ mod tests {
         for word in ["hub", "learning-switch", "94.10 ±", "limited by", "port", "99 %"] {
             assert!(text.contains(word), "{word} is missing in\n{text}");
         }
+    }
+
+    /// A demo once printed 7875 ± 73943.
+    #[test]
+    fn an_interval_wider_than_its_figure_is_not_printed() {
+        let mut report = sample::report(2);
+        assert!(!render(&report, Some(120)).contains("oo few"));
+        let cell = &mut report.cells[0].measurements;
+        let figure = cell.iter_mut().flat_map(|m| &mut m.figures);
+        let figure = figure.into_iter().find(|figure| figure.id == "pps_saturated").unwrap();
+        figure.samples = vec![2056.0, 13694.0];
+        figure.summary = summarise(&figure.samples);
+        let text = render(&report, Some(160));
+        assert!(text.contains("too few repeats: needs 33") && !text.contains("7875"), "{text}");
+        assert!(text.contains("Too few repeats: the interval would be wider"), "{text}");
+        let page = crate::report::html::render(&report);
+        assert!(page.matches("too few repeats: needs 33").count() >= 3, "table, plot and details");
+        assert!(!page.contains("± 370"), "an interval of 370,000");
     }
 
     #[test]

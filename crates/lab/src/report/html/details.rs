@@ -8,6 +8,7 @@ use super::super::{Cell, Measurement, Report, links};
 use crate::ceilings::{Ceilings, packet_in_overhead, packet_out_overhead};
 use crate::limit::{CORE_FULL, LINK_FULL, MACHINE_FULL, Part};
 use crate::load::{Load, ProcessRole};
+use crate::stats::Reported;
 
 /// The part's class in the style sheet.
 pub(super) fn part_class(part: Part) -> &'static str {
@@ -148,6 +149,12 @@ fn figures(page: &mut String, cell: &Cell) {
         for figure in &measurement.figures {
             let Some(summary) = &figure.summary else { continue };
             let number = |value: f64| grouped(value, figure.decimals.max(1));
+            let reported = summary.reported_mean();
+            let half = match reported {
+                Reported::Known { interval, .. } => number(interval.width() / 2.0),
+                Reported::Single { .. } => "-".to_owned(),
+                Reported::TooFew { .. } => reported.text(figure.decimals),
+            };
             let outliers: Vec<String> =
                 summary.outliers.iter().map(|index| format!("repeat {}", index + 1)).collect();
             let _ = write!(
@@ -161,7 +168,7 @@ fn figures(page: &mut String, cell: &Cell) {
                 escape(&measurement.tools.join("; ")),
                 summary.n,
                 number(summary.mean),
-                summary.ci99.map_or_else(|| "-".to_owned(), number),
+                half,
                 number(summary.median),
                 number(summary.min),
                 number(summary.max),
