@@ -26,6 +26,7 @@ use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, scenario, tools};
 
 mod campaign;
+mod results;
 
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
@@ -44,6 +45,8 @@ enum LabCommand {
     Show(campaign::ShowArgs),
     /// Measure hub and learning switch between two hosts (E1).
     Hub(Box<RunArgs>),
+    /// Draw results as tables, CSV or a page.
+    Report(results::ReportArgs),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -186,6 +189,7 @@ impl LabArgs {
             LabCommand::Run(args) => args.run(),
             LabCommand::Show(args) => args.run(),
             LabCommand::Hub(args) => args.run(),
+            LabCommand::Report(args) => args.run(),
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod facts;
 pub mod limit;
 pub mod load;
 pub mod method;
+pub mod present;
 pub mod process;
 pub mod progress;
 pub mod rate;

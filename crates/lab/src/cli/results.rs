@@ -1,0 +1,145 @@
+//! `weir lab report`: results that were measured before, drawn anew.
+//!
+//! It must never measure, and never write into the results.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+
+use crate::present::{ResultsForm, render};
+use crate::results::{FORMAT, NAME, Results};
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  weir lab report results.json
+  weir lab report results.json --format html --out report.html
+  weir lab report results.json --format csv | head";
+
+/// Draw results as tables, CSV or a page.
+#[derive(Args, Debug)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub(super) struct ReportArgs {
+    /// The results, or the folder that they are in.
+    results: PathBuf,
+    /// The form. Default: that of the file name of --out, else terminal.
+    #[arg(long, value_enum)]
+    format: Option<FormatArg>,
+    /// Write here instead of on standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// The form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Tables as wide as the terminal.
+    Terminal,
+    /// Tables for a README or an issue.
+    Markdown,
+    /// A line for each sample, with its conditions.
+    Csv,
+    /// One page that needs nothing from elsewhere.
+    Html,
+}
+
+impl ReportArgs {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let results = load(&self.results)?;
+        let form = match self.format.unwrap_or_else(|| format_of(self.out.as_deref())) {
+            FormatArg::Terminal => ResultsForm::Terminal(super::terminal_width().unwrap_or(100)),
+            FormatArg::Markdown => ResultsForm::Markdown,
+            FormatArg::Csv => ResultsForm::Csv,
+            FormatArg::Html => ResultsForm::Html,
+        };
+        let text = render(&results, form);
+        match &self.out {
+            None => print(&text)?,
+            Some(path) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let name = path.file_name().and_then(|name| name.to_str());
+                let name = name.with_context(|| format!("{} names no file", path.display()))?;
+                super::write_whole(folder.unwrap_or_else(|| Path::new(".")), name, &text)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The form that a file's name asks for.
+fn format_of(out: Option<&Path>) -> FormatArg {
+    match out.and_then(Path::extension).and_then(|extension| extension.to_str()) {
+        Some("html" | "htm") => FormatArg::Html,
+        Some("md") => FormatArg::Markdown,
+        Some("csv") => FormatArg::Csv,
+        Some(_) | None => FormatArg::Terminal,
+    }
+}
+
+/// Prints the text; a reader that has seen enough, such as `head`, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write on standard output"),
+    }
+}
+
+/// Reads results, from a file or from the folder that a run wrote.
+///
+/// # Errors
+/// There is no such file, or it holds something else; the message says what.
+pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
+    let file = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+    let name = file.display();
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
+    let json: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
+    match json.get("format").and_then(serde_json::Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => bail!(
+            "{name} has the form {format} and this program reads {FORMAT}: use the weir that wrote \
+             it, or measure again"
+        ),
+        None => bail!("{name} holds no results of weir lab: there is no number `format` in it"),
+    }
+    // Read from the text again, whose errors have a line and a column.
+    serde_json::from_str(&text).with_context(|| format!("{name} holds no whole results"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FormatArg, format_of, load};
+    use std::path::Path;
+
+    #[test]
+    fn the_file_name_chooses_the_form() {
+        let form = |name| format_of(Some(Path::new(name)));
+        assert_eq!(form("a/report.html"), FormatArg::Html);
+        assert_eq!(form("report.md"), FormatArg::Markdown);
+        assert_eq!(form("report.csv"), FormatArg::Csv);
+        assert_eq!((form("report"), format_of(None)), (FormatArg::Terminal, FormatArg::Terminal));
+    }
+
+    #[test]
+    fn what_is_no_result_is_named_with_its_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("results.json");
+        let refusal = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            format!("{:#}", load(folder.path()).unwrap_err())
+        };
+        for (text, word) in [
+            ("{", "is no JSON"),
+            ("{}", "there is no number `format`"),
+            ("{\"format\": 1}", "has the form 1 and this program reads 2"),
+            ("{\"format\": 2}", "missing field"),
+        ] {
+            let said = refusal(text);
+            assert!(said.contains(word) && said.contains("results.json"), "{said}");
+        }
+        let none = format!("{:#}", load(Path::new("/nowhere/results.json")).unwrap_err());
+        assert!(none.contains("cannot read /nowhere/results.json"), "{none}");
+    }
+}

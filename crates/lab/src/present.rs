@@ -1,0 +1,55 @@
+//! The forms of a run's results: terminal, Markdown, CSV, and one HTML page.
+//!
+//! All of them are drawn from [`Results`] by way of the same [`section`]s, so that no two forms say
+//! different things. A form must never hold a figure that the results do not, and never leave a
+//! cell blank: where there is no figure stands the reason.
+
+mod claims;
+mod csv;
+mod entry;
+mod grid;
+mod markdown;
+mod number;
+mod page;
+#[cfg(test)]
+mod sample;
+mod section;
+mod switch_ratio;
+mod terminal;
+
+use crate::limit::{Limit, Part};
+use crate::results::Results;
+
+/// A form of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultsForm {
+    /// Tables for a terminal of that many columns.
+    Terminal(u16),
+    /// Tables for a README or an issue.
+    Markdown,
+    /// A line for each sample, with its conditions.
+    Csv,
+    /// One page that needs nothing from elsewhere.
+    Html,
+}
+
+/// The results in a form.
+#[must_use]
+pub fn render(results: &Results, form: ResultsForm) -> String {
+    match form {
+        ResultsForm::Terminal(width) => terminal::render(results, width),
+        ResultsForm::Markdown => markdown::render(results),
+        ResultsForm::Csv => csv::render(results),
+        ResultsForm::Html => page::render(results),
+    }
+}
+
+/// The limiting part in a few words; with all cores busy besides, that too.
+fn limit_label(limit: &Limit) -> String {
+    let is_part = match limit.part {
+        Part::Port | Part::ControlLink | Part::Controller | Part::Switch | Part::Host => true,
+        Part::Machine | Part::OfferedLoad | Part::None => false,
+    };
+    let busy = if limit.machine_full && is_part { ", all cores busy" } else { "" };
+    format!("{}{busy}", limit.part.label())
+}

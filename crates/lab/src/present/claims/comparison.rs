@@ -1,0 +1,162 @@
+//! The first switch beside each of the others, one metric at a time.
+//!
+//! It must never call a switch ahead at a point where no difference was seen.
+
+use crate::method::Better;
+use crate::present::number::times;
+use crate::present::section::{MetricTable, Section, TableRow};
+use crate::present::switch_ratio::{Standing, SwitchRatio};
+
+use super::{Claim, Tone, in_place};
+
+/// A sentence for each other switch.
+pub(super) fn claims(section: &Section<'_>, table: &MetricTable<'_>) -> Vec<Claim> {
+    let others = 1..section.duts.len();
+    others.filter_map(|other| against(section, table, other)).collect()
+}
+
+/// The rows on one side.
+#[derive(Default)]
+struct Side<'t> {
+    rows: usize,
+    /// Those of them that have 99 %.
+    clear: usize,
+    /// The row with the greatest difference.
+    farthest: Option<(&'t TableRow<'t>, &'t SwitchRatio)>,
+}
+
+impl<'t> Side<'t> {
+    fn add(&mut self, row: &'t TableRow<'t>, ratio: &'t SwitchRatio, is_clear: bool) {
+        self.rows += 1;
+        self.clear += usize::from(is_clear);
+        let distance = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
+        if self.farthest.is_none_or(|(_, known)| distance(ratio) > distance(known)) {
+            self.farthest = Some((row, ratio));
+        }
+    }
+}
+
+fn against(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Option<Claim> {
+    let (mut ahead, mut behind, mut none) = (Side::default(), Side::default(), Side::default());
+    for row in &table.rows {
+        let Some(ratio) = row.ratios.get(other).and_then(Option::as_ref) else { continue };
+        match ratio.standing {
+            Standing::Better => ahead.add(row, ratio, true),
+            Standing::BetterAlone => ahead.add(row, ratio, false),
+            Standing::Worse => behind.add(row, ratio, true),
+            Standing::WorseAlone => behind.add(row, ratio, false),
+            Standing::NoDifference => none.add(row, ratio, false),
+        }
+    }
+    let all = ahead.rows + behind.rows + none.rows;
+    let tone = match (ahead.rows > 0, behind.rows > 0) {
+        (true, true) => Tone::Both,
+        (true, false) => Tone::Ahead,
+        (false, true) => Tone::Behind,
+        (false, false) => Tone::NoDifference,
+    };
+    let names = (section.duts.first()?, section.duts[other]);
+    let claim = Claim::new(tone).strong(table.metric.label.clone());
+    match all {
+        0 => None,
+        1 => Some(at_one_point(claim, section, table, names, [&ahead, &behind, &none], other)),
+        _ => Some(at_many(claim, section, table.metric.better, names, [&ahead, &behind, &none])),
+    }
+}
+
+/// `Rate: weir 1,420,000 ± 3,000, ovs 960,000 ± 2,000: 1.48 times (1.46–1.50), in each repeat.`
+fn at_one_point(
+    claim: Claim,
+    section: &Section<'_>,
+    table: &MetricTable<'_>,
+    (first, second): (&&str, &str),
+    sides: [&Side<'_>; 3],
+    other: usize,
+) -> Claim {
+    let [ahead, behind, none] = sides;
+    let Some((row, ratio)) = [ahead, behind, none].iter().find_map(|side| side.farthest) else {
+        return claim;
+    };
+    let figure = |index: usize| {
+        let figure = row.entries.get(index).and_then(|entry| entry.figure());
+        figure.map_or_else(String::new, |figure| figure.text(table.metric.decimals))
+    };
+    let unit = &table.metric.unit;
+    let claim = claim
+        .words(format!("{}: {first} ", in_place(section, row)))
+        .link(figure(0), row)
+        .words(format!(", {second} {} {unit}: ", figure(other)))
+        .link(format!("{} times", ratio.text()), row);
+    claim.words(match ratio.standing {
+        Standing::Better => ", better at 99 % with all comparisons.",
+        Standing::Worse => ", worse at 99 % with all comparisons.",
+        Standing::BetterAlone => ", better at 99 % by itself.",
+        Standing::WorseAlone => ", worse at 99 % by itself.",
+        Standing::NoDifference => ": no difference is seen.",
+    })
+}
+
+/// `Rate: weir is ahead of ovs at 12 of 14 points, most at frame size 64 B (4.2 times), ...`
+fn at_many(
+    mut claim: Claim,
+    section: &Section<'_>,
+    better: Better,
+    (first, second): (&&str, &str),
+    sides: [&Side<'_>; 3],
+) -> Claim {
+    let [ahead, behind, none] = sides;
+    let all = ahead.rows + behind.rows + none.rows;
+    let word = |is_ahead: bool| match (better, is_ahead) {
+        (Better::Higher, true) | (Better::Lower, false) => "higher",
+        (Better::Higher, false) | (Better::Lower, true) => "lower",
+    };
+    let mut is_first = true;
+    for (side, is_ahead) in [(ahead, true), (behind, false)] {
+        let Some((row, ratio)) = side.farthest else { continue };
+        let meaning = if is_ahead { "ahead" } else { "behind" };
+        let rows = if side.rows == all {
+            format!("at all {all} points")
+        } else {
+            format!("at {} of {all} points", side.rows)
+        };
+        claim = claim.words(if is_first {
+            format!(" of {first} is {} than that of {second} ({meaning}) {rows}", word(is_ahead))
+        } else {
+            format!("; it is {} ({meaning}) {rows}", word(is_ahead))
+        });
+        claim = claim.words(match side.clear {
+            0 => ", each at 99 % by itself".to_owned(),
+            clear if clear == side.rows => ", at 99 % together".to_owned(),
+            clear => format!(", {clear} of them at 99 % together"),
+        });
+        claim = claim
+            .words(", most with ")
+            .link(format!("{} times", times(ratio.ratio)), row)
+            .words(in_place(section, row));
+        is_first = false;
+    }
+    if is_first {
+        return claim
+            .words(format!(
+                " of {first} and {second}: no difference is seen at any of {all} points, "
+            ))
+            .words("farthest apart with ")
+            .link_of(none, section);
+    }
+    let claim = match none.rows {
+        0 => claim,
+        rows => claim.words(format!("; no difference is seen at {rows}")),
+    };
+    claim.words(".")
+}
+
+impl Claim {
+    fn link_of(self, side: &Side<'_>, section: &Section<'_>) -> Self {
+        match side.farthest {
+            None => self,
+            Some((row, ratio)) => self
+                .link(format!("{} times", times(ratio.ratio)), row)
+                .words(format!("{}.", in_place(section, row))),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What an axis does to a metric: from its first value to its last, all else equal.
+//!
+//! It must never compare rows that differ on two axes.
+
+use crate::present::entry::ShownFigure;
+use crate::present::number::{axis_value, times};
+use crate::present::section::{MetricTable, Section, TableRow};
+use crate::results::AxisInfo;
+
+use super::{Claim, Tone};
+
+/// A sentence for each axis.
+pub(super) fn claims(section: &Section<'_>, table: &MetricTable<'_>) -> Vec<Claim> {
+    section.axes.iter().filter_map(|axis| along(section, table, axis)).collect()
+}
+
+/// A switch's figures at both ends of an axis, with their rows.
+struct Ends<'t> {
+    dut: &'t str,
+    first: (&'t TableRow<'t>, &'t ShownFigure<'t>),
+    last: (&'t TableRow<'t>, &'t ShownFigure<'t>),
+}
+
+fn along(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Option<Claim> {
+    let values: Vec<&String> = axis
+        .values
+        .iter()
+        .filter(|value| table.rows.iter().any(|row| row.at.get(&axis.name) == Some(*value)))
+        .collect();
+    let (first, last) = (*values.first()?, *values.last()?);
+    if first == last {
+        return None;
+    }
+    let ends: Vec<Ends<'_>> = section
+        .duts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, dut)| ends(table, axis, (first, last), (index, dut)))
+        .collect();
+    let decimals = table.metric.decimals;
+    let unit = if axis.unit.is_empty() { String::new() } else { format!(" {}", axis.unit) };
+    let mut claim = Claim::new(Tone::Fact).words("From ").strong(axis.label.clone()).words(
+        format!(" {}{unit} to {}{unit}, {}: ", axis_value(first), axis_value(last), table.name()),
+    );
+    for (index, Ends { dut, first, last }) in ends.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "; " };
+        claim = claim
+            .words(format!("{comma}{dut} from "))
+            .link(first.1.text(decimals), first.0)
+            .words(" to ")
+            .link(last.1.text(decimals), last.0)
+            .words(change(first.1, last.1));
+    }
+    (!ends.is_empty()).then(|| claim.words("."))
+}
+
+/// The first rows that differ on the axis only and have a figure of the switch at both ends.
+fn ends<'t>(
+    table: &'t MetricTable<'t>,
+    axis: &AxisInfo,
+    (first, last): (&String, &String),
+    (index, dut): (usize, &'t str),
+) -> Option<Ends<'t>> {
+    let figure = |row: &'t TableRow<'t>| row.entries.get(index)?.figure().map(|f| (row, f));
+    let begins = table.rows.iter().filter(|row| row.at.get(&axis.name) == Some(first));
+    begins.filter_map(figure).find_map(|begin| {
+        let mut place = begin.0.at.clone();
+        place.insert(axis.name.clone(), last.clone());
+        let end = table.rows.iter().find(|row| *row.at == place).and_then(figure)?;
+        Some(Ends { dut, first: begin, last: end })
+    })
+}
+
+/// `, 0.57 times`; that no difference is seen where the intervals overlap.
+fn change(first: &ShownFigure<'_>, last: &ShownFigure<'_>) -> String {
+    match (first.interval, last.interval) {
+        (Some(a), Some(b)) if a.0 > b.1 || b.0 > a.1 => {
+            if first.value > 0.0 && last.value > 0.0 {
+                format!(", {} times", times(last.value / first.value))
+            } else {
+                String::new()
+            }
+        }
+        (Some(_), Some(_)) => " (intervals overlap)".to_owned(),
+        (None, _) | (_, None) => " (too few repeats to tell)".to_owned(),
+    }
+}

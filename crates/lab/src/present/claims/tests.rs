@@ -1,0 +1,116 @@
+//! Sentences against results whose truth is known.
+
+use super::{Claim, ClaimPart, claims, overall};
+use crate::limit::Part;
+use crate::present::claims::Tone;
+use crate::present::sample::{self, add, at, empty};
+use crate::present::section::sections;
+use crate::results::{CellState, Results};
+
+/// One scenario, one metric, two switches with these samples at two points.
+fn two(weir: [&[f64]; 2], ovs: [&[f64]; 2]) -> Results {
+    let mut results = sample::results();
+    results.scenarios.drain(..1);
+    results.scenarios.truncate(1);
+    let scenario = &mut results.scenarios[0];
+    scenario.cells.clear();
+    scenario.metrics.truncate(1);
+    scenario.published.clear();
+    for (index, size) in ["64", "1518"].iter().enumerate() {
+        for (dut, samples) in [("weir", weir[index]), ("ovs", ovs[index])] {
+            let mut cell = empty(dut, &at(&[("size", size)]), CellState::Measured);
+            add(&mut cell, "rate_pps", Some(Part::Switch), samples);
+            scenario.cells.push(cell);
+        }
+    }
+    results
+}
+
+fn first_claim(results: &Results) -> Claim {
+    let sections = sections(results);
+    claims(&sections[0]).remove(0)
+}
+
+const AHEAD: [f64; 5] = [200.0, 202.0, 201.0, 199.0, 200.5];
+const EVEN: [f64; 5] = [100.0, 101.0, 99.0, 100.5, 99.5];
+const EVEN_TOO: [f64; 5] = [100.2, 99.5, 100.1, 99.9, 100.4];
+const BEHIND: [f64; 5] = [50.0, 50.2, 49.9, 50.1, 49.8];
+
+#[test]
+fn a_switch_is_ahead_where_it_is() {
+    let claim = first_claim(&two([&AHEAD, &EVEN], [&EVEN, &EVEN_TOO]));
+    assert_eq!(
+        claim.text(),
+        "Rate of weir is higher than that of ovs (ahead) at 1 of 2 points, each at 99 % by itself, \
+         most with 2.01 times at frame size 64 B; no difference is seen at 1."
+    );
+    assert_eq!(claim.tone, Tone::Ahead);
+}
+
+#[test]
+fn a_switch_is_behind_where_it_is_and_both_ways_where_it_is_both() {
+    let both = first_claim(&two([&AHEAD, &BEHIND], [&EVEN, &EVEN_TOO]));
+    assert_eq!(both.tone, Tone::Both);
+    assert!(both.text().contains("it is lower (behind) at 1 of 2 points"), "{}", both.text());
+    let behind = first_claim(&two([&BEHIND, &BEHIND], [&EVEN, &EVEN_TOO]));
+    assert_eq!(behind.tone, Tone::Behind);
+    assert!(behind.text().contains("at all 2 points"), "{}", behind.text());
+    let results = two([&BEHIND, &BEHIND], [&EVEN, &EVEN_TOO]);
+    let run = overall(&results, &sections(&results));
+    let worst = run.iter().find(|claim| claim.text().contains("is behind most")).unwrap();
+    assert!(worst.text().contains("0.50 times that of ovs"), "{}", worst.text());
+}
+
+#[test]
+fn nothing_is_claimed_of_noise_or_of_too_few_repeats() {
+    for (weir, ovs) in [
+        ([&EVEN[..], &EVEN[..]], [&EVEN_TOO[..], &EVEN_TOO[..]]),
+        ([&AHEAD[..2], &AHEAD[..2]], [&[100.0, 140.0][..], &[100.0, 60.0][..]]),
+    ] {
+        let claim = first_claim(&two(weir, ovs));
+        assert_eq!(claim.tone, Tone::NoDifference, "{}", claim.text());
+    }
+    // One pair has no ratio at all.
+    let one = two([&AHEAD[..1], &AHEAD[..1]], [&EVEN[..1], &EVEN[..1]]);
+    let sections = sections(&one);
+    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(!said.iter().any(|text| text.contains("ahead") || text.contains("times")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("too few repeats")), "{said:?}");
+}
+
+#[test]
+fn figures_below_the_floor_are_not_compared() {
+    let mut results = two([&AHEAD, &AHEAD], [&EVEN, &EVEN]);
+    for cell in &mut results.scenarios[0].cells {
+        cell.rows[0].floor = Some(150.0);
+    }
+    let sections = sections(&results);
+    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(!said.iter().any(|text| text.contains("ahead")), "{said:?}");
+    assert!(said.iter().any(|text| text.starts_with("2 figures are below the lab's")), "{said:?}");
+}
+
+#[test]
+fn each_link_leads_to_a_row() {
+    for results in [sample::results(), sample::hostile()] {
+        let sections = sections(&results);
+        let rows: Vec<&str> = sections
+            .iter()
+            .flat_map(|section| &section.tables)
+            .flat_map(|table| &table.rows)
+            .map(|row| row.anchor.as_str())
+            .collect();
+        let mut all: Vec<Claim> = sections.iter().flat_map(claims).collect();
+        all.extend(overall(&results, &sections));
+        let links = all.iter().flat_map(|claim| &claim.parts).filter_map(|part| match part {
+            ClaimPart::Link(_, anchor) => Some(anchor.as_str()),
+            ClaimPart::Words(_) | ClaimPart::Strong(_) => None,
+        });
+        let links: Vec<&str> = links.collect();
+        assert!(links.len() > 20 && links.iter().all(|link| rows.contains(link)));
+        let mut unique = rows.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), rows.len(), "an anchor stands twice");
+    }
+}

@@ -1,0 +1,124 @@
+//! A section's tables as texts, for the terminal and Markdown.
+//!
+//! It must never say anything that the page does not.
+
+use super::entry::TableEntry;
+use super::number::axis_value;
+use super::section::{MetricTable, Section, TableRow};
+
+/// A table of texts; a line end in a text is a line end in its cell.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TextGrid {
+    /// What it shows.
+    pub(crate) title: String,
+    /// The headings.
+    pub(crate) header: Vec<String>,
+    /// How many of the columns are names, which stand left.
+    pub(crate) names: usize,
+    /// The lines.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// The tables of a section: one for each metric, or, where there is one point, one for all.
+pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
+    if section.points.len() == 1 {
+        return single(section).into_iter().collect();
+    }
+    section.tables.iter().map(|table| of_metric(section, table)).collect()
+}
+
+fn of_metric(section: &Section<'_>, table: &MetricTable<'_>) -> TextGrid {
+    let versus = versus(&table.rows);
+    let mut header: Vec<String> = section.axes.iter().map(axis_heading).collect();
+    let names = header.len();
+    header.extend(columns(section, versus, table.has_published()));
+    let row = |row: &TableRow<'_>| {
+        let place = section.axes.iter().map(|axis| {
+            row.at.get(&axis.name).map_or_else(|| "-".to_owned(), |value| axis_value(value))
+        });
+        place.chain(values(table, row, versus, table.has_published())).collect()
+    };
+    let rows = table.rows.iter().map(row).collect();
+    TextGrid { title: table.heading(), header, names, rows }
+}
+
+fn single(section: &Section<'_>) -> Option<TextGrid> {
+    let rows = || section.tables.iter().flat_map(|table| &table.rows);
+    rows().next()?;
+    let versus = rows().find_map(versus_of);
+    let has_published = section.tables.iter().any(MetricTable::has_published);
+    let mut header = vec!["metric".to_owned()];
+    header.extend(columns(section, versus, has_published));
+    let row = |table: &MetricTable<'_>| {
+        let row = table.rows.first()?;
+        let mut texts = vec![table.heading()];
+        texts.extend(values(table, row, versus, has_published));
+        Some(texts)
+    };
+    let rows = section.tables.iter().filter_map(row).collect();
+    Some(TextGrid { title: String::new(), header, names: 1, rows })
+}
+
+/// The column of the first other switch that the first one has a ratio to.
+fn versus(rows: &[TableRow<'_>]) -> Option<usize> {
+    rows.iter().filter_map(versus_of).min()
+}
+
+fn versus_of(row: &TableRow<'_>) -> Option<usize> {
+    row.ratios.iter().position(Option::is_some)
+}
+
+fn axis_heading(axis: &crate::results::AxisInfo) -> String {
+    if axis.unit.is_empty() { axis.label.clone() } else { format!("{}, {}", axis.label, axis.unit) }
+}
+
+fn columns(section: &Section<'_>, versus: Option<usize>, has_published: bool) -> Vec<String> {
+    let mut columns: Vec<String> = section.duts.iter().map(|dut| (*dut).to_owned()).collect();
+    if let (Some(first), Some(other)) = (section.duts.first(), versus) {
+        columns.push(format!("{first} / {}", section.duts[other]));
+    }
+    if has_published {
+        columns.push("published".to_owned());
+    }
+    columns
+}
+
+fn values(
+    table: &MetricTable<'_>,
+    row: &TableRow<'_>,
+    versus: Option<usize>,
+    has_published: bool,
+) -> Vec<String> {
+    let decimals = table.metric.decimals;
+    let mut texts: Vec<String> =
+        row.entries.iter().map(|entry| entry_text(entry, decimals)).collect();
+    if let Some(other) = versus {
+        let ratio = row.ratios.get(other).and_then(Option::as_ref);
+        texts.push(ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} ×", ratio.text())));
+    }
+    if has_published {
+        let text = row.published_text(decimals);
+        texts.push(if text.is_empty() { "-".to_owned() } else { text.replace("; ", "\n") });
+    }
+    texts
+}
+
+/// An entry in words.
+pub(crate) fn entry_text(entry: &TableEntry<'_>, decimals: usize) -> String {
+    if let Some((word, reason)) = entry.absence() {
+        let first = reason.lines().next().unwrap_or_default();
+        let says_why = !matches!(entry, TableEntry::NotSupported(_) | TableEntry::NotMeasured);
+        return if says_why && !first.is_empty() {
+            format!("{word}: {first}")
+        } else {
+            word.to_owned()
+        };
+    }
+    let Some(figure) = entry.figure() else { return String::new() };
+    let mut lines = vec![figure.text(decimals)];
+    lines.extend(figure.remarks());
+    if let Some(limit) = figure.limit {
+        lines.push(format!("limit: {}", crate::present::limit_label(limit)));
+    }
+    lines.join("\n")
+}

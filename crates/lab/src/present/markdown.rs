@@ -1,0 +1,122 @@
+//! The results as Markdown, for a README or an issue.
+//!
+//! Texts from outside are escaped: none becomes a tag, a link or the end of a table's cell.
+
+use std::fmt::Write;
+
+use super::claims::{Claim, claims, overall};
+use super::grid::{TextGrid, grids};
+use super::number::duration;
+use super::section::{Section, sections};
+use crate::results::Results;
+
+/// The text.
+#[must_use]
+pub(crate) fn render(results: &Results) -> String {
+    let sections = sections(results);
+    let machine = &results.machine;
+    let mut out = String::from("# Results of weir lab\n\n");
+    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
+    let quick = if results.is_quick { ", quick" } else { "" };
+    let _ = writeln!(
+        out,
+        "Started {}, {}{quick}; {kind} with {} cores ({}), {}, {}; weir {}.\n\n\
+         A figure is the mean of its repeats with its 99 % interval (Student's t).\n",
+        escape(&results.started),
+        duration(results.duration_s),
+        machine.cores,
+        escape(&machine.cpu),
+        escape(&machine.kernel),
+        escape(&machine.os),
+        escape(&results.weir),
+    );
+    list(&mut out, &overall(results, &sections));
+    for section in &sections {
+        one(&mut out, section);
+    }
+    conditions(&mut out, results);
+    out
+}
+
+fn one(out: &mut String, section: &Section<'_>) {
+    let _ = writeln!(
+        out,
+        "## {}\n\n{}\n",
+        escape(&section.heading()),
+        escape(&section.scenario.question)
+    );
+    let fixed = section.fixed_text();
+    if !fixed.is_empty() {
+        let _ = writeln!(out, "Everywhere: {}.\n", escape(&fixed));
+    }
+    list(out, &claims(section));
+    for grid in grids(section) {
+        table(out, &grid);
+    }
+    let absences = section.absences();
+    for absence in &absences {
+        let _ = writeln!(out, "- {}", escape(&absence.sentence()));
+    }
+    if !absences.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn list(out: &mut String, claims: &[Claim]) {
+    for claim in claims {
+        let _ = writeln!(out, "- {}", escape(&claim.text()));
+    }
+    if !claims.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn table(out: &mut String, grid: &TextGrid) {
+    if !grid.title.is_empty() {
+        let _ = writeln!(out, "**{}**\n", escape(&grid.title));
+    }
+    let line = |texts: &[String]| {
+        let cells =
+            texts.iter().map(|text| text.lines().map(escape).collect::<Vec<_>>().join("<br>"));
+        format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let _ = writeln!(out, "{}", line(&grid.header));
+    let rule = (0..grid.header.len()).map(|n| if n < grid.names { "---" } else { "--:" });
+    let _ = writeln!(out, "|{}|", rule.collect::<Vec<_>>().join("|"));
+    for row in &grid.rows {
+        let _ = writeln!(out, "{}", line(row));
+    }
+    out.push('\n');
+}
+
+fn conditions(out: &mut String, results: &Results) {
+    out.push_str("## Conditions\n\n");
+    let _ = writeln!(out, "- command: {}", escape(&results.command.join(" ")));
+    for program in &results.programs {
+        let _ = writeln!(out, "- {}: {}", escape(&program.name), escape(&program.version));
+    }
+    for scenario in &results.scenarios {
+        for (name, value) in &scenario.conditions {
+            let id = escape(&scenario.id);
+            let _ = writeln!(out, "- {id}, {}: {}", escape(name), escape(value));
+        }
+    }
+    for note in &results.notes {
+        let _ = writeln!(out, "- {}", escape(note));
+    }
+}
+
+/// A text in one line whose signs mean nothing.
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
+            letter => out.push(letter),
+        }
+    }
+    out
+}

@@ -1,0 +1,118 @@
+//! Numbers as readers see them: grouped digits, no more decimals than the metric has.
+//!
+//! It must never print a figure that is not zero as a row of zeros.
+
+/// `1,234.5`: the value with that many decimals, its digits in groups of three. A value that would
+/// be all zeros gets the decimals of its first two digits, an infinite one says so.
+#[must_use]
+pub(crate) fn number(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() { "not a number".to_owned() } else { "infinite".to_owned() };
+    }
+    let decimals = decimals.min(9).max(needed(value));
+    let plain = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |both| both);
+    let mut text = String::new();
+    if value < 0.0 && plain.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+        text.push('-');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if !rest.is_empty() {
+        text.push('.');
+        text += rest;
+    }
+    text
+}
+
+/// The decimals without which a small value has less than two digits; 0 for one from 1 on.
+fn needed(value: f64) -> usize {
+    let size = value.abs();
+    if size == 0.0 || size >= 1.0 {
+        return 0;
+    }
+    let first = (-size.log10()).ceil();
+    if first > 8.0 { 0 } else { first as usize }
+}
+
+/// How many times: `0.087`, `0.87`, `1.31`, `41.8`, `1,250`.
+#[must_use]
+pub(crate) fn times(ratio: f64) -> String {
+    let decimals = match ratio.abs() {
+        size if size < 0.1 => 3,
+        size if size < 10.0 => 2,
+        size if size < 100.0 => 1,
+        _ => 0,
+    };
+    number(ratio, decimals)
+}
+
+/// A value of an axis: whole numbers from 10,000 on are grouped, anything else is as it was written.
+#[must_use]
+pub(crate) fn axis_value(text: &str) -> String {
+    match text.parse::<u64>() {
+        Ok(value) if value >= 10_000 && text.len() <= 15 => number(value as f64, 0),
+        Ok(_) | Err(_) => text.to_owned(),
+    }
+}
+
+/// `1 repeat`, `3 repeats`.
+#[must_use]
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", number(n as f64, 0), if n == 1 { one } else { many })
+}
+
+/// Seconds as people say them: `48 s`, `12 min 5 s`, `2 h 10 min`.
+#[must_use]
+pub(crate) fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "unknown".to_owned();
+    }
+    let whole = seconds.round() as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{axis_value, duration, number, times};
+
+    #[test]
+    fn digits_are_grouped_and_decimals_kept() {
+        assert_eq!(number(1_234_567.0, 0), "1,234,567");
+        assert_eq!(number(999.96, 1), "1,000.0");
+        assert_eq!(number(-1_234.5, 1), "-1,234.5");
+        assert_eq!(number(-0.0, 2), "0.00");
+        assert_eq!(number(0.0, 0), "0");
+    }
+
+    #[test]
+    fn a_small_value_is_no_row_of_zeros() {
+        assert_eq!(number(0.004, 2), "0.004");
+        assert_eq!(number(0.4, 0), "0.4");
+        assert_eq!(number(0.25, 2), "0.25");
+        assert_eq!(number(1e-30, 2), "0.00");
+        assert_eq!(number(f64::INFINITY, 2), "infinite");
+    }
+
+    #[test]
+    fn ratios_have_two_or_three_digits() {
+        let texts = [0.0874, 0.8741, 1.312, 41.83, 1_250.4].map(times);
+        assert_eq!(texts, ["0.087", "0.87", "1.31", "41.8", "1,250"]);
+    }
+
+    #[test]
+    fn axis_values_and_durations_read_well() {
+        assert_eq!([axis_value("61000"), axis_value("1518")], ["61,000", "1518"]);
+        assert_eq!(axis_value("dl_dst 10000"), "dl_dst 10000");
+        let texts = [48.2, 725.0, 7_801.0].map(duration);
+        assert_eq!(texts, ["48 s", "12 min 5 s", "2 h 10 min"]);
+    }
+}

@@ -1,0 +1,316 @@
+//! A scenario's cells as tables: rows are points of the axes, columns are switches.
+//!
+//! All forms draw from these, so that a row has one place and one anchor. It must never leave out a
+//! cell of the results.
+
+use std::collections::BTreeMap;
+
+use crate::method::Better;
+use crate::results::{
+    AxisInfo, CellResults, CellState, Coordinates, MetricInfo, Published, Results, ScenarioResults,
+};
+
+use super::entry::{TableEntry, method_of};
+use super::number::{axis_value, number};
+use super::switch_ratio::{SwitchRatio, judge};
+
+/// A scenario.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    /// Its place in the results.
+    pub(crate) index: usize,
+    /// The scenario.
+    pub(crate) scenario: &'a ScenarioResults,
+    /// The switches, the first of which the others are compared with.
+    pub(crate) duts: Vec<&'a str>,
+    /// The axes on which the cells differ.
+    pub(crate) axes: Vec<AxisInfo>,
+    /// The values of the other axes.
+    pub(crate) fixed: Vec<(AxisInfo, &'a str)>,
+    /// The points, in the order of the axes' values.
+    pub(crate) points: Vec<&'a Coordinates>,
+    /// A table for each metric that a cell has.
+    pub(crate) tables: Vec<MetricTable<'a>>,
+}
+
+/// The figures of one metric.
+#[derive(Debug)]
+pub(crate) struct MetricTable<'a> {
+    /// The metric.
+    pub(crate) metric: &'a MetricInfo,
+    /// Its rows.
+    pub(crate) rows: Vec<TableRow<'a>>,
+}
+
+/// One metric at one point.
+#[derive(Debug)]
+pub(crate) struct TableRow<'a> {
+    /// What a link to it ends in.
+    pub(crate) anchor: String,
+    /// Where.
+    pub(crate) at: &'a Coordinates,
+    /// What each switch has there.
+    pub(crate) entries: Vec<TableEntry<'a>>,
+    /// The first switch's figure by that of each; none for the first itself.
+    pub(crate) ratios: Vec<Option<SwitchRatio>>,
+    /// The published figures of this place.
+    pub(crate) published: Vec<&'a Published>,
+}
+
+/// Every scenario of the results.
+pub(crate) fn sections(results: &Results) -> Vec<Section<'_>> {
+    let scenarios = results.scenarios.iter().enumerate();
+    scenarios.map(|(index, scenario)| Section::new(results, index, scenario)).collect()
+}
+
+impl<'a> Section<'a> {
+    fn new(results: &'a Results, index: usize, scenario: &'a ScenarioResults) -> Self {
+        let mut duts: Vec<&str> = Vec::new();
+        let named = results.switches.iter().map(|dut| dut.name.as_str());
+        for dut in named.chain(scenario.cells.iter().map(|cell| cell.dut.as_str())) {
+            let is_here = scenario.cells.iter().any(|cell| cell.dut == dut);
+            if is_here && !duts.contains(&dut) {
+                duts.push(dut);
+            }
+        }
+        let points = points(scenario);
+        let (mut axes, mut fixed) = (Vec::new(), Vec::new());
+        for axis in all_axes(scenario) {
+            let first = points.first().and_then(|at| at.get(&axis.name));
+            if points.iter().all(|at| at.get(&axis.name) == first) {
+                fixed.extend(first.map(|value| (axis, value.as_str())));
+            } else {
+                axes.push(axis);
+            }
+        }
+        let mut section = Self { index, scenario, duts, axes, fixed, points, tables: Vec::new() };
+        section.tables = section.make_tables();
+        let rows = section.tables.iter_mut().flat_map(|table| {
+            let better = table.metric.better;
+            table.rows.iter_mut().map(move |row| (row, better))
+        });
+        judge(rows.flat_map(|(row, better): (&mut TableRow<'a>, Better)| {
+            row.ratios.iter_mut().flatten().map(move |ratio| (ratio, better))
+        }));
+        section
+    }
+
+    fn make_tables(&self) -> Vec<MetricTable<'a>> {
+        let scenario = self.scenario;
+        let mut cells: BTreeMap<(&str, &Coordinates), &CellResults> = BTreeMap::new();
+        for cell in &scenario.cells {
+            cells.entry((&cell.dut, &cell.at)).or_insert(cell);
+        }
+        let mut tables = Vec::new();
+        for (m, metric) in scenario.metrics.iter().enumerate() {
+            let method = method_of(scenario, &metric.id);
+            let mut rows = Vec::new();
+            for (p, at) in self.points.iter().copied().enumerate() {
+                let entry = |dut: &&'a str| {
+                    TableEntry::new(cells.get(&(*dut, at)).copied(), &metric.id, method)
+                };
+                let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
+                if entries.iter().all(|entry| *entry == TableEntry::NotMeasured) {
+                    continue;
+                }
+                let ratios = ratios(&entries);
+                let published = scenario.published_at(at, &metric.id).collect();
+                let anchor = format!("s{}-m{m}-p{p}", self.index);
+                rows.push(TableRow { anchor, at, entries, ratios, published });
+            }
+            // A metric of which no switch has a figure says nothing that the others do not.
+            let is_measured = |row: &TableRow<'_>| row.entries.iter().any(|e| e.figure().is_some());
+            if rows.iter().any(is_measured) {
+                tables.push(MetricTable { metric, rows });
+            }
+        }
+        if tables.is_empty() {
+            tables.extend(self.table_of_reasons(&cells));
+        }
+        tables
+    }
+
+    /// Where nothing was measured, the reasons still have their table.
+    fn table_of_reasons(
+        &self,
+        cells: &BTreeMap<(&str, &'a Coordinates), &'a CellResults>,
+    ) -> Option<MetricTable<'a>> {
+        let metric = self.scenario.metrics.first()?;
+        let row = |(p, at): (usize, &&'a Coordinates)| {
+            let entry =
+                |dut: &&'a str| TableEntry::new(cells.get(&(*dut, *at)).copied(), &metric.id, None);
+            let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
+            let anchor = format!("s{}-m0-p{p}", self.index);
+            let ratios = ratios(&entries);
+            TableRow { anchor, at, entries, ratios, published: Vec::new() }
+        };
+        let rows: Vec<TableRow<'a>> = self.points.iter().enumerate().map(row).collect();
+        (!rows.is_empty()).then_some(MetricTable { metric, rows })
+    }
+
+    /// Why cells have no figures: each reason of each switch once.
+    pub(crate) fn absences(&self) -> Vec<Absence<'a>> {
+        let mut absences: Vec<Absence<'a>> = Vec::new();
+        for cell in &self.scenario.cells {
+            let entry = TableEntry::new(Some(cell), "", None);
+            let Some((word, reason)) = entry.absence() else { continue };
+            if cell.state == CellState::Measured {
+                continue;
+            }
+            let place = self.place(&cell.at);
+            let same = |known: &&mut Absence<'a>| {
+                (known.dut, known.word, known.reason) == (cell.dut.as_str(), word, reason)
+            };
+            match absences.iter_mut().find(same) {
+                Some(known) => known.places.push(place),
+                None => absences.push(Absence {
+                    dut: &cell.dut,
+                    word,
+                    reason,
+                    places: vec![place],
+                    is_everywhere: false,
+                }),
+            }
+        }
+        for absence in &mut absences {
+            absence.is_everywhere = absence.places.len() == self.points.len();
+            absence.places.retain(|place| !place.is_empty());
+        }
+        absences
+    }
+
+    /// The values that are the same everywhere: `match fields 1, trial 2 s`.
+    pub(crate) fn fixed_text(&self) -> String {
+        let one = |(axis, value): &(AxisInfo, &str)| {
+            let unit = if axis.unit.is_empty() { String::new() } else { format!(" {}", axis.unit) };
+            format!("{} {}{unit}", axis.label, axis_value(value))
+        };
+        self.fixed.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A heading: `E4 · Cached forwarding`.
+    pub(crate) fn heading(&self) -> String {
+        let title =
+            if self.scenario.title.is_empty() { &self.scenario.id } else { &self.scenario.title };
+        match &self.scenario.evaluation {
+            Some(evaluation) => format!("{evaluation} · {title}"),
+            None => title.clone(),
+        }
+    }
+
+    /// A point in words, `frame size 64 B, entries 61,000`; empty where there is only one.
+    pub(crate) fn place(&self, at: &Coordinates) -> String {
+        let words = self.axes.iter().filter_map(|axis| {
+            let value = axis_value(at.get(&axis.name)?);
+            let unit = if axis.unit.is_empty() { String::new() } else { format!(" {}", axis.unit) };
+            Some(format!("{} {value}{unit}", axis.label))
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Cells of one switch that have no figures for one reason.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Absence<'a> {
+    /// The switch.
+    pub(crate) dut: &'a str,
+    /// What it is, in a word or two.
+    pub(crate) word: &'static str,
+    /// The reason.
+    pub(crate) reason: &'a str,
+    /// Where; empty for a scenario of one point.
+    pub(crate) places: Vec<String>,
+    /// Whether it is so at every point.
+    pub(crate) is_everywhere: bool,
+}
+
+impl Absence<'_> {
+    /// `ovs: failed at frame size 64 B: why`.
+    pub(crate) fn sentence(&self) -> String {
+        let place = match self.places.as_slice() {
+            _ if self.is_everywhere => String::new(),
+            [] => String::new(),
+            [one] => format!(" at {one}"),
+            [first, rest @ ..] => format!(" at {first} and {} more points", rest.len()),
+        };
+        format!("{}: {}{place}: {}", self.dut, self.word, self.reason)
+    }
+}
+
+/// The first entry's figure by that of each of the others.
+fn ratios(entries: &[TableEntry<'_>]) -> Vec<Option<SwitchRatio>> {
+    let first = entries.first().and_then(TableEntry::figure);
+    let ratio = |(index, entry): (usize, &TableEntry<'_>)| {
+        if index == 0 { None } else { SwitchRatio::new(first?, entry.figure()?) }
+    };
+    entries.iter().enumerate().map(ratio).collect()
+}
+
+/// The axes that the scenario names, then those that only its cells have.
+fn all_axes(scenario: &ScenarioResults) -> Vec<AxisInfo> {
+    let mut axes = scenario.axes.clone();
+    for cell in &scenario.cells {
+        for name in cell.at.keys() {
+            if !axes.iter().any(|axis| axis.name == *name) {
+                let (label, unit, values) = (name.clone(), String::new(), Vec::new());
+                axes.push(AxisInfo { name: name.clone(), label, unit, values });
+            }
+        }
+    }
+    axes
+}
+
+/// The points of all cells, each once, in the order of the axes and their values.
+fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
+    let mut points: Vec<&Coordinates> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for cell in &scenario.cells {
+        if seen.insert(&cell.at) {
+            points.push(&cell.at);
+        }
+    }
+    points.sort_by_key(|at| {
+        let place = |axis: &AxisInfo| {
+            let value = at.get(&axis.name);
+            let known = axis.values.iter().position(|known| Some(known) == value);
+            known.unwrap_or(usize::MAX)
+        };
+        scenario.axes.iter().map(place).collect::<Vec<usize>>()
+    });
+    points
+}
+
+impl TableRow<'_> {
+    /// The published figures in words: `143,000 (Open vSwitch 1.4)`.
+    pub(crate) fn published_text(&self, decimals: usize) -> String {
+        let one = |figure: &&Published| {
+            let value = number(figure.value, decimals);
+            let range = figure.to.map_or(String::new(), |to| format!("–{}", number(to, decimals)));
+            format!("{value}{range} ({})", figure.switch)
+        };
+        self.published.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl MetricTable<'_> {
+    /// `Rate, packets/s (more is better)`.
+    pub(crate) fn heading(&self) -> String {
+        let better = match self.metric.better {
+            Better::Higher => "more is better",
+            Better::Lower => "less is better",
+        };
+        format!("{} ({better})", self.name())
+    }
+
+    /// `Rate, packets/s`.
+    pub(crate) fn name(&self) -> String {
+        let label = &self.metric.label;
+        let unit = &self.metric.unit;
+        if unit.is_empty() { label.clone() } else { format!("{label}, {unit}") }
+    }
+
+    /// Whether a row has a published figure.
+    pub(crate) fn has_published(&self) -> bool {
+        self.rows.iter().any(|row| !row.published.is_empty())
+    }
+}

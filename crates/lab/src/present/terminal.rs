@@ -1,0 +1,130 @@
+//! The results as tables for a terminal.
+//!
+//! No line is wider than the terminal, and all reasons and remarks are in words.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use super::claims::{Claim, claims, overall};
+use super::grid::{TextGrid, grids};
+use super::number::duration;
+use super::section::{Section, sections};
+use crate::results::Results;
+
+/// The text, for so many columns.
+#[must_use]
+pub(crate) fn render(results: &Results, width: u16) -> String {
+    let width = width.max(20);
+    let sections = sections(results);
+    let mut out = String::new();
+    let quick = if results.is_quick { ", quick" } else { "" };
+    let head = format!(
+        "weir lab, {} ({}{quick}), {} with {} cores",
+        plain(&results.started),
+        duration(results.duration_s),
+        plain(&results.machine.cpu),
+        results.machine.cores,
+    );
+    wrap(&mut out, &head, "", width);
+    for section in &sections {
+        one(&mut out, section, width);
+    }
+    let overall = overall(results, &sections);
+    list(&mut out, "\nThe run:", &overall, width);
+    for note in &results.notes {
+        wrap(&mut out, &plain(note), "  ", width);
+    }
+    out
+}
+
+fn one(out: &mut String, section: &Section<'_>, width: u16) {
+    out.push('\n');
+    wrap(out, &plain(&section.heading()), "", width);
+    wrap(out, &plain(&section.scenario.question), "", width);
+    let fixed = section.fixed_text();
+    if !fixed.is_empty() {
+        wrap(out, &plain(&format!("Everywhere: {fixed}.")), "", width);
+    }
+    for grid in grids(section) {
+        if !grid.title.is_empty() {
+            wrap(out, &plain(&grid.title), "", width);
+        }
+        *out += &table(&grid, width);
+        out.push('\n');
+    }
+    for absence in section.absences() {
+        wrap(out, &plain(&absence.sentence()), "  ", width);
+    }
+    list(out, "What the rows say:", &claims(section), width);
+}
+
+fn list(out: &mut String, heading: &str, claims: &[Claim], width: u16) {
+    if claims.is_empty() {
+        return;
+    }
+    wrap(out, heading, "", width);
+    for claim in claims {
+        wrap(out, &format!("- {}", plain(&claim.text())), "  ", width);
+    }
+}
+
+fn table(grid: &TextGrid, width: u16) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width);
+    let plain_all = |texts: &[String]| -> Vec<String> { texts.iter().map(|t| lines(t)).collect() };
+    table.set_header(plain_all(&grid.header));
+    for row in &grid.rows {
+        table.add_row(plain_all(row));
+    }
+    for column in table.column_iter_mut().skip(grid.names) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+/// A text in one line, without what moves a terminal's cursor.
+fn plain(text: &str) -> String {
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .collect()
+}
+
+/// The same, with its line ends.
+fn lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Adds the text in lines of at most `width` columns; those after the first begin with `indent`.
+fn wrap(out: &mut String, text: &str, indent: &str, width: u16) {
+    let width = usize::from(width);
+    let mut line = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + word.len() > width {
+            *out += line.trim_end();
+            out.push('\n');
+            line = indent.to_owned();
+            used = indent.len();
+        } else if !line.is_empty() && !line.ends_with(' ') {
+            line.push(' ');
+            used += 1;
+        }
+        // A word that is longer than a line is cut.
+        while used + word.len() > width {
+            let rest = word.split_off(width - used);
+            line.extend(word);
+            *out += &line;
+            out.push('\n');
+            (line, used, word) = (String::new(), 0, rest);
+        }
+        used += word.len();
+        line.extend(word);
+    }
+    *out += line.trim_end();
+    out.push('\n');
+}
