@@ -51,7 +51,7 @@ pub(crate) fn times(ratio: f64) -> String {
     number(ratio, decimals)
 }
 
-/// A value of an axis: whole numbers from 10,000 on are grouped, anything else is as it was written.
+/// A value of an axis: whole numbers from 10,000 on are grouped, all else is as it was written.
 #[must_use]
 pub(crate) fn axis_value(text: &str) -> String {
     match text.parse::<u64>() {

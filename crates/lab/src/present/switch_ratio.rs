@@ -33,8 +33,8 @@ pub(crate) enum Standing {
 pub(crate) struct SwitchRatio {
     /// The ratio: Hodges and Lehmann's estimate, of less than eight pairs their geometric mean.
     pub(crate) ratio: f64,
-    /// Its 99 % interval, from low to high: by signed ranks from eight pairs on, else by Student's t
-    /// of the logarithms.
+    /// Its 99 % interval, from low to high: by signed ranks from eight pairs on, else by Student's
+    /// t of the logarithms.
     pub(crate) interval: (f64, f64),
     /// How many pairs.
     pub(crate) pairs: usize,

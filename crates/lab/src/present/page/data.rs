@@ -55,7 +55,7 @@ pub(super) fn plots(section: &Section<'_>) -> Vec<Plot> {
     plots
 }
 
-/// A plot whose axes exist: a sweep or a heat map over an axis that does not vary is a plot of bars.
+/// A plot whose axes exist: a sweep or heat map over an axis that does not vary is one of bars.
 fn complete(section: &Section<'_>, plot: Plot) -> Plot {
     let varies = |name: &Option<String>| {
         name.as_ref().is_some_and(|name| section.axes.iter().any(|axis| axis.name == *name))

@@ -1,4 +1,4 @@
-//! The page, as far as it can be judged without a browser: `contrib/page/results.py` opens it in one.
+//! The page, as far as it can be judged without a browser; `contrib/page/results.py` has one.
 
 use super::render;
 use crate::present::sample::{HOSTILE, hostile, results};
