@@ -153,6 +153,14 @@ impl Receiver {
         }
     }
 
+    /// Takes all frames of a batch, each of which arrived at a time of its own.
+    pub fn take_arrived(&mut self, batch: &Batch, arrivals_ns: &[u64]) {
+        self.counts.packets += batch.len() as u64;
+        for (frame, arrived_ns) in batch.frames().iter().zip(arrivals_ns) {
+            self.take_checked(frame, *arrived_ns);
+        }
+    }
+
     fn take_group(&mut self, frames: &[PacketBuf], now_ns: u64) {
         let mut words = [ProbeWords::default(); GROUP];
         for (words, frame) in words.iter_mut().zip(frames) {

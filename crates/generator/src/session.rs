@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use netdev::sys::affinity::{allow, allowed_cpus};
+use netdev::sys::realtime::run_in_real_time;
 use netdev::{Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::MacAddr;
 
@@ -47,6 +48,31 @@ const LINE_RATE_BPS: f64 = 10e9;
 /// Time between two looks while waiting for the end.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// How the threads of a session wait for due times and for frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// They poll while the session sends: a delay has no wake-up in it.
+    #[default]
+    Polling,
+    /// They sleep where they would poll: for a session that shares its cores with what it measures.
+    /// Frames then leave some 60 us late, and a delay has the time of a wake-up in it.
+    Sparing,
+    /// They sleep, and delays are exact all the same: threads run in real time where the process
+    /// may, the last microseconds before a due time are polled, and a frame has arrived when the
+    /// kernel says so, where the port knows that.
+    Precise,
+}
+
+impl Waiting {
+    /// Whether threads sleep where they would poll.
+    fn is_asleep(self) -> bool {
+        match self {
+            Self::Polling => false,
+            Self::Sparing | Self::Precise => true,
+        }
+    }
+}
+
 /// How a session works; the default is for a machine whose cores are not all its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOptions {
@@ -67,9 +93,8 @@ pub struct SessionOptions {
     /// The time between the call of `start` and the first frame, in nanoseconds: all ports start
     /// together.
     pub lead_ns: u64,
-    /// Whether threads sleep where they would poll: for a session that shares its cores with what
-    /// it measures. Frames then leave some 60 us late, and a delay has the time of a wake-up in it.
-    pub is_sparing: bool,
+    /// How threads wait for due times and for frames.
+    pub waiting: Waiting,
     /// The number of the first stream in its frames, 1 or more. Sessions after each other on the
     /// same wire that have other numbers do not take late frames of each other for their own.
     pub first_stream: u16,
@@ -87,7 +112,7 @@ impl Default for SessionOptions {
             late_after_ns: LATE_AFTER_NS,
             unsent_after_ns: UNSENT_AFTER_NS,
             lead_ns: 2_000_000,
-            is_sparing: false,
+            waiting: Waiting::Polling,
             first_stream: 1,
             claims: Vec::new(),
         }
@@ -287,7 +312,7 @@ impl Session {
                 more.into_iter().map(|queue| (queue.rx, queue.tx)).unzip();
             let tx = std::iter::once(tx).chain(more_tx);
             let place =
-                || SenderPlace { port: index, core: cores.next(), is_sparing: options.is_sparing };
+                || SenderPlace { port: index, core: cores.next(), waiting: options.waiting };
             senders.push(PortSenders::start(tx.collect(), place, limits, clock)?);
             devices.push(device);
             queues.push(std::iter::once(rx).chain(more_rx).collect::<Vec<_>>());
@@ -306,11 +331,11 @@ impl Session {
                 port: index,
                 cpus: cores.next().map_or_else(|| cpus_beside(of_senders), |core| vec![core]),
                 // Asleep it does not look whether anybody sends. Nothing comes of a null port.
-                senders: match options.is_sparing || info.kind == "null" {
+                senders: match options.waiting.is_asleep() || info.kind == "null" {
                     true => Vec::new(),
                     false => flags.clone(),
                 },
-                is_sparing: options.is_sparing,
+                waiting: options.waiting,
             };
             let taker = PortTaker::start(place, queues, clock, answers)?;
             let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
@@ -671,11 +696,16 @@ fn check_options(options: &SessionOptions) -> Result<(), SessionError> {
 fn spawn_on<T: Send + 'static>(
     cpus: Vec<usize>,
     name: String,
+    waiting: Waiting,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name).spawn(move || {
         // Pinning is a wish: the session has checked that the core exists. None stands for any.
         let _ = allow(None, &cpus);
+        if waiting == Waiting::Precise {
+            // Without the right, delays have wake-ups in them, as the floor shows.
+            let _ = run_in_real_time();
+        }
         run()
     })
 }

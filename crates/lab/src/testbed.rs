@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use generator::method::on_ports::{PortTrialError, SessionMeasurer};
 use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
-use generator::session::{Session, SessionOptions};
+use generator::session::{Session, SessionOptions, Waiting};
 use netdev::Port;
 use openflow::MacAddr;
 use serde::{Deserialize, Serialize};
@@ -156,9 +156,10 @@ impl Testbed {
     /// [`TrialError::Io`] of a device, [`TrialError::Traffic`], and those of `work`.
     pub fn with_session<T>(
         &self,
+        waiting: Waiting,
         work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        let mut session = Session::from_ports(self.open_ports()?, session_options())
+        let mut session = Session::from_ports(self.open_ports()?, session_options(waiting))
             .map_err(|error| traffic_error(error.into()))?;
         let outcome = work(&mut session);
         self.give_back(session.into_ports());
@@ -227,9 +228,8 @@ fn next_stream() -> u16 {
 }
 
 /// The options of every session of the lab.
-fn session_options() -> SessionOptions {
-    // The switch under test needs the cores more than the lab does.
-    SessionOptions { is_sparing: true, first_stream: next_stream(), ..SessionOptions::default() }
+fn session_options(waiting: Waiting) -> SessionOptions {
+    SessionOptions { waiting, first_stream: next_stream(), ..SessionOptions::default() }
 }
 
 /// Carries one trial out on a session of its own over the ports, and gives them back.
@@ -239,7 +239,7 @@ fn carry(
     input: &TrialInput,
     cancel: &Cancel,
 ) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
-    let mut session = match Session::from_ports(ports, session_options()) {
+    let mut session = match Session::from_ports(ports, session_options(Waiting::Sparing)) {
         Ok(session) => session,
         Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
     };

@@ -46,6 +46,17 @@ pub trait RxQueue: Send {
         false
     }
 
+    /// From now on [`RxQueue::arrivals`] says when frames arrived. Returns whether the port knows.
+    fn keep_arrivals(&mut self) -> bool {
+        false
+    }
+
+    /// When each frame of the last [`RxQueue::rx`] arrived, by the kernel's wall clock, in
+    /// nanoseconds since 1970: before anybody was woken for it. Empty where nobody asked for it.
+    fn arrivals(&self) -> &[u64] {
+        &[]
+    }
+
     /// Receives up to `max` frames and sends them by `to` unchanged, where one driver has both
     /// queues and does this without handing the frames out; returns how many were received. `None`
     /// otherwise; then use [`RxQueue::rx`] and [`TxQueue::tx_batch`]. Frames that `to` does not

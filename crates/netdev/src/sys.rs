@@ -18,6 +18,7 @@ pub mod netns;
 pub(crate) mod packet_socket;
 pub mod packet_tap;
 pub mod qdisc;
+pub mod realtime;
 pub(crate) mod shm;
 pub mod spawn;
 pub(crate) mod tun;

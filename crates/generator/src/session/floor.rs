@@ -57,7 +57,7 @@ pub(super) fn options(options: &SessionOptions, senders: usize) -> SessionOption
     SessionOptions {
         cores,
         burst: options.burst,
-        is_sparing: options.is_sparing,
+        waiting: options.waiting,
         unsent_after_ns: u64::MAX / 2,
         ..SessionOptions::default()
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use netdev::{PortError, TxQueue};
 use packet::PacketBuf;
 
-use super::{SessionError, joined, spawn_on};
+use super::{SessionError, Waiting, joined, spawn_on};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::statistics::{GapStatistics, PortStop};
@@ -23,6 +23,9 @@ use crate::transmit::{
 
 /// A due time this far away is worth a sleep, which ends this long before it.
 const SLEEP_MARGIN_NS: u64 = 200_000;
+
+/// The same of a thread in real time, whose timers have no slack.
+const REAL_TIME_MARGIN_NS: u64 = 60_000;
 
 /// Nearer than this the clock is polled without a break.
 const SPIN_NS: u64 = 5_000;
@@ -113,8 +116,8 @@ pub(super) struct PortSender {
 pub(super) struct SenderPlace {
     pub(super) port: usize,
     pub(super) core: Option<usize>,
-    /// Whether it sleeps where it would poll.
-    pub(super) is_sparing: bool,
+    /// How it waits for due times.
+    pub(super) waiting: Waiting,
 }
 
 impl PortSender {
@@ -128,7 +131,7 @@ impl PortSender {
         limits: TransmitLimits,
         clock: RunClock,
     ) -> Result<Self, SessionError> {
-        let SenderPlace { port, core, is_sparing } = *place;
+        let SenderPlace { port, core, waiting } = *place;
         let (commands, inbox) = channel();
         let flags = Arc::new(SenderFlags::default());
         let mut sending = Sending {
@@ -137,7 +140,7 @@ impl PortSender {
             inbox,
             flags: Arc::clone(&flags),
             clock,
-            is_sparing,
+            waiting,
             stopped: None,
             is_paused: false,
         };
@@ -145,12 +148,11 @@ impl PortSender {
             sending.run();
             sending.queue
         };
-        let thread = spawn_on(core.into_iter().collect(), format!("gen-tx-{port}"), run).map_err(
-            |source| SessionError::Thread {
-                what: format!("starting the thread that sends on port {port}"),
-                source,
-            },
-        )?;
+        let (cpus, name) = (core.into_iter().collect(), format!("gen-tx-{port}"));
+        let thread = spawn_on(cpus, name, waiting, run).map_err(|source| SessionError::Thread {
+            what: format!("starting the thread that sends on port {port}"),
+            source,
+        })?;
         Ok(Self { commands: Some(commands), flags, thread: Some(thread) })
     }
 
@@ -236,7 +238,7 @@ struct Sending {
     inbox: Receiver<SendCommand>,
     flags: Arc<SenderFlags>,
     clock: RunClock,
-    is_sparing: bool,
+    waiting: Waiting,
     stopped: Option<PortStop>,
     is_paused: bool,
 }
@@ -273,22 +275,27 @@ impl Sending {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         let SenderFlags { outlasts_down, is_down, .. } = &*self.flags;
         self.transmitter.set_link_down(is_set(outlasts_down) && is_set(is_down));
-        if self.is_sparing {
-            return self.sleep(Duration::from_nanos(NAP_NS));
+        match self.waiting {
+            Waiting::Sparing | Waiting::Precise => self.sleep(Duration::from_nanos(NAP_NS)),
+            Waiting::Polling => {
+                std::thread::yield_now();
+                true
+            }
         }
-        std::thread::yield_now();
-        true
     }
 
     /// Waits for a due time that is `ahead_ns` away; false at the end of the session.
     fn wait(&mut self, ahead_ns: u64) -> bool {
-        if self.is_sparing {
-            return self.sleep(Duration::from_nanos(ahead_ns.max(NAP_NS)).min(IDLE));
+        let sleep_ns = match self.waiting {
+            Waiting::Sparing => ahead_ns.max(NAP_NS),
+            Waiting::Polling => ahead_ns.saturating_sub(SLEEP_MARGIN_NS),
+            Waiting::Precise => ahead_ns.saturating_sub(REAL_TIME_MARGIN_NS),
+        };
+        if sleep_ns > 0 {
+            return self.sleep(Duration::from_nanos(sleep_ns).min(IDLE));
         }
-        if ahead_ns > SLEEP_MARGIN_NS {
-            return self.sleep(Duration::from_nanos(ahead_ns - SLEEP_MARGIN_NS).min(IDLE));
-        }
-        if ahead_ns > SPIN_NS {
+        // A thread in real time leaves its core to nobody by yielding.
+        if ahead_ns > SPIN_NS && self.waiting == Waiting::Polling {
             std::thread::yield_now();
         } else {
             std::hint::spin_loop();
@@ -397,6 +404,7 @@ mod tests {
 
     use super::{ANSWERS_MAX, SendCommand, SenderFlags, SenderTeller, Sending};
     use crate::clock::RunClock;
+    use crate::session::Waiting;
     use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, Transmitter, UNSENT_AFTER_NS};
 
     /// The defect of a trial that ended with the link down: the next one took what its port
@@ -412,7 +420,7 @@ mod tests {
             inbox: channel().1,
             flags: Arc::clone(&flags),
             clock: RunClock::start(),
-            is_sparing: false,
+            waiting: Waiting::Polling,
             stopped: None,
             is_paused: false,
         };

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use netdev::RxQueue;
 use netdev::sys::event::{WakeEvent, wait};
 use packet::Batch;
 
 use super::sender::{SenderFlags, SenderTeller};
-use super::{SessionError, joined, spawn_on};
+use super::{SessionError, Waiting, joined, spawn_on};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverOptions, StreamReport};
@@ -37,6 +37,12 @@ const AWAKE_NS: u64 = 50_000_000;
 
 /// Time between the reports of two streams, so that frames come in between.
 const REPORT_EVERY_NS: u64 = 200_000;
+
+/// The wall clock, nanoseconds since 1970. Only differences of some microseconds are taken of it.
+fn wall_clock_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// A stream that is to be accounted for.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +92,8 @@ pub(super) struct TakerPlace {
     pub(super) cpus: Vec<usize>,
     /// Those that keep it awake while they send.
     pub(super) senders: Vec<Arc<SenderFlags>>,
-    /// Whether it sleeps where it would poll.
-    pub(super) is_sparing: bool,
+    /// How it waits for frames.
+    pub(super) waiting: Waiting,
 }
 
 impl PortTaker {
@@ -101,7 +107,7 @@ impl PortTaker {
         clock: RunClock,
         answers: Option<(Responder, SenderTeller)>,
     ) -> Result<Self, SessionError> {
-        let TakerPlace { port, cpus, senders, is_sparing } = place;
+        let TakerPlace { port, cpus, senders, waiting } = place;
         let failed = |source| SessionError::Thread {
             what: format!("starting the thread that receives on port {port}"),
             source,
@@ -113,6 +119,12 @@ impl PortTaker {
             .iter()
             .map(|queue| queue.fd().map(|fd| fd.try_clone_to_owned()).transpose().map_err(failed));
         let descriptors: Result<Vec<Option<OwnedFd>>, SessionError> = descriptors.collect();
+        let mut queues = queues;
+        if waiting == Waiting::Precise {
+            for queue in &mut queues {
+                queue.keep_arrivals();
+            }
+        }
         let mut taking = Taking {
             queues,
             descriptors: descriptors?.into_iter().collect(),
@@ -123,7 +135,8 @@ impl PortTaker {
             bell: Arc::clone(&bell),
             clock,
             senders,
-            is_sparing,
+            waiting,
+            arrivals: Vec::new(),
             answers,
             awake_until_ns: 0,
             report: None,
@@ -133,7 +146,8 @@ impl PortTaker {
             taking.run();
             taking.queues
         };
-        let thread = spawn_on(cpus, format!("gen-rx-{port}"), run).map_err(failed)?;
+        let name = format!("gen-rx-{port}");
+        let thread = spawn_on(cpus, name, waiting, run).map_err(failed)?;
         Ok(Self { commands: Some(commands), has_command, bell, thread: Some(thread) })
     }
 
@@ -201,7 +215,9 @@ struct Taking {
     bell: Arc<WakeEvent>,
     clock: RunClock,
     senders: Vec<Arc<SenderFlags>>,
-    is_sparing: bool,
+    waiting: Waiting,
+    /// When the frames of the batch arrived by the port's own word, in wall-clock nanoseconds.
+    arrivals: Vec<u64>,
     answers: Option<(Responder, SenderTeller)>,
     awake_until_ns: u64,
     report: Option<ReportInMaking>,
@@ -220,10 +236,11 @@ impl Taking {
                     Ok(more) => taken += more,
                     Err(error) => self.error = Some(error.to_string()),
                 }
+                self.arrivals.extend_from_slice(queue.arrivals());
             }
             let now_ns = self.clock.now_ns();
             if taken > 0 {
-                self.receiver.take_batch(&self.batch, now_ns);
+                self.account(taken, now_ns);
                 self.answer();
                 self.batch.recycle_front(taken);
                 self.awake_until_ns = now_ns + AWAKE_NS;
@@ -234,6 +251,21 @@ impl Taking {
                 self.rest(now_ns);
             }
         }
+    }
+
+    /// Accounts for the batch: by the times at which the port says that the frames arrived, or else
+    /// by this moment.
+    fn account(&mut self, taken: usize, now_ns: u64) {
+        if self.arrivals.len() == taken {
+            let wall_ns = wall_clock_ns();
+            for arrived in &mut self.arrivals {
+                *arrived = now_ns.saturating_sub(wall_ns.saturating_sub(*arrived));
+            }
+            self.receiver.take_arrived(&self.batch, &self.arrivals);
+        } else {
+            self.receiver.take_batch(&self.batch, now_ns);
+        }
+        self.arrivals.clear();
     }
 
     /// Answers what asks for a claimed address.
@@ -255,7 +287,7 @@ impl Taking {
         if self.senders.iter().any(|sender| sender.is_transmitting()) {
             self.awake_until_ns = now_ns + AWAKE_NS;
         }
-        if now_ns < self.awake_until_ns && !self.is_sparing {
+        if now_ns < self.awake_until_ns && !self.waiting.is_asleep() {
             std::thread::yield_now();
             return;
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use netdev::open_text;
 use packet::{Batch, PacketBuf};
 
+use super::Waiting;
 use super::{Session, SessionError, SessionOptions, StartOptions, speed_bps};
 use crate::profile::{Mode, Rate, StreamSpec};
 use crate::statistics::SessionStatistics;
@@ -400,7 +401,7 @@ fn ports_come_back_open_and_carry_the_next_session() {
         assert_eq!(ports.len(), 2);
         assert!(ports[0].info().link_up);
         let options = SessionOptions {
-            is_sparing: true,
+            waiting: Waiting::Sparing,
             first_stream,
             unsent_after_ns: u64::MAX / 2,
             ..SessionOptions::default()

@@ -560,6 +560,7 @@ impl Run<'_> {
             question: scenario.question.clone(),
             background: scenario.background.clone(),
             source: scenario.source.clone(),
+            conditions: conditions(self.campaign, part),
             axes: scenario.axis_infos(self.campaign.is_quick)?,
             metrics,
             plots: scenario.plots.clone(),
@@ -624,6 +625,36 @@ fn group_cost(part: &Part<'_>, group: &Group<'_>) -> Duration {
         .sum();
     let entries = group.cells[0].1.settings.flow_count() as f64 / ENTRIES_A_SECOND;
     trials + START_COST + Duration::from_secs_f64(entries)
+}
+
+/// Under what a scenario is measured: the testbed, the repeats, and each single value of the
+/// settings that all cells share.
+fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> {
+    let testbed = match campaign.kind {
+        TestbedKind::Kernel => "network namespaces joined by veth",
+        TestbedKind::Memory => "ports in memory",
+    };
+    let mut conditions = BTreeMap::from([
+        ("testbed".to_owned(), testbed.to_owned()),
+        ("repeats".to_owned(), part.repeats.to_string()),
+    ]);
+    let values = |cell: &ScenarioCell| match serde_json::to_value(&cell.settings) {
+        Ok(serde_json::Value::Object(values)) => values,
+        Ok(_) | Err(_) => serde_json::Map::new(),
+    };
+    let all: Vec<_> = part.cells.iter().map(values).collect();
+    for (key, value) in all.first().into_iter().flatten() {
+        let is_shared = all.iter().all(|values| values.get(key) == Some(value));
+        match value {
+            _ if !is_shared => {}
+            serde_json::Value::String(text) => drop(conditions.insert(key.clone(), text.clone())),
+            serde_json::Value::Number(_) | serde_json::Value::Bool(_) => {
+                conditions.insert(key.clone(), value.to_string());
+            }
+            _ => {}
+        }
+    }
+    conditions
 }
 
 /// The commands that a reader would type, with the first of the flow entries.

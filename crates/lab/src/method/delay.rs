@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use generator::method::on_ports::SessionMeasurer;
 use generator::method::{Measurer as _, TrialInput};
+use generator::session::Waiting;
 
 use super::{
     Better, Method, MethodContext, Metric, Timing, Trial, TrialDistribution, TrialError, traffic,
@@ -34,6 +35,10 @@ const fn figure(
 
 /// Probes a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;
+
+/// Up to so many frames a second the lab's threads run in real time; beyond it the one that sends
+/// would hold its core for itself.
+const REAL_TIME_PPS: f64 = 10_000.0;
 
 /// Late answers count: the distribution shows how late.
 const GRACE_S: f64 = 2.0;
@@ -79,8 +84,12 @@ impl Method for Delay {
             duration_s: settings.duration_s(),
             grace_s: GRACE_S,
         };
+        let waiting = match input.rate_pps <= REAL_TIME_PPS {
+            true => Waiting::Precise,
+            false => Waiting::Sparing,
+        };
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(|session| {
+            context.bed.with_session(waiting, |session| {
                 let mut measurer = SessionMeasurer {
                     session,
                     from: 0,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use generator::method::on_ports::SessionMeasurer;
 use generator::method::{Measurer as _, TrialInput};
+use generator::session::Waiting;
 
 use super::pps::{json, received_pps};
 use super::search::{Attempt, Path, Range, search};
@@ -91,7 +92,7 @@ impl Method for ForwardingRate {
             context.bed.port_rate().map_or(f64::MAX, |bps| bps as f64 / (8 * line_bytes) as f64);
         let range = Range { start_pps: START_PPS.min(line_pps), max_pps: MAX_PPS.min(line_pps) };
         let (found, load) = context.observe(|| {
-            context.bed.with_session(|session| {
+            context.bed.with_session(Waiting::Sparing, |session| {
                 let measurer = SessionMeasurer {
                     session,
                     from: 0,

@@ -79,6 +79,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         counters: Arc::clone(&counters),
         empty_calls: 0,
         gso,
+        arrivals: None,
     };
     Ok(Port::new(handle, rx, KernelTx::new(device, socket, counters)))
 }
@@ -108,9 +109,19 @@ struct AfPacketRx {
     empty_calls: u32,
     /// Whether super-frames may come whole.
     gso: bool,
+    /// When the frames of the last call arrived, where somebody wants to know.
+    arrivals: Option<Vec<u64>>,
 }
 
 impl AfPacketRx {
+    /// Forgets the arrivals of the call before; the last of them is that of segments to come.
+    fn begin_arrivals(&mut self) -> u64 {
+        let Some(arrivals) = &mut self.arrivals else { return 0 };
+        let last = arrivals.last().copied().unwrap_or_default();
+        arrivals.clear();
+        last
+    }
+
     /// Takes the frame of `slot` out of the ring: into the batch, or to be segmented.
     fn take(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
         if slot.copied {
@@ -173,13 +184,17 @@ impl RxQueue for AfPacketRx {
         self.device.check()?;
         let before = batch.len();
         let mut counted = Counted::default();
+        let mut arrived_ns = self.begin_arrivals();
         while batch.len() - before < max {
-            if self.soft_offload.next_segment(batch, &mut counted) {
-                continue;
+            if !self.soft_offload.next_segment(batch, &mut counted) {
+                let Some(slot) = self.ring.peek() else { break };
+                self.take(&slot, batch, &mut counted);
+                self.ring.release();
+                arrived_ns = slot.arrived_ns;
             }
-            let Some(slot) = self.ring.peek() else { break };
-            self.take(&slot, batch, &mut counted);
-            self.ring.release();
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.resize(batch.len() - before, arrived_ns);
+            }
         }
         self.counters.rx.add(&counted);
         let received = batch.len() - before;
@@ -191,6 +206,15 @@ impl RxQueue for AfPacketRx {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.ring.fd())
+    }
+
+    fn keep_arrivals(&mut self) -> bool {
+        self.arrivals = Some(Vec::new());
+        true
+    }
+
+    fn arrivals(&self) -> &[u64] {
+        self.arrivals.as_deref().unwrap_or_default()
     }
 
     fn keep_offloads(&mut self) -> bool {

@@ -46,6 +46,8 @@ pub(crate) struct RingSlot {
     pub(crate) vlan: Option<VlanTag>,
     /// Whether the whole frame waits in the queue (see [`RxRing::read_whole`]).
     pub(crate) copied: bool,
+    /// When it arrived, by the wall clock, in nanoseconds since 1970.
+    pub(crate) arrived_ns: u64,
 }
 
 /// A socket that receives all that arrives at one device.
@@ -112,6 +114,7 @@ impl RxRing {
             at: base + mac,
             vlan: (status & TP_STATUS_VLAN_VALID != 0).then_some(vlan),
             copied: status & TP_STATUS_COPY != 0,
+            arrived_ns: long(16) as u64 * 1_000_000_000 + long(20) as u64,
         })
     }
 
