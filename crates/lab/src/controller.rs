@@ -13,9 +13,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use files::proc::ProcFolder;
+use netdev::sys::netns::Namespace;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
+use crate::keys::ChannelKeys;
 use crate::process::{self, Process};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::tools::{Missing, Program};
@@ -70,6 +72,8 @@ pub struct ControllerPlan<'a> {
     pub address: Ipv4Addr,
     /// On which TCP port.
     pub port: u16,
+    /// Keys and certificates, where it is to listen with TLS.
+    pub keys: Option<&'a ChannelKeys>,
 }
 
 /// A controller.
@@ -79,6 +83,11 @@ pub trait ControllerProgram: Sync {
 
     /// One sentence about it.
     fn about(&self) -> &'static str;
+
+    /// Whether the lab can start it with TLS.
+    fn has_tls(&self) -> bool {
+        false
+    }
 
     /// The programs that it consists of.
     ///
@@ -113,14 +122,19 @@ pub(crate) fn wait_until_listening(
     plan: &ControllerPlan<'_>,
     cancel: &Cancel,
 ) -> Result<(), process::ProcessError> {
-    let read = || ProcFolder::own_thread().read("net/tcp").unwrap_or_default();
     process.wait_until("listen", START_LIMIT, cancel, |_| {
-        let sockets = match plan.context.namespace {
-            Some(namespace) => namespace.enter(read).unwrap_or_default(),
-            None => read(),
-        };
-        has_listener(&sockets, plan.port)
+        is_listened_on(plan.context.namespace, &[plan.port])
     })
+}
+
+/// Whether somebody listens on each of these TCP ports in the namespace.
+pub(crate) fn is_listened_on(namespace: Option<&Namespace>, ports: &[u16]) -> bool {
+    let read = || ProcFolder::own_thread().read("net/tcp").unwrap_or_default();
+    let sockets = match namespace {
+        Some(namespace) => namespace.enter(read).unwrap_or_default(),
+        None => read(),
+    };
+    ports.iter().all(|port| has_listener(&sockets, *port))
 }
 
 /// Whether `/proc/net/tcp` lists a socket that listens on `port`: local address and port in

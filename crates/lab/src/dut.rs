@@ -11,15 +11,12 @@ mod wire;
 
 use channel::Endpoint;
 
+use crate::keys::ChannelKeys;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::tools::{Missing, Program};
-
-/// Where a switch takes the lab's OpenFlow connection, in its folder: Open vSwitch's own name for
-/// the socket of its bridge `br0`.
-pub const OPENFLOW_SOCKET: &str = "br0.mgmt";
 
 /// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +27,12 @@ pub struct DutPlan<'a> {
     pub bed: &'a Testbed,
     /// Its ports: they become OpenFlow ports 1, 2, ... in this order.
     pub ports: &'a [PortName],
-    /// The controller that it connects to, `tcp:HOST:PORT`, if there is one.
+    /// The controller that it connects to, `tcp:HOST:PORT` or `ssl:HOST:PORT`, if there is one.
     pub controller: Option<&'a str>,
+    /// Where its bridges take OpenFlow connections, one each; the ports are those of the first.
+    pub listen: &'a [Endpoint],
+    /// Keys and certificates, where the channel is TLS.
+    pub keys: Option<&'a ChannelKeys>,
     /// How it is to run.
     pub settings: &'a Settings,
 }
@@ -50,16 +51,40 @@ pub enum PortName {
 pub struct StartedDut {
     /// Its programs; what is a part of the kernel has none.
     pub service: Service,
-    /// Where it takes OpenFlow connections, if it does.
-    pub openflow: Option<Endpoint>,
+    /// Where its bridges are reached over OpenFlow; empty where it has no channel.
+    pub bridges: Vec<Endpoint>,
 }
 
 impl StartedDut {
-    /// A switch whose OpenFlow socket is [`OPENFLOW_SOCKET`] in the folder of `context`.
+    /// A switch without an OpenFlow channel.
     #[must_use]
-    pub fn with_socket(service: Service, context: &ServiceContext<'_>) -> Self {
-        Self { service, openflow: Some(Endpoint::Unix(context.dir.join(OPENFLOW_SOCKET))) }
+    pub fn without_channel(service: Service) -> Self {
+        Self { service, bridges: Vec::new() }
     }
+
+    /// A switch that takes connections where the plan says.
+    #[must_use]
+    pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
+        Self { service, bridges: plan.listen.iter().cloned().map(Endpoint::into_active).collect() }
+    }
+}
+
+/// The name of a bridge, which is counted from 0.
+#[must_use]
+pub fn bridge_name(index: usize) -> String {
+    format!("br{index}")
+}
+
+/// The socket of a bridge in the switch's folder: Open vSwitch's own name for it.
+#[must_use]
+pub fn bridge_socket(index: usize) -> String {
+    format!("{}.mgmt", bridge_name(index))
+}
+
+/// The datapath id of a bridge, which is counted from 0, as sixteen hex digits.
+#[must_use]
+pub fn bridge_dpid(index: usize) -> String {
+    format!("{:016x}", index + 1)
 }
 
 /// A switch under test.
@@ -105,8 +130,15 @@ pub trait Dut: Sync {
 }
 
 /// Every switch under test.
-pub const ALL: &[&dyn Dut] =
-    &[&weir::WEIR, &weir::WEIR_BUSY, &ovs::Ovs, &linux_bridge::LinuxBridge, &wire::DirectLink];
+pub const ALL: &[&dyn Dut] = &[
+    &weir::WEIR,
+    &weir::WEIR_BUSY,
+    &weir::WEIR_KERNEL,
+    &ovs::OVS,
+    &ovs::OVS_TSO,
+    &linux_bridge::LinuxBridge,
+    &wire::DirectLink,
+];
 
 /// The switch of that name.
 #[must_use]

@@ -16,6 +16,7 @@ pub mod controller;
 pub mod demo;
 pub mod dut;
 pub mod facts;
+pub mod keys;
 pub mod limit;
 pub mod load;
 pub mod method;

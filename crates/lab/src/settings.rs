@@ -250,6 +250,25 @@ impl Settings {
         self.caches.unwrap_or_default()
     }
 
+    /// How the OpenFlow channel is carried.
+    #[must_use]
+    pub fn transport(&self) -> ChannelTransport {
+        self.transport.unwrap_or_default()
+    }
+
+    /// Bridges of the one process, at least one.
+    #[must_use]
+    pub fn bridges(&self) -> usize {
+        self.bridges.map_or(1, |count| count.max(1) as usize)
+    }
+
+    /// Whether the channel itself is asked about: bridges are then reached over TCP, as by a
+    /// controller on another machine, and else over a Unix socket.
+    #[must_use]
+    pub fn is_channel_measured(&self) -> bool {
+        self.transport.is_some() || self.bridges.is_some()
+    }
+
     /// Length of the frames in bytes, FCS included.
     #[must_use]
     pub fn frame_size(&self) -> u32 {

@@ -1,25 +1,30 @@
 //! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use channel::Endpoint;
+use channel::{Endpoint, Tls};
 use generator::method::TrialInput;
-use openflow::Message;
+use openflow::{Message, Version};
 
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
-use crate::dut::{Dut, DutPlan, PortName, StartedDut};
+use crate::dut::{Dut, DutPlan, PortName, StartedDut, bridge_socket};
+use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
 use crate::process;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
-use crate::settings::{Forwarding, Settings, SettingsError};
+use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{self, CONTROLLER_IP, NetnsShape, NetnsTestbed};
+use crate::testbed::netns::{self, CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
+
+/// The TCP port on which the first bridge takes connections, where the channel itself is measured.
+const CHANNEL_PORT: u16 = 6_653;
 
 /// How long the switch has to find its controller and the first packet to cross.
 const PATH_LIMIT: Duration = Duration::from_secs(20);
@@ -54,6 +59,9 @@ pub enum SetupError {
     /// A text of the settings is no value.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// The channel's keys and certificates could not be made.
+    #[error("the channel's keys: {0}")]
+    Keys(String),
     /// The switch answers a group, a meter or a flow entry with an error.
     #[error(transparent)]
     Refused(RefusedMessage),
@@ -82,6 +90,7 @@ impl SetupError {
             Self::Netns(_)
             | Self::Io(_)
             | Self::Settings(_)
+            | Self::Keys(_)
             | Self::Refused(_)
             | Self::Channel(_)
             | Self::NoPath { .. } => false,
@@ -96,6 +105,9 @@ pub struct Setup {
     dut: StartedDut,
     controller: Option<Service>,
     bed: Testbed,
+    /// The lab's side of the channel, where that is TLS.
+    tls: Option<Tls>,
+    version: Version,
     /// Seconds that the flow entries took until the barrier behind them was answered.
     loaded_s: Option<f64>,
 }
@@ -133,6 +145,57 @@ impl SetupParts<'_> {
             TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),
         })
     }
+
+    /// Where each bridge takes OpenFlow connections: a Unix socket in the switch's folder, or TCP
+    /// where the channel itself is measured.
+    fn listen(&self, bed: &Testbed, dut_dir: &Path) -> Result<Vec<Endpoint>, SetupError> {
+        let settings = self.settings;
+        // With a controller the bridges connect to that.
+        let is_tcp =
+            settings.is_channel_measured() && settings.forwarding() != Forwarding::Controller;
+        let count = settings.bridges();
+        if !is_tcp {
+            let path = |index| dut_dir.join(bridge_socket(index));
+            return Ok((0..count).map(|index| Endpoint::PassiveUnix(path(index))).collect());
+        }
+        let (host, ports) = match bed {
+            Testbed::Kernel(_) => {
+                let port = |index| u16::try_from(usize::from(CHANNEL_PORT) + index);
+                let ports = (0..count).map(port).collect::<Result<Vec<u16>, _>>();
+                let most = u16::MAX - CHANNEL_PORT;
+                let ports =
+                    ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
+                (SWITCH_CONTROL_IP, ports)
+            }
+            Testbed::Memory(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
+        };
+        let host = host.to_string();
+        let endpoint = |port| {
+            let host = host.clone();
+            match settings.transport() {
+                ChannelTransport::Plain => Endpoint::PassiveTcp { host, port },
+                ChannelTransport::Tls => Endpoint::PassiveSsl { host, port },
+            }
+        };
+        Ok(ports.into_iter().map(endpoint).collect())
+    }
+
+    fn keys(&self) -> Result<Option<ChannelKeys>, SetupError> {
+        match self.settings.transport() {
+            ChannelTransport::Plain => Ok(None),
+            ChannelTransport::Tls => ChannelKeys::make(&self.dir.join("keys"))
+                .map(Some)
+                .map_err(|error| SetupError::Keys(error.to_string())),
+        }
+    }
+}
+
+/// Free TCP ports of the loopback interface. The listeners are closed again: the switch binds the
+/// ports a moment later.
+fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let listeners = (0..count).map(bind).collect::<Result<Vec<TcpListener>, _>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 impl Setup {
@@ -151,7 +214,7 @@ impl Setup {
         let kernel = bed.kernel();
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
-            Testbed::Memory(bed) => (std::net::Ipv4Addr::LOCALHOST, bed.controller_port()),
+            Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
         };
         let context = |dir, namespace| ServiceContext {
             namespace,
@@ -160,6 +223,8 @@ impl Setup {
             paths: parts.paths,
             cancel: parts.cancel,
         };
+        let keys = parts.keys()?;
+        let keys = keys.as_ref();
         let controller = match parts.controller {
             None => None,
             Some(program) => {
@@ -168,6 +233,7 @@ impl Setup {
                     app: settings.app.unwrap_or(AppKind::Hub),
                     address,
                     port,
+                    keys,
                 };
                 Some(program.start(&plan).map_err(SetupError::Controller)?)
             }
@@ -178,16 +244,23 @@ impl Setup {
                 bed.port_texts().iter().cloned().map(PortName::Memory).collect()
             }
         };
-        let target = format!("tcp:{address}:{port}");
+        let transport = if keys.is_some() { "ssl" } else { "tcp" };
+        let target = format!("{transport}:{address}:{port}");
+        let listen = parts.listen(&bed, &dut_dir)?;
         let plan = DutPlan {
             context: context(&dut_dir, kernel.map(NetnsTestbed::switch)),
             bed: &bed,
             ports: &ports,
             controller: controller.is_some().then_some(target.as_str()),
+            listen: &listen,
+            keys,
             settings,
         };
         let dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
-        let mut setup = Self { client: None, dut, controller, bed, loaded_s: None };
+        let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
+        let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
+        let (client, loaded_s) = (None, None);
+        let mut setup = Self { client, dut, controller, bed, tls, version, loaded_s };
         match settings.forwarding() {
             Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
             Forwarding::Flows => setup.program(settings, parts.cancel)?,
@@ -198,10 +271,10 @@ impl Setup {
 
     /// Loads groups, meters and flow entries, in this order, over a connection of the lab's own.
     fn program(&mut self, settings: &Settings, cancel: &Cancel) -> Result<(), SetupError> {
-        let Some(endpoint) = &self.dut.openflow else { return Ok(()) };
-        let version = settings.version()?;
-        let connected = SwitchClient::connect(endpoint, version, None, cancel);
-        let mut client = connected.map_err(|error| self.refused(&error, cancel))?;
+        if self.dut.bridges.is_empty() {
+            return Ok(());
+        }
+        let mut client = self.connect(0, cancel).map_err(|error| self.refused(&error, cancel))?;
         let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
         let loaded = client.send_all(groups.chain(meters)).and_then(|()| {
@@ -230,10 +303,29 @@ impl Setup {
         self.client.as_ref().map(|client| client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where the switch takes OpenFlow connections, if it does.
+    /// Where the bridges are reached over OpenFlow; empty where the switch has no channel.
     #[must_use]
-    pub fn openflow(&self) -> Option<&Endpoint> {
-        self.dut.openflow.as_ref()
+    pub fn bridges(&self) -> &[Endpoint] {
+        &self.dut.bridges
+    }
+
+    /// A new OpenFlow connection of the lab's own to a bridge, which is counted from 0: over the
+    /// control link where the channel is TCP, with TLS where the settings want it.
+    ///
+    /// # Errors
+    /// There is no such bridge, nobody listens, or it does not speak the version.
+    pub fn connect(&self, bridge: usize, cancel: &Cancel) -> anyhow::Result<SwitchClient> {
+        let Some(endpoint) = self.dut.bridges.get(bridge) else {
+            anyhow::bail!("the switch has no OpenFlow channel of a bridge {bridge}");
+        };
+        let connect = || SwitchClient::connect(endpoint, self.version, self.tls.clone(), cancel);
+        match (endpoint, self.bed.kernel()) {
+            // A socket stays in the namespace that it was made in.
+            (Endpoint::Tcp { .. } | Endpoint::Ssl { .. }, Some(bed)) => {
+                bed.controller().enter(connect)?
+            }
+            _ => connect(),
+        }
     }
 
     /// Seconds that loading the flow entries took, to the barrier's answer.

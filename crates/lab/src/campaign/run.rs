@@ -25,7 +25,7 @@ use crate::results::{
     ResultRow, Results, ScenarioResults, TrialRecord,
 };
 use crate::service::ProgramPaths;
-use crate::settings::{Forwarding, Settings};
+use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
 use crate::tools::{Program, Tool};
 use crate::trial_error::TrialError;
@@ -438,7 +438,12 @@ impl Run<'_> {
         let missing = |missing: crate::tools::Missing| CellState::Missing(missing.to_string());
         dut.programs(&self.campaign.paths).map_err(missing)?;
         if let Some(controller) = controller_of(settings) {
-            controller?.programs(&self.campaign.paths).map_err(missing)?;
+            let controller = controller?;
+            controller.programs(&self.campaign.paths).map_err(missing)?;
+            if settings.transport() == ChannelTransport::Tls && !controller.has_tls() {
+                let what = format!("the lab starts {} without TLS only", controller.name());
+                return Err(CellState::NotSupported(what));
+            }
         }
         Ok(())
     }

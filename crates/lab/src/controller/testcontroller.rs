@@ -22,6 +22,10 @@ impl ControllerProgram for OvsTestcontroller {
         "Open vSwitch's small controller in C"
     }
 
+    fn has_tls(&self) -> bool {
+        true
+    }
+
     fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         Ok(vec![Tool::OvsTestcontroller.program()?])
     }
@@ -38,7 +42,13 @@ impl ControllerProgram for OvsTestcontroller {
             }
             AppKind::LearningSwitch => {}
         }
-        command.arg(format!("ptcp:{}:{}", plan.port, plan.address));
+        let transport = if plan.keys.is_some() { "pssl" } else { "ptcp" };
+        command.arg(format!("{transport}:{}:{}", plan.port, plan.address));
+        if let Some(keys) = plan.keys {
+            command.arg("--private-key").arg(&keys.controller.private_key);
+            command.arg("--certificate").arg(&keys.controller.certificate);
+            command.arg("--ca-cert").arg(&keys.controller.ca_cert);
+        }
         let mut process =
             Process::start("ovs-testcontroller", command, context.namespace, context.dir)?;
         wait_until_listening(&mut process, plan, context.cancel)?;

@@ -20,6 +20,10 @@ impl ControllerProgram for WeirController {
         "Weir's controller with its ready applications"
     }
 
+    fn has_tls(&self) -> bool {
+        true
+    }
+
     fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
     }
@@ -28,7 +32,13 @@ impl ControllerProgram for WeirController {
         let context = &plan.context;
         let mut command = Command::new(&context.paths.weir);
         command.args(["controller", plan.app.name(), "--listen"]);
-        command.arg(format!("tcp:{}:{}", plan.address, plan.port));
+        let transport = if plan.keys.is_some() { "ssl" } else { "tcp" };
+        command.arg(format!("{transport}:{}:{}", plan.address, plan.port));
+        if let Some(keys) = plan.keys {
+            command.arg("--private-key").arg(&keys.controller.private_key);
+            command.arg("--certificate").arg(&keys.controller.certificate);
+            command.arg("--ca-cert").arg(&keys.controller.ca_cert);
+        }
         let mut process =
             Process::start("weir-controller", command, context.namespace, context.dir)?;
         process.wait_for_text("listening on", START_LIMIT, context.cancel)?;

@@ -42,6 +42,6 @@ impl Dut for LinuxBridge {
         kernel.add_bridge().map_err(|error| ServiceError::Unfit(error.to_string()))?;
         let mut service = Service::new();
         service.note_command("ip link add br0 type bridge; ip link set PORT master br0".to_owned());
-        Ok(StartedDut { service, openflow: None })
+        Ok(StartedDut::without_channel(service))
     }
 }

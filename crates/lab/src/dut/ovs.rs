@@ -1,40 +1,106 @@
 //! Open vSwitch as Debian ships it, user-space datapath, with a private database and daemon.
 //!
 //! Its run, log and database folders are the run's scratch folder; nothing of the system's own
-//! Open vSwitch is read or changed. CacheSet and threads are as they come.
+//! Open vSwitch is read or changed. Threads are as they come: the main thread forwards between the
+//! kernel's devices.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Dut, DutPlan, OPENFLOW_SOCKET, PortName, StartedDut};
+use channel::Endpoint;
+
+use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
+use crate::controller::is_listened_on;
 use crate::load::ProcessRole;
 use crate::process::{self, Process, command_line};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::{CacheSet, ChannelTransport, Forwarding, Settings};
-use crate::testbed::DPID;
+use crate::settings::{CacheSet, Forwarding, Settings};
+use crate::testbed::netns::Offloads;
 use crate::tools::{Missing, Program, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
-const BRIDGE: &str = "br0";
+
+/// What one more bridge may add to the start: each has a device of its own.
+const BRIDGE_LIMIT: Duration = Duration::from_millis(200);
 
 /// The database's socket, in the folder of the run.
 const DATABASE_SOCKET: &str = "db.sock";
+
+/// The daemon's control socket, in the folder of the run.
+const DAEMON_CONTROL: &str = "vswitchd.ctl";
 
 /// Where packages and source installations put the database's schema.
 const SCHEMAS: [&str; 2] =
     ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
 
 /// `ovs-vswitchd` with `datapath_type=netdev`.
-pub(super) struct Ovs;
+pub(super) struct Ovs {
+    name: &'static str,
+    about: &'static str,
+    /// Whether it takes and sends super-frames.
+    has_tso: bool,
+}
+
+/// As it comes.
+pub(super) const OVS: Ovs = Ovs {
+    name: "ovs",
+    about: "Open vSwitch, user-space datapath, private daemon; caches \"key\" is without its \
+            exact-match cache, \"none\" looks each packet up in the flow tables (flow-limit=0)",
+    has_tso: false,
+};
+
+/// With `userspace-tso-enable`, and hosts that leave checksums and segmentation to others.
+pub(super) const OVS_TSO: Ovs = Ovs {
+    name: "ovs-tso",
+    about: "Open vSwitch, user-space datapath with userspace-tso-enable; its hosts' offloads are \
+            left as the kernel has them",
+    has_tso: true,
+};
+
+/// The settings of the whole daemon (`other_config`) for a set of caches.
+///
+/// The exact-match cache is filled by no packet with `emc-insert-inv-prob=0`. Nothing is installed
+/// in the datapath's classifier with `flow-limit=0`: each packet is an upcall, which is what other
+/// switches call a lookup in the flow tables.
+pub(super) fn cache_settings(caches: CacheSet) -> &'static [&'static str] {
+    match caches {
+        CacheSet::Usual | CacheSet::Kernel => &[],
+        CacheSet::Key => &["other_config:emc-insert-inv-prob=0"],
+        CacheSet::None => &["other_config:emc-insert-inv-prob=0", "other_config:flow-limit=0"],
+    }
+}
+
+/// What no Open vSwitch in user space can do.
+///
+/// # Errors
+/// The reason.
+pub(super) fn check(settings: &Settings) -> Result<(), String> {
+    if settings.forwarding() == Forwarding::Io {
+        return Err("forwards by flow tables only".to_owned());
+    }
+    if settings.has_queues == Some(true) {
+        let what = "its user-space datapath sends past the queues of the port: set_queue changes \
+                    nothing there";
+        return Err(what.to_owned());
+    }
+    if settings.caches() == CacheSet::Kernel {
+        return Err("its kernel module is another datapath than the one in user space".to_owned());
+    }
+    Ok(())
+}
 
 impl Dut for Ovs {
     fn name(&self) -> &'static str {
-        "ovs"
+        self.name
     }
 
     fn about(&self) -> &'static str {
-        "Open vSwitch, user-space datapath, private daemon"
+        self.about
+    }
+
+    fn offloads(&self) -> Offloads {
+        if self.has_tso { Offloads::Kept } else { Offloads::Off }
     }
 
     fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {
@@ -45,42 +111,86 @@ impl Dut for Ovs {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), String> {
-        let is_plain = settings.transport.unwrap_or_default() == ChannelTransport::Plain;
-        if settings.forwarding() == Forwarding::Io {
-            return Err("forwards by flow tables only".to_owned());
+        check(settings)?;
+        let is_more = |count: Option<u16>| count.is_some_and(|count| count > 1);
+        if is_more(settings.workers) || is_more(settings.queues) {
+            let what = "its main thread forwards between the kernel's devices, alone and from one \
+                        queue; ovs-dpdk has threads and queues";
+            return Err(what.to_owned());
         }
-        if settings.bridges.is_some_and(|count| count > 1) || !is_plain {
-            return Err("the lab does not start it with several bridges or with TLS yet".into());
-        }
-        match settings.caches() {
-            CacheSet::Usual => Ok(()),
-            CacheSet::Kernel => Err("its kernel module is not on this machine".to_owned()),
-            CacheSet::Key | CacheSet::None => {
-                Err("the lab does not switch its caches off yet".into())
-            }
-        }
+        Ok(())
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let context = &plan.context;
-        let mut service = start_daemon(context, &[])?;
-        configure(context, &configuration(plan)?, &mut service)?;
-        if plan.controller.is_some() {
-            // A packet before the controller's hello is dropped, and so are those behind it for as
-            // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
-            let connected = format!("wait-until controller {BRIDGE} is_connected=true");
-            configure(context, &connected, &mut service)?;
+        let mut settings = cache_settings(plan.settings.caches()).to_vec();
+        if self.has_tso {
+            settings.push("other_config:userspace-tso-enable=true");
         }
-        let socket = context.dir.join(OPENFLOW_SOCKET);
-        // The bridge's socket is opened after Open vSwitch has said that the bridge is there.
-        let is_open = context.cancel.poll(START_LIMIT, || socket.exists());
-        if !is_open.map_err(process::ProcessError::Stopped)? {
-            let what = format!("Open vSwitch has not opened {}", socket.display());
-            return Err(ServiceError::Unfit(what));
-        }
+        let mut service = start_daemon(&plan.context, &settings)?;
+        let port = |device: &str, _| Ok(format!("add-port {} {device}", bridge_name(0)));
+        add_bridges(plan, port, &mut service)?;
         service.check()?;
-        Ok(StartedDut::with_socket(service, context))
+        Ok(StartedDut::listening(service, plan))
     }
+}
+
+/// Adds the plan's bridges, with the ports on the first, and returns when all of them take OpenFlow
+/// connections, or have their controller.
+///
+/// # Errors
+/// [`ServiceError`] with what a program said.
+pub(super) fn add_bridges(
+    plan: &DutPlan<'_>,
+    port: impl Fn(&str, usize) -> Result<String, ServiceError>,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
+    let context = &plan.context;
+    let count = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
+    let limit = START_LIMIT + BRIDGE_LIMIT * count;
+    if let Some(keys) = plan.keys.map(|keys| &keys.switch) {
+        let [key, certificate, authority] =
+            [&keys.private_key, &keys.certificate, &keys.ca_cert].map(|path| path.display());
+        configure(context, &format!("set-ssl {key} {certificate} {authority}"), service)?;
+    }
+    configure_within(context, &configuration(plan, port)?, limit, service)?;
+    if plan.controller.is_some() {
+        // A packet before the controller's hello is dropped, and so are those behind it for as
+        // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
+        for index in 0..plan.listen.len() {
+            let connected =
+                format!("wait-until controller {} is_connected=true", bridge_name(index));
+            configure_within(context, &connected, limit, service)?;
+        }
+    }
+    // Open vSwitch opens them after it has said that the bridges are there.
+    let is_open = context.cancel.poll(limit, || is_listening(plan));
+    if !is_open.map_err(process::ProcessError::Stopped)? {
+        let what = format!(
+            "Open vSwitch has not opened all of its {count} OpenFlow channels; it said:\n{}",
+            service.tails()
+        );
+        return Err(ServiceError::Unfit(what));
+    }
+    Ok(())
+}
+
+/// Whether every bridge takes connections.
+fn is_listening(plan: &DutPlan<'_>) -> bool {
+    let mut ports = Vec::new();
+    for endpoint in plan.listen {
+        match endpoint {
+            Endpoint::Unix(path) | Endpoint::PassiveUnix(path) => {
+                if !path.exists() {
+                    return false;
+                }
+            }
+            Endpoint::Tcp { port, .. }
+            | Endpoint::Ssl { port, .. }
+            | Endpoint::PassiveTcp { port, .. }
+            | Endpoint::PassiveSsl { port, .. } => ports.push(*port),
+        }
+    }
+    ports.is_empty() || is_listened_on(plan.context.namespace, &ports)
 }
 
 /// Starts database and daemon in the folder of `context`, without a bridge. The settings
@@ -119,7 +229,7 @@ pub(crate) fn start_daemon(
     let mut daemon = ovs(context, Tool::Vswitchd)?;
     daemon
         .arg(format!("unix:{}", socket.display()))
-        .arg(format!("--unixctl={}", context.dir.join("vswitchd.ctl").display()));
+        .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
     daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
     let daemon = Process::start("ovs-vswitchd", daemon, context.namespace, context.dir)?;
     service.add(daemon, Some(ProcessRole::Switch), 0);
@@ -135,10 +245,20 @@ pub(crate) fn configure(
     text: &str,
     service: &mut Service,
 ) -> Result<(), ServiceError> {
+    configure_within(context, text, START_LIMIT, service)
+}
+
+/// The same, with so much time.
+fn configure_within(
+    context: &ServiceContext<'_>,
+    text: &str,
+    limit: Duration,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
     let mut command = ovs(context, Tool::OvsVsctl)?;
     command.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
-    command.arg("--timeout=20").args(text.split_ascii_whitespace());
-    step(context, command, service)
+    command.arg(format!("--timeout={}", limit.as_secs())).args(text.split_ascii_whitespace());
+    step_within(context, command, limit, service)
 }
 
 fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError> {
@@ -149,35 +269,53 @@ fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError
     Ok(command)
 }
 
-/// `ovs-vsctl`'s words for the bridge, its ports and its controller in one transaction.
-fn configuration(plan: &DutPlan<'_>) -> Result<String, ServiceError> {
+/// `ovs-vsctl`'s words for the bridges, the ports and the controllers in one transaction.
+fn configuration(
+    plan: &DutPlan<'_>,
+    port: impl Fn(&str, usize) -> Result<String, ServiceError>,
+) -> Result<String, ServiceError> {
     let fail_mode = match plan.settings.forwarding() {
         Forwarding::Learning => "standalone",
         Forwarding::Flows | Forwarding::Controller | Forwarding::Io => "secure",
     };
-    let mut text = format!(
-        "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode={fail_mode} \
-         protocols={} other_config:datapath-id={DPID} other_config:disable-in-band=true",
-        plan.context.version.name()
-    );
-    for (index, port) in plan.ports.iter().enumerate() {
-        let PortName::Device(device) = port else {
+    let protocols = plan.context.version.name();
+    let mut words = Vec::new();
+    for (index, endpoint) in plan.listen.iter().enumerate() {
+        let (bridge, dpid) = (bridge_name(index), bridge_dpid(index));
+        words.push(format!(
+            "add-br {bridge} -- set bridge {bridge} datapath_type=netdev fail_mode={fail_mode} \
+             protocols={protocols} other_config:datapath-id={dpid} \
+             other_config:disable-in-band=true"
+        ));
+        // On its own Unix socket a bridge listens anyway.
+        let target = match (plan.controller, endpoint) {
+            (Some(controller), _) => Some(controller.to_owned()),
+            (None, Endpoint::Unix(_) | Endpoint::PassiveUnix(_)) => None,
+            (None, endpoint) => Some(endpoint.to_string()),
+        };
+        if let Some(target) = target {
+            // The lab is silent for longer than any probe waits.
+            let probe = if plan.controller.is_some() { "" } else { "inactivity_probe=0" };
+            words.push(format!(
+                "--id=@c{index} create controller target=\"{target}\" {probe} \
+                 connection_mode=out-of-band max_backoff=1000 \
+                 -- set bridge {bridge} controller=@c{index}"
+            ));
+        }
+    }
+    for (index, name) in plan.ports.iter().enumerate() {
+        let PortName::Device(device) = name else {
             return Err(ServiceError::Unfit(
                 "Open vSwitch has no in-memory ports: run as root".into(),
             ));
         };
         let number = index + 1;
-        text += &format!(
-            " -- add-port {BRIDGE} {device} -- set interface {device} ofport_request={number}"
-        );
+        words.push(format!(
+            "{} -- set interface {device} ofport_request={number}",
+            port(device, index)?
+        ));
     }
-    if let Some(controller) = plan.controller {
-        text += &format!(
-            " -- --id=@c create controller target=\"{controller}\" connection_mode=out-of-band \
-             max_backoff=1000 -- set bridge {BRIDGE} controller=@c"
-        );
-    }
-    Ok(text)
+    Ok(words.join(" -- "))
 }
 
 fn step(
@@ -185,15 +323,18 @@ fn step(
     command: Command,
     service: &mut Service,
 ) -> Result<(), ServiceError> {
+    step_within(context, command, START_LIMIT, service)
+}
+
+fn step_within(
+    context: &ServiceContext<'_>,
+    command: Command,
+    limit: Duration,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
     let line = command_line(&command);
-    let output = process::run(
-        "ovs-step",
-        command,
-        context.namespace,
-        context.dir,
-        START_LIMIT,
-        context.cancel,
-    )?;
+    let output =
+        process::run("ovs-step", command, context.namespace, context.dir, limit, context.cancel)?;
     if !output.success {
         let output = output.text.trim_end().to_owned();
         return Err(ServiceError::Step { command: line, output });

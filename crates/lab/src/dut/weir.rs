@@ -1,17 +1,32 @@
 //! Weir's own switch, started as a process like every other.
+//!
+//! One bridge is told to be what it is by flags, several by a file of tables `[[bridge]]`. The
+//! kernel tier is asked for before anything is measured: a switch that forwards in user space
+//! instead must never be measured as what it is not.
 
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Dut, DutPlan, OPENFLOW_SOCKET, PortName, StartedDut};
+use channel::Endpoint;
+use control::{ControlCommand, ControlRequest};
+
+use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{CacheSet, ChannelTransport, Forwarding, Settings};
-use crate::testbed::DPID;
+use crate::settings::{CacheSet, Forwarding, Settings};
 use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// What one more bridge may add to the start.
+const BRIDGE_LIMIT: Duration = Duration::from_millis(100);
+
+/// The control socket, in the switch's folder.
+const CONTROL: &str = "ctl.sock";
+
+/// All caches, the tier inside the kernel too, as `--caches` takes it.
+const KERNEL_CACHES: &str = "frame,key,kernel";
 
 /// `weir switch`.
 pub(super) struct WeirSwitch {
@@ -19,6 +34,8 @@ pub(super) struct WeirSwitch {
     about: &'static str,
     /// How forwarding threads wait, as `--poll` takes it.
     poll: &'static str,
+    /// Whether the tier inside the kernel is what is measured.
+    is_kernel: bool,
 }
 
 /// Asleep while nothing comes.
@@ -26,6 +43,7 @@ pub(super) const WEIR: WeirSwitch = WeirSwitch {
     name: "weir",
     about: "Weir's user-space switch, AF_PACKET ports, asleep while nothing comes",
     poll: "adaptive",
+    is_kernel: false,
 };
 
 /// Never asleep.
@@ -33,55 +51,35 @@ pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
     name: "weir-busy",
     about: "Weir's user-space switch, AF_PACKET ports, never asleep: a whole core a worker",
     poll: "busy",
+    is_kernel: false,
 };
 
-/// What `--caches` takes.
-fn caches(caches: CacheSet) -> Option<&'static str> {
-    match caches {
-        CacheSet::Usual => None,
-        CacheSet::Kernel => Some("frame,key,kernel"),
-        CacheSet::Key => Some("key"),
-        CacheSet::None => Some("off"),
-    }
-}
+/// With the tier inside the kernel.
+pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
+    name: "weir-kernel",
+    about: "Weir's switch with its kernel tier: decisions of the frame cache are carried out by a \
+            program at the devices' TCX hooks",
+    poll: "adaptive",
+    is_kernel: true,
+};
 
-impl Dut for WeirSwitch {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn check(&self, settings: &Settings) -> Result<(), String> {
-        if settings.bridges.is_some_and(|count| count > 1)
-            || settings.transport == Some(ChannelTransport::Tls)
-        {
-            return Err("the lab does not start it with several bridges or with TLS yet".into());
+impl WeirSwitch {
+    /// What `--caches` takes; none for the usual ones.
+    fn caches(&self, settings: &Settings) -> Option<&'static str> {
+        match settings.caches() {
+            CacheSet::Usual if self.is_kernel => Some(KERNEL_CACHES),
+            CacheSet::Usual => None,
+            CacheSet::Kernel => Some(KERNEL_CACHES),
+            CacheSet::Key => Some("key"),
+            CacheSet::None => Some("off"),
         }
-        Ok(())
     }
 
-    fn has_memory_ports(&self) -> bool {
-        true
-    }
-
-    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+    /// The command that starts it; writes the file of the bridges where there are several.
+    fn command(&self, plan: &DutPlan<'_>) -> Result<Command, ServiceError> {
         let (context, settings) = (&plan.context, plan.settings);
         let mut command = Command::new(&context.paths.weir);
-        command.args(["switch", "--dpid", DPID, "--poll", self.poll]);
-        for (index, port) in plan.ports.iter().enumerate() {
-            let text = match port {
-                PortName::Device(device) => format!("af_packet:{device}"),
-                PortName::Memory(text) => text.clone(),
-            };
-            command.arg("--port").arg(format!("{}={text}", index + 1));
-        }
+        command.args(["switch", "--poll", self.poll]);
         match (settings.forwarding(), plan.controller) {
             (Forwarding::Learning, _) => {
                 command.args(["--fail-mode", "standalone"]);
@@ -99,29 +97,153 @@ impl Dut for WeirSwitch {
         }
         if settings.forwarding() != Forwarding::Io {
             command.args(["--protocols", &context.version.to_string()]);
-            let socket = context.dir.join(OPENFLOW_SOCKET);
-            command.arg("--listen").arg(format!("punix:{}", socket.display()));
         }
-        if let Some(caches) = caches(settings.caches()) {
+        let tls = plan.keys.map(|keys| &keys.switch).map(|keys| {
+            [
+                ("private-key", keys.private_key.display().to_string()),
+                ("certificate", keys.certificate.display().to_string()),
+                ("ca-cert", keys.ca_cert.display().to_string()),
+            ]
+        });
+        let tls = tls.as_ref().map_or(&[][..], |files| &files[..]);
+        if let Some(caches) = self.caches(settings) {
             command.args(["--caches", caches]);
         }
         if let Some(workers) = settings.workers {
             command.arg("--workers").arg(workers.to_string());
         }
-        if settings.has_queues == Some(true) {
-            for port in 1..=plan.ports.len() {
-                command.arg("--queue").arg(format!("{port}:1,min=50%"));
+        let bridges = bridges(plan);
+        if let [(_, keys)] = &bridges[..] {
+            for (key, values) in keys {
+                for value in values {
+                    command.arg(format!("--{key}")).arg(value);
+                }
+            }
+            for (key, value) in tls {
+                command.arg(format!("--{key}")).arg(value);
+            }
+        } else {
+            let path = context.dir.join("bridges.toml");
+            std::fs::write(&path, file(tls, &bridges))
+                .map_err(|source| ServiceError::File { path: path.clone(), source })?;
+            command.arg("--config").arg(path);
+        }
+        command.arg("--control").arg(context.dir.join(CONTROL));
+        Ok(command)
+    }
+
+    /// Fails where the tier is wanted and is not there.
+    fn ensure_tier(&self, plan: &DutPlan<'_>, service: &Service) -> Result<(), ServiceError> {
+        if self.caches(plan.settings) != Some(KERNEL_CACHES) {
+            return Ok(());
+        }
+        let command = ControlCommand::Caches { set: Some(KERNEL_CACHES.to_owned()) };
+        let request = ControlRequest { json: true, bridge: None, command };
+        match control::ask(&plan.context.dir.join(CONTROL), &request) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let tails = service.tails();
+                Err(ServiceError::Unfit(format!("no kernel tier: {error}; it said:\n{tails}")))
             }
         }
-        command.arg("--control").arg(context.dir.join("ctl.sock"));
+    }
+}
+
+/// A bridge's name, and the keys that are its own, each with its values.
+type BridgeKeys = (String, Vec<(&'static str, Vec<String>)>);
+
+/// The bridges of the plan; the ports are those of the first.
+fn bridges(plan: &DutPlan<'_>) -> Vec<BridgeKeys> {
+    let settings = plan.settings;
+    let has_channel = settings.forwarding() != Forwarding::Io;
+    let bridge = |(index, endpoint): (usize, &Endpoint)| {
+        let mut keys = vec![("dpid", vec![bridge_dpid(index)])];
+        if index == 0 {
+            let port = |(index, port): (usize, &PortName)| match port {
+                PortName::Device(device) => format!("{}=af_packet:{device}", index + 1),
+                PortName::Memory(text) => format!("{}={text}", index + 1),
+            };
+            keys.push(("port", plan.ports.iter().enumerate().map(port).collect()));
+            if settings.has_queues == Some(true) {
+                let queue = |port| format!("{port}:1,min=50%");
+                keys.push(("queue", (1..=plan.ports.len()).map(queue).collect()));
+            }
+        }
+        if has_channel {
+            keys.push(("listen", vec![endpoint.to_string()]));
+        }
+        (bridge_name(index), keys)
+    };
+    plan.listen.iter().enumerate().map(bridge).collect()
+}
+
+/// The file of several bridges, in TOML; `shared` holds for all of them.
+fn file(shared: &[(&str, String)], bridges: &[BridgeKeys]) -> String {
+    let mut text = String::new();
+    for (key, value) in shared {
+        text += &format!("{key} = {value:?}\n");
+    }
+    for (name, keys) in bridges {
+        text += &format!("[[bridge]]\nname = {name:?}\n");
+        for (key, values) in keys {
+            text += &match (*key, &values[..]) {
+                ("dpid", [value]) => format!("{key} = {value:?}\n"),
+                (_, values) => format!("{key} = {values:?}\n"),
+            };
+        }
+    }
+    text
+}
+
+impl Dut for WeirSwitch {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), String> {
+        let is_io = settings.forwarding() == Forwarding::Io;
+        if is_io && settings.is_channel_measured() {
+            return Err("has no OpenFlow channel where it forwards without tables".to_owned());
+        }
+        if settings.queues.is_some_and(|queues| queues > 1) {
+            return Err("its AF_PACKET ports have one queue each".to_owned());
+        }
+        let wants_kernel = self.is_kernel || settings.caches() == CacheSet::Kernel;
+        if self.is_kernel && matches!(settings.caches(), CacheSet::Key | CacheSet::None) {
+            return Err("is the kernel tier, which hangs on the frame cache".to_owned());
+        }
+        if wants_kernel && is_io {
+            return Err("the kernel tier carries out decisions of flow tables".to_owned());
+        }
+        Ok(())
+    }
+
+    fn has_memory_ports(&self) -> bool {
+        !self.is_kernel
+    }
+
+    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        let context = &plan.context;
+        let command = self.command(plan)?;
+        let bridges = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
+        let limit = START_LIMIT + BRIDGE_LIMIT * bridges;
         let mut process = Process::start("weir-switch", command, context.namespace, context.dir)?;
-        process.wait_for_text("ready", START_LIMIT, context.cancel)?;
+        process.wait_for_text("ready", limit, context.cancel)?;
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 0);
-        Ok(match settings.forwarding() {
-            Forwarding::Io => StartedDut { service, openflow: None },
+        self.ensure_tier(plan, &service)?;
+        Ok(match plan.settings.forwarding() {
+            Forwarding::Io => StartedDut::without_channel(service),
             Forwarding::Flows | Forwarding::Learning | Forwarding::Controller => {
-                StartedDut::with_socket(service, context)
+                StartedDut::listening(service, plan)
             }
         })
     }

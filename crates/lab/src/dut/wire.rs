@@ -40,6 +40,6 @@ impl Dut for DirectLink {
     }
 
     fn start(&self, _plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        Ok(StartedDut { service: Service::new(), openflow: None })
+        Ok(StartedDut::without_channel(Service::new()))
     }
 }

@@ -28,7 +28,8 @@ pub fn port_name(host: usize) -> String {
 pub const HOST_DEVICE: &str = "eth0";
 
 const CONTROL_DEVICE: &str = "ctl0";
-const SWITCH_CONTROL_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// The switch's address on the link to its controller.
+pub const SWITCH_CONTROL_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 
 /// The controller's address.
 pub const CONTROLLER_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 2);

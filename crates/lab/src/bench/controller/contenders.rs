@@ -200,7 +200,7 @@ impl Running {
             cancel: plan.cancel,
         };
         let address = Ipv4Addr::LOCALHOST;
-        let wanted = ControllerPlan { context, app: plan.app, address, port };
+        let wanted = ControllerPlan { context, app: plan.app, address, port, keys: None };
         let is_weir = matches!(contender.kind, ContenderKind::Weir(_));
         ensure!(is_weir || !contender.tls, "{} is started without TLS only", contender.name);
         let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
