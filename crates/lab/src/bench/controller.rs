@@ -14,6 +14,7 @@ mod contenders;
 mod cpu;
 mod fleet;
 mod flow_entries;
+mod hostile;
 mod hosts;
 mod layout;
 #[cfg(test)]
@@ -61,6 +62,8 @@ Examples:
       the same at a given rate; what is answered late counts from when it was due
   weir bench controller --target 127.0.0.1:6653 --switches 1000 --mode storm --seconds 10
       all connect at once, and are silent for ten seconds then
+  weir bench controller --target 127.0.0.1:6653 --invalid 2 --hostile 500
+      the rate while 2 of 100 messages cannot be read, and 500 connections a second are nobody's
   weir bench controller --vs weir,ovs-testcontroller --switches 16 --repeats 7 --json
       both are started here and measured in turns on the same core
   weir bench controller --vs weir,mine --command 'mine=./mine --port {port}' --mode latency
@@ -107,6 +110,13 @@ pub(super) struct ControllerBenchArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_rate,
           required_if_eq("mode", "open-loop"))]
     rate: Option<f64>,
+    /// Messages that no controller can read, for a hundred packet-ins (RFC 8456, 5.3.1)
+    #[arg(long, default_value_t = 0, value_name = "PERCENT",
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    invalid: u32,
+    /// Connections a second of peers that are no switches, meanwhile (RFC 8456, 5.3.2)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    hostile: Option<f64>,
     /// Seconds of load before those that are measured
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS", value_parser = parse_warm_up)]
     warm_up: f64,
@@ -268,6 +278,9 @@ impl ControllerBenchArgs {
         if mode == Mode::OpenLoop && self.rate.is_none() {
             bail!("--mode open-loop needs --rate");
         }
+        if mode == Mode::Storm && (self.hostile.is_some() || self.invalid > 0) {
+            bail!("--hostile and --invalid go with a load: --mode throughput, latency, open-loop");
+        }
         let switches = switches.unwrap_or(if mode == Mode::Latency { 1 } else { 16 });
         let all = affinity::allowed_cpus().context("asking for the cores")?;
         // A controller elsewhere, or one that the user has started, is where it is.
@@ -280,6 +293,7 @@ impl ControllerBenchArgs {
             rate: self.rate.unwrap_or(0.0),
             warm_up: Duration::from_secs_f64(self.warm_up),
             seconds: Duration::from_secs_f64(run.window.seconds),
+            hostile: self.hostile,
         };
         let switch = self.switch;
         let fleet = FleetPlan {
@@ -298,6 +312,7 @@ impl ControllerBenchArgs {
             cores,
             at_once: self.at_once,
             ready_limit: Duration::from_secs(self.ready_limit.into()),
+            invalid_percent: self.invalid,
         };
         let weir = run.weir.clone();
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use channel::{Endpoint, Tls};
-use openflow::Version;
+use openflow::{MessageKind, Version};
 use tokio::sync::watch;
 
 use super::cpu::{CpuReading, CpuUse};
@@ -71,6 +71,8 @@ pub(super) struct FleetPlan {
     pub(super) at_once: u32,
     /// How long a controller may take to serve all switches.
     pub(super) ready_limit: Duration,
+    /// Messages that no controller can read, for a hundred packet-ins.
+    pub(super) invalid_percent: u32,
 }
 
 impl FleetPlan {
@@ -91,8 +93,23 @@ impl FleetPlan {
             learn_window,
             room: room.max(learn_window * 2),
             keeps_times: self.keeps_times,
+            invalid_percent: self.invalid_percent,
+            invalid: invalid_messages(version),
         })
     }
+}
+
+/// Messages that no controller can read (RFC 8456, 5.3.1): of a type that there is not, and a
+/// packet-in that ends in its header. Their lengths are right, so what follows can be read.
+fn invalid_messages(version: Version) -> Vec<Vec<u8>> {
+    let packet_in = MessageKind::PacketIn.number(version).unwrap_or(u8::MAX);
+    let message = |kind: u8, body: usize| {
+        let length = (wire::HEADER_LEN + body) as u8;
+        let mut frame = vec![version.number(), kind, 0, length, 0, 0, 0, 0];
+        frame.resize(usize::from(length), 0);
+        frame
+    };
+    vec![message(u8::MAX, 0), message(packet_in, 4)]
 }
 
 /// Switches that run.

@@ -82,6 +82,10 @@ pub(super) struct SwitchPlan {
     pub(super) room: u32,
     /// Whether the time to each answer is kept.
     pub(super) keeps_times: bool,
+    /// Messages that no controller can read, for a hundred packet-ins of the load.
+    pub(super) invalid_percent: u32,
+    /// These messages, in turns.
+    pub(super) invalid: Vec<Vec<u8>>,
 }
 
 /// How far a switch is.
@@ -120,6 +124,9 @@ pub(super) struct EmulatedSwitch {
     answers: u64,
     has_drained: bool,
     frame: Vec<u8>,
+    /// Hundredths of a message that no controller can read.
+    invalid_due: u32,
+    invalid_sent: usize,
 }
 
 impl EmulatedSwitch {
@@ -143,6 +150,8 @@ impl EmulatedSwitch {
             answers: 0,
             has_drained: false,
             frame: Vec::new(),
+            invalid_due: 0,
+            invalid_sent: 0,
             common,
         }
     }
@@ -338,6 +347,19 @@ impl EmulatedSwitch {
                 return;
             }
             self.step();
+            self.send_invalid(connection, tally);
+        }
+    }
+
+    /// Sends what no controller can read, so many for a hundred packet-ins.
+    fn send_invalid(&mut self, connection: &mut Connection, tally: &mut Tally) {
+        self.invalid_due += self.common.invalid_percent;
+        while self.invalid_due >= 100 {
+            self.invalid_due -= 100;
+            let kinds = &self.common.invalid;
+            let Some(frame) = kinds.get(self.invalid_sent % kinds.len().max(1)) else { return };
+            self.invalid_sent += 1;
+            tally.oddities.invalid += u64::from(connection.send_frame(frame).is_ok());
         }
     }
 
@@ -355,6 +377,7 @@ impl EmulatedSwitch {
                 continue;
             }
             self.step();
+            self.send_invalid(connection, tally);
             if self.window_ns.contains(&due_ns) {
                 tally.lateness.record(now_ns.saturating_sub(due_ns));
             }

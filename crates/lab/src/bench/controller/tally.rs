@@ -79,6 +79,8 @@ pub(super) struct Oddities {
     pub(super) malformed: u64,
     /// Errors that the controller sent.
     pub(super) errors: u64,
+    /// Messages that no controller can read, sent on purpose.
+    pub(super) invalid: u64,
     /// Answers to a packet-in that had one, or was never sent: a flow-mod beside a packet-out.
     pub(super) further: u64,
     /// LLDP and removals of entries: the controller's own doing.
@@ -91,12 +93,14 @@ pub(super) struct Oddities {
 
 impl Oddities {
     /// Each count with its name in JSON and in the text.
-    pub(super) fn rows(&self) -> [(&'static str, u64); 8] {
+    pub(super) fn rows(&self) -> [(&'static str, u64); 9] {
         [
             ("unanswered", self.unanswered),
             ("unsent", self.unsent),
             ("malformed", self.malformed),
-            ("errors", self.errors),
+            // One for each message that cannot be read is as it should be.
+            ("errors", self.errors.saturating_sub(self.invalid)),
+            ("invalid", self.invalid),
             ("further", self.further),
             ("own", self.own),
             ("requests", self.requests),
@@ -109,6 +113,7 @@ impl Oddities {
         self.unsent += other.unsent;
         self.malformed += other.malformed;
         self.errors += other.errors;
+        self.invalid += other.invalid;
         self.further += other.further;
         self.own += other.own;
         self.requests += other.requests;

@@ -23,6 +23,7 @@ fn trial(mode: Mode) -> TrialPlan {
         rate: 500.0,
         warm_up: Duration::from_millis(20),
         seconds: Duration::from_millis(200),
+        hostile: None,
     }
 }
 
@@ -43,6 +44,7 @@ fn fleet(mock: &Mock, trial: &TrialPlan, version: Version, switches: u32) -> Fle
         cores: Vec::new(),
         at_once: 64,
         ready_limit: LONG,
+        invalid_percent: 0,
     }
 }
 
@@ -163,4 +165,31 @@ fn a_fleet_that_is_dropped_leaves_nobody() {
     let plan = trial(Mode::Throughput);
     let stopped = measure(&plan, self::fleet(&mock, &plan, Version::V1_0, 5), &cancel);
     assert!(stopped.is_err());
+}
+
+#[test]
+fn messages_that_nobody_can_read_are_refused_and_are_no_fault() {
+    for &version in Version::ALL {
+        let mock = Mock::start(Behaviour::FlowAndPacket);
+        let plan = trial(Mode::Throughput);
+        let fleet = FleetPlan { invalid_percent: 50, ..fleet(&mock, &plan, version, 2) };
+        let measured = measure(&plan, fleet, &Cancel::default()).unwrap();
+        let [sent, refused, answered] =
+            ["invalid", "invalid-refused", "answered"].map(|suffix| value(&measured, suffix));
+        assert!(sent >= 1.0 && answered > 0.0, "{version}: {measured:?}");
+        // The last ones may be on their way when the bench ends.
+        assert!(refused >= 1.0 && refused <= sent, "{version}: {measured:?}");
+        assert_eq!(measured.faults().len(), 0, "{version}: {measured:?}");
+    }
+}
+
+#[test]
+fn hostile_peers_connect_meanwhile_and_end_with_the_load() {
+    let mock = Mock::start(Behaviour::Hub(Duration::ZERO));
+    let plan = TrialPlan { hostile: Some(200.0), ..trial(Mode::Throughput) };
+    let fleet = fleet(&mock, &plan, Version::V1_3, 2);
+    let measured = measure(&plan, fleet, &Cancel::default()).unwrap();
+    let (made, refused) = (value(&measured, "hostile"), value(&measured, "hostile-refused"));
+    assert!(made > 0.0 && made <= 250.0, "{measured:?}");
+    assert!(refused.abs() < f64::EPSILON && value(&measured, "answered") > 0.0, "{measured:?}");
 }

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use super::super::outcome::rounded;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::fleet::{Fleet, FleetPlan};
+use super::hostile::HostilePeers;
 use super::switch::Pace;
 use super::tally::{Oddities, Tally, Times};
 use crate::cancel::Cancel;
@@ -54,6 +55,8 @@ pub(super) struct TrialPlan {
     pub(super) warm_up: Duration,
     /// The window that is measured; of a storm, the silence behind it.
     pub(super) seconds: Duration,
+    /// Connections of nobody a second, meanwhile.
+    pub(super) hostile: Option<f64>,
 }
 
 /// Packet-ins that may wait, of all switches together: with half as many a single connection does
@@ -143,10 +146,14 @@ pub(super) fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Re
 }
 
 fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    let (target, version, cores) = (fleet.target.clone(), fleet.version, fleet.cores.clone());
     let mut fleet = Fleet::start(fleet)?;
     fleet.await_served(cancel)?;
     fleet.learn(cancel)?;
+    let hostile = plan.hostile.map(|rate| HostilePeers::start(&target, rate, version, &cores));
+    let hostile = hostile.transpose()?;
     let used = fleet.load(plan.warm_up, plan.seconds, cancel)?;
+    let hostile = hostile.map(HostilePeers::stop);
     let tally = fleet.stop()?;
     ensure!(
         tally.answered > 0,
@@ -169,6 +176,14 @@ fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured>
             figures
         }
     };
+    if tally.oddities.invalid > 0 {
+        figures.push(figure("invalid", tally.oddities.invalid as f64, "messages"));
+        figures.push(figure("invalid-refused", tally.oddities.errors as f64, "errors"));
+    }
+    if let Some((count, lasted)) = hostile {
+        figures.push(figure("hostile", count.made as f64 / lasted.max(1e-9), "connections/s"));
+        figures.push(figure("hostile-refused", count.refused as f64, "connections"));
+    }
     let mut limit = used.limit(plan.spins());
     if plan.mode == Mode::OpenLoop {
         let late_us = tally.lateness.at_us(0.99);
