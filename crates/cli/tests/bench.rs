@@ -132,6 +132,36 @@ fn controllers_are_measured_in_every_mode() {
 }
 
 #[test]
+fn what_a_controller_knows_of_a_network_is_measured() {
+    let measure = |words: &[&str]| {
+        let common = ["controller", "--vs", "weir", "--repeats", "1", "--seconds", "0.5"];
+        let (code, rows) = run(&[&common[..], words].concat());
+        assert!(matches!(code, Some(0 | 1)), "{words:?}: {rows:?}");
+        let name = |row: &Value| row["row"].as_str().unwrap().to_owned();
+        rows.iter().map(|row| (name(row), row["value"].as_f64().unwrap())).collect::<Vec<_>>()
+    };
+    for version in ["1.0", "1.3"] {
+        let rows = measure(&["--mode", "topology", "--switches", "5", "--of", version]);
+        let names: Vec<_> = rows.iter().map(|(name, _)| name.as_str()).collect();
+        let link = ["topology-5-link-down", "topology-5-link-up"];
+        assert_eq!(names, ["topology-5", "topology-5-connect", link[0], link[1]]);
+        assert!(rows.iter().all(|(_, value)| *value > 0.0), "{rows:?}");
+        let rows = measure(&["--mode", "proactive", "--switches", "3", "--of", version]);
+        let value = |wanted: &str| rows.iter().find(|(name, _)| name == wanted).unwrap().1;
+        assert!(value("proactive-3-p50") > 0.0 && value("proactive-3-rate") > 0.0, "{rows:?}");
+        // Each path has an entry at each of its switches.
+        let entries = value("proactive-3-entries") / value("proactive-3-rate");
+        assert!((entries - 3.0).abs() < 0.1, "{rows:?}");
+    }
+    let rows = measure(&["--mode", "discovery-size", "--switches", "17"]);
+    assert_eq!(rows[0], ("discovery-size-17".to_owned(), 17.0));
+    let words = ["--invalid", "10", "--hostile", "100", "--switches", "2", "--hosts", "8"];
+    let rows = measure(&words);
+    let value = |wanted: &str| rows.iter().find(|(name, _)| name == wanted).unwrap().1;
+    assert!(value("throughput-2-invalid") > 0.0 && value("throughput-2-hostile") > 0.0, "{rows:?}");
+}
+
+#[test]
 fn entries_are_loaded_into_real_switches_and_counted_there() {
     let words = ["controller", "--bars", "flow-entries", "--entries", "5000", "--repeats", "1"];
     let (code, rows) = run(&words);
@@ -170,6 +200,13 @@ fn slips_are_reported() {
     assert!(error(&["controller"]).contains("--target"));
     assert!(error(&["controller", "--vs", "nox"]).contains("ovs-testcontroller"));
     assert!(error(&["controller", "--target", "127.0.0.1:1"]).contains("cannot connect"));
+    let topology = ["controller", "--mode", "topology"];
+    let asked = error(&[&topology[..], &["--target", "127.0.0.1:1"]].concat());
+    assert!(asked.contains("--rest HOST:PORT"), "{asked}");
+    let command = ["--vs", "mine", "--command", "mine=./mine {port}"];
+    assert!(error(&[&topology[..], &command].concat()).contains("mine is started without REST"));
+    let storm = ["controller", "--target", "127.0.0.1:1", "--mode", "storm", "--invalid", "1"];
+    assert!(error(&storm).contains("go with a load"));
     assert!(error(&["controller", "--bars", "speed"]).contains("storm-tls"));
 }
 

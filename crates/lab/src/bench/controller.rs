@@ -16,17 +16,21 @@ mod fleet;
 mod flow_entries;
 mod hostile;
 mod hosts;
+mod http;
 mod layout;
 #[cfg(test)]
 mod mock;
 mod outstanding;
+mod proactive;
 mod replies;
+mod ring_topology;
 mod rows;
 mod switch;
 mod tally;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod trial;
 mod turns;
 
@@ -64,6 +68,10 @@ Examples:
       all connect at once, and are silent for ten seconds then
   weir bench controller --target 127.0.0.1:6653 --invalid 2 --hostile 500
       the rate while 2 of 100 messages cannot be read, and 500 connections a second are nobody's
+  weir bench controller --vs weir --mode topology --switches 100
+      how long it takes until the links of a ring are known, and a change of one
+  weir bench controller --target 127.0.0.1:6653 --rest 127.0.0.1:8080 --mode proactive
+      how long entries take from REST to all switches, and how many come a second
   weir bench controller --vs weir,ovs-testcontroller --switches 16 --repeats 7 --json
       both are started here and measured in turns on the same core
   weir bench controller --vs weir,mine --command 'mine=./mine --port {port}' --mode latency
@@ -134,13 +142,18 @@ pub(super) struct ControllerBenchArgs {
     /// The process of the --target, if it is on this machine: its CPU time and memory
     #[arg(long, value_name = "PID", requires = "target")]
     pid: Option<u32>,
+    /// Where the --target serves REST with Ryu's endpoints, for --mode topology, discovery-size and
+    /// proactive
+    #[arg(long, value_name = "HOST:PORT", requires = "target")]
+    rest: Option<String>,
     /// What controllers that are started here do with packets: hub, learning-switch
     #[arg(long, default_value_t = AppKind::LearningSwitch, conflicts_with = "target")]
     app: AppKind,
     /// Connect with TLS to controllers that are started here, which can be Weir only
     #[arg(long, conflicts_with = "target")]
     tls: bool,
-    /// Another controller for --vs, with {port} where its port is
+    /// Another controller for --vs, with {port} where its port is, and {rest} where HOST:PORT of
+    /// its REST is
     #[arg(long, value_name = "NAME=COMMAND", requires = "vs")]
     command: Vec<NamedCommand>,
     /// TLS to --target: the switches' private key
@@ -278,7 +291,7 @@ impl ControllerBenchArgs {
         if mode == Mode::OpenLoop && self.rate.is_none() {
             bail!("--mode open-loop needs --rate");
         }
-        if mode == Mode::Storm && (self.hostile.is_some() || self.invalid > 0) {
+        if !mode.is_load() && (self.hostile.is_some() || self.invalid > 0) {
             bail!("--hostile and --invalid go with a load: --mode throughput, latency, open-loop");
         }
         let switches = switches.unwrap_or(if mode == Mode::Latency { 1 } else { 16 });
@@ -313,6 +326,7 @@ impl ControllerBenchArgs {
             at_once: self.at_once,
             ready_limit: Duration::from_secs(self.ready_limit.into()),
             invalid_percent: self.invalid,
+            rest: self.rest.clone(),
         };
         let weir = run.weir.clone();
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);

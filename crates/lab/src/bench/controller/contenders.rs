@@ -158,6 +158,8 @@ impl FromStr for NamedCommand {
 pub(super) struct LaunchPlan<'a> {
     /// What they do with packets.
     pub(super) app: AppKind,
+    /// The app that Weir runs in its place, with REST beside it.
+    pub(super) rest_app: Option<&'static str>,
     /// The version that they speak.
     pub(super) version: Version,
     /// The cores that they may use; empty for all.
@@ -179,6 +181,8 @@ pub(super) struct Running {
     pub(super) tls: Option<Tls>,
     /// Its process.
     pub(super) pid: u32,
+    /// `HOST:PORT` of its REST, if it was asked for.
+    pub(super) rest: Option<String>,
     service: Service,
     /// Goes after its process.
     _folder: tempfile::TempDir,
@@ -204,21 +208,39 @@ impl Running {
         let is_weir = matches!(contender.kind, ContenderKind::Weir(_));
         ensure!(is_weir || !contender.tls, "{} is started without TLS only", contender.name);
         let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
+        let rest = plan.rest_app.map(|_| free_port()).transpose()?;
+        let rest = rest.map(|port| format!("{address}:{port}"));
+        let has_rest = match &contender.kind {
+            ContenderKind::Weir(_) => true,
+            ContenderKind::Command(words) => words.iter().any(|word| word.contains("{rest}")),
+            ContenderKind::WeirPython | ContenderKind::Known(_) => false,
+        };
+        ensure!(
+            rest.is_none() || has_rest,
+            "{} is started without REST: start it yourself, and name it by --target and --rest",
+            contender.name
+        );
         let service = match &contender.kind {
-            ContenderKind::Weir(words) => start_weir(&wanted, words, certificates.is_some())?,
+            ContenderKind::Weir(words) => {
+                let app = plan.rest_app.unwrap_or(plan.app.name());
+                start_weir(&wanted, app, rest.as_deref(), words, certificates.is_some())?
+            }
             ContenderKind::WeirPython => start_python(&wanted)?,
             ContenderKind::Known(name) => {
                 let known = controller::find(name).context("a controller of the lab's list")?;
                 known.start(&wanted).with_context(|| contender.name.clone())?
             }
-            ContenderKind::Command(words) => start_command(&wanted, &contender.name, words)?,
+            ContenderKind::Command(words) => {
+                start_command(&wanted, &contender.name, rest.as_deref(), words)?
+            }
         };
         let pid = service.watched().first().context("a controller without a process")?.pid;
         let host = address.to_string();
         let endpoint =
             if contender.tls { Endpoint::Ssl { host, port } } else { Endpoint::Tcp { host, port } };
         let name = contender.name.clone();
-        let running = Self { name, endpoint, tls: certificates, pid, service, _folder: folder };
+        let running =
+            Self { name, endpoint, tls: certificates, pid, rest, service, _folder: folder };
         pin(running.pid, &plan.cores)?;
         Ok(running)
     }
@@ -283,10 +305,19 @@ fn files_of(folder: &Path, name: &str) -> TlsFiles {
     }
 }
 
-fn start_weir(plan: &ControllerPlan<'_>, words: &[String], is_tls: bool) -> Result<Service> {
+fn start_weir(
+    plan: &ControllerPlan<'_>,
+    app: &str,
+    rest: Option<&str>,
+    words: &[String],
+    is_tls: bool,
+) -> Result<Service> {
     let context = &plan.context;
     let mut command = Command::new(&context.paths.weir);
-    command.args(["controller", plan.app.name()]);
+    command.args(["controller", app]);
+    if let Some(rest) = rest {
+        command.args(["--rest", rest]);
+    }
     command.args(["--protocols", context.version.name()]).args(words);
     let scheme = if is_tls { "ssl" } else { "tcp" };
     command.arg("--listen").arg(format!("{scheme}:{}:{}", plan.address, plan.port));
@@ -332,9 +363,15 @@ fn start_python(plan: &ControllerPlan<'_>) -> Result<Service> {
     Ok(service)
 }
 
-fn start_command(plan: &ControllerPlan<'_>, name: &str, words: &[String]) -> Result<Service> {
+fn start_command(
+    plan: &ControllerPlan<'_>,
+    name: &str,
+    rest: Option<&str>,
+    words: &[String],
+) -> Result<Service> {
     let port = plan.port.to_string();
-    let mut words = words.iter().map(|word| word.replace("{port}", &port));
+    let rest = rest.unwrap_or_default();
+    let mut words = words.iter().map(|word| word.replace("{port}", &port).replace("{rest}", rest));
     let program = words.next().context("a command without a word")?;
     let mut command = Command::new(program);
     command.args(words);

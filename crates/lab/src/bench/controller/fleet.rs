@@ -73,6 +73,8 @@ pub(super) struct FleetPlan {
     pub(super) ready_limit: Duration,
     /// Messages that no controller can read, for a hundred packet-ins.
     pub(super) invalid_percent: u32,
+    /// `HOST:PORT` of the controller's REST, for what is asked of it.
+    pub(super) rest: Option<String>,
 }
 
 impl FleetPlan {

@@ -85,7 +85,7 @@ impl Identity {
         }
     }
 
-    fn ports(&self) -> Vec<PortDesc> {
+    pub(super) fn ports(&self) -> Vec<PortDesc> {
         (1..=self.ports).map(|number| self.port(number)).collect()
     }
 

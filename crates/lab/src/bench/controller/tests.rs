@@ -45,6 +45,7 @@ fn fleet(mock: &Mock, trial: &TrialPlan, version: Version, switches: u32) -> Fle
         at_once: 64,
         ready_limit: LONG,
         invalid_percent: 0,
+        rest: None,
     }
 }
 

@@ -15,6 +15,7 @@ use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;
 use super::switch::Pace;
 use super::tally::{Oddities, Tally, Times};
+use super::{proactive, topology};
 use crate::cancel::Cancel;
 
 /// What is measured.
@@ -28,6 +29,12 @@ pub(super) enum Mode {
     Storm,
     /// Time to the answer at a given rate, from when each packet-in was due
     OpenLoop,
+    /// Time until REST shows all links of a ring, and a link that goes down and comes up
+    Topology,
+    /// The largest ring, up to --switches, whose links REST shows within --ready-limit
+    DiscoverySize,
+    /// Time until entries that REST is asked for are at all switches, and how many a second
+    Proactive,
 }
 
 impl Mode {
@@ -38,6 +45,26 @@ impl Mode {
             Self::Latency => "latency",
             Self::Storm => "storm",
             Self::OpenLoop => "open-loop",
+            Self::Topology => "topology",
+            Self::DiscoverySize => "discovery-size",
+            Self::Proactive => "proactive",
+        }
+    }
+
+    /// The app of Weir that it needs beside REST, where it asks REST.
+    pub(super) fn rest_app(self) -> Option<&'static str> {
+        match self {
+            Self::Topology | Self::DiscoverySize => Some("discovery"),
+            Self::Proactive => Some("idle"),
+            Self::Throughput | Self::Latency | Self::Storm | Self::OpenLoop => None,
+        }
+    }
+
+    /// Whether packet-ins are sent for a while, again and again.
+    pub(super) fn is_load(self) -> bool {
+        match self {
+            Self::Throughput | Self::Latency | Self::OpenLoop => true,
+            Self::Storm | Self::Topology | Self::DiscoverySize | Self::Proactive => false,
         }
     }
 }
@@ -69,7 +96,11 @@ impl TrialPlan {
         let share = (OUTSTANDING / switches.max(1)).max(1);
         match self.mode {
             Mode::Throughput => Pace::Window(self.window.unwrap_or(share)),
-            Mode::Latency | Mode::Storm => Pace::Window(1),
+            Mode::Latency
+            | Mode::Storm
+            | Mode::Topology
+            | Mode::DiscoverySize
+            | Mode::Proactive => Pace::Window(1),
             Mode::OpenLoop => Pace::Rate(self.rate),
         }
     }
@@ -78,7 +109,11 @@ impl TrialPlan {
     pub(super) fn keeps_times(&self) -> bool {
         match self.mode {
             Mode::Latency | Mode::OpenLoop => true,
-            Mode::Throughput | Mode::Storm => false,
+            Mode::Throughput
+            | Mode::Storm
+            | Mode::Topology
+            | Mode::DiscoverySize
+            | Mode::Proactive => false,
         }
     }
 
@@ -101,14 +136,15 @@ pub(super) struct TrialFigure {
     pub(super) has_limit: bool,
 }
 
-fn figure(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
+/// A figure that whoever was the limit decides.
+pub(super) fn figure(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
     // More than six digits are none of the figure's.
     let value = if value.abs() < 1_000.0 { rounded(value) } else { value.round() };
     TrialFigure { suffix, value, unit, has_limit: true }
 }
 
-/// A figure of the silence after a storm.
-fn of_silence(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
+/// A figure of a time in which nobody was the limit, such as the silence after a storm.
+pub(super) fn of_silence(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
     TrialFigure { has_limit: false, ..figure(suffix, value, unit) }
 }
 
@@ -142,6 +178,9 @@ pub(super) fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Re
     match plan.mode {
         Mode::Storm => storm(plan, fleet, cancel),
         Mode::Throughput | Mode::Latency | Mode::OpenLoop => load(plan, fleet, cancel),
+        Mode::Topology => topology::measure(&fleet, cancel),
+        Mode::DiscoverySize => topology::measure_size(&fleet, cancel),
+        Mode::Proactive => proactive::measure(plan, &fleet, cancel),
     }
 }
 
@@ -170,7 +209,12 @@ fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured>
             answered,
             figure("flow-mods", tally.flow_mods as f64 / seconds, "flow-mods/s"),
         ],
-        Mode::Latency | Mode::OpenLoop | Mode::Storm => {
+        Mode::Latency
+        | Mode::OpenLoop
+        | Mode::Storm
+        | Mode::Topology
+        | Mode::DiscoverySize
+        | Mode::Proactive => {
             let mut figures = percentiles(&tally.times);
             figures.push(answered);
             figures
@@ -196,7 +240,8 @@ fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured>
     Ok(Measured { figures, used, limit, oddities: tally.oddities })
 }
 
-fn percentiles(times: &Times) -> Vec<TrialFigure> {
+/// The usual shares of times.
+pub(super) fn percentiles(times: &Times) -> Vec<TrialFigure> {
     let shares = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
     shares.map(|(suffix, share)| figure(suffix, times.at_us(share), "us")).to_vec()
 }

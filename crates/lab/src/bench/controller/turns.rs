@@ -50,15 +50,17 @@ fn series(contenders: &[Contender], setup: &Setup, run: &mut Run) -> Result<Vec<
     let cancel = run.cancel.clone();
     let launch = LaunchPlan {
         app: setup.app,
+        rest_app: setup.trial.mode.rest_app(),
         version: setup.fleet.version,
         cores: setup.controller_cores.clone(),
         paths: &setup.paths,
         cancel: &cancel,
     };
-    let is_storm = setup.trial.mode == Mode::Storm;
+    // What it has learned of one ring is in the way of the next, too.
+    let is_fresh = matches!(setup.trial.mode, Mode::Storm | Mode::Topology | Mode::DiscoverySize);
     let start = |contender: &Contender| Running::start(contender, &launch);
     let mut running = Vec::new();
-    if !is_storm {
+    if !is_fresh {
         running = contenders.iter().map(start).collect::<Result<Vec<_>>>()?;
     }
     let mut held = running.iter().map(|one| one.hold().map(Some)).collect::<Result<Vec<_>>>()?;
@@ -68,7 +70,7 @@ fn series(contenders: &[Contender], setup: &Setup, run: &mut Run) -> Result<Vec<
             let index = if round % 2 == 0 { step } else { contenders.len() - 1 - step };
             let contender = &contenders[index];
             run.progress.begin(&format!("{}: {}, {}", setup.name, contender.name, round + 1));
-            let measured = if is_storm {
+            let measured = if is_fresh {
                 one(&start(contender)?, contender, setup, run)?
             } else {
                 held[index] = None;
@@ -92,6 +94,7 @@ fn one(running: &Running, contender: &Contender, setup: &Setup, run: &Run) -> Re
         target: running.endpoint.clone(),
         tls: running.tls.clone(),
         pid: Some(running.pid),
+        rest: running.rest.clone(),
         ..setup.fleet.clone()
     };
     measure(&setup.trial, fleet, &run.cancel)

@@ -1,0 +1,185 @@
+//! How long a controller takes to know a network, and to notice that it has changed (RFC 8456,
+//! 5.1.1, 5.1.8 and 5.2.2).
+//!
+//! Switches in a ring carry the controller's LLDP. What it knows is asked of its REST, of the
+//! endpoint that Ryu's `rest_topology` has, again and again: a time ends with the answer that shows
+//! it all. It must never take a part for the whole: the links that are shown are compared with
+//! those that there are.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::cpu::{CpuReading, CpuUse};
+use super::fleet::FleetPlan;
+use super::http::HttpClient;
+use super::ring_topology::{RingLink, RingTopology};
+use super::tally::Oddities;
+use super::trial::{Measured, figure, of_silence};
+use crate::cancel::Cancel;
+
+/// Between two questions, besides what the answer takes.
+const ASK_EVERY: Duration = Duration::from_millis(2);
+/// The first size of a search for the largest one, which grows four times as large with each step.
+const SIZE_FIRST: u32 = 16;
+
+/// Measures one ring: discovery, a link that goes down, and one that comes up.
+///
+/// # Errors
+/// The controller does not show all links in time, has no such REST, or the run is interrupted.
+pub(super) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    let mut rest = rest_of(plan)?;
+    let before = CpuReading::now(plan.pid);
+    let ring = RingTopology::start(plan)?;
+    let all = ring.links();
+    let known = until_shown(&mut rest, &ring, &all, plan, cancel)?;
+    let used = CpuUse::between(&before, &CpuReading::now(plan.pid));
+    let first = ring.first_lldp().context("links are shown, and no LLDP came: is it this ring?")?;
+    let rest_of_links = |number| {
+        let gone = ring.both_ways(number);
+        all.iter().copied().filter(|link| !gone.contains(link)).collect::<BTreeSet<_>>()
+    };
+    let went = ring.set_link(0, false);
+    let gone = until_shown(&mut rest, &ring, &rest_of_links(0), plan, cancel)?;
+    let came = ring.set_link(0, true);
+    let back = until_shown(&mut rest, &ring, &all, plan, cancel)?;
+    let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
+    let figures = vec![
+        figure("", seconds(first, known), "s"),
+        figure("connect", seconds(ring.begun(), known), "s"),
+        of_silence("link-down", 1e3 * seconds(went, gone), "ms"),
+        of_silence("link-up", 1e3 * seconds(came, back), "ms"),
+    ];
+    Ok(Measured { figures, used, limit: used.limit(false), oddities: Oddities::default() })
+}
+
+/// The largest ring that the controller discovers in time, up to that of the plan.
+///
+/// # Errors
+/// It does not discover the smallest, has no such REST, or the run is interrupted.
+pub(super) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    let mut rest = rest_of(plan)?;
+    let mut found: Option<(u32, f64, CpuUse)> = None;
+    for size in sizes(plan.switches) {
+        let plan = FleetPlan { switches: size, ..plan.clone() };
+        let before = CpuReading::now(plan.pid);
+        let ring = RingTopology::start(&plan)?;
+        match until_shown(&mut rest, &ring, &ring.links(), &plan, cancel) {
+            Ok(known) => {
+                let seconds = known.saturating_duration_since(ring.begun()).as_secs_f64();
+                let used = CpuUse::between(&before, &CpuReading::now(plan.pid));
+                found = Some((size, seconds, used));
+            }
+            // Who is interrupted, or has not discovered the smallest, has no figure.
+            Err(error) if cancel.check().is_err() || found.is_none() => return Err(error),
+            Err(error) => {
+                tracing::info!(size, %error, "the controller does not discover this many");
+                break;
+            }
+        }
+    }
+    let (largest, seconds, used) = found.context("no size was measured")?;
+    let figures = vec![figure("", f64::from(largest), "switches"), figure("connect", seconds, "s")];
+    Ok(Measured { figures, used, limit: used.limit(false), oddities: Oddities::default() })
+}
+
+/// The sizes that are tried, the last of which is the one that was asked for.
+fn sizes(largest: u32) -> Vec<u32> {
+    let grown = std::iter::successors(Some(SIZE_FIRST), |size| size.checked_mul(4));
+    grown.take_while(|size| *size < largest).chain([largest]).collect()
+}
+
+/// The client of the controller's REST.
+///
+/// # Errors
+/// The controller is not said to have one.
+pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
+    let address = plan.rest.as_deref();
+    address.map(HttpClient::new).context(
+        "this asks the controller's REST (Ryu's endpoints): --rest HOST:PORT beside --target, or \
+         --vs weir, or {rest} in a --command",
+    )
+}
+
+/// Waits until the controller shows these links and no others; when it did.
+fn until_shown(
+    rest: &mut HttpClient,
+    ring: &RingTopology,
+    expected: &BTreeSet<RingLink>,
+    plan: &FleetPlan,
+    cancel: &Cancel,
+) -> Result<Instant> {
+    let begun = Instant::now();
+    loop {
+        let shown = links(rest)?;
+        let at = Instant::now();
+        if shown == *expected {
+            ring.check()?;
+            return Ok(at);
+        }
+        ring.check()?;
+        if at.saturating_duration_since(begun) > plan.ready_limit {
+            let right = shown.intersection(expected).count();
+            bail!(
+                "the controller shows {right} of {} links, and {} that there are not, after {} s; \
+                 {} of {} switches have told who they are",
+                expected.len(),
+                shown.len() - right,
+                plan.ready_limit.as_secs(),
+                ring.described(),
+                plan.switches
+            );
+        }
+        cancel.sleep(ASK_EVERY)?;
+    }
+}
+
+/// The links that the controller shows.
+fn links(rest: &mut HttpClient) -> Result<BTreeSet<RingLink>> {
+    let (status, body) = rest.ask("GET", "/v1.0/topology/links", "")?;
+    let text = String::from_utf8_lossy(&body);
+    ensure!(status == 200, "GET /v1.0/topology/links: {status}: {text}");
+    links_of(&body).with_context(|| format!("GET /v1.0/topology/links: {:.200}", text))
+}
+
+fn links_of(body: &[u8]) -> Result<BTreeSet<RingLink>> {
+    let links: Vec<Value> = serde_json::from_slice(body)?;
+    let end = |end: &Value| -> Option<(u64, u32)> {
+        let dpid = u64::from_str_radix(end["dpid"].as_str()?, 16).ok()?;
+        let port = u32::from_str_radix(end["port_no"].as_str()?, 16).ok()?;
+        Some((dpid, port))
+    };
+    let link = |link: &Value| {
+        let ((from, out), (to, arrives)) = (end(&link["src"])?, end(&link["dst"])?);
+        Some((from, out, to, arrives))
+    };
+    let read = links.iter().map(|it| link(it).with_context(|| format!("no link: {it}")));
+    read.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{links_of, sizes};
+
+    #[test]
+    fn links_are_read_as_ryu_writes_them() {
+        let one = r#"[{"src": {"dpid": "000000000000000a", "port_no": "00000001", "name": "p"},
+            "dst": {"dpid": "0000000000000002", "port_no": "00000010"}}]"#;
+        assert_eq!(links_of(one.as_bytes()).unwrap(), BTreeSet::from([(10, 1, 2, 16)]));
+        assert!(links_of(b"[]").unwrap().is_empty());
+        for wrong in ["", "{}", r#"[{"src": {}}]"#, r#"[{"src": {"dpid": 1}}]"#] {
+            assert!(links_of(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_sizes_end_with_the_one_that_was_asked_for() {
+        assert_eq!(sizes(2), [2]);
+        assert_eq!(sizes(16), [16]);
+        assert_eq!(sizes(1_000), [16, 64, 256, 1_000]);
+    }
+}
