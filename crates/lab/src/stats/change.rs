@@ -7,6 +7,8 @@
 //! only rarely. No distribution is taken for granted, and no threshold is chosen for a figure. The
 //! samples are to be independent of each other where nothing changed.
 
+use serde::{Deserialize, Serialize};
+
 use super::interval::{StatsError, check, sorted};
 use super::order::quantile;
 
@@ -30,7 +32,7 @@ impl Default for ChangeSettings {
 }
 
 /// A change.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePoint {
     /// The first sample after it, from 0.
     pub index: usize,

@@ -6,7 +6,10 @@
 //! Both take for granted that the two distributions have one shape, and the samples no pairs:
 //! measurements in turns have more to say, in [`super::paired_ratio`].
 
-use super::interval::{Interval, StatsError, check, logs, sorted, tail};
+use serde::{Deserialize, Serialize};
+
+use super::interval::{CONFIDENCE, Interval, StatsError, check, logs, sorted, tail};
+use super::mean::welch;
 use super::rank::{NullDistribution, PairSums, doubled_ranks};
 use super::signed_rank::RankEstimate;
 
@@ -48,11 +51,26 @@ pub fn mann_whitney(
     Ok(RankEstimate { estimate, interval, p_value })
 }
 
-/// How many times as much samples of `first` are as those of `second`: [`mann_whitney`] of the
-/// logarithms.
+/// How many times as much one thing is as another, from independent samples of both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnpairedRatio {
+    /// The Hodges-Lehmann estimate of the ratio, with the interval and p-value of Mann and
+    /// Whitney's test.
+    pub ranks: RankEstimate,
+    /// The geometric mean of the first over that of the second.
+    pub geometric_mean: f64,
+    /// Its 99 % interval, by Welch's t from the logarithms. It takes two samples of each, and takes
+    /// for granted that their logarithms are normal.
+    pub t_interval: Interval,
+    /// The p-value of Welch's test that the ratio is 1.
+    pub t_p_value: f64,
+}
+
+/// How many times as much samples of `first` are as those of `second`: [`mann_whitney`] and
+/// [`welch`] of the logarithms.
 ///
 /// # Errors
-/// One list is empty, or a sample is not above 0.
+/// One list has less than two samples, or a sample is not above 0.
 ///
 /// # Panics
 /// When `confidence` is not between 0 and 1: the caller's mistake.
@@ -60,8 +78,15 @@ pub fn unpaired_ratio(
     first: &[f64],
     second: &[f64],
     confidence: f64,
-) -> Result<RankEstimate, StatsError> {
-    Ok(mann_whitney(&logs(first)?, &logs(second)?, confidence)?.exp())
+) -> Result<UnpairedRatio, StatsError> {
+    let (first, second) = (logs(first)?, logs(second)?);
+    let by_t = welch(&first, &second, CONFIDENCE)?;
+    Ok(UnpairedRatio {
+        ranks: mann_whitney(&first, &second, confidence)?.exp(),
+        geometric_mean: by_t.difference.exp(),
+        t_interval: by_t.interval.map(f64::exp),
+        t_p_value: by_t.p_value,
+    })
 }
 
 /// Mann and Whitney's U, and the doubled ranks of all samples.
@@ -99,6 +124,11 @@ mod tests {
         assert!(close(found.p_value, 0.254_412), "{found:?}");
         assert!(close(found.estimate, 0.305), "{found:?}");
         assert!(close(found.interval.low, -0.15) && close(found.interval.high, 0.76), "{found:?}");
+        // `scipy.stats.ttest_ind` of the logarithms, scipy 1.17: p = 0.1019338.
+        let ratio = unpaired_ratio(&term, &weeks, 0.99).unwrap();
+        assert!(close(ratio.geometric_mean, 1.293_476) && close(ratio.t_p_value, 0.101_934));
+        assert!(close(ratio.t_interval.low, 0.831_608), "{ratio:?}");
+        assert!(close(ratio.t_interval.high, 2.011_860), "{ratio:?}");
         let swapped = mann_whitney(&weeks, &term, 0.95).unwrap();
         assert!(close(swapped.estimate, -0.305) && close(swapped.p_value, found.p_value));
     }
@@ -126,13 +156,14 @@ mod tests {
 
     #[test]
     fn few_samples_have_the_widest_interval_and_say_what_it_is_worth() {
-        let found = unpaired_ratio(&[2.0, 4.0], &[1.0, 2.0], 0.99).unwrap();
+        let found = unpaired_ratio(&[2.0, 4.0], &[1.0, 2.0], 0.99).unwrap().ranks;
         assert!(close(found.interval.low, 1.0) && close(found.interval.high, 4.0), "{found:?}");
         assert!(close(found.interval.confidence, 1.0 - 2.0 / 6.0), "{found:?}");
         let five = mann_whitney(&[1.0; 5], &[1.0; 5], 0.99).unwrap();
         assert!(five.interval.reaches(0.99), "{five:?}");
         assert!(mann_whitney(&[], &[1.0], 0.99).is_err());
-        assert!(unpaired_ratio(&[1.0], &[-1.0], 0.99).is_err());
+        assert!(unpaired_ratio(&[1.0, 2.0], &[-1.0, 1.0], 0.99).is_err());
+        assert!(unpaired_ratio(&[1.0], &[1.0, 2.0], 0.99).is_err());
     }
 
     #[test]
@@ -150,7 +181,7 @@ mod tests {
                 let first = distribution.samples(random, 9);
                 let first: Vec<f64> = first.iter().map(|sample| 0.5 * sample.abs()).collect();
                 let second: Vec<f64> = second.iter().map(|sample| sample.abs()).collect();
-                unpaired_ratio(&first, &second, 0.99).unwrap().interval
+                unpaired_ratio(&first, &second, 0.99).unwrap().ranks.interval
             });
         }
     }

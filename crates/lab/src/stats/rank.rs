@@ -51,6 +51,15 @@ impl NullDistribution {
         Self { mean: m * n / 2.0, deviation: variance.sqrt(), exact }
     }
 
+    /// That of the number of pairs in falling order among all orders of `n` different values
+    /// (Kendall).
+    pub(super) fn of_inversions(n: usize) -> Self {
+        let exact = (n <= EXACT_MAX).then(|| inversions(n));
+        let n = n as f64;
+        let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 72.0;
+        Self { mean: n * (n - 1.0) / 4.0, deviation: variance.sqrt(), exact }
+    }
+
     /// The probability of at most `statistic`.
     fn at_most(&self, statistic: f64) -> f64 {
         match &self.exact {
@@ -112,6 +121,22 @@ fn rank_sums(doubled: &[usize], first: usize) -> Vec<f64> {
     let least = first * (first + 1);
     let total: f64 = choices[first].iter().sum();
     choices[first][least..].iter().map(|count| count / total).collect()
+}
+
+/// The probability of each even number, as twice the number of inversions of `n` values.
+fn inversions(n: usize) -> Vec<f64> {
+    let mut probability = vec![1.0];
+    // The k-th value stands before 0 to k - 1 of those that are lower, each as likely.
+    for k in 2..=n {
+        let mut next = vec![0.0; probability.len() + k - 1];
+        for (count, part) in probability.iter().enumerate() {
+            next[count..count + k].iter_mut().for_each(|sum| *sum += part / k as f64);
+        }
+        probability = next;
+    }
+    let mut doubled = vec![0.0; 2 * probability.len() - 1];
+    doubled.iter_mut().step_by(2).zip(probability).for_each(|(place, part)| *place = part);
+    doubled
 }
 
 /// Twice the ranks of sorted values, those of ties being their mean.

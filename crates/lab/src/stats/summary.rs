@@ -67,7 +67,8 @@ fn outliers(samples: &[f64], ordered: &[f64]) -> Vec<usize> {
 }
 
 /// A figure as it may be printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reported {
     /// The value, and an interval that is no wider than it.
     Known {
