@@ -1,4 +1,4 @@
-//! A run of the lab that is stopped before its end: what it has measured is in the file of samples.
+//! A run of the lab that is stopped before its end: what it has measured is in the ledger.
 //!
 //! On memory ports, so that it needs no root. It must never look at a figure.
 
@@ -8,52 +8,67 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Starts a run that measures for minutes, writing into `folder`.
-fn start(folder: &Path) -> Child {
+const SCENARIO: &str = r#"
+id = "probes"
+title = "Probes"
+question = "How long is the way through the hub?"
+methods = ["probe"]
+repeats = 500
+[settings]
+forwarding = "controller"
+version = "1.0"
+duration_s = 0.1
+"#;
+
+/// Starts a run that measures for minutes, writing into `folder`; with `more` arguments.
+fn start(folder: &Path, more: &[&str]) -> Child {
+    let scenario = folder.join("probes.toml");
+    std::fs::write(&scenario, SCENARIO).expect("a file");
     Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["lab", "run", "packet-in-hub", "--testbed", "memory", "--quick", "--quiet"])
-        .args(["--method", "probe", "--repeats", "500", "--out"])
-        .arg(folder)
+        .args(["lab", "run", "--testbed", "memory", "--quiet", "--out"])
+        .args([folder, &scenario])
+        .args(more)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("the weir binary starts")
 }
 
-fn samples(folder: &Path) -> String {
-    std::fs::read_to_string(folder.join("samples.jsonl")).unwrap_or_default()
+fn trials(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("trials.jsonl")).unwrap_or_default()
 }
 
 /// Waits until the file has its head and two measurements.
 fn until_measured(folder: &Path, lab: &mut Child) {
     let start = Instant::now();
-    while samples(folder).lines().count() < 3 {
+    while trials(folder).lines().count() < 3 {
         assert!(lab.try_wait().expect("it can be waited for").is_none(), "the run ended by itself");
-        assert!(start.elapsed() < LIMIT, "nothing is measured: {}", samples(folder));
+        assert!(start.elapsed() < LIMIT, "nothing is measured: {}", trials(folder));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 /// Every line is whole; the first says what the run is about, the others what was measured.
 fn assert_whole(folder: &Path) {
-    let text = samples(folder);
+    let text = trials(folder);
     assert!(text.ends_with('\n'), "the last line is whole");
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(lines[0]["scenario"], "packet-in-hub");
-    assert!(lines[0]["machine"]["cores"].is_u64(), "{}", lines[0]);
+    assert_eq!(lines[0]["scenarios"][0], SCENARIO);
     for line in &lines[1..] {
-        assert_eq!(line["method"], "probe", "{line}");
-        assert_eq!(line["cell"]["dut"], "weir", "{line}");
-        assert!(line["values"]["probe_p50_us"].is_number() || line["error"].is_string(), "{line}");
+        assert_eq!((&line["scenario"], &line["dut"]), (&"probes".into(), &"weir".into()), "{line}");
+        let trial = &line["trial"];
+        assert_eq!(trial["method"], "probe", "{line}");
+        let is_measured = trial["values"]["probe_p50_us"].is_number();
+        assert!(is_measured || trial["error"].is_string(), "{line}");
     }
-    assert!(!folder.join("report.json").exists(), "the run was not at its end");
+    assert!(!folder.join("results.json").exists(), "the run was not at its end");
 }
 
 #[test]
-fn a_killed_run_leaves_the_samples_it_took() {
+fn a_killed_run_leaves_the_trials_it_made() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut lab = start(folder.path());
+    let mut lab = start(folder.path(), &[]);
     until_measured(folder.path(), &mut lab);
     lab.kill().expect("it is killed");
     lab.wait().expect("it can be waited for");
@@ -61,13 +76,48 @@ fn a_killed_run_leaves_the_samples_it_took() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_the_samples_it_took() {
+fn an_interrupted_run_leaves_the_trials_it_made() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut lab = start(folder.path());
+    let mut lab = start(folder.path(), &[]);
     until_measured(folder.path(), &mut lab);
     let order = format!("kill -s INT {}", lab.id());
     let done = Command::new("sh").args(["-c", &order]).status();
     assert!(done.is_ok_and(|status| status.success()), "{order}");
     assert_eq!(lab.wait().expect("it can be waited for").code(), Some(130));
     assert_whole(folder.path());
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut lab = start(folder.path(), &["--repeats", "5"]);
+    until_measured(folder.path(), &mut lab);
+    lab.kill().expect("it is killed");
+    lab.wait().expect("it can be waited for");
+    // What a full disk leaves of a line.
+    let torn = trials(folder.path()) + "{\"scenario\":\"pro";
+    std::fs::write(folder.path().join("trials.jsonl"), torn).expect("a file");
+    let mut lab = start(folder.path(), &["--repeats", "5", "--resume"]);
+    assert_eq!(lab.wait().expect("it can be waited for").code(), Some(0));
+    let text = std::fs::read_to_string(folder.path().join("results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let cell = &results["scenarios"][0]["cells"][0];
+    let good = |trial: &&serde_json::Value| trial["error"].is_null();
+    let trials = cell["trials"].as_array().expect("trials");
+    let mut repeats: Vec<u64> =
+        trials.iter().filter(good).filter_map(|trial| trial["repeat"].as_u64()).collect();
+    repeats.sort_unstable();
+    assert_eq!(repeats, [0, 1, 2, 3, 4], "each once: {cell}");
+    assert_eq!(cell["rows"][0]["samples"].as_array().expect("samples").len(), 5);
+
+    std::fs::write(folder.path().join("probes.toml"), "").expect("a file");
+    let text = SCENARIO.replace("0.1", "0.2");
+    std::fs::write(folder.path().join("other.toml"), text).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["lab", "run", "--testbed", "memory", "--quiet", "--resume", "--out"])
+        .args([folder.path(), &folder.path().join("other.toml")])
+        .output()
+        .expect("the weir binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("another campaign"), "{said}");
 }

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use openflow::Version;
 
+use crate::controller::AppKind;
+use crate::results::UpperLimit;
+use crate::settings::{Forwarding, Settings};
+
 /// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
 pub const LINE_OVERHEAD: u64 = 24;
 
@@ -97,6 +101,38 @@ impl Ceilings {
             control_small_pps: stream(8 * (60 + added), 1.0),
         }
     }
+}
+
+/// What the links of a cell allow at most, by the metrics of the methods.
+#[must_use]
+pub fn upper_limits(settings: &Settings) -> Vec<UpperLimit> {
+    let is_hub = settings.forwarding() == Forwarding::Controller
+        && settings.app.unwrap_or(AppKind::Hub) == AppKind::Hub;
+    let (ports, control) = (settings.port_rate().0, settings.control_rate().0);
+    // A text that is no version is an error before any cell is measured.
+    let version = settings.version().unwrap_or(Version::V1_3);
+    let all = Ceilings::new(ports, control, version, is_hub);
+    let mbps = |bps: Option<f64>| bps.map(|bps| bps / 1e6);
+    let line_bytes = line_bytes(u64::from(settings.frame_size()) - 4, 1);
+    let frames = ports.map(|bps| bps as f64 / (8 * line_bytes) as f64);
+    let rows: [(&str, Option<f64>, Option<f64>); 6] = [
+        ("tcp_mbps", mbps(all.port_tcp_bps), mbps(all.control_tcp_bps)),
+        ("udp_mbps", mbps(all.port_udp_bps), mbps(all.control_udp_bps)),
+        ("udp2_mbps", mbps(all.port_udp_bps), mbps(all.control_udp_bps)),
+        ("pps_saturated", all.port_small_pps, all.control_small_pps),
+        ("pps_carried", all.port_small_pps, all.control_small_pps),
+        ("rate_pps", frames, None),
+    ];
+    let limit = |metric: &str, value: Option<f64>, by: &str| {
+        let (metric, by) = (metric.to_owned(), by.to_owned());
+        value.map(|value| UpperLimit { metric, value, by })
+    };
+    rows.iter()
+        .flat_map(|(metric, port, control)| {
+            [limit(metric, *port, "ports"), limit(metric, *control, "control link")]
+        })
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]

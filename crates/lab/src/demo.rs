@@ -3,58 +3,37 @@
 //! Weir's switch with Weir's hub, then with the learning switch, and, where Open vSwitch and os-ken
 //! are installed and time is left, that pair's hub as a comparison. It installs nothing.
 
-use std::time::Duration;
-
-use openflow::Version;
-
-use crate::controller::{self, AppKind};
-use crate::dut;
-use crate::method::Timing;
-use crate::rate::LinkRate;
-use crate::report::CellKey;
-use crate::run::Plan;
-use crate::scenario;
+use crate::campaign::scenario::{Scenario, ScenarioError};
+use crate::controller;
+use crate::dut::{self, Dut};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::tools::Missing;
 
-/// Ports of 100BASE-TX, as in E1.
-const PORT_RATE: LinkRate = LinkRate(Some(100_000_000));
+/// What is measured.
+///
+/// # Errors
+/// Never for a released lab: a test reads it.
+pub fn scenario() -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml(include_str!("campaign/scenarios/demo.toml"))
+}
 
-/// How often round trips are measured in each cell. They take half a second, and over three repeats
-/// their interval was wider than the figure.
-const IDLE_REPEATS: usize = 10;
-
-/// The demo's plan; `limit` is the time that it may take.
+/// The switches that it is measured on, and what the reader should know of those that are not.
 #[must_use]
-pub fn plan(paths: ProgramPaths, kind: TestbedKind, repeats: usize, limit: Duration) -> Plan {
-    let scenario = scenario::ALL[0];
-    let mut cells = vec![cell("weir", "weir", AppKind::Hub, kind)];
-    cells.push(cell("weir", "weir", AppKind::LearningSwitch, kind));
-    let mut notes = Vec::new();
-    match missing(&paths) {
-        None if kind == TestbedKind::Kernel => {
-            cells.push(cell("ovs", "os-ken", AppKind::Hub, kind));
-        }
+pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static dyn Dut>, Vec<String>) {
+    let mut duts: Vec<&'static dyn Dut> = dut::find("weir").into_iter().collect();
+    match missing(paths) {
+        None if kind == TestbedKind::Kernel => duts.extend(dut::find("ovs")),
         None => {}
-        Some(missing) => notes.push(format!(
-            "Once Open vSwitch and os-ken are installed the demo sets their hub beside Weir's: \
-             {missing}."
-        )),
+        Some(missing) => {
+            let note = format!(
+                "Once Open vSwitch and os-ken are installed the demo sets their hub beside \
+                 Weir's: {missing}."
+            );
+            return (duts, vec![note]);
+        }
     }
-    Plan {
-        scenario,
-        timing: Timing::demo(),
-        cells,
-        methods: scenario.methods().to_vec(),
-        repeats,
-        idle_repeats: IDLE_REPEATS,
-        kind,
-        paths,
-        limit: Some(limit),
-        notes,
-        quiet: false,
-    }
+    (duts, Vec::new())
 }
 
 /// What the comparison needs and is not there.
@@ -64,36 +43,37 @@ fn missing(paths: &ProgramPaths) -> Option<Missing> {
     dut.and(controller).err()
 }
 
-fn cell(dut: &str, controller: &str, app: AppKind, kind: TestbedKind) -> CellKey {
-    let port_rate = match kind {
-        TestbedKind::Kernel => PORT_RATE,
-        TestbedKind::Memory => LinkRate(None),
-    };
-    CellKey {
-        dut: dut.to_owned(),
-        controller: controller.to_owned(),
-        app,
-        version: Version::V1_0,
-        port_rate,
-        control_rate: LinkRate(None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::plan;
+    use super::{duts, scenario};
     use crate::service::ProgramPaths;
     use crate::setup::TestbedKind;
     use std::time::Duration;
 
     #[test]
     fn hub_and_learning_switch_fit_into_two_minutes() {
+        let scenario = scenario().unwrap();
+        let cells = scenario.cells(false).unwrap();
+        let measured = cells.iter().filter(|cell| !scenario.is_without("weir", &cell.at));
+        let cost = |settings| -> Duration {
+            let methods = scenario.methods().unwrap().into_iter();
+            methods
+                .map(|method| {
+                    let trials = scenario.trials(method, false) as u32;
+                    method.cost(&scenario.settings_of(method, settings, false)) * trials
+                })
+                .sum()
+        };
+        let all: Duration = measured.map(|cell| cost(&cell.settings)).sum();
+        let all = all * scenario.repeats(false) as u32;
+        assert!(all < Duration::from_secs(105), "{all:?}");
+    }
+
+    #[test]
+    fn without_the_peers_the_demo_says_so() {
         let nowhere = std::path::PathBuf::from("/nonexistent");
         let paths = ProgramPaths { weir: nowhere.clone(), os_ken_dir: nowhere };
-        let plan = plan(paths, TestbedKind::Kernel, 3, Duration::from_secs(110));
-        assert_eq!((plan.cells.len(), plan.notes.len()), (2, 1));
-        assert_eq!(plan.idle_repeats, 10);
-        let cost = plan.cell_cost() * 6;
-        assert!(cost < Duration::from_secs(105), "{cost:?}");
+        let (duts, notes) = duts(&paths, TestbedKind::Kernel);
+        assert_eq!((duts.len(), notes.len()), (1, 1));
     }
 }

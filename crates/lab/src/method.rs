@@ -59,58 +59,6 @@ pub struct Metric {
     pub decimals: usize,
 }
 
-/// How long and how often the methods of one run measure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
-    /// Echo requests of `ping`.
-    pub ping_count: u32,
-    /// Time between them, milliseconds.
-    pub ping_interval_ms: u32,
-    /// Probes a second of the open-loop probe.
-    pub probe_pps: f64,
-    /// Its duration, seconds.
-    pub probe_s: f64,
-    /// Duration of the TCP and UDP runs, seconds.
-    pub load_s: u32,
-    /// Offered load of the UDP runs in bit/s of payload; E1 writes 100M with M = 2^20.
-    pub udp_bps: u64,
-    /// Duration of one trial of the packet-rate search, seconds.
-    pub trial_s: f64,
-    /// Size of the small frames, FCS counted.
-    pub small_frame: usize,
-}
-
-impl Timing {
-    /// For tables that are to be quoted.
-    #[must_use]
-    pub fn full() -> Self {
-        Self {
-            ping_count: 100,
-            ping_interval_ms: 10,
-            probe_pps: 250.0,
-            probe_s: 2.0,
-            load_s: 5,
-            udp_bps: 100 << 20,
-            trial_s: 1.0,
-            small_frame: 64,
-        }
-    }
-
-    /// For the demo: three repeats of three cells, and ten of what does not load the path, in a
-    /// minute and three quarters.
-    #[must_use]
-    pub fn demo() -> Self {
-        let (ping_count, probe_pps, probe_s) = (10, 500.0, 0.3);
-        Self { ping_count, probe_pps, probe_s, load_s: 1, trial_s: 0.25, ..Self::full() }
-    }
-
-    /// For a look: a fifth of the time.
-    #[must_use]
-    pub fn quick() -> Self {
-        Self { ping_count: 40, probe_s: 0.8, load_s: 2, trial_s: 0.4, ..Self::full() }
-    }
-}
-
 /// What a method measures with.
 pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.
@@ -121,8 +69,6 @@ pub struct MethodContext<'a> {
     pub settings: &'a Settings,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
-    /// Durations and rates.
-    pub timing: Timing,
     /// A scratch folder.
     pub dir: &'a Path,
     /// Ends every wait.
@@ -185,7 +131,7 @@ pub trait Method: Sync {
     fn saturates(&self) -> bool;
 
     /// About how long one measurement takes, for progress and budget.
-    fn cost(&self, timing: &Timing, settings: &Settings) -> Duration;
+    fn cost(&self, settings: &Settings) -> Duration;
 
     /// The metrics that have a floor of the lab's own: what is measured where hosts are joined
     /// without a switch.
@@ -205,10 +151,6 @@ pub trait Method: Sync {
     /// [`TrialError`]; one that [`TrialError::is_stop`] ends the run, others this measurement.
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError>;
 }
-
-/// The methods of two hosts and a controller, in the order in which E1 applies them.
-pub const HOSTS: &[&dyn Method] =
-    &[&ping::Ping, &probe::Probe, &tcp::Tcp, &udp::Iperf3, &udp::Iperf2, &pps::PacketRate];
 
 /// Every method.
 pub const ALL: &[&dyn Method] = &[

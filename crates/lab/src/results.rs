@@ -198,12 +198,26 @@ pub struct CellResults {
     pub state: CellState,
     /// The figures: one for each metric that has a sample.
     pub rows: Vec<ResultRow>,
+    /// What a metric can be at most, before anything is measured.
+    #[serde(default)]
+    pub bounds: Vec<UpperLimit>,
     /// The distributions, of all repeats.
     pub distributions: Vec<MeasuredDistribution>,
     /// The commands that started switch and controller, and the flow entries' first lines.
     pub commands: Vec<String>,
     /// Every trial, in order, those that failed too.
     pub trials: Vec<TrialRecord>,
+}
+
+/// The most that a metric can be, by arithmetic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UpperLimit {
+    /// The metric's key.
+    pub metric: String,
+    /// The figure, in the metric's unit.
+    pub value: f64,
+    /// By what: "ports", "control link".
+    pub by: String,
 }
 
 /// One metric of one cell with its samples.

@@ -281,6 +281,18 @@ impl Settings {
         self.duration_s.unwrap_or(1.0)
     }
 
+    /// Duration of one trial in whole seconds, one at least, for programs that take no fractions.
+    #[must_use]
+    pub fn whole_seconds(&self) -> u32 {
+        self.duration_s().clamp(1.0, 86_400.0).round() as u32
+    }
+
+    /// Offered bits a second of payload, where hosts send.
+    #[must_use]
+    pub fn load_bps(&self) -> u64 {
+        self.load_bps.unwrap_or(f64::from(100 << 20)) as u64
+    }
+
     /// How many flow entries are loaded.
     #[must_use]
     pub fn flow_count(&self) -> u64 {

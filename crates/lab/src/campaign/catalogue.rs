@@ -6,6 +6,7 @@ use super::scenario::{Scenario, ScenarioError};
 
 /// The files, in the order of the evaluations.
 const FILES: &[&str] = &[
+    include_str!("scenarios/packet-in-hub.toml"),
     include_str!("scenarios/cached-forwarding.toml"),
     include_str!("scenarios/delay-by-match.toml"),
 ];

@@ -27,6 +27,8 @@ pub(super) struct LedgerHead {
     pub(super) scenarios: Vec<String>,
     /// Whether it is the quick form.
     pub(super) is_quick: bool,
+    /// The values of each scenario's axes that are measured.
+    pub(super) values: Vec<Vec<Vec<String>>>,
 }
 
 /// Every other line: a trial.
@@ -114,7 +116,10 @@ impl Ledger {
         if old.format != head.format {
             return Err(other("another version of the lab"));
         }
-        if old.scenarios != head.scenarios || old.is_quick != head.is_quick {
+        let is_same = old.scenarios == head.scenarios
+            && old.is_quick == head.is_quick
+            && old.values == head.values;
+        if !is_same {
             return Err(other("other scenarios, or other values in them"));
         }
         let mut trials: HashMap<TrialKey, Vec<Entry>> = HashMap::new();

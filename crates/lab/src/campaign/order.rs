@@ -9,6 +9,13 @@ pub(super) struct Group<'a> {
     pub(super) cells: Vec<(usize, &'a ScenarioCell)>,
 }
 
+impl<'a> Group<'a> {
+    /// Those of its cells that are wanted.
+    pub(super) fn with(&self, is_wanted: impl Fn(&ScenarioCell) -> bool) -> Self {
+        Self { cells: self.cells.iter().filter(|(_, cell)| is_wanted(cell)).copied().collect() }
+    }
+}
+
 /// The cells in groups, each in the order of its first cell.
 pub(super) fn groups(cells: &[ScenarioCell]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();

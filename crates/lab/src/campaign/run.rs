@@ -14,11 +14,12 @@ use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use super::stall;
 use crate::cancel::{Budget, Cancel, Stopped};
+use crate::ceilings;
 use crate::controller::{self, ControllerProgram};
 use crate::dut::{self, Dut};
 use crate::facts::{Machine, now_utc};
 use crate::limit::{self, limiting};
-use crate::method::{Method, MethodContext, Timing, Trial};
+use crate::method::{Method, MethodContext, Trial};
 use crate::progress::RunProgress;
 use crate::results::{
     CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution, MetricInfo,
@@ -62,6 +63,8 @@ pub struct Campaign {
     pub is_resumed: bool,
     /// The command that was typed.
     pub command: Vec<String>,
+    /// What the reader should know beforehand.
+    pub notes: Vec<String>,
     /// Shows no progress.
     pub quiet: bool,
 }
@@ -94,6 +97,7 @@ struct Part<'a> {
     methods: Vec<&'static dyn Method>,
     cells: Vec<ScenarioCell>,
     repeats: usize,
+    is_quick: bool,
 }
 
 /// A switch's turn: the cells that one start of it serves, once.
@@ -156,6 +160,7 @@ pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, Campaign
         started: started.clone(),
         scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
         is_quick: campaign.is_quick,
+        values: parts.iter().map(|part| part.values()).collect::<Result<_, _>>()?,
     };
     let (ledger, started, old) = if campaign.is_resumed {
         Ledger::resume(&campaign.folder, &head)
@@ -175,7 +180,7 @@ pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, Campaign
         progress: RunProgress::new(steps as u64, campaign.quiet),
         found: HashMap::new(),
         floors: HashMap::new(),
-        notes: Vec::new(),
+        notes: campaign.notes.clone(),
     };
     for (index, part) in parts.iter().enumerate() {
         run.scenario(index, part)?;
@@ -209,16 +214,46 @@ fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
         Ok(Part {
             scenario,
             methods: scenario.methods()?,
-            cells: scenario.cells(campaign.is_quick)?,
+            cells: cells(scenario, campaign)?,
             repeats: campaign.repeats.unwrap_or_else(|| scenario.repeats(campaign.is_quick)),
+            is_quick: campaign.is_quick,
         })
     };
     campaign.scenarios.iter().map(part).collect()
 }
 
+/// The cells of a scenario on the campaign's testbed: wires in memory have no rates.
+fn cells(scenario: &Scenario, campaign: &Campaign) -> Result<Vec<ScenarioCell>, ScenarioError> {
+    let mut cells = scenario.cells(campaign.is_quick)?;
+    if campaign.kind == TestbedKind::Memory {
+        for cell in &mut cells {
+            (cell.settings.port_rate, cell.settings.control_rate) = (None, None);
+        }
+    }
+    Ok(cells)
+}
+
 impl Part<'_> {
     fn steps(&self, campaign: &Campaign) -> usize {
         self.cells.len() * self.methods.len() * self.repeats * campaign.duts.len()
+    }
+
+    /// About how long a method takes in one start.
+    fn cost(&self, method: &dyn Method, cell: &ScenarioCell) -> Duration {
+        let settings = self.settings(method, cell);
+        let trials = self.scenario.trials(method, self.is_quick);
+        method.cost(&settings) * u32::try_from(trials).unwrap_or(u32::MAX)
+    }
+
+    /// How a cell is measured by a method.
+    fn settings(&self, method: &dyn Method, cell: &ScenarioCell) -> Settings {
+        self.scenario.settings_of(method, &cell.settings, self.is_quick)
+    }
+
+    /// The values of its axes.
+    fn values(&self) -> Result<Vec<Vec<String>>, ScenarioError> {
+        let axes = self.scenario.axis_infos(self.is_quick)?.into_iter();
+        Ok(axes.map(|axis| axis.values).collect())
     }
 
     /// Whether something of it has a floor.
@@ -256,7 +291,10 @@ impl Run<'_> {
             }
             for group in &all {
                 for dut in &self.campaign.duts {
-                    self.group(&Round { index, part, group, dut: *dut, repeat })?;
+                    let group = group.with(|cell| !part.scenario.is_without(dut.name(), &cell.at));
+                    if !group.cells.is_empty() {
+                        self.group(&Round { index, part, group: &group, dut: *dut, repeat })?;
+                    }
                 }
             }
         }
@@ -278,8 +316,8 @@ impl Run<'_> {
             }
         };
         for traffic in traffics {
-            let settings = part.cells[traffic].settings.traffic();
             for method in part.methods.iter().filter(|method| !method.floors().is_empty()) {
+                let settings = part.settings(*method, &part.cells[traffic]).traffic();
                 match self.measure(*method, &mut setup, &settings, folder.path())? {
                     (Ok(trial), _) => {
                         let floors = self.floors.entry((index, traffic)).or_default();
@@ -352,7 +390,11 @@ impl Run<'_> {
             for method in &round.part.methods {
                 let title = format!("{}: {}", round.title(cell.1), method.label());
                 self.progress.begin(&title);
-                self.trial(round, *cell, *method, &mut setup, folder.path(), &title)?;
+                let trials = round.part.scenario.trials(*method, round.part.is_quick);
+                for number in (0..trials).map(|trial| round.repeat * trials + trial) {
+                    let numbered = (*cell, number);
+                    self.trial(round, numbered, *method, &mut setup, folder.path(), &title)?;
+                }
                 self.progress.advance(1);
             }
         }
@@ -363,17 +405,22 @@ impl Run<'_> {
     fn trial(
         &mut self,
         round: &Round<'_>,
-        cell: (usize, &ScenarioCell),
+        (cell, number): ((usize, &ScenarioCell), usize),
         method: &dyn Method,
         setup: &mut Setup,
         folder: &Path,
         title: &str,
     ) -> Result<(), CampaignError> {
+        if let Err(reason) = method.fits(setup.bed()) {
+            self.note(format!("{}: {reason}", method.label()));
+            return Ok(());
+        }
+        let settings = round.part.settings(method, cell.1);
         for attempt in 0..ATTEMPTS {
-            let (outcome, stall_ms) = self.measure(method, setup, &cell.1.settings, folder)?;
+            let (outcome, stall_ms) = self.measure(method, setup, &settings, folder)?;
             let is_stalled = stall_ms >= stall::STALL_MS;
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
-            let (mut record, distributions) = record(method, round.repeat, outcome);
+            let (mut record, distributions) = record(method, number, outcome);
             record.attempt = attempt;
             record.stall_ms = stall_ms;
             if is_stalled && record.error.is_none() && !is_over {
@@ -402,19 +449,24 @@ impl Run<'_> {
     /// Takes the trials of an earlier campaign over, if it has all of this cell and repeat.
     fn take_old(&mut self, round: &Round<'_>, cell: usize) -> bool {
         let (part, dut, repeat) = (round.part, round.dut, round.repeat);
-        let key = |method: &dyn Method| {
-            let (scenario, dut) = (part.scenario.id.clone(), dut.name().to_owned());
-            (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), repeat)
+        let trials = |method: &dyn Method| part.scenario.trials(method, part.is_quick);
+        let keys = |method: &'static dyn Method| {
+            let trials = trials(method);
+            (0..trials).map(move |trial| {
+                let (scenario, dut) = (part.scenario.id.clone(), dut.name().to_owned());
+                let number = repeat * trials + trial;
+                (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), number)
+            })
         };
         let has = |key: TrialKey| {
             self.old.get(&key).is_some_and(|all| all.iter().any(|one| one.trial.error.is_none()))
         };
-        if !part.methods.iter().all(|method| has(key(*method))) {
+        if !part.methods.iter().flat_map(|method| keys(*method)).all(has) {
             return false;
         }
         let place = round.place(cell);
-        for method in &part.methods {
-            for entry in self.old.remove(&key(*method)).unwrap_or_default() {
+        for key in part.methods.iter().flat_map(|method| keys(*method)) {
+            for entry in self.old.remove(&key).unwrap_or_default() {
                 let found = self.found.entry(place.clone()).or_default();
                 found.trials.push(entry.trial);
                 found.distributions.extend(entry.distributions);
@@ -474,17 +526,12 @@ impl Run<'_> {
         settings: &Settings,
         folder: &Path,
     ) -> Result<(Result<Trial, String>, f64), Stopped> {
-        if let Err(reason) = method.fits(setup.bed()) {
-            return Ok((Err(reason.to_owned()), 0.0));
-        }
         let watched = setup.watched();
-        let timing = if self.campaign.is_quick { Timing::quick() } else { Timing::full() };
         let context = MethodContext {
             bed: setup.bed(),
             setup: Some(setup),
             settings,
             watched: &watched,
-            timing,
             dir: folder,
             cancel: self.cancel,
         };
@@ -551,11 +598,15 @@ impl Run<'_> {
         let mut cells = Vec::new();
         for (place, cell) in part.cells.iter().enumerate() {
             let floors = self.floors.get(&(index, part.traffic_of(place)));
-            for dut in &self.campaign.duts {
+            let duts = self.campaign.duts.iter();
+            for dut in duts.filter(|dut| !scenario.is_without(dut.name(), &cell.at)) {
                 let key = (index, dut.name().to_owned(), place);
                 let found = self.found.remove(&key).unwrap_or_default();
                 let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
-                cells.push(cell_results(dut.name(), &cell.at, found, &metrics, floors));
+                let mut cell_results = cell_results(dut.name(), &cell.at, found, &metrics, floors);
+                cell_results.bounds = ceilings::upper_limits(&cell.settings);
+                cell_results.bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
+                cells.push(cell_results);
             }
         }
         Ok(ScenarioResults {
@@ -603,6 +654,7 @@ fn cell_results(
         at: at.clone(),
         state,
         rows,
+        bounds: Vec::new(),
         distributions: found.distributions,
         commands: found.commands,
         trials: found.trials,
@@ -622,11 +674,10 @@ fn controller_of(settings: &Settings) -> Option<Result<&'static dyn ControllerPr
 }
 
 fn group_cost(part: &Part<'_>, group: &Group<'_>) -> Duration {
-    let timing = Timing::full();
     let trials: Duration = group
         .cells
         .iter()
-        .flat_map(|(_, cell)| part.methods.iter().map(|m| m.cost(&timing, &cell.settings)))
+        .flat_map(|(_, cell)| part.methods.iter().map(|method| part.cost(*method, cell)))
         .sum();
     let entries = group.cells[0].1.settings.flow_count() as f64 / ENTRIES_A_SECOND;
     trials + START_COST + Duration::from_secs_f64(entries)

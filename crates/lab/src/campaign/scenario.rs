@@ -75,6 +75,9 @@ pub struct Scenario {
     /// What holds for every cell.
     #[serde(default)]
     settings: Settings,
+    /// What holds for a method, by its key.
+    #[serde(default, rename = "method")]
+    of_methods: BTreeMap<String, MethodTable>,
     /// The axes.
     #[serde(default, rename = "axis")]
     axes: Vec<Axis>,
@@ -94,6 +97,9 @@ pub struct Scenario {
     #[serde(skip)]
     pub source: String,
 }
+
+/// The key of a `without` that names a switch.
+const DUT: &str = "dut";
 
 fn usual_repeats() -> usize {
     5
@@ -128,6 +134,16 @@ struct NamedValue {
     set: Settings,
 }
 
+/// What holds for one method.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct MethodTable {
+    /// How often it measures in each start: short trials spread more.
+    trials: Option<usize>,
+    /// Overlaid over the settings of the cell: what is sent, nothing of the set-up.
+    set: Settings,
+}
+
 /// What `--quick` changes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -137,6 +153,9 @@ struct Quick {
     axes: BTreeMap<String, Vec<String>>,
     /// Overlaid over the base settings.
     settings: Settings,
+    /// Laid over what holds for a method.
+    #[serde(rename = "method")]
+    of_methods: BTreeMap<String, MethodTable>,
 }
 
 /// A point of the axes.
@@ -190,7 +209,7 @@ impl Scenario {
             known.iter().any(|info| info.name == *axis && info.values.contains(value))
         };
         let published = self.published.iter().flat_map(|figure| &figure.at);
-        let left_out = self.without.iter().flatten();
+        let left_out = self.without.iter().flatten().filter(|(axis, _)| *axis != DUT);
         let quick = self.quick.axes.iter();
         let quick = quick.flat_map(|(axis, values)| values.iter().map(move |value| (axis, value)));
         if let Some((axis, value)) =
@@ -207,6 +226,14 @@ impl Scenario {
         {
             return wrong(format!("no metric {metric:?}: there is {}", metrics.join(", ")));
         }
+        for (name, table) in self.of_methods.iter().chain(&self.quick.of_methods) {
+            if !self.methods.contains(name) {
+                return wrong(format!("[method.{name}]: it is none of the methods"));
+            }
+            if !Settings::default().has_same_setup(&table.set) {
+                return wrong(format!("[method.{name}]: set-up is the same for all methods"));
+            }
+        }
         for is_quick in [false, true] {
             for cell in self.cells(is_quick)? {
                 let place =
@@ -215,6 +242,36 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Whether a switch is left out at a point: by a `without` that names it as `dut`.
+    #[must_use]
+    pub fn is_without(&self, dut: &str, at: &Coordinates) -> bool {
+        self.without.iter().any(|point| {
+            point.get(DUT).is_some_and(|name| name == dut)
+                && point.iter().all(|(axis, value)| axis == DUT || at.get(axis) == Some(value))
+        })
+    }
+
+    /// How a cell is measured by a method.
+    #[must_use]
+    pub fn settings_of(&self, method: &dyn Method, cell: &Settings, is_quick: bool) -> Settings {
+        let mut settings = cell.clone();
+        for table in self.tables(method, is_quick) {
+            settings.overlay(&table.set);
+        }
+        settings
+    }
+
+    /// How often a method measures in each start.
+    #[must_use]
+    pub fn trials(&self, method: &dyn Method, is_quick: bool) -> usize {
+        self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1).max(1)
+    }
+
+    fn tables(&self, method: &dyn Method, is_quick: bool) -> impl Iterator<Item = &MethodTable> {
+        let quick = self.quick.of_methods.get(method.id()).filter(|_| is_quick);
+        self.of_methods.get(method.id()).into_iter().chain(quick)
     }
 
     /// The methods, in order.
@@ -230,6 +287,28 @@ impl Scenario {
             })
         };
         self.methods.iter().map(find).collect()
+    }
+
+    /// Leaves some values of an axis; false where the scenario has no such axis.
+    ///
+    /// # Errors
+    /// A value that the axis does not have, and which it has.
+    pub fn restrict(&mut self, axis: &str, left: &[&str]) -> Result<bool, ScenarioError> {
+        let Some(place) = self.axes.iter().position(|one| one.name == axis) else {
+            return Ok(false);
+        };
+        let known = self.axis_infos(false)?.swap_remove(place).values;
+        if let Some(wrong) = left.iter().find(|value| !known.iter().any(|one| one == *value)) {
+            let known = known.join(", ");
+            let what = format!("{}: {axis} has no value {wrong:?}: there is {known}", self.id);
+            return Err(ScenarioError::Wrong(what));
+        }
+        // Values that are written out stand in place of those of the quick form too.
+        self.quick.axes.remove(axis);
+        let axis = &mut self.axes[place];
+        axis.values.retain(|value| left.contains(&plain_name(value).as_str()));
+        axis.named.retain(|value| left.contains(&value.name.as_str()));
+        Ok(true)
     }
 
     /// How often each cell is measured.
@@ -290,11 +369,20 @@ impl Scenario {
         let is_left_out = |cell: &ScenarioCell| {
             self.without.iter().any(|point| {
                 !point.is_empty()
+                    && !point.contains_key(DUT)
                     && point.iter().all(|(axis, value)| cell.at.get(axis) == Some(value))
             })
         };
         cells.retain(|cell| !is_left_out(cell));
         Ok(cells)
+    }
+}
+
+/// The name of a plain value.
+fn plain_name(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -306,10 +394,7 @@ impl Axis {
             let Some(key) = &self.key else {
                 return Err(format!("axis {:?}: plain values need a key that they set", self.name));
             };
-            let name = match value {
-                toml::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let name = plain_name(value);
             let table: toml::Table = [(key.clone(), value.clone())].into_iter().collect();
             let settings = Settings::deserialize(table)
                 .map_err(|error| format!("axis {:?}, value {name}: {error}", self.name))?;
@@ -376,6 +461,35 @@ value = 120.0
         assert_eq!(quick.len(), 2);
         assert_eq!(quick[0].settings.duration_s(), 0.1);
         assert_eq!(scenario.axis_infos(true).unwrap()[0].values, ["64"]);
+    }
+
+    #[test]
+    fn an_axis_is_restricted_to_values_that_it_has() {
+        let mut scenario = Scenario::from_toml(TEXT).unwrap();
+        assert!(scenario.restrict("frame_size", &["128"]).unwrap());
+        assert!(!scenario.restrict("size", &["128"]).unwrap());
+        assert_eq!(scenario.axis_infos(true).unwrap()[0].values, ["128"]);
+        assert!(
+            scenario.restrict("table", &["some"]).unwrap_err().to_string().contains("one entry")
+        );
+    }
+
+    #[test]
+    fn a_method_has_settings_of_its_own_and_a_switch_may_be_left_out() {
+        let text = TEXT.to_owned()
+            + "[[without]]\ndut = \"ovs\"\ntable = \"one entry\"\n\
+               [method.delay]\ntrials = 2\nset = { rate_pps = 7.0 }\n\
+               [quick.method.delay]\nset = { rate_pps = 9.0 }\n";
+        let scenario = Scenario::from_toml(&text).unwrap();
+        let (method, cells) = (scenario.methods().unwrap()[0], scenario.cells(false).unwrap());
+        let rate = |is_quick| scenario.settings_of(method, &cells[0].settings, is_quick).rate_pps;
+        assert_eq!((rate(false), rate(true)), (Some(7.0), Some(9.0)));
+        assert_eq!(scenario.trials(method, true), 2);
+        assert!(scenario.is_without("ovs", &cells[0].at));
+        assert!(!scenario.is_without("weir", &cells[0].at));
+        assert!(!scenario.is_without("ovs", &cells[1].at));
+        let set_up = text.replace("rate_pps = 7.0", "workers = 2");
+        assert!(Scenario::from_toml(&set_up).unwrap_err().to_string().contains("set-up"));
     }
 
     fn error(from: &str, to: &str) -> String {

@@ -1,19 +1,23 @@
 //! `weir lab run` and `weir lab show`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::{PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
+use super::{
+    OutputArgs, PathArgs, TestbedArg, interrupted, shown, terminal_width, testbed_kind, write_whole,
+};
 use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, CampaignError, execute};
 use crate::campaign::scenario::Scenario;
 use crate::cancel::Cancel;
 use crate::dut::{self, Dut};
-use crate::results;
+use crate::present::{ResultsForm, render};
+use crate::results::{self, Results};
+use crate::tools;
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -47,20 +51,19 @@ pub(super) struct CampaignArgs {
     /// Where the hosts are
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
-    /// Folder for results.json and trials.jsonl (every trial, as it is made)
-    #[arg(long, default_value = ".")]
-    out: PathBuf,
+    /// Measure at some values of an axis only: frame_size=64,1518. Repeatable
+    #[arg(long, value_name = "AXIS=VALUES")]
+    only: Vec<String>,
     /// Go on where an earlier run into the same folder was cut off
     #[arg(long)]
     resume: bool,
-    /// Print the results as JSON on standard output
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     paths: PathArgs,
+    /// Install what is missing of os-ken into its own virtual environment first
+    #[arg(long)]
+    install_peers: bool,
 }
 
 /// Which scenario.
@@ -107,6 +110,22 @@ fn duts(names: &[String]) -> Result<Vec<&'static dyn Dut>> {
     Ok(duts)
 }
 
+/// Leaves those values of an axis, in each scenario that has it.
+fn restrict(all: &mut [Scenario], only: &str) -> Result<()> {
+    let Some((axis, values)) = only.split_once('=') else {
+        bail!("--only {only:?}: write AXIS=VALUE,VALUE, for example frame_size=64,1518");
+    };
+    let values: Vec<&str> = values.split(',').collect();
+    let mut is_known = false;
+    for scenario in all.iter_mut() {
+        is_known |= scenario.restrict(axis, &values)?;
+    }
+    if !is_known {
+        bail!("--only {only:?}: none of the scenarios has an axis {axis:?}");
+    }
+    Ok(())
+}
+
 impl CampaignArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
@@ -119,8 +138,7 @@ impl CampaignArgs {
                 all.push(scenario);
             }
         }
-        std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
+        self.only.iter().try_for_each(|only| restrict(&mut all, only))?;
         let campaign = Campaign {
             scenarios: all,
             duts: duts(&self.dut)?,
@@ -129,30 +147,57 @@ impl CampaignArgs {
             limit: self.budget.map(Duration::from_secs),
             kind: testbed_kind(self.testbed)?,
             paths: self.paths.resolve()?,
-            folder: self.out.clone(),
+            folder: self.output.out.clone(),
             is_resumed: self.resume,
             command: std::env::args().collect(),
-            quiet: self.quiet,
+            notes: Vec::new(),
+            quiet: self.output.quiet,
         };
-        let results = match execute(&campaign, &cancel) {
-            Ok(results) => results,
-            Err(CampaignError::Stopped(_)) => {
-                eprintln!(
-                    "interrupted; its trials are in {}; --resume goes on behind them",
-                    shown(&self.out)
-                );
-                return Ok(interrupted());
+        if self.install_peers {
+            let folder = &campaign.paths.os_ken_dir;
+            eprintln!("installing os-ken into {}", folder.display());
+            if let Err(error) = tools::install_os_ken(folder, &cancel) {
+                return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
             }
-            Err(error) => return Err(error.into()),
-        };
-        let json = serde_json::to_string(&results).context("cannot write the results as JSON")?;
-        if self.json {
-            println!("{json}");
         }
-        let path = write_whole(&self.out, results::NAME, &json)?;
-        if !self.json {
-            println!("{}", shown(&path));
-        }
-        Ok(if results.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        carry_out(&campaign, &self.output, &cancel)
     }
+}
+
+/// Measures, and publishes what was found.
+pub(super) fn carry_out(
+    campaign: &Campaign,
+    output: &OutputArgs,
+    cancel: &Cancel,
+) -> Result<ExitCode> {
+    std::fs::create_dir_all(&output.out)
+        .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
+    let results = match execute(campaign, cancel) {
+        Ok(results) => results,
+        Err(CampaignError::Stopped(_)) => {
+            let folder = shown(&output.out);
+            eprintln!("interrupted; its trials are in {folder}; --resume goes on behind them");
+            return Ok(interrupted());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    publish(&results, output)?;
+    Ok(if results.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Shows the results, then writes them: what was measured is seen even when the disk is full.
+fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
+    let json = serde_json::to_string(results).context("cannot write the results as JSON")?;
+    if output.json {
+        println!("{json}");
+    } else {
+        println!("{}", render(results, ResultsForm::Terminal(terminal_width().unwrap_or(100))));
+    }
+    let json_path = write_whole(&output.out, results::NAME, &json)?;
+    let page = render(results, ResultsForm::Html);
+    let html_path = write_whole(&output.out, "report.html", &page)?;
+    if !output.json {
+        println!("{}\n{}", shown(&html_path), shown(&json_path));
+    }
+    Ok(())
 }

@@ -43,7 +43,7 @@ pub(super) fn tcp(context: &MethodContext<'_>) -> Result<Received, TrialError> {
         .and_then(|stream| stream)
         .map_err(io("connecting host 1 to host 2"))?;
     let (peer, _) = listener.accept().map_err(io("accepting at host 2"))?;
-    let duration = Duration::from_secs(u64::from(context.timing.load_s));
+    let duration = Duration::from_secs(u64::from(context.settings.whole_seconds()));
     transfer(stream, peer, duration, context.cancel)
 }
 

@@ -7,9 +7,7 @@ use generator::method::on_ports::SessionMeasurer;
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
-use super::{
-    Better, Method, MethodContext, Metric, Timing, Trial, TrialDistribution, TrialError, traffic,
-};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, traffic};
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -68,7 +66,7 @@ impl Method for Delay {
         &["delay_p50_us", "delay_p99_us", "delay_mean_us", "jitter_us"]
     }
 
-    fn cost(&self, _timing: &Timing, settings: &Settings) -> Duration {
+    fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.2)
     }
 

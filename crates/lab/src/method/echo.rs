@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, sockopt};
 
-use super::ping::EchoReplies;
+use super::ping::{self, EchoReplies};
 use super::{MethodContext, TrialError};
 
 const HEADER: usize = 8;
 const PAYLOAD: usize = 56;
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// Sends the echo requests of the context's timing to `target`.
+/// Sends the cell's echo requests to `target`.
 pub(super) fn run(
     context: &MethodContext<'_>,
     target: Ipv4Addr,
@@ -32,7 +32,8 @@ pub(super) fn run(
     let identifier = std::process::id().to_le_bytes();
     let identifier = [identifier[0], identifier[1]];
     let mut rtt_ms = Vec::new();
-    for sequence in 0..context.timing.ping_count {
+    let requests = ping::requests(context.settings);
+    for sequence in 0..requests {
         context.cancel.check()?;
         let [.., high, low] = sequence.to_be_bytes();
         let request = request(identifier, [high, low]);
@@ -43,10 +44,10 @@ pub(super) fn run(
         if answered(&socket, &request, start)? {
             rtt_ms.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        let interval = Duration::from_millis(u64::from(context.timing.ping_interval_ms));
+        let interval = ping::INTERVAL;
         context.cancel.sleep(interval.saturating_sub(start.elapsed()))?;
     }
-    Ok(EchoReplies { sent: context.timing.ping_count, rtt_ms })
+    Ok(EchoReplies { sent: requests, rtt_ms })
 }
 
 fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> TrialError {

@@ -46,9 +46,9 @@ pub(super) fn run(context: &MethodContext<'_>, rate: &str) -> Result<Iperf2Resul
     server.wait_for_text("Server listening", SLACK, context.cancel)?;
     let mut client = Command::new(&path);
     client.args(["-c", &HOSTS[1].ip.to_string(), "-u", "-b", rate, "-l", "1470"]);
-    client.args(["-t", &context.timing.load_s.to_string()]);
+    client.args(["-t", &context.settings.whole_seconds().to_string()]);
     let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(context.timing.load_s)) + SLACK;
+    let limit = Duration::from_secs(u64::from(context.settings.whole_seconds())) + SLACK;
     let host = Some(bed.host(0));
     let (output, load) =
         context.observe(|| process::run("iperf", client, host, context.dir, limit, context.cancel));

@@ -85,9 +85,9 @@ pub(super) fn run(
     server.wait_for_text("Server listening", SLACK, context.cancel)?;
     let mut client = Command::new(&path);
     client.args(["-c", &HOSTS[1].ip.to_string(), "-J", "--connect-timeout", "5000"]);
-    client.args(["-t", &context.timing.load_s.to_string()]).args(arguments);
+    client.args(["-t", &context.settings.whole_seconds().to_string()]).args(arguments);
     let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(context.timing.load_s)) + SLACK;
+    let limit = Duration::from_secs(u64::from(context.settings.whole_seconds())) + SLACK;
     let host = Some(bed.host(0));
     let (output, load) = context
         .observe(|| process::run("iperf3", client, host, context.dir, limit, context.cancel));

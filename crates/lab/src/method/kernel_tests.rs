@@ -10,22 +10,26 @@ use netdev::Port;
 use netdev::sys::event::wait;
 use packet::Batch;
 
-use super::{HOSTS as METHODS, Method, MethodContext, Timing, blast, echo};
+use super::{Method, MethodContext, blast, echo};
 use crate::cancel::Cancel;
 use crate::settings::Settings;
 use crate::testbed::netns::{NetnsShape, NetnsTestbed, port_name};
 use crate::testbed::{HOSTS, LinkShape, Testbed};
 
-const TIMING: Timing = Timing {
-    ping_count: 10,
-    ping_interval_ms: 10,
-    probe_pps: 200.0,
-    probe_s: 0.3,
-    load_s: 1,
-    udp_bps: 10_000_000,
-    trial_s: 0.2,
-    small_frame: 64,
-};
+/// The methods of two hosts and a controller.
+const METHODS: &[&dyn Method] = &[
+    &super::ping::Ping,
+    &super::probe::Probe,
+    &super::tcp::Tcp,
+    &super::udp::Iperf3,
+    &super::udp::Iperf2,
+    &super::pps::PacketRate,
+];
+
+/// Short trials.
+fn settings() -> Settings {
+    Settings { count: Some(10), duration_s: Some(0.3), load_bps: Some(1e7), ..<_>::default() }
+}
 
 fn forward(ports: &mut [Port; 2], stop: &AtomicBool) {
     let mut batch = Batch::default();
@@ -57,9 +61,8 @@ fn on_a_wire(shape: LinkShape, work: impl FnOnce(&MethodContext<'_>)) {
         let context = MethodContext {
             bed: &bed,
             setup: None,
-            settings: &Settings::default(),
+            settings: &settings(),
             watched: &[],
-            timing: TIMING,
             dir: dir.path(),
             cancel: &cancel,
         };

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, echo};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, echo};
 use crate::process::{self, command_line};
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
@@ -14,6 +14,12 @@ use crate::tools::Tool;
 
 /// The method.
 pub(super) struct Ping;
+
+/// Echo requests, where the cell does not count them.
+const REQUESTS: u32 = 100;
+
+/// Time between two of them.
+pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
 const METRICS: &[Metric] = &[
     figure("ping_avg_ms", "ping avg", "ms", 3),
@@ -62,9 +68,8 @@ impl Method for Ping {
         false
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        let millis = u64::from(timing.ping_count) * u64::from(timing.ping_interval_ms);
-        Duration::from_millis(300 + millis)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_millis(300) + INTERVAL * requests(settings)
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
@@ -75,7 +80,7 @@ impl Method for Ping {
         let target = HOSTS[1].ip;
         let (tool, commands, echoes, load) = match Tool::Ping.find() {
             Ok(path) => {
-                let command = command(&path, target, &context.timing);
+                let command = command(&path, target, requests(context.settings));
                 let line = command_line(&command);
                 let (text, load) = context.observe(|| real(context, command));
                 let echoes = parse(&text?)?;
@@ -113,16 +118,21 @@ fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
     ]
 }
 
-fn command(path: &std::path::Path, target: Ipv4Addr, timing: &Timing) -> Command {
+/// How many echo requests are sent.
+pub(super) fn requests(settings: &Settings) -> u32 {
+    settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
+}
+
+fn command(path: &std::path::Path, target: Ipv4Addr, requests: u32) -> Command {
     let mut command = Command::new(path);
-    command.args(["-n", "-c", &timing.ping_count.to_string()]);
-    command.args(["-i", &format!("{:.3}", f64::from(timing.ping_interval_ms) / 1e3)]);
+    command.args(["-n", "-c", &requests.to_string()]);
+    command.args(["-i", &format!("{:.3}", INTERVAL.as_secs_f64())]);
     command.args(["-W", "2", &target.to_string()]);
     command
 }
 
 fn real(context: &MethodContext<'_>, command: Command) -> Result<String, TrialError> {
-    let limit = Ping.cost(&context.timing, context.settings) * 3 + Duration::from_secs(10);
+    let limit = Ping.cost(context.settings) * 3 + Duration::from_secs(10);
     let host = context.bed.kernel().map(|bed| bed.host(0));
     // The exit code is 1 when an answer is missing, which is a result.
     Ok(process::run("ping", command, host, context.dir, limit, context.cancel)?.text)

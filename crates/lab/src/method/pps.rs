@@ -7,7 +7,7 @@ use generator::method::TrialInput;
 use generator::receiver::StreamReport;
 
 use super::search::{Attempt, Path, Range, search};
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
@@ -63,8 +63,8 @@ impl Method for PacketRate {
         true
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        Duration::from_secs_f64(13.0 * (timing.trial_s + 0.15) + OVERLOAD_S)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(13.0 * (settings.duration_s() + 0.15) + OVERLOAD_S)
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -73,10 +73,11 @@ impl Method for PacketRate {
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let line = context.bed.port_rate().map_or(f64::MAX, |bps| {
-            bps as f64 / (8 * LINE_MINIMUM.max(context.timing.small_frame as u64 + 20)) as f64
+            bps as f64
+                / (8 * LINE_MINIMUM.max(u64::from(context.settings.frame_size()) + 20)) as f64
         });
         let max_pps = MAX_PPS.min(line);
-        let mut path = RealPath { context, duration_s: context.timing.trial_s, last: None };
+        let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
         let range = Range { start_pps: START_PPS, max_pps };
         let found = search(&mut path, range)?;
         // With the port rate as the most, 2 % more than the line carries still saturates it.
@@ -96,7 +97,7 @@ impl Method for PacketRate {
             carried: None,
             distributions: Vec::new(),
             raw: serde_json::json!({
-                "frame_bytes": context.timing.small_frame,
+                "frame_bytes": context.settings.frame_size() as usize,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
                 "saturation": json(&attempt),
                 "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
@@ -130,9 +131,8 @@ impl Path for RealPath<'_, '_> {
     type Error = TrialError;
 
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let timing = &self.context.timing;
         let input = TrialInput {
-            frame_size: timing.small_frame,
+            frame_size: self.context.settings.frame_size() as usize,
             rate_pps: offered_pps,
             duration_s: self.duration_s,
             grace_s: GRACE_S,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::method::TrialInput;
 
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 
@@ -28,6 +28,9 @@ const fn figure(
 ) -> Metric {
     Metric { id, label, unit, better: Better::Lower, decimals }
 }
+
+/// Probes a second, where the cell says nothing else.
+const RATE_PPS: f64 = 250.0;
 
 /// Points of the distribution that the raw data keep.
 const QUANTILES: [f64; 16] =
@@ -54,8 +57,8 @@ impl Method for Probe {
         false
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        Duration::from_secs_f64(timing.probe_s + 0.3)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s() + 0.3)
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -64,9 +67,9 @@ impl Method for Probe {
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let input = TrialInput {
-            frame_size: context.timing.small_frame,
-            rate_pps: context.timing.probe_pps,
-            duration_s: context.timing.probe_s,
+            frame_size: context.settings.frame_size() as usize,
+            rate_pps: context.settings.rate_pps.unwrap_or(RATE_PPS),
+            duration_s: context.settings.duration_s(),
             // Late answers count: the histogram shows how late.
             grace_s: 3.0,
         };

@@ -9,7 +9,7 @@ use generator::session::Waiting;
 
 use super::pps::{json, received_pps};
 use super::search::{Attempt, Path, Range, search};
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, traffic};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
@@ -76,7 +76,7 @@ impl Method for ForwardingRate {
         true
     }
 
-    fn cost(&self, _timing: &Timing, settings: &Settings) -> Duration {
+    fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(TRIALS * (settings.duration_s() + 0.2))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, blast, iperf3};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, blast, iperf3};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::tools::Tool;
@@ -42,8 +42,8 @@ impl Method for Tcp {
         true
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::method::{TrialInput, TrialOutput};
 
-use super::{Better, Method, MethodContext, Metric, Timing, Trial, TrialError, iperf2, iperf3};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
@@ -63,8 +63,8 @@ impl Method for Iperf3 {
         true
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(timing.load_s) + 0.4)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -75,7 +75,7 @@ impl Method for Iperf3 {
         if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
             return own(context, &why, IPERF3);
         }
-        let rate = context.timing.udp_bps.to_string();
+        let rate = context.settings.load_bps().to_string();
         let done = iperf3::run(context, &["-u", "-b", &rate, "-l", "1470"])?;
         let received = &done.sums.received;
         let both = done.sums.both.as_ref().unwrap_or(received);
@@ -93,7 +93,7 @@ impl Method for Iperf3 {
             commands: done.commands,
             load: done.load,
             // The rate, not the count: behind a full link everything arrives, only later.
-            carried: Some(received.bits_per_second / context.timing.udp_bps as f64),
+            carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
             distributions: Vec::new(),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
@@ -126,8 +126,8 @@ impl Method for Iperf2 {
         true
     }
 
-    fn cost(&self, timing: &Timing, _settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(timing.load_s) + 1.0)
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 1.0)
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
@@ -140,7 +140,7 @@ impl Method for Iperf2 {
             return own(context, &why, IPERF2);
         }
         // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
-        let done = iperf2::run(context, &context.timing.udp_bps.to_string())?;
+        let done = iperf2::run(context, &context.settings.load_bps().to_string())?;
         let report = done.report;
         let share = 1.0 - report.lost / report.total.max(1.0);
         Ok(Trial {
@@ -152,7 +152,7 @@ impl Method for Iperf2 {
             tool: "iperf 2".into(),
             commands: done.commands,
             load: done.load,
-            carried: Some(report.bps / context.timing.udp_bps as f64),
+            carried: Some(report.bps / context.settings.load_bps() as f64),
             distributions: Vec::new(),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
         })
@@ -172,11 +172,11 @@ fn own(
     why: &str,
     metrics: &'static [Metric],
 ) -> Result<Trial, TrialError> {
-    let wanted_pps = context.timing.udp_bps as f64 / (UDP_PAYLOAD * 8) as f64;
+    let wanted_pps = context.settings.load_bps() as f64 / (UDP_PAYLOAD * 8) as f64;
     let input = TrialInput {
         frame_size: FRAME,
         rate_pps: wanted_pps,
-        duration_s: f64::from(context.timing.load_s),
+        duration_s: f64::from(context.settings.whole_seconds()),
         grace_s: 0.05,
     };
     let (outcome, load) = context.observe(|| context.bed.one_way(&input, context.cancel));

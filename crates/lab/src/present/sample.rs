@@ -69,6 +69,7 @@ pub(super) fn empty(dut: &str, at: &Coordinates, state: CellState) -> CellResult
         at: at.clone(),
         state,
         rows: Vec::new(),
+        bounds: Vec::new(),
         distributions: Vec::new(),
         commands: vec![format!("{dut} --start")],
         trials: Vec::new(),

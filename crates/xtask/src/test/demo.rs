@@ -90,7 +90,7 @@ fn whole(mut command: Command, out: &Path) -> Result<()> {
     let read = |name: &str| {
         std::fs::read_to_string(out.join(name)).with_context(|| format!("reading {name}"))
     };
-    serde_json::from_str::<Value>(&read("report.json")?).context("report.json")?;
+    serde_json::from_str::<Value>(&read("results.json")?).context("results.json")?;
     let page = read("report.html")?;
     let fetches = ["src=\"http", "src='http", "url(http", "@import", "<link"];
     if let Some(found) = fetches.iter().find(|word| page.contains(*word)) {
