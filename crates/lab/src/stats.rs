@@ -25,7 +25,7 @@ pub mod steady;
 mod summary;
 pub mod trend;
 
-pub use band::CdfBand;
+pub use band::{CdfBand, dkw_reach};
 pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use interval::{CONFIDENCE, Interval, StatsError};
 pub use mann_whitney::{UnpairedRatio, mann_whitney, unpaired_ratio};

@@ -45,7 +45,7 @@ impl CdfBand {
             Step { value: tied[0], at_least: share, at_most: share }
         };
         let steps = ordered.chunk_by(|a, b| a == b).map(step).collect();
-        Ok(Self { steps, before: 0.0, reach: reach(n as u64, confidence), confidence })
+        Ok(Self { steps, before: 0.0, reach: dkw_reach(n as u64, confidence), confidence })
     }
 
     /// That of a sketch of `count` independent values: pairs of a share, 0 to 1, and the least
@@ -53,11 +53,11 @@ impl CdfBand {
     /// that the sketch leaves open. It does not allow for the sketch's own rounding of values.
     ///
     /// # Errors
-    /// The sketch is empty, or a value is not finite.
+    /// The sketch is empty or counts nothing, a share or value is not finite, a share is not from 0
+    /// to 1, or the pairs do not ascend.
     ///
     /// # Panics
-    /// When `confidence` is not between 0 and 1, a share is not from 0 to 1, or the pairs do not
-    /// ascend: the caller's mistake.
+    /// When `confidence` is not between 0 and 1: the caller's mistake.
     pub fn of_quantiles(
         quantiles: &[(f64, f64)],
         count: u64,
@@ -65,10 +65,14 @@ impl CdfBand {
     ) -> Result<Self, StatsError> {
         let values: Vec<f64> = quantiles.iter().map(|(_, value)| *value).collect();
         check(&values, 1)?;
-        assert!(count > 0, "a sketch of nothing has no quantiles");
-        let ascend = quantiles.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1);
-        let are_shares = quantiles.iter().all(|(share, _)| (0.0..=1.0).contains(share));
-        assert!(ascend && are_shares, "quantiles {quantiles:?}");
+        let mut before = (0.0, f64::NEG_INFINITY);
+        for (index, &(share, value)) in quantiles.iter().enumerate() {
+            let ascends = before.0 <= share && before.1 <= value;
+            if count == 0 || !ascends || !(0.0..=1.0).contains(&share) {
+                return Err(StatsError::NoSketch { index, count });
+            }
+            before = (share, value);
+        }
         let mut steps: Vec<Step> = Vec::with_capacity(quantiles.len());
         for (index, (share, value)) in quantiles.iter().enumerate() {
             let at_most = quantiles.get(index + 1).map_or(1.0, |(next, _)| *next);
@@ -80,7 +84,7 @@ impl CdfBand {
             }
         }
         let before = quantiles[0].0;
-        Ok(Self { steps, before, reach: reach(count, confidence), confidence })
+        Ok(Self { steps, before, reach: dkw_reach(count, confidence), confidence })
     }
 
     /// How far the band reaches from the curve, as a share.
@@ -128,8 +132,13 @@ impl CdfBand {
     }
 }
 
-/// How far the curve of `count` samples is from the true one at most.
-fn reach(count: u64, confidence: f64) -> f64 {
+/// How far the curve of `count` independent samples is from the true one at most, as a share; more
+/// than 1, which says nothing, for one or two, and infinite for none.
+///
+/// # Panics
+/// When `confidence` is not between 0 and 1: the caller's mistake.
+#[must_use]
+pub fn dkw_reach(count: u64, confidence: f64) -> f64 {
     let left = 2.0 * tail(confidence);
     ((2.0 / left).ln() / (2.0 * count as f64)).sqrt()
 }
@@ -139,15 +148,16 @@ mod tests {
     use statrs::distribution::{Binomial, DiscreteCDF};
     use testkit::Random;
 
-    use super::{CdfBand, reach};
+    use super::{CdfBand, dkw_reach};
     use crate::stats::distributions::{ALL, Known, TRIALS};
     use crate::stats::sorted;
 
     #[test]
     fn the_reach_is_massart_s() {
         // sqrt(ln(200) / 200) and sqrt(ln(40) / 2000).
-        assert!((reach(100, 0.99) - 0.162_762).abs() < 1e-6);
-        assert!((reach(1_000, 0.95) - 0.042_947).abs() < 1e-6);
+        assert!((dkw_reach(100, 0.99) - 0.162_762).abs() < 1e-6);
+        assert!((dkw_reach(1_000, 0.95) - 0.042_947).abs() < 1e-6);
+        assert_eq!(dkw_reach(0, 0.95), f64::INFINITY);
     }
 
     #[test]
@@ -185,6 +195,24 @@ mod tests {
                 assert!(held < 1_999, "{truth:?}: a band that never fails is too wide");
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_sketch_is_refused_with_its_place() {
+        let refused = |pairs: &[(f64, f64)], count| {
+            CdfBand::of_quantiles(pairs, count, 0.99).unwrap_err().to_string()
+        };
+        for (pairs, place) in [
+            ([(0.5, 1.0), (0.4, 2.0)], "pair 1 (from 0)"),
+            ([(0.5, 3.0), (0.6, 2.0)], "pair 1 (from 0)"),
+            ([(-0.1, 1.0), (0.6, 2.0)], "pair 0 (from 0)"),
+            ([(0.1, 1.0), (f64::NAN, 2.0)], "pair 1 (from 0)"),
+            ([(0.1, f64::NAN), (0.2, 2.0)], "sample 0 (from 0) is NaN"),
+        ] {
+            assert!(refused(&pairs, 9).contains(place), "{pairs:?}: {}", refused(&pairs, 9));
+        }
+        assert!(refused(&[(0.5, 1.0)], 0).contains("of 0 values"));
+        assert!(CdfBand::of_quantiles(&[], 9, 0.99).is_err());
     }
 
     #[test]

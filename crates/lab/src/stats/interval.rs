@@ -82,6 +82,18 @@ pub enum StatsError {
         /// How many the second list has.
         second: usize,
     },
+    /// A sketch is none: it counts nothing, a share is not from 0 to 1, or a pair of share and
+    /// value is less than the one before it.
+    #[error(
+        "pair {index} (from 0) is no part of a sketch of {count} values: there is one value or \
+         more, shares lie between 0 and 1, and shares and values ascend"
+    )]
+    NoSketch {
+        /// The place of the first such pair, from 0.
+        index: usize,
+        /// How many values it says to count.
+        count: u64,
+    },
     /// The figure is 0, so that no interval is as narrow as a share of it.
     #[error("the figure is 0: a share of it is no width of an interval, give an absolute one")]
     ZeroFigure,

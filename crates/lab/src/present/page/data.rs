@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::escape::script_json;
 use crate::present::section::Section;
 use crate::results::{MetricInfo, Plot, PlotKind, Results};
-use crate::stats::{CONFIDENCE, CdfBand};
+use crate::stats::{CONFIDENCE, dkw_reach};
 
 /// From so many bytes on, quantiles are thinned and what programs said is left out.
 pub(super) const DATA_MAX: usize = 6 << 20;
@@ -211,8 +211,5 @@ fn bands(section: &Section<'_>) -> Vec<Value> {
 
 /// A band's reach depends on nothing but the number of values.
 fn half_width(values: u64) -> Option<f64> {
-    if values == 0 {
-        return None;
-    }
-    CdfBand::of_quantiles(&[(1.0, 0.0)], values, CONFIDENCE).ok().map(|band| band.reach())
+    (values > 0).then(|| dkw_reach(values, CONFIDENCE))
 }
