@@ -114,3 +114,104 @@ fn open_vswitch_forwards_with_each_of_its_settings() {
     cannot("ovs", &format!("workers = 2\n{FLOWS}"), "main thread");
     cannot("ovs", "forwarding = \"io\"", "flow tables");
 }
+
+#[test]
+#[ignore = "needs root"]
+fn open_vswitch_with_dpdk_forwards_or_says_what_is_missing() {
+    let before = reserved_huge_pages();
+    for settings in ["", "caches = \"none\"", "workers = 2\nqueues = 2"] {
+        let cell = cell("ovs-dpdk", &format!("{settings}\n{FLOWS}"), &[]);
+        if cell["state"] == "missing" {
+            let reason = cell["reason"].as_str().unwrap_or_default();
+            assert!(reason.contains("nr_hugepages") || reason.contains("apt-get"), "{reason}");
+        } else {
+            assert_eq!(cell["state"], "measured", "{settings}: {}", cell["reason"]);
+        }
+    }
+    assert_eq!(reserved_huge_pages(), before);
+}
+
+fn reserved_huge_pages() -> String {
+    std::fs::read_to_string("/proc/sys/vm/nr_hugepages").expect("the kernel has huge pages")
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_s_bridge_and_router_forward() {
+    forwards("linux-bridge", "forwarding = \"learning\"", &[]);
+    forwards("linux-router", "forwarding = \"learning\"", &[]);
+    for dut in ["linux-bridge", "linux-router"] {
+        cannot(dut, FLOWS, "no flow entries");
+        cannot(dut, "forwarding = \"controller\"", "no OpenFlow channel");
+    }
+    cannot("linux-router", "forwarding = \"learning\"\nports = 3", "two networks");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn switches_that_have_to_be_built_say_so() {
+    for (dut, option) in [("bofuss", "--bofuss"), ("lagopus", "--lagopus")] {
+        let cell = cell(dut, FLOWS, &[]);
+        assert_eq!(cell["state"], "missing", "{dut}: {cell}");
+        assert!(cell["reason"].as_str().is_some_and(|reason| reason.contains(option)), "{cell}");
+    }
+}
+
+/// Makes two links in a namespace of its own, starts the box with `$WORDS` between them, measures
+/// it as an external switch, and prints the results.
+const BOX: &str = r#"
+set -e
+ip link set lo up
+for n in 1 2; do
+  ip link add nic$n type veth peer name box$n
+  ip link set nic$n up
+  ip link set box$n up
+done
+"$WEIR" switch --port 1=af_packet:box1 --port 2=af_packet:box2 --inactivity-probe 0 $WORDS \
+    --control "$DIR/ctl.sock" > "$DIR/box.log" 2>&1 &
+box=$!
+trap 'kill $box; wait $box || true' EXIT
+for try in $(seq 200); do grep -q ready "$DIR/box.log" && break; sleep 0.1; done
+"$WEIR" lab run --dut external --inventory "$DIR/box.toml" --quiet --testbed kernel \
+    --out "$DIR" "$DIR/one.toml" >&2
+"#;
+
+fn external(openflow: &str, words: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("a file is written");
+    };
+    write("box.toml", &format!("openflow = {openflow:?}\ninterfaces = [\"nic1\", \"nic2\"]\n"));
+    write(
+        "one.toml",
+        &format!(
+            "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [\"delay\"]\nrepeats = 2\n\
+             [settings]\nrate_pps = 500.0\nduration_s = 0.2\n{FLOWS}\n"
+        ),
+    );
+    let output = Command::new("unshare")
+        .args(["--net", "bash", "-c", BOX])
+        .env("WEIR", env!("CARGO_BIN_EXE_weir"))
+        .env("DIR", folder.path())
+        .env("WORDS", words)
+        .output()
+        .expect("unshare starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = std::fs::read(folder.path().join("results.json"))
+        .unwrap_or_else(|error| panic!("{openflow}: {error}: {said}"));
+    let results: Value = serde_json::from_slice(&json).expect("JSON");
+    let cell = &results["scenarios"][0]["cells"][0];
+    assert_eq!(cell["state"], "measured", "{openflow}: {cell}: {said}");
+    let trials = cell["trials"].as_array().expect("trials");
+    for trial in trials {
+        assert!(trial["error"].is_null(), "{openflow}: {trial}");
+        assert!(trial["raw"]["received"].as_u64().is_some_and(|frames| frames > 0), "{trial}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_switch_that_runs_already_is_measured_at_the_interfaces_of_this_machine() {
+    external("tcp:127.0.0.1:16653", "--listen ptcp:16653:127.0.0.1");
+    external("ptcp:16653:127.0.0.1", "--controller tcp:127.0.0.1:16653 --max-backoff 0.2");
+}

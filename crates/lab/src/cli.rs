@@ -75,6 +75,15 @@ struct PathArgs {
     /// Virtual environment with os-ken.
     #[arg(long, value_name = "DIR", env = "WEIR_OS_KEN_DIR")]
     os_ken: Option<PathBuf>,
+    /// Folder with BOFUSS's ofdatapath and ofprotocol, for --dut bofuss.
+    #[arg(long, value_name = "DIR")]
+    bofuss: Option<PathBuf>,
+    /// The program lagopus (raw-socket build), for --dut lagopus.
+    #[arg(long, value_name = "PATH")]
+    lagopus: Option<PathBuf>,
+    /// A TOML file about a switch that runs already, for --dut external (see docs/lab.md).
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
 }
 
 const DEMO_EXAMPLES: &str = "\
@@ -105,7 +114,9 @@ impl PathArgs {
             None => std::env::current_exe().context("cannot find the running program")?,
         };
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);
-        Ok(ProgramPaths { weir, os_ken_dir })
+        let (bofuss, lagopus) = (self.bofuss.clone(), self.lagopus.clone());
+        let inventory = self.inventory.clone();
+        Ok(ProgramPaths { weir, os_ken_dir, bofuss, lagopus, inventory })
     }
 }
 

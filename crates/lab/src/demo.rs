@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn without_the_peers_the_demo_says_so() {
         let nowhere = std::path::PathBuf::from("/nonexistent");
-        let paths = ProgramPaths { weir: nowhere.clone(), os_ken_dir: nowhere };
+        let paths = ProgramPaths::new(nowhere.clone(), nowhere);
         let (duts, notes) = duts(&paths, TestbedKind::Kernel);
         assert_eq!((duts.len(), notes.len()), (1, 1));
     }

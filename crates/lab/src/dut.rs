@@ -4,16 +4,22 @@
 //! of the kernel, that is given its ports and told what decides where packets go; nothing else
 //! about it is known here.
 
+mod bofuss;
+mod external;
+pub mod inventory;
+mod lagopus;
 mod linux_bridge;
+mod linux_router;
 pub(crate) mod ovs;
+mod ovs_dpdk;
 mod weir;
 mod wire;
 
-use channel::Endpoint;
+use channel::{Endpoint, Tls};
 
 use crate::keys::ChannelKeys;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::Settings;
+use crate::settings::{CacheSet, Forwarding, Settings};
 use crate::testbed::Testbed;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::tools::{Missing, Program};
@@ -51,21 +57,25 @@ pub enum PortName {
 pub struct StartedDut {
     /// Its programs; what is a part of the kernel has none.
     pub service: Service,
-    /// Where its bridges are reached over OpenFlow; empty where it has no channel.
+    /// Where its bridges are reached over OpenFlow, or where the lab waits for them; empty where it
+    /// has no channel.
     pub bridges: Vec<Endpoint>,
+    /// The lab's own keys for it, where they are not those of the plan.
+    pub tls: Option<Tls>,
 }
 
 impl StartedDut {
     /// A switch without an OpenFlow channel.
     #[must_use]
     pub fn without_channel(service: Service) -> Self {
-        Self { service, bridges: Vec::new() }
+        Self { service, bridges: Vec::new(), tls: None }
     }
 
     /// A switch that takes connections where the plan says.
     #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
-        Self { service, bridges: plan.listen.iter().cloned().map(Endpoint::into_active).collect() }
+        let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
+        Self { service, bridges, tls: None }
     }
 }
 
@@ -99,7 +109,7 @@ pub trait Dut: Sync {
     ///
     /// # Errors
     /// The reason.
-    fn check(&self, settings: &Settings) -> Result<(), String>;
+    fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String>;
 
     /// What its hosts' devices may leave to others.
     fn offloads(&self) -> Offloads {
@@ -109,6 +119,20 @@ pub trait Dut: Sync {
     /// What joins its hosts.
     fn joined(&self) -> Joined {
         Joined::BySwitch
+    }
+
+    /// The network devices of this machine that its ports are joined to, where the lab does not
+    /// make the links itself: that of port 1, of port 2, ...
+    ///
+    /// # Errors
+    /// [`Missing`] with the remedy.
+    fn interfaces(&self, _paths: &ProgramPaths) -> Result<Option<Vec<String>>, Missing> {
+        Ok(None)
+    }
+
+    /// Whether it runs on between the lab's starts, with the entries of the start before.
+    fn keeps_entries(&self) -> bool {
+        false
     }
 
     /// Whether it can be run on in-memory ports.
@@ -136,9 +160,49 @@ pub const ALL: &[&dyn Dut] = &[
     &weir::WEIR_KERNEL,
     &ovs::OVS,
     &ovs::OVS_TSO,
+    &ovs_dpdk::DpdkOvs,
+    &bofuss::Bofuss,
+    &lagopus::Lagopus,
     &linux_bridge::LinuxBridge,
+    &linux_router::LinuxRouter,
+    &external::External,
     &wire::DirectLink,
 ];
+
+/// Why a part of the kernel cannot run with these settings.
+fn no_openflow(settings: &Settings) -> Result<(), String> {
+    match settings.forwarding() {
+        Forwarding::Learning if settings.is_channel_measured() => {
+            Err("has no OpenFlow channel".to_owned())
+        }
+        Forwarding::Learning => {
+            no_caches(settings)?;
+            one_thread(settings)
+        }
+        Forwarding::Flows => Err("has no flow entries".to_owned()),
+        Forwarding::Controller => Err("has no OpenFlow channel".to_owned()),
+        Forwarding::Io => Err("forwards by addresses only".to_owned()),
+    }
+}
+
+/// Why a switch whose caches the lab cannot switch off does not run with these settings.
+fn no_caches(settings: &Settings) -> Result<(), String> {
+    match settings.caches() {
+        CacheSet::Usual => Ok(()),
+        CacheSet::Kernel | CacheSet::Key | CacheSet::None => {
+            Err("has no caches that the lab can switch on or off".to_owned())
+        }
+    }
+}
+
+/// Why a switch whose threads and queues the lab does not set does not run with these settings.
+fn one_thread(settings: &Settings) -> Result<(), String> {
+    let is_more = |count: Option<u16>| count.is_some_and(|count| count > 1);
+    if is_more(settings.workers) || is_more(settings.queues) {
+        return Err("its threads and queues are not the lab's to set".to_owned());
+    }
+    Ok(())
+}
 
 /// The switch of that name.
 #[must_use]

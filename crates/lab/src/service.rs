@@ -18,6 +18,20 @@ pub struct ProgramPaths {
     pub weir: PathBuf,
     /// os-ken's virtual environment.
     pub os_ken_dir: PathBuf,
+    /// The folder with BOFUSS's programs.
+    pub bofuss: Option<PathBuf>,
+    /// The program `lagopus`.
+    pub lagopus: Option<PathBuf>,
+    /// The inventory of the switch that is not started by the lab.
+    pub inventory: Option<PathBuf>,
+}
+
+impl ProgramPaths {
+    /// Weir's binary and os-ken's virtual environment, and no other switch.
+    #[must_use]
+    pub fn new(weir: PathBuf, os_ken_dir: PathBuf) -> Self {
+        Self { weir, os_ken_dir, bofuss: None, lagopus: None, inventory: None }
+    }
 }
 
 /// What a service is started with.

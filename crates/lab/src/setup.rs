@@ -20,6 +20,7 @@ use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{self, CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
+use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
 
@@ -133,6 +134,11 @@ pub struct SetupParts<'a> {
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
         let settings = self.settings;
+        let interfaces = self.dut.interfaces(self.paths);
+        if let Some(interfaces) = interfaces.map_err(|missing| SetupError::Dut(missing.into()))? {
+            let wired = WiredTestbed::new(interfaces, settings.port_rate().0)?;
+            return Ok(Testbed::Wired(wired));
+        }
         let links =
             LinkShape { port_rate: settings.port_rate(), control_rate: settings.control_rate() };
         Ok(match self.kind {
@@ -167,7 +173,7 @@ impl SetupParts<'_> {
                     ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
                 (SWITCH_CONTROL_IP, ports)
             }
-            Testbed::Memory(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
+            Testbed::Memory(_) | Testbed::Wired(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
         };
         let host = host.to_string();
         let endpoint = |port| {
@@ -215,6 +221,7 @@ impl Setup {
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
+            Testbed::Wired(_) => (Ipv4Addr::LOCALHOST, CONTROLLER_PORT),
         };
         let context = |dir, namespace| ServiceContext {
             namespace,
@@ -243,6 +250,7 @@ impl Setup {
             Testbed::Memory(bed) => {
                 bed.port_texts().iter().cloned().map(PortName::Memory).collect()
             }
+            Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
         };
         let transport = if keys.is_some() { "ssl" } else { "tcp" };
         let target = format!("{transport}:{address}:{port}");
@@ -259,22 +267,33 @@ impl Setup {
         let dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
         let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
+        let tls = dut.tls.clone().or(tls);
         let (client, loaded_s) = (None, None);
         let mut setup = Self { client, dut, controller, bed, tls, version, loaded_s };
         match settings.forwarding() {
             Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
-            Forwarding::Flows => setup.program(settings, parts.cancel)?,
+            Forwarding::Flows => {
+                setup.program(settings, parts.dut.keeps_entries(), parts.cancel)?;
+            }
             Forwarding::Learning | Forwarding::Io => {}
         }
         Ok(setup)
     }
 
     /// Loads groups, meters and flow entries, in this order, over a connection of the lab's own.
-    fn program(&mut self, settings: &Settings, cancel: &Cancel) -> Result<(), SetupError> {
+    fn program(
+        &mut self,
+        settings: &Settings,
+        is_cleared: bool,
+        cancel: &Cancel,
+    ) -> Result<(), SetupError> {
         if self.dut.bridges.is_empty() {
             return Ok(());
         }
         let mut client = self.connect(0, cancel).map_err(|error| self.refused(&error, cancel))?;
+        if is_cleared {
+            client.clear().map_err(|error| self.refused(&error, cancel))?;
+        }
         let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
         let loaded = client.send_all(groups.chain(meters)).and_then(|()| {
@@ -321,9 +340,10 @@ impl Setup {
         let connect = || SwitchClient::connect(endpoint, self.version, self.tls.clone(), cancel);
         match (endpoint, self.bed.kernel()) {
             // A socket stays in the namespace that it was made in.
-            (Endpoint::Tcp { .. } | Endpoint::Ssl { .. }, Some(bed)) => {
-                bed.controller().enter(connect)?
-            }
+            (
+                Endpoint::Tcp { .. } | Endpoint::Ssl { .. } | Endpoint::PassiveTcp { .. },
+                Some(bed),
+            ) => bed.controller().enter(connect)?,
             _ => connect(),
         }
     }

@@ -3,16 +3,19 @@
 //! One thread and [`client::Client`], which asks every switch under test in the same way. No echo
 //! request of its own disturbs a measurement, and every wait asks whether the run was interrupted.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
 use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome, error_name};
-use openflow::flow::{FlowMod, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
+use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
-use openflow::{PortNo, Version, Xid};
+use openflow::{GroupId, MeterId, PortNo, Version, Xid};
 
 use crate::cancel::Cancel;
 
@@ -21,6 +24,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(300);
 
 /// How long the hello may take.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a switch that connects by itself may take: it may back off for half a minute.
+const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two writes of an even stream of messages.
 const STORM_STEP: Duration = Duration::from_millis(1);
@@ -102,6 +108,25 @@ fn settings(version: Version, cancel: &Cancel) -> ClientSettings {
     settings
 }
 
+/// Waits for a switch that connects by itself.
+fn accept(host: &str, port: u16, cancel: &Cancel) -> Result<TcpStream> {
+    let place = format!("ptcp:{port}:{host}");
+    let listener = TcpListener::bind((host, port)).with_context(|| place.clone())?;
+    listener.set_nonblocking(true).with_context(|| place.clone())?;
+    let mut accepted = None;
+    let is_here = cancel.poll(SWITCH_LIMIT, || match listener.accept() {
+        Ok((stream, _)) => {
+            accepted = Some(stream);
+            true
+        }
+        Err(_) => false,
+    })?;
+    match accepted.filter(|_| is_here) {
+        Some(stream) => Ok(stream),
+        None => bail!("{place}: no switch connected within {} s", SWITCH_LIMIT.as_secs()),
+    }
+}
+
 /// An interrupted wait ends as every other of the lab.
 fn lab_error(error: ClientError) -> anyhow::Error {
     if matches!(error, ClientError::Cancelled) {
@@ -124,7 +149,45 @@ impl SwitchClient {
     ) -> Result<Self> {
         let mut settings = settings(version, cancel);
         settings.tls = tls;
-        Ok(Self { client: client::Client::connect(endpoint, settings).map_err(lab_error)? })
+        let client = match endpoint {
+            Endpoint::PassiveTcp { host, port } => {
+                let stream = accept(host, *port, cancel)?;
+                client::Client::over_tcp(stream, &endpoint.to_string(), settings)
+            }
+            Endpoint::PassiveSsl { .. } | Endpoint::PassiveUnix(_) => {
+                bail!("{endpoint}: the lab waits for a switch over ptcp: only")
+            }
+            Endpoint::Tcp { .. } | Endpoint::Ssl { .. } | Endpoint::Unix(_) => {
+                client::Client::connect(endpoint, settings)
+            }
+        };
+        Ok(Self { client: client.map_err(lab_error)? })
+    }
+
+    /// Deletes all flow entries and groups, and all meters where the version has some.
+    ///
+    /// # Errors
+    /// The switch refuses, or does not answer.
+    pub fn clear(&mut self) -> Result<()> {
+        self.send_all([Message::FlowMod(FlowMod::new(FlowModCommand::Delete))])?;
+        if !self.client.version().has_groups() {
+            return Ok(());
+        }
+        let (command, group_id) = (GroupModCommand::Delete, GroupId::ALL);
+        let group_type = GroupType::All;
+        let group = GroupMod { command, group_type, group_id, buckets: Vec::new() };
+        self.send_all([Message::GroupMod(group)])?;
+        let meter = MeterMod {
+            command: MeterModCommand::Delete,
+            flags: MeterFlags::empty(),
+            meter_id: MeterId::ALL,
+            bands: Vec::new(),
+        };
+        // A switch without meters refuses, and has none to delete.
+        match self.send_all([Message::MeterMod(meter)]) {
+            Err(error) if error.is::<RefusedMessage>() => Ok(()),
+            other => other,
+        }
     }
 
     /// The same over a Unix socket.

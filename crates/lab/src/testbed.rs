@@ -1,13 +1,15 @@
 //! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
-//! Two kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
+//! Three kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
-//! and sends its own traffic; it needs nothing. Neither leaves anything behind, however it ends.
+//! and sends its own traffic; it needs nothing. [`wired`] has devices of this machine that lead to
+//! a switch which runs already; it needs root. None leaves anything behind, however it ends.
 
 pub mod memory;
 pub mod netns;
 mod reflector;
 mod udp_port;
+pub mod wired;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -28,6 +30,7 @@ use crate::trial_error::TrialError;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
 use udp_port::UdpEnd;
+use wired::WiredTestbed;
 
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
@@ -76,6 +79,8 @@ pub enum Testbed {
     Kernel(NetnsTestbed),
     /// In-memory ports.
     Memory(MemoryTestbed),
+    /// Devices of this machine, joined to a switch that the lab does not start.
+    Wired(WiredTestbed),
 }
 
 impl Testbed {
@@ -84,7 +89,7 @@ impl Testbed {
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
         match self {
             Self::Kernel(bed) => Some(bed),
-            Self::Memory(_) => None,
+            Self::Memory(_) | Self::Wired(_) => None,
         }
     }
 
@@ -94,15 +99,16 @@ impl Testbed {
         match self {
             Self::Kernel(bed) => bed.shape().links.port_rate.0,
             Self::Memory(_) => None,
+            Self::Wired(bed) => bed.port_rate(),
         }
     }
 
-    /// Counters of all links; none on in-memory ports.
+    /// Counters of all links; none where the lab has not made them.
     #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
         match self {
             Self::Kernel(bed) => bed.links(),
-            Self::Memory(_) => Vec::new(),
+            Self::Memory(_) | Self::Wired(_) => Vec::new(),
         }
     }
 
@@ -112,6 +118,7 @@ impl Testbed {
         match self {
             Self::Kernel(bed) => bed.notes(),
             Self::Memory(bed) => bed.notes(),
+            Self::Wired(bed) => bed.notes(),
         }
     }
 
@@ -124,6 +131,7 @@ impl Testbed {
                 Ok([udp(bed, 0).map_err(failed)?, udp(bed, 1).map_err(failed)?])
             }
             Self::Memory(bed) => bed.take_ports(),
+            Self::Wired(bed) => bed.open_two(),
         }
     }
 
@@ -138,13 +146,14 @@ impl Testbed {
                 (0..bed.host_count()).map(|host| bed.open_port(host).map_err(failed)).collect()
             }
             Self::Memory(bed) => Ok(bed.take_ports()?.into()),
+            Self::Wired(bed) => bed.open_all(),
         }
     }
 
     /// Gives them back; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
         match self {
-            Self::Kernel(_) => drop(ports),
+            Self::Kernel(_) | Self::Wired(_) => drop(ports),
             Self::Memory(bed) => bed.give_back(ports),
         }
     }

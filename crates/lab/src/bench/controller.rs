@@ -336,7 +336,7 @@ impl ControllerBenchArgs {
             fleet,
             app: self.app,
             controller_cores,
-            paths: ProgramPaths { weir, os_ken_dir },
+            paths: ProgramPaths::new(weir, os_ken_dir),
         })
     }
 }

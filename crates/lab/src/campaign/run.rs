@@ -482,7 +482,7 @@ impl Run<'_> {
             let what = format!("this scenario is about {}", only.join(", "));
             return Err(CellState::NotSupported(what));
         }
-        dut.check(settings).map_err(CellState::NotSupported)?;
+        dut.check(settings, &self.campaign.paths).map_err(CellState::NotSupported)?;
         if self.campaign.kind == TestbedKind::Memory && !dut.has_memory_ports() {
             let what = "has no in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));

@@ -2,7 +2,7 @@
 
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{Forwarding, Settings};
+use crate::settings::Settings;
 use crate::testbed::netns::Offloads;
 use crate::tools::{Missing, Program};
 
@@ -18,13 +18,8 @@ impl Dut for LinuxBridge {
         "The bridge of the Linux kernel; learns, has no OpenFlow"
     }
 
-    fn check(&self, settings: &Settings) -> Result<(), String> {
-        match settings.forwarding() {
-            Forwarding::Learning => Ok(()),
-            Forwarding::Flows => Err("has no flow entries".to_owned()),
-            Forwarding::Controller => Err("has no OpenFlow channel".to_owned()),
-            Forwarding::Io => Err("forwards by addresses only".to_owned()),
-        }
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+        super::no_openflow(settings)
     }
 
     fn offloads(&self) -> Offloads {

@@ -110,7 +110,7 @@ impl Dut for Ovs {
         Ok(vec![Tool::Vswitchd.program()?])
     }
 
-    fn check(&self, settings: &Settings) -> Result<(), String> {
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
         check(settings)?;
         let is_more = |count: Option<u16>| count.is_some_and(|count| count > 1);
         if is_more(settings.workers) || is_more(settings.queues) {
@@ -127,11 +127,19 @@ impl Dut for Ovs {
             settings.push("other_config:userspace-tso-enable=true");
         }
         let mut service = start_daemon(&plan.context, &settings)?;
-        let port = |device: &str, _| Ok(format!("add-port {} {device}", bridge_name(0)));
+        let port = |device: &str, _| PortWords { name: device.to_owned(), settings: String::new() };
         add_bridges(plan, port, &mut service)?;
         service.check()?;
         Ok(StartedDut::listening(service, plan))
     }
+}
+
+/// What `ovs-vsctl` is told about a port.
+pub(super) struct PortWords {
+    /// Its name in Open vSwitch.
+    pub(super) name: String,
+    /// What is set of its interface.
+    pub(super) settings: String,
 }
 
 /// Adds the plan's bridges, with the ports on the first, and returns when all of them take OpenFlow
@@ -141,7 +149,7 @@ impl Dut for Ovs {
 /// [`ServiceError`] with what a program said.
 pub(super) fn add_bridges(
     plan: &DutPlan<'_>,
-    port: impl Fn(&str, usize) -> Result<String, ServiceError>,
+    port: impl Fn(&str, usize) -> PortWords,
     service: &mut Service,
 ) -> Result<(), ServiceError> {
     let context = &plan.context;
@@ -202,6 +210,18 @@ pub(crate) fn start_daemon(
     context: &ServiceContext<'_>,
     settings: &[&str],
 ) -> Result<Service, ServiceError> {
+    start_program(context, &Tool::Vswitchd.find()?, settings)
+}
+
+/// The same for another build of the daemon.
+///
+/// # Errors
+/// [`ServiceError`] with what a program said.
+pub(super) fn start_program(
+    context: &ServiceContext<'_>,
+    program: &Path,
+    settings: &[&str],
+) -> Result<Service, ServiceError> {
     let database = context.dir.join("conf.db");
     let socket = context.dir.join(DATABASE_SOCKET);
     let mut service = Service::new();
@@ -222,11 +242,11 @@ pub(crate) fn start_daemon(
 
     configure(context, "--no-wait init", &mut service)?;
     for setting in settings {
-        let words = format!("--no-wait set Open_vSwitch . {setting}");
-        configure(context, &words, &mut service)?;
+        let words = ["--no-wait", "set", "Open_vSwitch", ".", setting];
+        vsctl(context, &words, START_LIMIT, &mut service)?;
     }
 
-    let mut daemon = ovs(context, Tool::Vswitchd)?;
+    let mut daemon = ovs_program(context, program);
     daemon
         .arg(format!("unix:{}", socket.display()))
         .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
@@ -255,24 +275,40 @@ fn configure_within(
     limit: Duration,
     service: &mut Service,
 ) -> Result<(), ServiceError> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    vsctl(context, &words, limit, service)
+}
+
+fn vsctl(
+    context: &ServiceContext<'_>,
+    words: &[&str],
+    limit: Duration,
+    service: &mut Service,
+) -> Result<(), ServiceError> {
     let mut command = ovs(context, Tool::OvsVsctl)?;
     command.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
-    command.arg(format!("--timeout={}", limit.as_secs())).args(text.split_ascii_whitespace());
+    command.arg(format!("--timeout={}", limit.as_secs())).args(words);
     step_within(context, command, limit, service)
 }
 
 fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError> {
-    let mut command = Command::new(tool.find()?);
+    Ok(ovs_program(context, &tool.find()?))
+}
+
+fn ovs_program(context: &ServiceContext<'_>, program: &Path) -> Command {
+    let mut command = Command::new(program);
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
         command.env(variable, context.dir);
     }
-    Ok(command)
+    // DPDK keeps its own files there.
+    command.env("RUNTIME_DIRECTORY", context.dir);
+    command
 }
 
 /// `ovs-vsctl`'s words for the bridges, the ports and the controllers in one transaction.
 fn configuration(
     plan: &DutPlan<'_>,
-    port: impl Fn(&str, usize) -> Result<String, ServiceError>,
+    port: impl Fn(&str, usize) -> PortWords,
 ) -> Result<String, ServiceError> {
     let fail_mode = match plan.settings.forwarding() {
         Forwarding::Learning => "standalone",
@@ -303,16 +339,17 @@ fn configuration(
             ));
         }
     }
-    for (index, name) in plan.ports.iter().enumerate() {
-        let PortName::Device(device) = name else {
+    for (index, port_name) in plan.ports.iter().enumerate() {
+        let PortName::Device(device) = port_name else {
             return Err(ServiceError::Unfit(
                 "Open vSwitch has no in-memory ports: run as root".into(),
             ));
         };
         let number = index + 1;
+        let PortWords { name, settings } = port(device, index);
         words.push(format!(
-            "{} -- set interface {device} ofport_request={number}",
-            port(device, index)?
+            "add-port {} {name} -- set interface {name} ofport_request={number} {settings}",
+            bridge_name(0)
         ));
     }
     Ok(words.join(" -- "))

@@ -204,7 +204,7 @@ impl Dut for WeirSwitch {
         self.about
     }
 
-    fn check(&self, settings: &Settings) -> Result<(), String> {
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
         let is_io = settings.forwarding() == Forwarding::Io;
         if is_io && settings.is_channel_measured() {
             return Err("has no OpenFlow channel where it forwards without tables".to_owned());

@@ -19,7 +19,7 @@ impl Dut for DirectLink {
         "No switch: one link between the hosts, which is the limit and the lab's own floor"
     }
 
-    fn check(&self, settings: &Settings) -> Result<(), String> {
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
         match settings.forwarding() {
             Forwarding::Flows | Forwarding::Learning | Forwarding::Io if settings.ports() <= 2 => {
                 Ok(())

@@ -285,6 +285,34 @@ impl NetnsTestbed {
         Ok(self.switch.rtnl.set_up(BRIDGE, true)?)
     }
 
+    /// Makes the switch's namespace an IPv4 router between host 1 and host 2.
+    ///
+    /// Each of its devices has the Ethernet address of the host behind the other one, so that the
+    /// hosts send as they do to each other. What is for neither of them goes to host 2.
+    ///
+    /// # Errors
+    /// The kernel does not forward IPv4.
+    pub fn add_router(&self) -> Result<(), NetnsError> {
+        self.switch.ns.enter(|| -> io::Result<()> {
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+            for device in ["all", "default", &port_name(0), &port_name(1)] {
+                let folder = format!("/proc/sys/net/ipv4/conf/{device}");
+                std::fs::write(format!("{folder}/rp_filter"), "0")?;
+                std::fs::write(format!("{folder}/send_redirects"), "0")?;
+            }
+            Ok(())
+        })??;
+        let rtnl = &self.switch.rtnl;
+        for (host, other) in [(0, 1), (1, 0)] {
+            let (port, here) = (port_name(host), host_address(host));
+            rtnl.set_mac(&port, host_address(other).mac)?;
+            rtnl.add_route(&port, (IpAddr::V4(here.ip), 32), None)?;
+            rtnl.add_neighbour(&port, IpAddr::V4(here.ip), here.mac)?;
+        }
+        let far = IpAddr::V4(host_address(1).ip);
+        Ok(rtnl.add_route(&port_name(1), (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), Some(far))?)
+    }
+
     /// Takes the link of a host down, or brings it up.
     ///
     /// # Errors

@@ -133,8 +133,7 @@ impl RunningDut {
     ) -> Result<Self> {
         let bed = PortsTestbed::new(hosts, kind.offloads())?;
         let folder = scratch()?;
-        let paths =
-            ProgramPaths { weir: run.weir.clone(), os_ken_dir: tools::os_ken_default_dir() };
+        let paths = ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir());
         let context = ServiceContext {
             namespace: Some(bed.switch()),
             dir: folder.path(),
