@@ -19,7 +19,7 @@ use generator::method::back_to_back::{BackToBackOptions, back_to_back};
 use generator::method::frame_loss::{FrameLossOptions, frame_loss};
 use generator::method::latency::{LatencyOptions, latency};
 use generator::method::mlrsearch::{MlrsearchOptions, SearchGoal, mlrsearch};
-use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::on_ports::{PortTrialError, QUIET, SessionMeasurer};
 use generator::method::recovery::{RecoveryOptions, recovery};
 use generator::method::throughput::{ThroughputOptions, ThroughputReport, throughput};
 use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
@@ -203,7 +203,15 @@ impl Rfc2544Args {
         let (from, to, is_learning) = (self.from, self.to, !self.no_learning);
         let session = &mut session;
         let mut measurer = TellingMeasurer {
-            inner: SessionMeasurer { session, from, to, stream, is_learning, stop: &stop },
+            inner: SessionMeasurer {
+                session,
+                from,
+                to,
+                stream,
+                is_learning,
+                quiet: QUIET,
+                stop: &stop,
+            },
         };
         for size in &self.sizes {
             let line_pps = line_bps / (8 * (size + LAYER_1_OVERHEAD as usize)) as f64;

@@ -5,19 +5,29 @@
 //! equivalent by the name of the program that it stands in for.
 
 mod blast;
+mod channel;
+mod controller_loss;
 mod delay;
 mod echo;
+mod failover;
+mod flow_mods;
+mod group;
+mod idle_cpu;
 mod iperf2;
 pub(crate) mod iperf3;
 #[cfg(test)]
 mod kernel_tests;
+mod meter;
 #[cfg(test)]
 mod mock;
 pub(crate) mod ping;
 mod pps;
 mod probe;
 mod rate;
+mod rfc2544;
 mod search;
+mod soak;
+mod table_size;
 mod tcp;
 mod traffic;
 mod udp;
@@ -69,6 +79,8 @@ pub struct MethodContext<'a> {
     pub settings: &'a Settings,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
+    /// What the method's headline was in the cell's repeat before, where a search may start.
+    pub before: Option<f64>,
     /// A scratch folder.
     pub dir: &'a Path,
     /// Ends every wait.
@@ -162,12 +174,30 @@ pub const ALL: &[&dyn Method] = &[
     &pps::PacketRate,
     &delay::Delay,
     &rate::ForwardingRate,
+    &meter::Meter,
+    &group::Group,
+    &failover::Failover,
+    &idle_cpu::IdleCpu,
+    &channel::Channel,
+    &table_size::TableSize,
+    &flow_mods::FlowMods,
+    &controller_loss::ControllerLoss,
+    &rfc2544::Rfc2544,
+    &soak::Soak,
 ];
 
 /// The method of that key.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static dyn Method> {
     ALL.iter().copied().find(|method| method.id() == id)
+}
+
+/// What the lab's OpenFlow connection ran into.
+fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
+    match context.cancel.check() {
+        Err(stopped) => stopped.into(),
+        Ok(()) => TrialError::Output { program: "OpenFlow", what: format!("{error:#}") },
+    }
 }
 
 /// The metric of that key, with the method that yields it.

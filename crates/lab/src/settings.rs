@@ -303,8 +303,7 @@ impl Settings {
     /// All flow entries, one after the other.
     pub fn flow_mods(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
         let single = self.flows.iter().flatten().map(|text| flow_mod("flows", text));
-        let series = self.series.iter().flatten().flat_map(FlowSeries::texts);
-        single.chain(series.map(|text| flow_mod("series", &text?)))
+        single.chain(self.series.iter().flatten().flat_map(FlowSeries::flow_mods))
     }
 
     /// All groups.

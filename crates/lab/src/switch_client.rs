@@ -275,6 +275,24 @@ impl SwitchClient {
         self.client.echo(Vec::new()).map_err(lab_error)
     }
 
+    /// Sends an echo request and waits for nothing.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn send_echo(&mut self) -> Result<()> {
+        self.client.send(&Message::EchoRequest(Vec::new())).map_err(lab_error)?;
+        self.client.flush().map_err(lab_error)
+    }
+
+    /// Waits for the answer to [`SwitchClient::send_echo`]; other messages are passed over.
+    ///
+    /// # Errors
+    /// The connection is over, or no answer.
+    pub fn take_echo(&mut self) -> Result<()> {
+        while !matches!(self.client.next_in_time().map_err(lab_error)?.1, Message::EchoReply(_)) {}
+        Ok(())
+    }
+
     /// Sets a port down or up, and waits until that is in force.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::on_ports::{PortTrialError, QUIET, SessionMeasurer};
 use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, Waiting};
@@ -256,8 +256,9 @@ fn carry(
     // The hosts have talked before: there is nothing to learn.
     let is_learning = false;
     let stop = cancel.flag();
+    let (session_now, quiet) = (&mut session, QUIET);
     let mut measurer =
-        SessionMeasurer { session: &mut session, from, to, stream, is_learning, stop };
+        SessionMeasurer { session: session_now, from, to, stream, is_learning, quiet, stop };
     let outcome = measurer.trial(*input).map_err(method_error);
     (outcome, session.into_ports())
 }

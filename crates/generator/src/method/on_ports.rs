@@ -18,8 +18,8 @@ use crate::receiver::StreamReport;
 use crate::session::{Session, SessionError, StartOptions};
 use crate::statistics::StreamStatistics;
 
-/// Silence after which nothing is on its way any more.
-const QUIET: Duration = Duration::from_millis(300);
+/// Silence after which nothing is on its way any more, where nothing is known of the device.
+pub const QUIET: Duration = Duration::from_millis(300);
 
 /// The longest wait for that.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -68,6 +68,9 @@ pub struct SessionMeasurer<'a> {
     pub stream: StreamSpec,
     /// Whether learning frames go before each trial.
     pub is_learning: bool,
+    /// Silence after which nothing is on its way any more, [`QUIET`] where nothing is known of the
+    /// device: each trial in which a frame is lost takes so much longer.
+    pub quiet: Duration,
     /// Ends a trial early.
     pub stop: &'a AtomicBool,
 }
@@ -123,7 +126,7 @@ impl SessionMeasurer<'_> {
         self.session.start(&[self.to], &StartOptions::default())?;
         self.wait(self.to)?;
         // A device that does not forward them may have learnt all the same.
-        self.settle((self.to, self.from), QUIET)?;
+        self.settle((self.to, self.from), self.quiet)?;
         Ok(())
     }
 
@@ -163,7 +166,7 @@ impl SessionMeasurer<'_> {
             if last.1 != Some(all) {
                 last = (Instant::now(), Some(all));
             }
-            if last.0.elapsed() >= QUIET {
+            if last.0.elapsed() >= self.quiet {
                 return Ok((counted, true));
             }
             if begun.elapsed() >= limit {
@@ -237,7 +240,7 @@ impl Measurer for SessionMeasurer<'_> {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use super::{PortTrialError, SessionMeasurer};
+    use super::{PortTrialError, QUIET, SessionMeasurer};
     use crate::method::{Measurer, MethodError, TrialInput};
     use crate::profile::StreamSpec;
     use crate::session::{Session, SessionOptions};
@@ -248,8 +251,8 @@ mod tests {
     }
 
     fn measurer<'a>(session: &'a mut Session, stop: &'a AtomicBool) -> SessionMeasurer<'a> {
-        let stream = StreamSpec::default();
-        SessionMeasurer { session, from: 0, to: 1, stream, is_learning: true, stop }
+        let (stream, quiet) = (StreamSpec::default(), QUIET);
+        SessionMeasurer { session, from: 0, to: 1, stream, is_learning: true, quiet, stop }
     }
 
     const INPUT: TrialInput =

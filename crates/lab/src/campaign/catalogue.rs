@@ -7,8 +7,30 @@ use super::scenario::{Scenario, ScenarioError};
 /// The files, in the order of the evaluations.
 const FILES: &[&str] = &[
     include_str!("scenarios/packet-in-hub.toml"),
+    include_str!("scenarios/delay-by-workers.toml"),
+    include_str!("scenarios/throughput-by-workers.toml"),
+    include_str!("scenarios/rate-by-workers.toml"),
+    include_str!("scenarios/actions-by-entries.toml"),
+    include_str!("scenarios/meter-bursts.toml"),
+    include_str!("scenarios/meter-rates.toml"),
+    include_str!("scenarios/groups.toml"),
+    include_str!("scenarios/failover.toml"),
+    include_str!("scenarios/idle-cpu.toml"),
+    include_str!("scenarios/loss-free-rate.toml"),
+    include_str!("scenarios/channel.toml"),
+    include_str!("scenarios/controller-rate.toml"),
     include_str!("scenarios/cached-forwarding.toml"),
+    include_str!("scenarios/lookup-tiers.toml"),
+    include_str!("scenarios/large-tables.toml"),
     include_str!("scenarios/delay-by-match.toml"),
+    include_str!("scenarios/delay-by-rewriting.toml"),
+    include_str!("scenarios/table-size.toml"),
+    include_str!("scenarios/flow-mods.toml"),
+    include_str!("scenarios/new-flows.toml"),
+    include_str!("scenarios/mask-flood.toml"),
+    include_str!("scenarios/controller-death.toml"),
+    include_str!("scenarios/rfc2544.toml"),
+    include_str!("scenarios/soak.toml"),
 ];
 
 /// Every scenario that comes with the lab.

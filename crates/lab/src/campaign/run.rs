@@ -133,6 +133,22 @@ struct Found {
     distributions: Vec<MeasuredDistribution>,
 }
 
+impl Found {
+    /// The method's headline in the last trial that has one.
+    fn last(&self, method: &dyn Method) -> Option<f64> {
+        let headline = method.metrics().first()?.id;
+        self.trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
+    }
+}
+
+/// Why there is no trial.
+#[derive(Debug)]
+struct NoTrial {
+    why: String,
+    /// The switch or the testbed cannot do it, whatever is tried.
+    is_unfit: bool,
+}
+
 struct Run<'a> {
     campaign: &'a Campaign,
     cancel: &'a Cancel,
@@ -318,7 +334,7 @@ impl Run<'_> {
         for traffic in traffics {
             for method in part.methods.iter().filter(|method| !method.floors().is_empty()) {
                 let settings = part.settings(*method, &part.cells[traffic]).traffic();
-                match self.measure(*method, &mut setup, &settings, folder.path())? {
+                match self.measure(*method, &mut setup, &settings, (folder.path(), None))? {
                     (Ok(trial), _) => {
                         let floors = self.floors.entry((index, traffic)).or_default();
                         for (metric, value) in trial.values {
@@ -327,8 +343,8 @@ impl Run<'_> {
                             }
                         }
                     }
-                    (Err(error), _) => {
-                        self.note(format!("{}: no floor: {error}", part.scenario.id));
+                    (Err(NoTrial { why, .. }), _) => {
+                        self.note(format!("{}: no floor: {why}", part.scenario.id));
                     }
                 }
             }
@@ -416,8 +432,14 @@ impl Run<'_> {
             return Ok(());
         }
         let settings = round.part.settings(method, cell.1);
+        let place = round.place(cell.0);
+        let before = self.found.get(&place).and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
-            let (outcome, stall_ms) = self.measure(method, setup, &settings, folder)?;
+            let (outcome, stall_ms) = self.measure(method, setup, &settings, (folder, before))?;
+            if let Err(NoTrial { why, is_unfit: true }) = &outcome {
+                let state = CellState::NotSupported(why.clone());
+                self.found.entry(place.clone()).or_default().state = Some(state);
+            }
             let is_stalled = stall_ms >= stall::STALL_MS;
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
             let (mut record, distributions) = record(method, number, outcome);
@@ -524,14 +546,16 @@ impl Run<'_> {
         method: &dyn Method,
         setup: &mut Setup,
         settings: &Settings,
-        folder: &Path,
-    ) -> Result<(Result<Trial, String>, f64), Stopped> {
+        (folder, before): (&Path, Option<f64>),
+    ) -> Result<(Result<Trial, NoTrial>, f64), Stopped> {
+        let unfit = |why: &str| NoTrial { why: why.to_owned(), is_unfit: true };
         let watched = setup.watched();
         let context = MethodContext {
             bed: setup.bed(),
             setup: Some(setup),
             settings,
             watched: &watched,
+            before,
             dir: folder,
             cancel: self.cancel,
         };
@@ -539,8 +563,10 @@ impl Run<'_> {
         match outcome {
             Ok(trial) => Ok((Ok(trial), stall_ms)),
             Err(error) if error.is_stop() => Err(Stopped),
-            Err(TrialError::Unfit(reason)) => Ok((Err(reason.to_owned()), stall_ms)),
-            Err(error) => Ok((Err(explain(setup, &error)), stall_ms)),
+            Err(TrialError::Unfit(reason)) => Ok((Err(unfit(reason)), stall_ms)),
+            Err(error) => {
+                Ok((Err(NoTrial { why: explain(setup, &error), is_unfit: false }), stall_ms))
+            }
         }
     }
 
@@ -746,11 +772,11 @@ fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
 fn record(
     method: &dyn Method,
     repeat: usize,
-    outcome: Result<Trial, String>,
+    outcome: Result<Trial, NoTrial>,
 ) -> (TrialRecord, Vec<MeasuredDistribution>) {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(error) => return (failed(method.id(), repeat, error), Vec::new()),
+        Err(error) => return (failed(method.id(), repeat, error.why), Vec::new()),
     };
     let saturating = trial.load.as_ref().filter(|_| method.saturates());
     let limit = saturating.map(|load| limiting(load, trial.carried));

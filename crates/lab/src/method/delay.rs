@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use generator::method::on_ports::SessionMeasurer;
+use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
@@ -88,14 +88,7 @@ impl Method for Delay {
         };
         let (outcome, load) = context.observe(|| {
             context.bed.with_session(waiting, |session| {
-                let mut measurer = SessionMeasurer {
-                    session,
-                    from: 0,
-                    to: 1,
-                    stream: traffic::stream(settings),
-                    is_learning: traffic::is_learning(settings),
-                    stop: context.cancel.flag(),
-                };
+                let mut measurer = traffic::measurer(session, context, QUIET);
                 measurer.trial(input).map_err(method_error)
             })
         });
@@ -122,7 +115,7 @@ impl Method for Delay {
                 ("jitter_us", us(ipdv.mean_amount_ns)),
                 ("delay_loss_pct", 100.0 * account.loss_ratio()),
             ],
-            tool: "Weir's open-loop generator".into(),
+            tool: traffic::TOOL.into(),
             commands: Vec::new(),
             load,
             carried: None,

@@ -86,6 +86,9 @@ pub(super) fn run(
     let mut client = Command::new(&path);
     client.args(["-c", &HOSTS[1].ip.to_string(), "-J", "--connect-timeout", "5000"]);
     client.args(["-t", &context.settings.whole_seconds().to_string()]).args(arguments);
+    if let Some(streams) = context.settings.streams.filter(|streams| *streams > 1) {
+        client.args(["-P", &streams.to_string()]);
+    }
     let commands = vec![server_line, command_line(&client)];
     let limit = Duration::from_secs(u64::from(context.settings.whole_seconds())) + SLACK;
     let host = Some(bed.host(0));

@@ -63,6 +63,7 @@ fn on_a_wire(shape: LinkShape, work: impl FnOnce(&MethodContext<'_>)) {
             setup: None,
             settings: &settings(),
             watched: &[],
+            before: None,
             dir: dir.path(),
             cancel: &cancel,
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use generator::method::TrialInput;
 use generator::receiver::StreamReport;
 
-use super::search::{Attempt, Path, Range, search};
+use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
@@ -78,7 +78,7 @@ impl Method for PacketRate {
         });
         let max_pps = MAX_PPS.min(line);
         let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
-        let range = Range { start_pps: START_PPS, max_pps };
+        let range = Range { start_pps: START_PPS, max_pps, known_pps: None, loss_max: LOSS_MAX };
         let found = search(&mut path, range)?;
         // With the port rate as the most, 2 % more than the line carries still saturates it.
         let offered = (found.most_received_pps * OVERLOAD).clamp(START_PPS, max_pps * 1.02);

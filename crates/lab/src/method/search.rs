@@ -1,10 +1,12 @@
 //! The search for the packet rate that a path carries.
 //!
-//! Offered load doubles from a low start until a trial fails, then the rate is narrowed between
-//! the last that passed and the first that failed. A trial passes when at most [`LOSS_MAX`] of the
-//! offered frames did not arrive by the end of the schedule plus a short grace: a queue that only
-//! grows is no throughput, however long it is. A failed trial is repeated before it counts, since a
-//! shared machine stalls at times; the narrowing repeats two. Pure: the path is an argument.
+//! Offered load grows from a low start until a trial fails, then the rate is narrowed between the
+//! last that passed and the first that failed: first at what came through the failed trial, and in
+//! growing steps from there, then by halves. A rate that is known from an earlier search is where
+//! it starts. A trial passes when at most [`Range::loss_max`] of the offered frames did not arrive
+//! by the end of the schedule plus a short grace: a queue that only grows is no throughput, however
+//! long it is. A failed trial is repeated before it counts, since a shared machine stalls at times;
+//! the narrowing repeats one. Pure: the path is an argument.
 
 /// The share of frames that a passing trial may lose: one in a thousand.
 pub(super) const LOSS_MAX: f64 = 0.001;
@@ -12,8 +14,21 @@ pub(super) const LOSS_MAX: f64 = 0.001;
 /// Narrowing ends when the bounds are this close.
 const RESOLUTION: f64 = 0.05;
 
+/// What arrives a second is known no better: the schedule is short.
+const ROUNDING: f64 = 0.01;
+
 /// Narrowing ends after as many trials.
-const NARROWING_MAX: usize = 6;
+const NARROWING_MAX: usize = 8;
+
+/// Each step of the growing load is so many times the last.
+const GROWTH: f64 = 4.0;
+
+/// Bounds that are so close are halved; wider ones are approached from the nearer one.
+const CLOSE: f64 = 0.25;
+
+/// The first step from a bound, as a part of it, and the longest.
+const STEP: f64 = 0.08;
+const STEP_MAX: f64 = 0.8;
 
 /// A path that can be tried.
 pub(super) trait Path {
@@ -35,12 +50,6 @@ pub(super) struct Attempt {
     pub(super) loss: f64,
 }
 
-impl Attempt {
-    fn passes(&self) -> bool {
-        self.loss <= LOSS_MAX
-    }
-}
-
 /// The bounds of the search, frames a second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
@@ -48,12 +57,17 @@ pub(super) struct Range {
     pub(super) start_pps: f64,
     /// The most that is offered: the port's line rate, or what the generator can send.
     pub(super) max_pps: f64,
+    /// What an earlier search found, where there was one.
+    pub(super) known_pps: Option<f64>,
+    /// The share of frames that a passing trial may lose.
+    pub(super) loss_max: f64,
 }
 
 /// What the search found.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
-    /// The highest offered load that passed; 0 when none did.
+    /// What arrived at the highest offered load that passed; 0 when none did. The load itself where
+    /// what arrived is less than a hundredth less.
     pub(super) carried_pps: f64,
     /// The most that arrived in any trial.
     pub(super) most_received_pps: f64,
@@ -63,68 +77,91 @@ pub(super) struct Found {
 
 /// Searches `path` within `range`.
 pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Error> {
-    let mut attempts = Vec::new();
+    let mut search = Search { path, loss_max: range.loss_max, attempts: Vec::new() };
     let mut pass_pps = 0.0_f64;
+    let mut hint_pps = None;
     let mut fail_pps = None;
-    let mut offered = range.start_pps.min(range.max_pps);
-    loop {
+    let known = range.known_pps.filter(|known| *known > 0.0);
+    let mut offered = known.map_or(range.start_pps, |known| known * (1.0 - STEP / 2.0));
+    let growth = if known.is_some() { 1.0 + STEP } else { GROWTH };
+    offered = offered.min(range.max_pps);
+    while fail_pps.is_none() {
         let mut repeats = 1;
-        if !passes(path, &mut attempts, offered, &mut repeats)? {
+        if search.passes(offered, &mut repeats)? {
+            pass_pps = offered;
+            if offered >= range.max_pps {
+                break;
+            }
+            offered = (offered * growth).min(range.max_pps);
+        } else {
+            hint_pps = search.attempts.last().map(|attempt| attempt.received_pps);
             fail_pps = Some(offered);
-            break;
         }
-        pass_pps = offered;
-        if offered >= range.max_pps {
-            break;
-        }
-        offered = (offered * 2.0).min(range.max_pps);
     }
     if let Some(fail_pps) = fail_pps {
-        pass_pps = narrow(path, &mut attempts, pass_pps, fail_pps)?;
+        pass_pps = search.narrow(pass_pps, fail_pps, hint_pps)?;
     }
+    let attempts = search.attempts;
+    let passed = attempts.iter().filter(|attempt| attempt.offered_pps == pass_pps);
+    let arrived_pps = passed.map(|attempt| attempt.received_pps).fold(0.0, f64::max);
+    let carried_pps =
+        if arrived_pps < pass_pps * (1.0 - ROUNDING) { arrived_pps } else { pass_pps };
     let most_received_pps = attempts.iter().map(|a| a.received_pps).fold(0.0, f64::max);
-    Ok(Found { carried_pps: pass_pps, most_received_pps, attempts })
+    Ok(Found { carried_pps, most_received_pps, attempts })
 }
 
-/// Whether `offered` passes, at the first try or at a repeat as long as there are some left.
-fn passes<P: Path>(
-    path: &mut P,
-    attempts: &mut Vec<Attempt>,
-    offered: f64,
-    repeats: &mut usize,
-) -> Result<bool, P::Error> {
-    loop {
-        let attempt = path.trial(offered)?;
-        attempts.push(attempt);
-        if attempt.passes() {
-            return Ok(true);
-        }
-        if *repeats == 0 {
-            return Ok(false);
-        }
-        *repeats -= 1;
-    }
+struct Search<'a, P> {
+    path: &'a mut P,
+    loss_max: f64,
+    attempts: Vec<Attempt>,
 }
 
-fn narrow<P: Path>(
-    path: &mut P,
-    attempts: &mut Vec<Attempt>,
-    mut pass_pps: f64,
-    mut fail_pps: f64,
-) -> Result<f64, P::Error> {
-    let mut repeats = 2;
-    for _ in 0..NARROWING_MAX {
-        if fail_pps - pass_pps <= RESOLUTION * fail_pps {
-            break;
-        }
-        let offered = f64::midpoint(pass_pps, fail_pps);
-        if passes(path, attempts, offered, &mut repeats)? {
-            pass_pps = offered;
-        } else {
-            fail_pps = offered;
+impl<P: Path> Search<'_, P> {
+    /// Whether `offered` passes, at the first try or at a repeat as long as there are some left.
+    fn passes(&mut self, offered: f64, repeats: &mut usize) -> Result<bool, P::Error> {
+        loop {
+            let attempt = self.path.trial(offered)?;
+            self.attempts.push(attempt);
+            if attempt.loss <= self.loss_max {
+                return Ok(true);
+            }
+            if *repeats == 0 {
+                return Ok(false);
+            }
+            *repeats -= 1;
         }
     }
-    Ok(pass_pps)
+
+    /// The highest rate that passes between one that does and one that does not.
+    fn narrow(
+        &mut self,
+        mut pass_pps: f64,
+        mut fail_pps: f64,
+        hint_pps: Option<f64>,
+    ) -> Result<f64, P::Error> {
+        let (mut repeats, mut step, mut has_passed) = (1, STEP, false);
+        let mut next = hint_pps;
+        for _ in 0..NARROWING_MAX {
+            if fail_pps - pass_pps <= RESOLUTION * fail_pps {
+                break;
+            }
+            let inside = |rate: &f64| *rate > pass_pps && *rate < fail_pps * (1.0 - STEP / 4.0);
+            let halved = f64::midpoint(pass_pps, fail_pps);
+            let offered = if let Some(hint) = next.take().filter(inside) {
+                hint
+            } else if fail_pps - pass_pps <= CLOSE * fail_pps {
+                halved
+            } else {
+                let nearer = pass_pps * (1.0 + step);
+                let rate = if has_passed { nearer } else { fail_pps * (1.0 - step) };
+                step = (2.0 * step).min(STEP_MAX);
+                if inside(&rate) { rate } else { halved }
+            };
+            has_passed = self.passes(offered, &mut repeats)?;
+            *(if has_passed { &mut pass_pps } else { &mut fail_pps }) = offered;
+        }
+        Ok(pass_pps)
+    }
 }
 
 #[cfg(test)]
@@ -133,7 +170,8 @@ mod tests {
     use crate::method::mock::{path, perfect};
     use generator::testing::DeviceModel;
 
-    const RANGE: Range = Range { start_pps: 500.0, max_pps: 200_000.0 };
+    const RANGE: Range =
+        Range { start_pps: 500.0, max_pps: 200_000.0, known_pps: None, loss_max: super::LOSS_MAX };
 
     fn found(model: DeviceModel) -> super::Found {
         search(&mut path(model), RANGE).unwrap()
@@ -148,6 +186,22 @@ mod tests {
             let most = (found.most_received_pps - capacity_pps).abs() / capacity_pps;
             assert!(most < 0.08, "{capacity_pps}: {}", found.most_received_pps);
         }
+    }
+
+    #[test]
+    fn what_an_earlier_search_found_saves_trials_and_misleads_none() {
+        let capacity_pps = 48_000.0;
+        let from = |known_pps| {
+            let mut path = path(DeviceModel { capacity_pps, ..perfect() });
+            search(&mut path, Range { known_pps, ..RANGE }).unwrap()
+        };
+        for known in [4_000.0, 24_000.0, 47_000.0, 52_000.0, 190_000.0] {
+            let found = from(Some(known));
+            let error = (found.carried_pps - capacity_pps).abs() / capacity_pps;
+            assert!(error < 0.08, "{known}: {}", found.carried_pps);
+        }
+        let (first, second) = (from(None).attempts.len(), from(Some(47_000.0)).attempts.len());
+        assert!(second < first, "{second} of {first}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Method for Tcp {
     }
 
     fn about(&self) -> &'static str {
-        "One TCP stream from host 1 to host 2, payload counted at the receiver"
+        "TCP from host 1 to host 2, in one stream or `streams`, payload counted at the receiver"
     }
 
     fn metrics(&self) -> &'static [Metric] {

@@ -1,9 +1,30 @@
-//! The frames that a cell's settings describe, for the methods that send frames of their own.
+//! The frames that a cell's settings describe, for the methods that send frames of their own, and
+//! the ways to send them: one way in trials, or several streams at once.
 
-use generator::profile::StreamSpec;
+use std::time::Duration;
 
+use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::{MethodError, TrialInput};
+use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
+use generator::session::{Session, SessionError, StartOptions};
+use generator::statistics::{SessionStatistics, StreamStatistics};
+
+use super::{MethodContext, TrialError};
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::HOSTS;
+use crate::testbed::{HOSTS, method_error};
+
+/// The name of the program in results.
+pub(super) const TOOL: &str = "Weir's open-loop generator";
+
+/// Silence after which nothing is on its way any more: veth and a switch in software hold nothing
+/// back for so long, and a trial with a lost frame waits for it.
+pub(super) const QUIET: Duration = Duration::from_millis(60);
+
+/// The longest wait for that.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Time between two looks at the flag that stops a run.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The headers where the settings say nothing else: from host 1 to host 2.
 fn usual_packet() -> String {
@@ -21,7 +42,103 @@ pub(super) fn stream(settings: &Settings) -> StreamSpec {
     }
 }
 
+/// So many frames of the stream at that rate, in the cell's size and with a number in each.
+pub(super) fn burst(settings: &Settings, rate_pps: f64, duration_s: f64) -> StreamSpec {
+    let (frame_size, grace_s) = (settings.frame_size(), 0.0);
+    let input = TrialInput { frame_size: frame_size as usize, rate_pps, duration_s, grace_s };
+    StreamSpec {
+        size: FrameSize::Fixed(frame_size),
+        rate: Rate::PacketsPerSecond(rate_pps),
+        mode: Mode::Burst(input.frames()),
+        probe: true,
+        ..stream(settings)
+    }
+}
+
+/// The stream of the other direction: sources are destinations.
+pub(super) fn reversed(stream: &StreamSpec) -> StreamSpec {
+    let packet = stream.packet.replace("src=", "\0").replace("dst=", "src=").replace('\0', "dst=");
+    // A field that differs from frame to frame does so at the same place: the way is another.
+    StreamSpec { packet, ..stream.clone() }
+}
+
 /// Whether the switch has to be shown where the destination is.
 pub(super) fn is_learning(settings: &Settings) -> bool {
     settings.forwarding() == Forwarding::Learning
+}
+
+/// Trials from port 1 to port 2 of the switch.
+pub(super) fn measurer<'a>(
+    session: &'a mut Session,
+    context: &'a MethodContext<'_>,
+    quiet: Duration,
+) -> SessionMeasurer<'a> {
+    SessionMeasurer {
+        session,
+        from: 0,
+        to: 1,
+        stream: stream(context.settings),
+        is_learning: is_learning(context.settings),
+        quiet,
+        stop: context.cancel.flag(),
+    }
+}
+
+/// Sends the streams of each port, all at one time, calls `meanwhile` until the last has left, and
+/// says what came when nothing comes any more. A port that is to receive only may be down.
+pub(super) fn exchange(
+    session: &mut Session,
+    loads: &[(usize, Vec<StreamSpec>)],
+    context: &MethodContext<'_>,
+    mut meanwhile: impl FnMut(&mut Session) -> Result<(), TrialError>,
+) -> Result<SessionStatistics, TrialError> {
+    let ports: Vec<usize> = loads.iter().map(|load| load.0).collect();
+    for (port, streams) in loads {
+        session.load(*port, streams).map_err(profile_error)?;
+    }
+    session.start(&ports, &StartOptions::default()).map_err(session_error)?;
+    while !session.wait(Some(LOOK)) {
+        if context.cancel.check().is_err() {
+            session.stop(&ports).map_err(session_error)?;
+            return Err(crate::cancel::Stopped.into());
+        }
+        meanwhile(session)?;
+    }
+    session.settle(QUIET, DRAIN);
+    let statistics = session.statistics();
+    let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
+    match ports.iter().find_map(stopped) {
+        Some(stop) => Err(TrialError::Traffic(PortTrialError::Port(stop.reason))),
+        None => Ok(statistics),
+    }
+}
+
+/// Distinct frames of a stream that arrived at a port.
+pub(super) fn received(stream: &StreamStatistics, port: usize) -> u64 {
+    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
+    arrival.map_or(0, |arrival| arrival.report.received)
+}
+
+pub(super) fn session_error(error: SessionError) -> TrialError {
+    method_error(MethodError::Trial(error.into()))
+}
+
+fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
+    method_error(MethodError::Trial(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{burst, reversed};
+    use crate::settings::Settings;
+    use generator::profile::Mode;
+
+    #[test]
+    fn the_way_back_has_source_and_destination_exchanged() {
+        let there = burst(&Settings::default(), 1_000.0, 0.5);
+        assert_eq!(there.mode, Mode::Burst(500));
+        let back = reversed(&there);
+        assert!(back.packet.starts_with("eth(dst=02:00:00:00:00:01,src=02:00:00:00:00:02)"));
+        assert_eq!(reversed(&back), there);
+    }
 }

@@ -75,7 +75,9 @@ impl Method for Iperf3 {
         if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
             return own(context, &why, IPERF3);
         }
-        let rate = context.settings.load_bps().to_string();
+        // Each stream sends at the rate that iperf3 is given.
+        let streams = u64::from(context.settings.streams.unwrap_or(1).max(1));
+        let rate = (context.settings.load_bps() / streams).to_string();
         let done = iperf3::run(context, &["-u", "-b", &rate, "-l", "1470"])?;
         let received = &done.sums.received;
         let both = done.sums.both.as_ref().unwrap_or(received);

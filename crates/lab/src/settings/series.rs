@@ -7,6 +7,7 @@
 use std::net::Ipv4Addr;
 
 use openflow::MacAddr;
+use openflow::flow::FlowMod;
 use serde::{Deserialize, Serialize};
 
 use super::SettingsError;
@@ -55,6 +56,11 @@ impl FlowSeries {
     pub fn texts(&self) -> impl Iterator<Item = Result<String, SettingsError>> + '_ {
         let pieces = self.pieces();
         (0..self.count).map(move |n| Ok(text(pieces.as_ref().map_err(Clone::clone)?, n)))
+    }
+
+    /// Each entry.
+    pub fn flow_mods(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
+        self.texts().map(|text| super::flow_mod("series", &text?))
     }
 
     /// The texts of the first entry and the last.

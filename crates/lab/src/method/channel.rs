@@ -1,0 +1,163 @@
+//! The OpenFlow channel without traffic: how long echo and barrier take over the connections to all
+//! bridges of one process, and what these connections cost the switch.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Better, Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, channel_error,
+    idle_cpu,
+};
+use crate::load::ProcessRole;
+use crate::settings::Settings;
+use crate::setup::Setup;
+use crate::stats::quantile;
+use crate::switch_client::SwitchClient;
+use crate::testbed::Testbed;
+
+/// The method.
+pub(super) struct Channel;
+
+const METRICS: &[Metric] = &[
+    figure("channel_echo_ms", "echo, one after the other", "ms", 3),
+    figure("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
+    figure("channel_barrier_ms", "barrier, one after the other", "ms", 3),
+    figure("channel_cores", "CPU, connected and idle", "cores", 4),
+    figure("channel_connect_ms", "connecting, mean", "ms", 2),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better: Better::Lower, decimals }
+}
+
+/// Questions of each kind, at least; every bridge is asked once at least.
+const QUESTIONS: usize = 200;
+
+/// Rounds in which all bridges are asked at once.
+const ROUNDS: usize = 5;
+
+impl Method for Channel {
+    fn id(&self) -> &'static str {
+        "channel"
+    }
+
+    fn label(&self) -> &'static str {
+        "OpenFlow channel"
+    }
+
+    fn about(&self) -> &'static str {
+        "One connection to each bridge: echo and barrier one after the other over all of them, echo \
+         over all at once, and the switch's CPU while they are idle for `duration_s`"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        let bridges = f64::from(settings.bridges.unwrap_or(1));
+        Duration::from_secs_f64(settings.duration_s() + 0.3 + 0.01 * bridges)
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let setup = context.setup.filter(|setup| !setup.bridges().is_empty());
+        let Some(setup) = setup else {
+            return Err(TrialError::Unfit("has no OpenFlow channel"));
+        };
+        let failed = |error: anyhow::Error| channel_error(&error, context);
+        let begun = Instant::now();
+        let mut clients = connect(setup, context)?;
+        let connect_ms = begun.elapsed().as_secs_f64() * 1e3 / clients.len() as f64;
+        // What follows a connection is over: the features, the first table of entries.
+        clients.iter_mut().try_for_each(SwitchClient::barrier).map_err(failed)?;
+        let cores = idle_cores(context)?;
+        let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
+        let barrier = times(&mut clients, SwitchClient::barrier).map_err(failed)?;
+        let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
+        let mut all = all.map_err(failed)?;
+        all.sort_by(f64::total_cmp);
+        let mut values = vec![
+            ("channel_echo_ms", quantile(&echo, 0.5)),
+            ("channel_all_ms", quantile(&all, 0.5)),
+            ("channel_barrier_ms", quantile(&barrier, 0.5)),
+            ("channel_connect_ms", connect_ms),
+        ];
+        values.extend(cores.map(|cores| ("channel_cores", cores)));
+        let distribution = |metric, sorted: &[f64]| TrialDistribution {
+            metric,
+            count: sorted.len() as u64,
+            quantiles: SHARES.iter().map(|share| (*share, quantile(sorted, *share))).collect(),
+        };
+        Ok(Trial {
+            values,
+            tool: "the lab's OpenFlow client".into(),
+            commands: Vec::new(),
+            load: None,
+            carried: None,
+            distributions: vec![
+                distribution("channel_echo_ms", &echo),
+                distribution("channel_barrier_ms", &barrier),
+            ],
+            raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
+        })
+    }
+}
+
+/// The shares of a distribution that are kept.
+const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
+
+fn connect(setup: &Setup, context: &MethodContext<'_>) -> Result<Vec<SwitchClient>, TrialError> {
+    let connect = |bridge| {
+        let connected = setup.connect(bridge, context.cancel);
+        connected.map_err(|error| channel_error(&error, context))
+    };
+    (0..setup.bridges().len()).map(connect).collect()
+}
+
+/// CPU of the switch while nobody asks anything; none of a switch without a process.
+fn idle_cores(context: &MethodContext<'_>) -> Result<Option<f64>, TrialError> {
+    let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
+    let pids: Vec<u32> = switch.map(|program| program.pid).collect();
+    if pids.is_empty() {
+        return Ok(None);
+    }
+    idle_cpu::cores(&pids, context).map(|(cores, _)| Some(cores))
+}
+
+/// Milliseconds of each answer, ascending.
+fn times(
+    clients: &mut [SwitchClient],
+    ask: fn(&mut SwitchClient) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<f64>> {
+    let rounds = QUESTIONS.div_ceil(clients.len().max(1));
+    let mut times = Vec::with_capacity(rounds * clients.len());
+    for _ in 0..rounds {
+        for client in &mut *clients {
+            let begun = Instant::now();
+            ask(client)?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// Asks all at once: milliseconds until the last has answered.
+fn ask_all(clients: &mut [SwitchClient]) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    clients.iter_mut().try_for_each(SwitchClient::send_echo)?;
+    clients.iter_mut().try_for_each(SwitchClient::take_echo)?;
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
+}

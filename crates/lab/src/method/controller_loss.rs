@@ -1,0 +1,145 @@
+//! The controller dies in the middle of a load: how many frames are lost, and for how long nothing
+//! comes.
+
+use std::time::Duration;
+
+use generator::session::Waiting;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use crate::load::ProcessRole;
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+
+/// The method.
+pub(super) struct ControllerLoss;
+
+const METRICS: &[Metric] = &[
+    Metric {
+        id: "orphan_loss_pct",
+        label: "frames lost after the controller's death",
+        unit: "%",
+        better: Better::Lower,
+        decimals: 2,
+    },
+    Metric {
+        id: "orphan_gap_ms",
+        label: "longest time without a frame",
+        unit: "ms",
+        better: Better::Lower,
+        decimals: 1,
+    },
+];
+
+/// Frames a second, where the cell says nothing else.
+const RATE_PPS: f64 = 2_000.0;
+
+/// The share of a trial behind which the controller is killed.
+const KILLED_AT: f64 = 1.0 / 3.0;
+
+impl Method for ControllerLoss {
+    fn id(&self) -> &'static str {
+        "controller-loss"
+    }
+
+    fn label(&self) -> &'static str {
+        "Controller's death"
+    }
+
+    fn about(&self) -> &'static str {
+        "A fixed load from port 1 to port 2; behind a third of it the controller is killed by \
+         SIGKILL: the share of the frames behind that is lost, and the longest gap. The cell's \
+         switch is not used again"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s() + 0.3)
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let settings = context.settings;
+        let controller = context.watched.iter().find(|one| one.role == ProcessRole::Controller);
+        let Some(pid) = controller.and_then(|program| Pid::from_raw(program.pid as i32)) else {
+            return Err(TrialError::Unfit("has no controller"));
+        };
+        let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
+        let burst = traffic::burst(settings, rate_pps, settings.duration_s());
+        let back = StreamTo::learnt(&burst);
+        let (outcome, load) = context.observe(|| {
+            context.bed.with_session(Waiting::Sparing, |session| {
+                // Both hosts are known, and what a controller sets up is set up.
+                traffic::exchange(session, &back.there(), context, |_| Ok(()))?;
+                let begun_ns = session.now_ns() + session.lead_ns();
+                let kill_ns = begun_ns + (settings.duration_s() * KILLED_AT * 1e9) as u64;
+                let mut is_killed = false;
+                traffic::exchange(session, &[(0, vec![burst.clone()])], context, |session| {
+                    if !is_killed && session.now_ns() >= kill_ns {
+                        is_killed = true;
+                        let killed = kill_process(pid, Signal::KILL).map_err(Into::into);
+                        let what = "killing the controller";
+                        killed.map_err(|source| TrialError::Io { what, source })?;
+                    }
+                    Ok(())
+                })
+            })
+        });
+        let seen = outcome?;
+        let wrong =
+            |what: &str| TrialError::Output { program: "controller-loss", what: what.into() };
+        let stream = seen.streams.iter().find(|stream| stream.port == 0);
+        let stream = stream.ok_or_else(|| wrong("nothing was sent"))?;
+        let arrival = stream.arrivals.iter().find(|arrival| arrival.port == 1);
+        let report = arrival.map(|arrival| &arrival.report);
+        let report = report.ok_or_else(|| wrong("no frame came, before the controller's death"))?;
+        let behind = (1.0 - KILLED_AT) * stream.sent as f64;
+        let lost = stream.sent.saturating_sub(report.received) as f64;
+        // Silence up to the end of the schedule is a gap too.
+        let end_ns = report.first_ns.unwrap_or(0) + (settings.duration_s() * 1e9) as u64;
+        let silent_ns = end_ns.saturating_sub(report.last_ns.unwrap_or(0));
+        let gap_ns = report.longest_gap_ns.max(silent_ns);
+        Ok(Trial {
+            values: vec![
+                ("orphan_loss_pct", (100.0 * lost / behind).min(100.0)),
+                ("orphan_gap_ms", gap_ns as f64 / 1e6),
+            ],
+            tool: traffic::TOOL.into(),
+            commands: vec!["kill -9 (the controller)".to_owned()],
+            load,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({ "sent": stream.sent, "received": report.received }),
+        })
+    }
+}
+
+/// A few frames both ways before the load.
+struct StreamTo {
+    there: generator::profile::StreamSpec,
+}
+
+/// How many.
+const FIRST: u64 = 20;
+
+impl StreamTo {
+    fn learnt(burst: &generator::profile::StreamSpec) -> Self {
+        let mode = generator::profile::Mode::Burst(FIRST);
+        let rate = generator::profile::Rate::PacketsPerSecond(100.0);
+        Self { there: generator::profile::StreamSpec { mode, rate, ..burst.clone() } }
+    }
+
+    fn there(&self) -> [(usize, Vec<generator::profile::StreamSpec>); 2] {
+        [(1, vec![traffic::reversed(&self.there)]), (0, vec![self.there.clone()])]
+    }
+}

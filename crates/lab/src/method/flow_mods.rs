@@ -1,0 +1,243 @@
+//! Flow-mods: how many a second the switch takes, how soon frames obey one, and whether the barrier
+//! reply came before they did.
+//!
+//! While frames come at a fixed rate, an entry that drops them becomes one that forwards them. The
+//! first frame that arrives shows when the switch obeyed; the barrier reply says when it claims to.
+
+use std::time::Duration;
+
+use generator::session::Waiting;
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::text::parse_flow_mod;
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error, traffic};
+use crate::settings::{FlowSeries, Settings};
+use crate::switch_client::SwitchClient;
+use crate::testbed::Testbed;
+
+/// The method.
+pub(super) struct FlowMods;
+
+const METRICS: &[Metric] = &[
+    figure(
+        "flow_mods_ps",
+        "flow-mods taken, to the barrier reply",
+        "flow-mods/s",
+        Better::Higher,
+        0,
+    ),
+    figure("flow_mod_obeyed_ms", "frames obey a flow-mod after", "ms", Better::Lower, 3),
+    figure("flow_mod_barrier_ms", "barrier reply after", "ms", Better::Lower, 3),
+    figure("flow_mod_lie_ms", "frames disobey after the barrier reply for", "ms", Better::Lower, 3),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    better: Better,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better, decimals }
+}
+
+/// Flow-mods that are timed together, where the cell says nothing else.
+const COUNT: u64 = 10_000;
+
+/// How often an entry is changed while frames come.
+const CHANGES: usize = 5;
+
+/// Frames a second meanwhile, where the cell says nothing else: the resolution of the times.
+const RATE_PPS: f64 = 20_000.0;
+
+/// How long frames come for one change, and when the change is made, seconds.
+const FRAMES_S: f64 = 0.15;
+const CHANGED_AT_S: f64 = 0.05;
+
+const DROPS: &str = "priority=60000,in_port=1,actions=drop";
+const FORWARDS: &str = "priority=60000,in_port=1,actions=output:2";
+const MANY: &str = "priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
+const MANY_ALL: &str = "ip,nw_dst=20.0.0.0/8";
+
+impl Method for FlowMods {
+    fn id(&self) -> &'static str {
+        "flow-mods"
+    }
+
+    fn label(&self) -> &'static str {
+        "Flow-mods"
+    }
+
+    fn about(&self) -> &'static str {
+        "`count` entries added up to the barrier reply; and an entry that drops becomes one that \
+         forwards while frames come: when the first arrives, and when the barrier is answered"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        let count = settings.count.unwrap_or(COUNT) as f64;
+        Duration::from_secs_f64(count / 50_000.0 + CHANGES as f64 * (FRAMES_S + 0.15))
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+            return Err(TrialError::Unfit("has no flow entries"));
+        };
+        let mut changes = Vec::new();
+        for _ in 0..CHANGES {
+            send(&mut client, context, [entry(DROPS, FlowModCommand::Add)])?;
+            changes.push(change(&mut client, context)?);
+        }
+        let series =
+            FlowSeries { count: context.settings.count.unwrap_or(COUNT), flow: MANY.to_owned() };
+        let loaded = client.load(series.flow_mods().map(|entry| Ok(entry?)));
+        let loaded = loaded.map_err(|error| channel_error(&error, context))?;
+        // As the cell was set up, for what is measured next.
+        send(
+            &mut client,
+            context,
+            [
+                entry(MANY_ALL, FlowModCommand::Delete),
+                entry(
+                    DROPS.split(",actions").next().unwrap_or(DROPS),
+                    FlowModCommand::DeleteStrict,
+                ),
+            ],
+        )?;
+        let median = |of: fn(&Change) -> f64| {
+            let mut values: Vec<f64> = changes.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Ok(Trial {
+            values: vec![
+                ("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)),
+                ("flow_mod_obeyed_ms", median(Change::obeyed_ms)),
+                ("flow_mod_barrier_ms", median(Change::barrier_ms)),
+                ("flow_mod_lie_ms", median(Change::lie_ms)),
+            ],
+            tool: "the lab's OpenFlow client and generator".into(),
+            commands: vec![format!("add-flow {DROPS}"), format!("add-flow {FORWARDS}")],
+            load: None,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({
+                "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),
+                "barrier_ms": changes.iter().map(Change::barrier_ms).collect::<Vec<_>>(),
+            }),
+        })
+    }
+}
+
+fn entry(text: &str, command: FlowModCommand) -> Result<FlowMod, TrialError> {
+    parse_flow_mod(text, command).map_err(|error| wrong(format!("{text}: {error}")))
+}
+
+fn send<const N: usize>(
+    client: &mut SwitchClient,
+    context: &MethodContext<'_>,
+    entries: [Result<FlowMod, TrialError>; N],
+) -> Result<(), TrialError> {
+    let entries = entries.into_iter().collect::<Result<Vec<FlowMod>, TrialError>>()?;
+    let sent = client.load(entries.into_iter().map(Ok));
+    sent.map(drop).map_err(|error| channel_error(&error, context))
+}
+
+fn wrong(what: String) -> TrialError {
+    TrialError::Output { program: "flow-mods", what }
+}
+
+/// Times of a change, nanoseconds of the generator's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Change {
+    /// When the flow-mod was sent.
+    sent_ns: u64,
+    /// When the barrier behind it was answered.
+    answered_ns: u64,
+    /// When the first frame arrived.
+    first_ns: u64,
+    /// Between two frames: a frame that obeyed may have been due so much later.
+    interval_ns: u64,
+}
+
+impl Change {
+    fn obeyed_ms(&self) -> f64 {
+        self.first_ns.saturating_sub(self.sent_ns) as f64 / 1e6
+    }
+
+    fn barrier_ms(&self) -> f64 {
+        self.answered_ns.saturating_sub(self.sent_ns) as f64 / 1e6
+    }
+
+    /// What the interval between frames cannot explain.
+    fn lie_ms(&self) -> f64 {
+        let late_ns = self.first_ns.saturating_sub(self.answered_ns);
+        late_ns.saturating_sub(self.interval_ns) as f64 / 1e6
+    }
+}
+
+/// Sends frames and changes the entry meanwhile.
+fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Change, TrialError> {
+    let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
+    let burst = traffic::burst(context.settings, rate_pps, FRAMES_S);
+    let (mut sent_ns, mut answered_ns) = (None, 0);
+    let seen = context.bed.with_session(Waiting::Precise, |session| {
+        let at_ns = session.now_ns() + session.lead_ns() + (CHANGED_AT_S * 1e9) as u64;
+        traffic::exchange(session, &[(0, vec![burst])], context, |session| {
+            if sent_ns.is_none() && session.now_ns() >= at_ns {
+                sent_ns = Some(session.now_ns());
+                send(client, context, [entry(FORWARDS, FlowModCommand::Add)])?;
+                answered_ns = session.now_ns();
+            }
+            Ok(())
+        })
+    })?;
+    let arrivals = seen.streams.iter().flat_map(|stream| &stream.arrivals);
+    let first_ns = arrivals.filter(|arrival| arrival.port == 1).find_map(|one| one.report.first_ns);
+    let (Some(sent_ns), Some(first_ns)) = (sent_ns, first_ns) else {
+        let what = format!("no frame came within {FRAMES_S} s, though the entry forwards them");
+        return Err(wrong(what));
+    };
+    if first_ns < sent_ns {
+        return Err(wrong("frames came before the flow-mod, through an entry that drops".into()));
+    }
+    Ok(Change { sent_ns, answered_ns, first_ns, interval_ns: (1e9 / rate_pps) as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, DROPS, FORWARDS, MANY_ALL, entry};
+    use openflow::flow::FlowModCommand;
+
+    #[test]
+    fn a_barrier_that_is_answered_too_early_shows() {
+        let honest = Change {
+            sent_ns: 1_000_000,
+            answered_ns: 1_400_000,
+            first_ns: 1_300_000,
+            interval_ns: 50_000,
+        };
+        assert_eq!((honest.obeyed_ms(), honest.barrier_ms(), honest.lie_ms()), (0.3, 0.4, 0.0));
+        let lying = Change { first_ns: 9_450_000, ..honest };
+        assert_eq!(lying.lie_ms(), 8.0);
+    }
+
+    #[test]
+    fn the_entries_are_entries() {
+        for text in [DROPS, FORWARDS] {
+            assert!(entry(text, FlowModCommand::Add).is_ok());
+        }
+        assert!(entry(MANY_ALL, FlowModCommand::Delete).is_ok());
+    }
+}

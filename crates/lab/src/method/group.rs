@@ -1,0 +1,144 @@
+//! What a group does with the frames that enter port 1: how many copies leave, and by which ports.
+
+use std::time::Duration;
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+use generator::session::Waiting;
+
+/// The method.
+pub(super) struct Group;
+
+const METRICS: &[Metric] = &[
+    figure("group_copies", "copies of each frame", "frames", Better::Higher, 3),
+    figure("group_least_pct", "port with the fewest frames", "%", Better::Higher, 2),
+    figure("group_most_pct", "port with the most frames", "%", Better::Lower, 2),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    better: Better,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better, decimals }
+}
+
+/// Frames a second, where the cell says nothing else.
+const RATE_PPS: f64 = 5_000.0;
+
+impl Method for Group {
+    fn id(&self) -> &'static str {
+        "group"
+    }
+
+    fn label(&self) -> &'static str {
+        "Group"
+    }
+
+    fn about(&self) -> &'static str {
+        "Frames into port 1, counted at every other port, of which the buckets should reach the \
+         first `count` (all, where the cell says nothing else); shares are of the frames sent"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s() + 0.2)
+    }
+
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
+        bed.kernel().map(|_| ()).ok_or("in-memory ports are two")
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let settings = context.settings;
+        if context.setup.is_none_or(|setup| setup.client().is_none()) {
+            return Err(TrialError::Unfit("has no groups"));
+        }
+        let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
+        let burst = traffic::burst(settings, rate_pps, settings.duration_s());
+        let (outcome, load) = context.observe(|| {
+            context.bed.with_session(Waiting::Sparing, |session| {
+                let loads = [(0, vec![burst])];
+                traffic::exchange(session, &loads, context, |_| Ok(()))
+            })
+        });
+        let seen = outcome?;
+        let others = 1..seen.ports.len();
+        let counts: Vec<u64> = others
+            .map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum())
+            .collect();
+        let sent: u64 = seen.streams.iter().map(|stream| stream.sent).sum();
+        let wanted = settings.count.map_or(counts.len(), |count| count as usize);
+        let spread = Spread::of(sent, &counts, wanted)
+            .ok_or_else(|| TrialError::Output { program: "group", what: "nothing sent".into() })?;
+        Ok(Trial {
+            values: vec![
+                ("group_copies", spread.copies),
+                ("group_least_pct", spread.least_pct),
+                ("group_most_pct", spread.most_pct),
+            ],
+            tool: traffic::TOOL.into(),
+            commands: Vec::new(),
+            load,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
+        })
+    }
+}
+
+/// Frames of a stream that came to a port, further copies too.
+fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 {
+    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
+    arrival.map_or(0, |arrival| arrival.report.received + arrival.report.duplicated)
+}
+
+/// How frames were spread over ports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Spread {
+    copies: f64,
+    least_pct: f64,
+    most_pct: f64,
+}
+
+impl Spread {
+    /// Of the first `wanted` ports; all count as copies. None where nothing was sent.
+    fn of(sent: u64, counts: &[u64], wanted: usize) -> Option<Self> {
+        let share = |count: u64| 100.0 * count as f64 / sent as f64;
+        let wanted = &counts[..wanted.clamp(1, counts.len().max(1)).min(counts.len())];
+        let (least, most) = (wanted.iter().min()?, wanted.iter().max()?);
+        (sent > 0).then(|| Self {
+            copies: counts.iter().sum::<u64>() as f64 / sent as f64,
+            least_pct: share(*least),
+            most_pct: share(*most),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn copies_and_shares_are_of_what_was_sent() {
+        let spread = |counts: &[u64], wanted| Spread::of(100, counts, wanted);
+        let all = Spread { copies: 2.0, least_pct: 100.0, most_pct: 100.0 };
+        assert_eq!(spread(&[100, 100], 2), Some(all));
+        let select = Spread { copies: 1.0, least_pct: 40.0, most_pct: 60.0 };
+        assert_eq!(spread(&[40, 60], 2), Some(select));
+        let one = Spread { copies: 1.0, least_pct: 100.0, most_pct: 100.0 };
+        assert_eq!(spread(&[100, 0], 1), Some(one));
+        assert_eq!(spread(&[], 2), None);
+        assert_eq!(Spread::of(0, &[0], 1), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What a switch costs that has nothing to do: the CPU time of all its threads while nothing is
+//! sent, from the scheduler's own account in nanoseconds.
+
+use std::time::{Duration, Instant};
+
+use files::proc::ProcFolder;
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use crate::load::ProcessRole;
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+
+/// The method.
+pub(super) struct IdleCpu;
+
+const METRICS: &[Metric] = &[Metric {
+    id: "idle_cores",
+    label: "CPU without traffic",
+    unit: "cores",
+    better: Better::Lower,
+    decimals: 4,
+}];
+
+/// What a switch still does behind its start is over after so long.
+const SETTLE: Duration = Duration::from_millis(500);
+
+impl Method for IdleCpu {
+    fn id(&self) -> &'static str {
+        "idle-cpu"
+    }
+
+    fn label(&self) -> &'static str {
+        "CPU without traffic"
+    }
+
+    fn about(&self) -> &'static str {
+        "CPU time of all threads of the switch while nothing is sent"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s()) + SETTLE
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
+        let pids: Vec<u32> = switch.map(|program| program.pid).collect();
+        if pids.is_empty() {
+            return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
+        }
+        let (cores, threads) = cores(&pids, context)?;
+        Ok(Trial {
+            values: vec![("idle_cores", cores)],
+            tool: "the kernel's schedstat".into(),
+            commands: Vec::new(),
+            load: None,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({ "threads": threads }),
+        })
+    }
+}
+
+/// The cores that the processes use for the cell's duration, and how many threads they have.
+pub(super) fn cores(pids: &[u32], context: &MethodContext<'_>) -> Result<(f64, usize), TrialError> {
+    context.cancel.sleep(SETTLE)?;
+    let before = ran(pids)?;
+    let begun = Instant::now();
+    context.cancel.sleep(Duration::from_secs_f64(context.settings.duration_s()))?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let after = ran(pids)?;
+    Ok((used_ns(&before, &after) as f64 / 1e9 / seconds, after.len()))
+}
+
+/// The threads of the processes, each with the nanoseconds that it has run.
+fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
+    let mut all = Vec::new();
+    for pid in pids {
+        let failed = |source| TrialError::Io { what: "the switch's threads", source };
+        for (tid, folder) in ProcFolder::of(*pid).threads().map_err(failed)? {
+            let without = || {
+                let what = "this kernel keeps no /proc/PID/schedstat".to_owned();
+                TrialError::Output { program: "idle-cpu", what }
+            };
+            all.push((tid, folder.sched_time().ok_or_else(without)?.ran_ns));
+        }
+    }
+    Ok(all)
+}
+
+/// What threads have run between; one that began meanwhile counts whole.
+fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
+    let begun = |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
+    after.iter().map(|(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ran, used_ns};
+
+    #[test]
+    fn threads_are_added_up_and_new_ones_count_whole() {
+        assert_eq!(used_ns(&[(1, 10), (2, 5)], &[(1, 30), (3, 4)]), 24);
+        assert_eq!(used_ns(&[], &[]), 0);
+    }
+
+    #[test]
+    fn a_thread_that_works_has_run() {
+        let pids = [std::process::id()];
+        let before = ran(&pids).unwrap();
+        let mut number = 1_u64;
+        while used_ns(&before, &ran(&pids).unwrap()) < 2_000_000 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        assert_ne!(number, 0);
+    }
+}

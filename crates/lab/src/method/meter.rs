@@ -1,0 +1,223 @@
+//! How exactly a meter meters: what passes a drop band at an offered load above its rate.
+//!
+//! The first third of a trial empties the meter's bucket, which tells its burst; the rest shows the
+//! rate that it settles at. Bits are those of the frames without FCS, which is what a switch in
+//! software has of them.
+
+use std::time::Duration;
+
+use generator::method::{Measurer as _, MethodError, TrialInput};
+use generator::session::Waiting;
+use openflow::meter::{MeterFlags, MeterMod};
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use crate::settings::Settings;
+use crate::testbed::{Testbed, method_error};
+
+/// The method.
+pub(super) struct Meter;
+
+const METRICS: &[Metric] = &[
+    figure("meter_kbps", "metered rate", "kbit/s", Better::Higher, 1),
+    figure("meter_error_pct", "error of the metered rate", "%", Better::Lower, 2),
+    figure("meter_burst_kbit", "passed above the rate at first", "kbit", Better::Lower, 1),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    better: Better,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better, decimals }
+}
+
+/// The offered load, where the cell says nothing else, is so many times the meter's rate.
+const OVERLOAD: f64 = 2.0;
+
+/// The share of a trial in which the bucket is emptied.
+const EMPTYING: f64 = 1.0 / 3.0;
+
+/// Frames that come later are late; a meter drops and does not delay.
+const GRACE_S: f64 = 0.1;
+
+/// What a meter is to let pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum MeterRate {
+    /// Bits a second.
+    Bits(f64),
+    /// Packets a second.
+    Packets(f64),
+}
+
+impl MeterRate {
+    /// Of the first band.
+    fn of(meter: &MeterMod) -> Option<Self> {
+        let rate = f64::from(meter.bands.first()?.rate);
+        Some(if meter.flags.contains(MeterFlags::PKTPS) {
+            Self::Packets(rate)
+        } else {
+            Self::Bits(1e3 * rate)
+        })
+    }
+
+    /// In frames of so many bits a second.
+    fn pps(self, frame_bits: f64) -> f64 {
+        match self {
+            Self::Bits(bps) => bps / frame_bits,
+            Self::Packets(pps) => pps,
+        }
+    }
+}
+
+impl Method for Meter {
+    fn id(&self) -> &'static str {
+        "meter"
+    }
+
+    fn label(&self) -> &'static str {
+        "Meter"
+    }
+
+    fn about(&self) -> &'static str {
+        "What the first meter lets pass of an offered load, beside its configured rate; what could \
+         not pass counts as exact where less was offered than the rate"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s() + 0.2)
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let settings = context.settings;
+        let meters = settings.meter_mods().map_err(|error| wrong(error.to_string()))?;
+        let Some(rate) = meters.first().and_then(MeterRate::of) else {
+            return Err(wrong("the cell has no meter with a band".to_owned()));
+        };
+        if context.setup.is_none_or(|setup| setup.client().is_none()) {
+            return Err(TrialError::Unfit("has no meters"));
+        }
+        let frame_size = settings.frame_size();
+        let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
+        let configured_pps = rate.pps(frame_bits);
+        let offered_pps = settings
+            .rate_pps
+            .or_else(|| settings.load_bps.map(|bps| bps / frame_bits))
+            .unwrap_or(OVERLOAD * configured_pps);
+        let phase = |share: f64| TrialInput {
+            frame_size: frame_size as usize,
+            rate_pps: offered_pps,
+            duration_s: settings.duration_s() * share,
+            grace_s: GRACE_S,
+        };
+        let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
+        let (outcome, load) = context.observe(|| {
+            context.bed.with_session(Waiting::Sparing, |session| {
+                let mut measurer = traffic::measurer(session, context, traffic::QUIET);
+                measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
+            })
+        });
+        let outcome = outcome?;
+        let [first, then] = &outcome[..] else {
+            return Err(wrong(format!("{} phases of 2", outcome.len())));
+        };
+        let passed = |of: &generator::method::TrialOutput| of.report.received as f64;
+        let found = Metered::of(
+            [passed(first), passed(then)],
+            [phases[0].duration_s, phases[1].duration_s],
+            configured_pps.min(offered_pps),
+        );
+        Ok(Trial {
+            values: vec![
+                ("meter_kbps", found.pps * frame_bits / 1e3),
+                ("meter_error_pct", found.error_pct),
+                ("meter_burst_kbit", found.burst_frames * frame_bits / 1e3),
+            ],
+            tool: traffic::TOOL.into(),
+            commands: Vec::new(),
+            load,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({
+                "configured_pps": configured_pps,
+                "offered_pps": offered_pps,
+                "frame_bits": frame_bits,
+                "sent": [first.report.sent, then.report.sent],
+                "unsent": [first.unsent, then.unsent],
+                "passed": [first.report.received, then.report.received],
+            }),
+        })
+    }
+}
+
+fn wrong(what: String) -> TrialError {
+    TrialError::Output { program: "meter", what }
+}
+
+/// What a meter did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Metered {
+    /// Frames a second behind the emptying.
+    pps: f64,
+    /// By how much that is not the expected rate, in percent of it.
+    error_pct: f64,
+    /// Frames of the emptying above the rate.
+    burst_frames: f64,
+}
+
+impl Metered {
+    /// Of the frames that passed in both phases and of their durations in seconds.
+    fn of(passed: [f64; 2], durations_s: [f64; 2], expected_pps: f64) -> Self {
+        let pps = passed[1] / durations_s[1];
+        Self {
+            pps,
+            error_pct: 100.0 * (pps - expected_pps).abs() / expected_pps,
+            burst_frames: (passed[0] - expected_pps * durations_s[0]).max(0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MeterRate, Metered};
+    use generator::method::{Measurer as _, TrialInput};
+    use generator::testing::{DeviceModel, SimulatedMeasurer};
+    use openflow::meter::MeterModCommand;
+    use openflow::text::parse_meter_mod;
+
+    #[test]
+    fn rates_are_those_of_the_first_band() {
+        let rate = |text: &str| {
+            MeterRate::of(&parse_meter_mod(text, MeterModCommand::Add).unwrap()).unwrap()
+        };
+        let bits = rate("meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=100");
+        assert_eq!(bits, MeterRate::Bits(1e6));
+        assert_eq!(bits.pps(1_000.0), 1_000.0);
+        assert_eq!(rate("meter=1,pktps,band=type=drop,rate=500"), MeterRate::Packets(500.0));
+    }
+
+    #[test]
+    fn a_device_that_passes_five_percent_too_much_is_found_out() {
+        let mut path = SimulatedMeasurer::new(DeviceModel::perfect(1_050.0, 8), 1);
+        let input =
+            TrialInput { frame_size: 128, rate_pps: 2_000.0, duration_s: 1.0, grace_s: 0.1 };
+        let outputs = path.run(&[input, input]).unwrap();
+        let passed = [0, 1].map(|phase: usize| outputs[phase].report.received as f64);
+        let found = Metered::of(passed, [1.0, 1.0], 1_000.0);
+        assert!((found.error_pct - 5.0).abs() < 1.0, "{found:?}");
+        assert!(found.burst_frames >= 50.0, "{found:?}");
+    }
+}

@@ -1,0 +1,174 @@
+//! A long load, and what drifts meanwhile: the memory of the switch, and the delay.
+
+use std::time::Duration;
+
+use files::proc::ProcFolder;
+use generator::method::on_ports::QUIET;
+use generator::method::{Measurer as _, TrialInput};
+use generator::session::Waiting;
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use crate::load::ProcessRole;
+use crate::settings::Settings;
+use crate::testbed::{Testbed, method_error};
+
+/// The method.
+pub(super) struct Soak;
+
+const METRICS: &[Metric] = &[
+    figure("soak_delay_drift_us", "drift of the median delay", "µs/h", 2),
+    figure("soak_memory_drift_kib", "drift of the switch's memory", "KiB/h", 0),
+    figure("soak_delay_us", "median delay", "µs", 1),
+    figure("soak_lost", "frames lost", "frames", 0),
+];
+
+const fn figure(
+    id: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    decimals: usize,
+) -> Metric {
+    Metric { id, label, unit, better: Better::Lower, decimals }
+}
+
+/// Frames a second, where the cell says nothing else.
+const RATE_PPS: f64 = 1_000.0;
+
+/// Windows that a soak is looked at in, at most; and the shortest, seconds.
+const WINDOWS: f64 = 200.0;
+const WINDOW_S: f64 = 0.5;
+
+/// Late frames count.
+const GRACE_S: f64 = 2.0;
+
+impl Method for Soak {
+    fn id(&self) -> &'static str {
+        "soak"
+    }
+
+    fn label(&self) -> &'static str {
+        "Soak"
+    }
+
+    fn about(&self) -> &'static str {
+        "A fixed load for `duration_s`: the slope of the median delay and of the switch's resident \
+         memory over the second half, which a warm-up does not touch"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(1.1 * settings.duration_s() + 0.5)
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let duration_s = context.settings.duration_s();
+        let window_s = (duration_s / WINDOWS).max(WINDOW_S);
+        let (outcome, load) = context.observe(|| windows(context, window_s));
+        let windows = outcome?;
+        let delays: Vec<(f64, f64)> = windows.iter().map(|one| (one.at_s, one.delay_us)).collect();
+        let memory: Vec<(f64, f64)> =
+            windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
+        let behind = |points: &[(f64, f64)]| slope(&points[points.len() / 2..]);
+        let mut medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
+        medians.sort_by(f64::total_cmp);
+        let Some(median) = medians.get(medians.len() / 2) else {
+            let what = "no frame came through".to_owned();
+            return Err(TrialError::Output { program: "soak", what });
+        };
+        let lost: u64 = windows.iter().map(|one| one.lost).sum();
+        let mut values = vec![("soak_delay_us", *median), ("soak_lost", lost as f64)];
+        if let Some(slope) = behind(&delays) {
+            values.push(("soak_delay_drift_us", 3_600.0 * slope));
+        }
+        if let Some(slope) = behind(&memory) {
+            values.push(("soak_memory_drift_kib", 3_600.0 * slope));
+        }
+        Ok(Trial {
+            values,
+            tool: traffic::TOOL.into(),
+            commands: Vec::new(),
+            load,
+            carried: None,
+            distributions: Vec::new(),
+            raw: serde_json::json!({ "window_s": window_s, "delay_us": delays, "memory_kib": memory }),
+        })
+    }
+}
+
+/// A part of the soak.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    at_s: f64,
+    delay_us: f64,
+    lost: u64,
+    memory_kib: Option<f64>,
+}
+
+fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, TrialError> {
+    let settings = context.settings;
+    let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
+    let folder = switch.map(|program| ProcFolder::of(program.pid));
+    let input = TrialInput {
+        frame_size: settings.frame_size() as usize,
+        rate_pps: settings.rate_pps.unwrap_or(RATE_PPS),
+        duration_s: window_s,
+        grace_s: GRACE_S,
+    };
+    let begun = std::time::Instant::now();
+    context.bed.with_session(Waiting::Precise, |session| {
+        let mut measurer = traffic::measurer(session, context, QUIET);
+        let mut windows = Vec::new();
+        while begun.elapsed().as_secs_f64() < settings.duration_s() {
+            context.cancel.check()?;
+            let report = measurer.trial(input).map_err(method_error)?.report;
+            let memory = folder.as_ref().and_then(|folder| folder.memory("VmRSS"));
+            if let Some(delay) = &report.delay {
+                windows.push(Window {
+                    at_s: begun.elapsed().as_secs_f64(),
+                    delay_us: delay.at_ns(0.5) / 1e3,
+                    lost: report.lost,
+                    memory_kib: memory.map(|bytes| bytes as f64 / 1024.0),
+                });
+            }
+        }
+        Ok(windows)
+    })
+}
+
+/// The slope through the points by Theil and Sen, the median of the slopes of all pairs, which a few
+/// outliers do not turn; none of fewer than three.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let pairs = points.iter().enumerate().flat_map(|(index, one)| {
+        points[index + 1..].iter().map(move |other| (other.1 - one.1) / (other.0 - one.0))
+    });
+    let mut slopes: Vec<f64> = pairs.filter(|slope| slope.is_finite()).collect();
+    slopes.sort_by(f64::total_cmp);
+    (points.len() >= 3).then(|| slopes.get(slopes.len() / 2).copied())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slope;
+
+    #[test]
+    fn a_slope_is_found_through_outliers() {
+        let mut points: Vec<(f64, f64)> =
+            (0..40).map(|n| (f64::from(n), 5.0 + 0.25 * f64::from(n))).collect();
+        points[7].1 = 1_000.0;
+        points[30].1 = -50.0;
+        assert!((slope(&points).unwrap() - 0.25).abs() < 0.02);
+        assert_eq!(slope(&points[..2]), None);
+        assert_eq!(slope(&[(0.0, 3.0), (1.0, 3.0), (2.0, 3.0)]), Some(0.0));
+    }
+}
