@@ -175,7 +175,7 @@ pub const ALL: &[&dyn Method] = &[
     &delay::Delay,
     &rate::ForwardingRate,
     &meter::Meter,
-    &group::Group,
+    &group::GroupCopies,
     &failover::Failover,
     &idle_cpu::IdleCpu,
     &channel::Channel,

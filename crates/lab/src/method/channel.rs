@@ -50,8 +50,8 @@ impl Method for Channel {
     }
 
     fn about(&self) -> &'static str {
-        "One connection to each bridge: echo and barrier one after the other over all of them, echo \
-         over all at once, and the switch's CPU while they are idle for `duration_s`"
+        "One connection to each bridge: echo and barrier one after the other over all of them, \
+         echo over all at once, and the switch's CPU while they are idle for `duration_s`"
     }
 
     fn metrics(&self) -> &'static [Metric] {

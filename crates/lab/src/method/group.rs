@@ -8,7 +8,7 @@ use crate::testbed::Testbed;
 use generator::session::Waiting;
 
 /// The method.
-pub(super) struct Group;
+pub(super) struct GroupCopies;
 
 const METRICS: &[Metric] = &[
     figure("group_copies", "copies of each frame", "frames", Better::Higher, 3),
@@ -29,7 +29,7 @@ const fn figure(
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 5_000.0;
 
-impl Method for Group {
+impl Method for GroupCopies {
     fn id(&self) -> &'static str {
         "group"
     }

@@ -101,7 +101,11 @@ impl Method for Soak {
             load,
             carried: None,
             distributions: Vec::new(),
-            raw: serde_json::json!({ "window_s": window_s, "delay_us": delays, "memory_kib": memory }),
+            raw: serde_json::json!({
+                "window_s": window_s,
+                "delay_us": delays,
+                "memory_kib": memory,
+            }),
         })
     }
 }
@@ -146,8 +150,8 @@ fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, Tr
     })
 }
 
-/// The slope through the points by Theil and Sen, the median of the slopes of all pairs, which a few
-/// outliers do not turn; none of fewer than three.
+/// The slope through the points by Theil and Sen: the median of the slopes of all pairs, which a
+/// few outliers do not turn. None of fewer than three points.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let pairs = points.iter().enumerate().flat_map(|(index, one)| {
         points[index + 1..].iter().map(move |other| (other.1 - one.1) / (other.0 - one.0))
