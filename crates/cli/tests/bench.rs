@@ -153,6 +153,9 @@ fn what_a_controller_knows_of_a_network_is_measured() {
         let entries = value("proactive-3-entries") / value("proactive-3-rate");
         assert!((entries - 3.0).abs() < 0.1, "{rows:?}");
     }
+    let rows = measure(&["--mode", "reprovisioning", "--switches", "3", "--of", "1.3"]);
+    let names = rows.iter().map(|(name, _)| name.trim_start_matches("reprovisioning-3"));
+    assert_eq!(names.collect::<Vec<_>>(), ["", "-forth-lost", "-back-lost"], "{rows:?}");
     let rows = measure(&["--mode", "discovery-size", "--switches", "17"]);
     assert_eq!(rows[0], ("discovery-size-17".to_owned(), 17.0));
     let words = ["--invalid", "10", "--hostile", "100", "--switches", "2", "--hosts", "8"];
@@ -205,6 +208,8 @@ fn slips_are_reported() {
     assert!(asked.contains("--rest HOST:PORT"), "{asked}");
     let command = ["--vs", "mine", "--command", "mine=./mine {port}"];
     assert!(error(&[&topology[..], &command].concat()).contains("mine is started without REST"));
+    let ring = ["controller", "--vs", "ovs-testcontroller", "--mode", "reprovisioning"];
+    assert!(error(&ring).contains("a hub or a learning switch only"));
     let storm = ["controller", "--target", "127.0.0.1:1", "--mode", "storm", "--invalid", "1"];
     assert!(error(&storm).contains("go with a load"));
     assert!(error(&["controller", "--bars", "speed"]).contains("storm-tls"));

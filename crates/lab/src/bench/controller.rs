@@ -23,6 +23,7 @@ mod mock;
 mod outstanding;
 mod proactive;
 mod replies;
+mod reprovisioning;
 mod ring_topology;
 mod rows;
 mod switch;
@@ -327,6 +328,7 @@ impl ControllerBenchArgs {
             ready_limit: Duration::from_secs(self.ready_limit.into()),
             invalid_percent: self.invalid,
             rest: self.rest.clone(),
+            weir: run.weir.clone(),
         };
         let weir = run.weir.clone();
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);

@@ -31,6 +31,14 @@ pub(super) fn of_one_frame(ethertype: u16) -> Vec<u8> {
     bytes
 }
 
+/// Changes sender and receiver of a capture of one frame.
+pub(super) fn turn_around(capture: &mut [u8]) {
+    let addresses = capture.get_mut(FILE_HEAD + RECORD_HEAD..).and_then(|it| it.get_mut(..12));
+    if let Some(addresses) = addresses {
+        addresses.rotate_left(6);
+    }
+}
+
 /// The numbers of the frames of an EtherType, in the order in which they came out.
 pub(super) fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
     let is_little = bytes.first() != Some(&0xa1);
@@ -61,7 +69,7 @@ pub(super) fn missing(seen: &[u32], range: RangeInclusive<u32>) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{BY_FLOW, BY_HUB, missing, numbers, of_one_frame};
+    use super::{BY_FLOW, BY_HUB, missing, numbers, of_one_frame, turn_around};
 
     #[test]
     fn frames_are_known_by_type_and_number_and_torn_records_are_not_yet_there() {
@@ -76,6 +84,10 @@ mod tests {
         assert_eq!(numbers(&bytes, BY_HUB), [0; 0]);
         assert_eq!(numbers(&bytes[..bytes.len() - 1], BY_FLOW), [0, 1]);
         assert_eq!(numbers(&[], BY_FLOW), [0; 0]);
+        let mut turned = of_one_frame(BY_HUB);
+        turn_around(&mut turned);
+        assert_eq!((turned[45], turned[51]), (1, 2), "the last bytes of the addresses");
+        assert_eq!(numbers(&turned, BY_HUB), [0]);
         assert_eq!((missing(&[0, 1, 3, 9], 0..=3), missing(&[4, 4], 4..=4)), (1, 0));
     }
 }

@@ -158,8 +158,10 @@ impl FromStr for NamedCommand {
 pub(super) struct LaunchPlan<'a> {
     /// What they do with packets.
     pub(super) app: AppKind,
-    /// The app that Weir runs in its place, with REST beside it.
-    pub(super) rest_app: Option<&'static str>,
+    /// The app that Weir runs in its place.
+    pub(super) own_app: Option<&'static str>,
+    /// Whether REST is served beside it.
+    pub(super) has_rest: bool,
     /// The version that they speak.
     pub(super) version: Version,
     /// The cores that they may use; empty for all.
@@ -208,13 +210,20 @@ impl Running {
         let is_weir = matches!(contender.kind, ContenderKind::Weir(_));
         ensure!(is_weir || !contender.tls, "{} is started without TLS only", contender.name);
         let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
-        let rest = plan.rest_app.map(|_| free_port()).transpose()?;
+        let rest = plan.has_rest.then(free_port).transpose()?;
         let rest = rest.map(|port| format!("{address}:{port}"));
         let has_rest = match &contender.kind {
             ContenderKind::Weir(_) => true,
             ContenderKind::Command(words) => words.iter().any(|word| word.contains("{rest}")),
             ContenderKind::WeirPython | ContenderKind::Known(_) => false,
         };
+        let runs_any = matches!(contender.kind, ContenderKind::Weir(_) | ContenderKind::Command(_));
+        ensure!(
+            plan.own_app.is_none() || runs_any,
+            "{} is started with a hub or a learning switch only: start it yourself, and name it by \
+             --target",
+            contender.name
+        );
         ensure!(
             rest.is_none() || has_rest,
             "{} is started without REST: start it yourself, and name it by --target and --rest",
@@ -222,7 +231,7 @@ impl Running {
         );
         let service = match &contender.kind {
             ContenderKind::Weir(words) => {
-                let app = plan.rest_app.unwrap_or(plan.app.name());
+                let app = plan.own_app.unwrap_or(plan.app.name());
                 start_weir(&wanted, app, rest.as_deref(), words, certificates.is_some())?
             }
             ContenderKind::WeirPython => start_python(&wanted)?,

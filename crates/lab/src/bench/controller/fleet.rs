@@ -4,6 +4,7 @@
 //! done it, and measures what they and the controller use meanwhile. Every wait has an end and says
 //! what it waited for: a controller may be silent, deaf or gone. Dropping a fleet ends it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -75,6 +76,8 @@ pub(super) struct FleetPlan {
     pub(super) invalid_percent: u32,
     /// `HOST:PORT` of the controller's REST, for what is asked of it.
     pub(super) rest: Option<String>,
+    /// The weir binary, for real switches.
+    pub(super) weir: PathBuf,
 }
 
 impl FleetPlan {

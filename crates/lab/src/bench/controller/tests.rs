@@ -3,6 +3,7 @@
 //! A busy machine makes everything slower, so that nothing here asks for a figure to be small: a
 //! controller of known delay is never measured as faster, and one that stops is seen to stop.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use openflow::Version;
@@ -46,6 +47,7 @@ fn fleet(mock: &Mock, trial: &TrialPlan, version: Version, switches: u32) -> Fle
         ready_limit: LONG,
         invalid_percent: 0,
         rest: None,
+        weir: PathBuf::new(),
     }
 }
 

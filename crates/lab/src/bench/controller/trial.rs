@@ -15,7 +15,7 @@ use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;
 use super::switch::Pace;
 use super::tally::{Oddities, Tally, Times};
-use super::{proactive, topology};
+use super::{proactive, reprovisioning, topology};
 use crate::cancel::Cancel;
 
 /// What is measured.
@@ -35,6 +35,8 @@ pub(super) enum Mode {
     DiscoverySize,
     /// Time until entries that REST is asked for are at all switches, and how many a second
     Proactive,
+    /// Time without traffic when a link of its path fails, in a ring of real switches
+    Reprovisioning,
 }
 
 impl Mode {
@@ -48,15 +50,29 @@ impl Mode {
             Self::Topology => "topology",
             Self::DiscoverySize => "discovery-size",
             Self::Proactive => "proactive",
+            Self::Reprovisioning => "reprovisioning",
         }
     }
 
-    /// The app of Weir that it needs beside REST, where it asks REST.
-    pub(super) fn rest_app(self) -> Option<&'static str> {
+    /// The app of Weir that it needs, where that is not the choice of who measures.
+    pub(super) fn own_app(self) -> Option<&'static str> {
         match self {
             Self::Topology | Self::DiscoverySize => Some("discovery"),
             Self::Proactive => Some("idle"),
+            Self::Reprovisioning => Some("shortest-path"),
             Self::Throughput | Self::Latency | Self::Storm | Self::OpenLoop => None,
+        }
+    }
+
+    /// Whether the controller's REST is asked.
+    pub(super) fn asks_rest(self) -> bool {
+        match self {
+            Self::Topology | Self::DiscoverySize | Self::Proactive => true,
+            Self::Throughput
+            | Self::Latency
+            | Self::Storm
+            | Self::OpenLoop
+            | Self::Reprovisioning => false,
         }
     }
 
@@ -64,7 +80,11 @@ impl Mode {
     pub(super) fn is_load(self) -> bool {
         match self {
             Self::Throughput | Self::Latency | Self::OpenLoop => true,
-            Self::Storm | Self::Topology | Self::DiscoverySize | Self::Proactive => false,
+            Self::Storm
+            | Self::Topology
+            | Self::DiscoverySize
+            | Self::Proactive
+            | Self::Reprovisioning => false,
         }
     }
 }
@@ -100,7 +120,8 @@ impl TrialPlan {
             | Mode::Storm
             | Mode::Topology
             | Mode::DiscoverySize
-            | Mode::Proactive => Pace::Window(1),
+            | Mode::Proactive
+            | Mode::Reprovisioning => Pace::Window(1),
             Mode::OpenLoop => Pace::Rate(self.rate),
         }
     }
@@ -113,7 +134,8 @@ impl TrialPlan {
             | Mode::Storm
             | Mode::Topology
             | Mode::DiscoverySize
-            | Mode::Proactive => false,
+            | Mode::Proactive
+            | Mode::Reprovisioning => false,
         }
     }
 
@@ -181,6 +203,7 @@ pub(super) fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Re
         Mode::Topology => topology::measure(&fleet, cancel),
         Mode::DiscoverySize => topology::measure_size(&fleet, cancel),
         Mode::Proactive => proactive::measure(plan, &fleet, cancel),
+        Mode::Reprovisioning => reprovisioning::measure(&fleet, cancel),
     }
 }
 
@@ -214,7 +237,8 @@ fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured>
         | Mode::Storm
         | Mode::Topology
         | Mode::DiscoverySize
-        | Mode::Proactive => {
+        | Mode::Proactive
+        | Mode::Reprovisioning => {
             let mut figures = percentiles(&tally.times);
             figures.push(answered);
             figures

@@ -50,14 +50,18 @@ fn series(contenders: &[Contender], setup: &Setup, run: &mut Run) -> Result<Vec<
     let cancel = run.cancel.clone();
     let launch = LaunchPlan {
         app: setup.app,
-        rest_app: setup.trial.mode.rest_app(),
+        own_app: setup.trial.mode.own_app(),
+        has_rest: setup.trial.mode.asks_rest(),
         version: setup.fleet.version,
         cores: setup.controller_cores.clone(),
         paths: &setup.paths,
         cancel: &cancel,
     };
     // What it has learned of one ring is in the way of the next, too.
-    let is_fresh = matches!(setup.trial.mode, Mode::Storm | Mode::Topology | Mode::DiscoverySize);
+    let is_fresh = matches!(
+        setup.trial.mode,
+        Mode::Storm | Mode::Topology | Mode::DiscoverySize | Mode::Reprovisioning
+    );
     let start = |contender: &Contender| Running::start(contender, &launch);
     let mut running = Vec::new();
     if !is_fresh {
