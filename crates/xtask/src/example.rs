@@ -18,15 +18,23 @@ struct Example {
     name: &'static str,
     /// The crates whose tests must pass with it.
     packages: &'static [&'static str],
+    /// Those of the tests whose names have this.
+    tests: &'static str,
 }
 
 const EXAMPLES: &[Example] = &[
     Example {
         name: "add-match-field",
         packages: &["weir-openflow", "weir-wire", "weir-packet", "weir-datapath"],
+        tests: "",
     },
-    Example { name: "add-action", packages: &["weir-openflow", "weir-wire", "weir-datapath"] },
-    Example { name: "add-version", packages: &["weir-openflow", "weir-wire"] },
+    Example {
+        name: "add-action",
+        packages: &["weir-openflow", "weir-wire", "weir-datapath"],
+        tests: "",
+    },
+    Example { name: "add-version", packages: &["weir-openflow", "weir-wire"], tests: "" },
+    Example { name: "add-scenario", packages: &["weir-lab"], tests: "campaign::" },
 ];
 
 /// Applies each patch to a fresh copy and tests the copy.
@@ -51,6 +59,7 @@ fn run_one(root: &Path, example: &Example) -> Result<()> {
     cargo.current_dir(&copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
     cargo.args(["test", "--quiet"]);
     cargo.args(example.packages.iter().flat_map(|package| ["--package", package]));
+    cargo.arg(example.tests);
     shell::run(&mut cargo)
 }
 
