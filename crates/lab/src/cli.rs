@@ -20,6 +20,7 @@ use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, tools};
 
 mod campaign;
+mod compare;
 mod results;
 
 /// Measure any OpenFlow switch.
@@ -39,6 +40,10 @@ enum LabCommand {
     Show(campaign::ShowArgs),
     /// Draw results as tables, CSV or a page.
     Report(results::ReportArgs),
+    /// Compare two runs, row by row.
+    Compare(compare::CompareArgs),
+    /// Find out from which run on figures are others.
+    History(compare::HistoryArgs),
 }
 
 /// Where the hosts are.
@@ -134,6 +139,8 @@ impl LabArgs {
             LabCommand::Run(args) => args.run(),
             LabCommand::Show(args) => args.run(),
             LabCommand::Report(args) => args.run(),
+            LabCommand::Compare(args) => args.run(),
+            LabCommand::History(args) => args.run(),
         }
     }
 }

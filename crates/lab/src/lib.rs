@@ -12,10 +12,12 @@ pub mod cancel;
 pub mod ceilings;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod compare;
 pub mod controller;
 pub mod demo;
 pub mod dut;
 pub mod facts;
+pub mod history;
 pub mod keys;
 pub mod limit;
 pub mod load;

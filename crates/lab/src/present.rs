@@ -12,10 +12,12 @@ mod markdown;
 mod number;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod section;
 mod switch_ratio;
 mod terminal;
+
+pub(crate) use number::{count, number, times};
 
 use crate::limit::{Limit, Part};
 use crate::results::Results;

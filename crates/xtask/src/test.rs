@@ -169,6 +169,11 @@ const STEPS: &[Step] = &[
     Step { name: "mininet", what: "weir in Mininet", run: suites::mininet },
     Step { name: "page", what: "the controller's page in headless Chromium", run: page::run },
     Step {
+        name: "results-page",
+        what: "the page of the lab's results in headless Chromium",
+        run: page::run_results,
+    },
+    Step {
         name: "demo",
         what: "the demo of the README: whole, stopped, without root",
         run: demo::run,

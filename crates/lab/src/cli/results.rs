@@ -79,7 +79,7 @@ fn format_of(out: Option<&Path>) -> FormatArg {
 }
 
 /// Prints the text; a reader that has seen enough, such as `head`, is no error.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write on standard output"),

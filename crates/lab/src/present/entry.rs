@@ -6,7 +6,7 @@ use crate::limit::Limit;
 use crate::results::{CellResults, CellState, ResultRow, ScenarioResults};
 use crate::stats::{Reported, summarise};
 
-use super::number::{count, number};
+use super::number::number;
 
 /// The content of a table's cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl ShownFigure<'_> {
                 let low = samples.clone().reduce(f64::min).unwrap_or(self.value);
                 let high = samples.reduce(f64::max).unwrap_or(self.value);
                 let (low, high) = (number(low, decimals), number(high, decimals));
-                if low == high { value } else { format!("{low} to {high}") }
+                if low == high { value } else { format!("{low}…{high}") }
             }
         }
     }
@@ -78,9 +78,8 @@ impl ShownFigure<'_> {
             remarks.push("below the floor".to_owned());
         }
         if self.interval.is_none() {
-            let repeats = count(self.row.samples.len(), "repeat", "repeats");
             let needed = self.needed.map_or(String::new(), |n| format!(", needs {n}"));
-            remarks.push(format!("too few repeats ({repeats}{needed})"));
+            remarks.push(format!("too few repeats: {}{needed}", self.row.samples.len()));
         }
         remarks
     }

@@ -24,10 +24,12 @@ pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
     if section.points.len() == 1 {
         return single(section).into_iter().collect();
     }
-    section.tables.iter().map(|table| of_metric(section, table)).collect()
+    section.tables.iter().enumerate().map(|(n, table)| of_metric(section, table, n == 0)).collect()
 }
 
-fn of_metric(section: &Section<'_>, table: &MetricTable<'_>) -> TextGrid {
+/// The limiting part is that of a method's trials, and so the same for all its metrics: the first
+/// table says it.
+fn of_metric(section: &Section<'_>, table: &MetricTable<'_>, is_first: bool) -> TextGrid {
     let versus = versus(&table.rows);
     let mut header: Vec<String> = section.axes.iter().map(axis_heading).collect();
     let names = header.len();
@@ -36,7 +38,7 @@ fn of_metric(section: &Section<'_>, table: &MetricTable<'_>) -> TextGrid {
         let place = section.axes.iter().map(|axis| {
             row.at.get(&axis.name).map_or_else(|| "-".to_owned(), |value| axis_value(value))
         });
-        place.chain(values(table, row, versus, table.has_published())).collect()
+        place.chain(values(table, row, versus, (table.has_published(), is_first))).collect()
     };
     let rows = table.rows.iter().map(row).collect();
     TextGrid { title: table.heading(), header, names, rows }
@@ -52,7 +54,7 @@ fn single(section: &Section<'_>) -> Option<TextGrid> {
     let row = |table: &MetricTable<'_>| {
         let row = table.rows.first()?;
         let mut texts = vec![table.heading()];
-        texts.extend(values(table, row, versus, has_published));
+        texts.extend(values(table, row, versus, (has_published, true)));
         Some(texts)
     };
     let rows = section.tables.iter().filter_map(row).collect();
@@ -87,11 +89,11 @@ fn values(
     table: &MetricTable<'_>,
     row: &TableRow<'_>,
     versus: Option<usize>,
-    has_published: bool,
+    (has_published, says_limit): (bool, bool),
 ) -> Vec<String> {
     let decimals = table.metric.decimals;
     let mut texts: Vec<String> =
-        row.entries.iter().map(|entry| entry_text(entry, decimals)).collect();
+        row.entries.iter().map(|entry| entry_text(entry, decimals, says_limit)).collect();
     if let Some(other) = versus {
         let ratio = row.ratios.get(other).and_then(Option::as_ref);
         texts.push(ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} ×", ratio.text())));
@@ -104,7 +106,7 @@ fn values(
 }
 
 /// An entry in words.
-pub(crate) fn entry_text(entry: &TableEntry<'_>, decimals: usize) -> String {
+fn entry_text(entry: &TableEntry<'_>, decimals: usize, says_limit: bool) -> String {
     if let Some((word, reason)) = entry.absence() {
         let first = reason.lines().next().unwrap_or_default();
         let says_why = !matches!(entry, TableEntry::NotSupported(_) | TableEntry::NotMeasured);
@@ -117,7 +119,7 @@ pub(crate) fn entry_text(entry: &TableEntry<'_>, decimals: usize) -> String {
     let Some(figure) = entry.figure() else { return String::new() };
     let mut lines = vec![figure.text(decimals)];
     lines.extend(figure.remarks());
-    if let Some(limit) = figure.limit {
+    if let Some(limit) = figure.limit.filter(|_| says_limit) {
         lines.push(format!("limit: {}", crate::present::limit_label(limit)));
     }
     lines.join("\n")

@@ -60,6 +60,13 @@ pub(crate) fn axis_value(text: &str) -> String {
     }
 }
 
+/// The text with a capital letter, to begin a sentence or a heading.
+#[must_use]
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// `1 repeat`, `3 repeats`.
 #[must_use]
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {

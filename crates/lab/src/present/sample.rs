@@ -15,14 +15,14 @@ use crate::tools::Program;
 const REPEATS: usize = 5;
 
 /// A text that no form may pass on as it is.
-pub(super) const HOSTILE: &str =
+pub(crate) const HOSTILE: &str =
     "</script><script>alert(1)</script> \"quoted\" 'single' |pipe| `tick`\nsecond & <b>line</b>";
 
 /// Numbers between 0 and 1 that are always the same.
-pub(super) struct Noise(u64);
+pub(crate) struct Noise(u64);
 
 impl Noise {
-    pub(super) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -43,7 +43,7 @@ fn metric(id: &str, label: &str, unit: &str, better: Better, decimals: usize) ->
     MetricInfo { id: id.into(), label: label.into(), unit: unit.into(), better, decimals }
 }
 
-pub(super) fn at(pairs: &[(&str, &str)]) -> Coordinates {
+pub(crate) fn at(pairs: &[(&str, &str)]) -> Coordinates {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
@@ -63,7 +63,7 @@ fn published(
 }
 
 /// A cell without figures.
-pub(super) fn empty(dut: &str, at: &Coordinates, state: CellState) -> CellResults {
+pub(crate) fn empty(dut: &str, at: &Coordinates, state: CellState) -> CellResults {
     CellResults {
         dut: dut.into(),
         at: at.clone(),
@@ -77,7 +77,7 @@ pub(super) fn empty(dut: &str, at: &Coordinates, state: CellState) -> CellResult
 }
 
 /// Adds a metric: one good trial for each sample.
-pub(super) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samples: &[f64]) {
+pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samples: &[f64]) {
     for (repeat, value) in samples.iter().enumerate() {
         cell.trials.push(TrialRecord {
             method: format!("method-{metric}"),
@@ -284,7 +284,7 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
 }
 
 /// Results of three scenarios on three switches.
-pub(super) fn results() -> Results {
+pub(crate) fn results() -> Results {
     let mut noise = Noise(0x5eed_1234_5678_9abc);
     let scenarios = vec![hub(&mut noise), forwarding(&mut noise), delay(&mut noise)];
     let dut = |name: &str, about: &str| DutInfo { name: name.into(), about: about.into() };
@@ -322,7 +322,7 @@ pub(super) fn results() -> Results {
 
 /// Results whose every text is hostile, with labels of 200 characters, a scenario without cells,
 /// one without metrics, and a metric of one sample.
-pub(super) fn hostile() -> Results {
+pub(crate) fn hostile() -> Results {
     let mut results = results();
     let long = "W".repeat(200);
     results.command.push(HOSTILE.into());

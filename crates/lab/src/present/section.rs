@@ -11,8 +11,11 @@ use crate::results::{
 };
 
 use super::entry::{TableEntry, method_of};
-use super::number::{axis_value, number};
+use super::number::{axis_value, capital, number};
 use super::switch_ratio::{SwitchRatio, judge};
+
+/// The name of the path without a switch.
+const FLOOR_DUT: &str = "wire";
 
 /// A scenario.
 #[derive(Debug)]
@@ -40,6 +43,30 @@ pub(crate) struct MetricTable<'a> {
     pub(crate) metric: &'a MetricInfo,
     /// Its rows.
     pub(crate) rows: Vec<TableRow<'a>>,
+    /// The earlier table whose ratios are all the same: these are its figures in another unit.
+    pub(crate) derived_from: Option<usize>,
+}
+
+impl<'a> MetricTable<'a> {
+    fn new(metric: &'a MetricInfo, rows: Vec<TableRow<'a>>, before: &[Self]) -> Self {
+        let ratios = |rows: &[TableRow<'a>]| -> Vec<Option<f64>> {
+            rows.iter().flat_map(|row| &row.ratios).map(|r| r.as_ref().map(|r| r.ratio)).collect()
+        };
+        let own = ratios(&rows);
+        let is_same = |other: &[Option<f64>]| {
+            let near = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
+                (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * a.abs(),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            own.len() == other.len() && own.iter().zip(other).all(near)
+        };
+        let source = before.iter().position(|table| {
+            table.metric.better == metric.better && is_same(&ratios(&table.rows))
+        });
+        let derived_from = source.filter(|_| own.iter().any(Option::is_some));
+        Self { metric, rows, derived_from }
+    }
 }
 
 /// One metric at one point.
@@ -55,6 +82,12 @@ pub(crate) struct TableRow<'a> {
     pub(crate) ratios: Vec<Option<SwitchRatio>>,
     /// The published figures of this place.
     pub(crate) published: Vec<&'a Published>,
+}
+
+/// Whether it is the path without a switch: what a switch reaches of it is said, and that it stays
+/// behind it is no finding.
+pub(crate) fn is_reference(dut: &str) -> bool {
+    dut == FLOOR_DUT
 }
 
 /// Every scenario of the results.
@@ -73,6 +106,8 @@ impl<'a> Section<'a> {
                 duts.push(dut);
             }
         }
+        // What the others are held against is no switch, and never the first.
+        duts.sort_by_key(|dut| is_reference(dut));
         let points = points(scenario);
         let (mut axes, mut fixed) = (Vec::new(), Vec::new());
         for axis in all_axes(scenario) {
@@ -85,14 +120,34 @@ impl<'a> Section<'a> {
         }
         let mut section = Self { index, scenario, duts, axes, fixed, points, tables: Vec::new() };
         section.tables = section.make_tables();
-        let rows = section.tables.iter_mut().flat_map(|table| {
+        section.judge_all();
+        section
+    }
+
+    /// Says of each ratio what it shows. Figures in another unit are no further comparison.
+    fn judge_all(&mut self) {
+        let own = self.tables.iter_mut().filter(|table| table.derived_from.is_none());
+        let rows = own.flat_map(|table| {
             let better = table.metric.better;
             table.rows.iter_mut().map(move |row| (row, better))
         });
         judge(rows.flat_map(|(row, better): (&mut TableRow<'a>, Better)| {
             row.ratios.iter_mut().flatten().map(move |ratio| (ratio, better))
         }));
-        section
+        for index in 0..self.tables.len() {
+            let (before, rest) = self.tables.split_at_mut(index);
+            let Some(table) = rest.first_mut() else { continue };
+            let Some(source) = table.derived_from.and_then(|source| before.get(source)) else {
+                continue;
+            };
+            for (row, known) in table.rows.iter_mut().zip(&source.rows) {
+                for (ratio, known) in row.ratios.iter_mut().zip(&known.ratios) {
+                    if let (Some(ratio), Some(known)) = (ratio, known) {
+                        ratio.standing = known.standing;
+                    }
+                }
+            }
+        }
     }
 
     fn make_tables(&self) -> Vec<MetricTable<'a>> {
@@ -121,7 +176,8 @@ impl<'a> Section<'a> {
             // A metric of which no switch has a figure says nothing that the others do not.
             let is_measured = |row: &TableRow<'_>| row.entries.iter().any(|e| e.figure().is_some());
             if rows.iter().any(is_measured) {
-                tables.push(MetricTable { metric, rows });
+                let table = MetricTable::new(metric, rows, &tables);
+                tables.push(table);
             }
         }
         if tables.is_empty() {
@@ -145,7 +201,7 @@ impl<'a> Section<'a> {
             TableRow { anchor, at, entries, ratios, published: Vec::new() }
         };
         let rows: Vec<TableRow<'a>> = self.points.iter().enumerate().map(row).collect();
-        (!rows.is_empty()).then_some(MetricTable { metric, rows })
+        (!rows.is_empty()).then_some(MetricTable { metric, rows, derived_from: None })
     }
 
     /// Why cells have no figures: each reason of each switch once.
@@ -299,7 +355,7 @@ impl MetricTable<'_> {
             Better::Higher => "more is better",
             Better::Lower => "less is better",
         };
-        format!("{} ({better})", self.name())
+        format!("{} ({better})", capital(&self.name()))
     }
 
     /// `Rate, packets/s`.

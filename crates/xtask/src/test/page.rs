@@ -1,8 +1,9 @@
-//! The controller's page in headless Chromium, driven as a person would, with real switches behind.
+//! Pages in headless Chromium, driven as a person would: the controller's, with real switches
+//! behind, and that of the lab's results.
 //!
 //! It must never take a run for a success in which no check was made.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::{Context, Tally, peers};
 use crate::shell;
@@ -12,13 +13,27 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
     }
+    drive(context, &["check.py"], "page")
+}
+
+/// `contrib/page/results.py`: the samples of the lab's tests as a page.
+pub(super) fn run_results(context: &Context) -> Result<Tally> {
+    drive(context, &["results.py", "crates/lab/tests/data"], "results-page")
+}
+
+/// Runs a script of `contrib/page` on the built program, and counts its checks. Its pictures go
+/// into a folder of the target folder.
+fn drive(context: &Context, script: &[&str], pictures: &str) -> Result<Tally> {
     if !peers::installed("chromium") || !peers::installed("chromedriver") {
         return Ok(Tally::left_out("chromium or chromedriver is missing"));
     }
     shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let mut command = context.command("python3");
-    command.arg("-B").arg(context.root.join("contrib/page/check.py"));
-    command.arg(context.target().join("release/weir")).arg(context.target().join("page"));
+    let (name, data) = script.split_first().context("a script has a name")?;
+    command.arg("-B").arg(context.root.join("contrib/page").join(name));
+    command.arg(context.target().join("release/weir"));
+    command.args(data.iter().map(|folder| context.root.join(folder)));
+    command.arg(context.target().join(pictures));
     let mut tally = Tally::default();
     let ended_well = shell::watch(&mut command, |line| count(&mut tally, line))?;
     // A run that is cut off has said nothing of what it had not come to.

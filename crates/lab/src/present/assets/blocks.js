@@ -52,11 +52,10 @@ function drawBars(place, context) {
       for (const sample of row.samples) {
         track.append(make("i", { class: "dot", style: `left:${share(sample)}` }));
       }
-      const limit = row.limit ? `limit: ${row.limit}` : "";
+      const number = make("span", { class: "number", text: row.text });
+      if (row.limit) number.append(make("span", { class: "why", text: `limit: ${row.limit}` }));
       list.append(make("a", { class: `barline b${dutNumber(row.dut)}`, href: `#${row.row}` },
-        make("span", { class: "name", text: row.dut }), track,
-        make("span", { class: "number", text: withUnit(row.text, metric.unit) }),
-        ...(limit ? [make("span", { class: "why", text: limit })] : [])));
+        make("span", { class: "name", text: row.dut }), track, number));
     }
     for (const { name, figure } of group.old) {
       const end = figure.to ?? figure.value;
@@ -69,7 +68,7 @@ function drawBars(place, context) {
         : shown(figure.value, metric.decimals);
       list.append(make("div", { class: "barline published" },
         make("span", { class: "name", text: name }), track,
-        make("span", { class: "number", text: withUnit(range, metric.unit) })));
+        make("span", { class: "number", text: range })));
     }
   }
   if (isLog) list.append(make("p", { class: "soft", text: "Logarithmic scale." }));
@@ -106,7 +105,7 @@ function drawHeat(place, context) {
         line.append(make("td", {
           class: deep > 0.55 ? "deep" : "",
           style: `--depth:${(deep * 100).toFixed(1)}%`,
-          title: withUnit(row.text, metric.unit),
+          title: `${row.text} ${metric.unit}`,
         }, make("a", { href: `#${row.row}`, text: compact(row.value) })));
       }
       body.append(line);

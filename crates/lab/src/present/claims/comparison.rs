@@ -3,16 +3,25 @@
 //! It must never call a switch ahead at a point where no difference was seen.
 
 use crate::method::Better;
-use crate::present::number::times;
-use crate::present::section::{MetricTable, Section, TableRow};
+use crate::present::number::{capital, times};
+use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 
 use super::{Claim, Tone, in_place};
 
 /// A sentence for each other switch.
 pub(super) fn claims(section: &Section<'_>, table: &MetricTable<'_>) -> Vec<Claim> {
-    let others = 1..section.duts.len();
-    others.filter_map(|other| against(section, table, other)).collect()
+    if table.derived_from.is_some() {
+        return Vec::new();
+    }
+    let claim = |other: usize| {
+        if is_reference(section.duts[other]) {
+            of_reference(section, table, other)
+        } else {
+            against(section, table, other)
+        }
+    };
+    (1..section.duts.len()).filter_map(claim).collect()
 }
 
 /// The rows on one side.
@@ -56,12 +65,34 @@ fn against(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Opti
         (false, false) => Tone::NoDifference,
     };
     let names = (section.duts.first()?, section.duts[other]);
-    let claim = Claim::new(tone).strong(table.metric.label.clone());
+    let claim = Claim::new(tone).strong(capital(&table.metric.label));
     match all {
         0 => None,
         1 => Some(at_one_point(claim, section, table, names, [&ahead, &behind, &none], other)),
         _ => Some(at_many(claim, section, table.metric.better, names, [&ahead, &behind, &none])),
     }
+}
+
+/// What the first switch reaches of the path without a switch: a fact, and no contest.
+fn of_reference(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Option<Claim> {
+    let ratios = table.rows.iter().filter_map(|row| Some((row, row.ratios.get(other)?.as_ref()?)));
+    let by_ratio = |a: &(&TableRow<'_>, &SwitchRatio), b: &(&TableRow<'_>, &SwitchRatio)| {
+        a.1.ratio.total_cmp(&b.1.ratio)
+    };
+    let low = ratios.clone().min_by(by_ratio)?;
+    let high = ratios.max_by(by_ratio)?;
+    let claim = Claim::new(Tone::Fact)
+        .strong(capital(&table.metric.label))
+        .words(format!(" of {} is ", section.duts.first()?));
+    let claim = claim.link(format!("{} times", times(low.1.ratio)), low.0);
+    let claim = if low.0.anchor == high.0.anchor {
+        claim
+    } else {
+        let there = |row: &TableRow<'_>| format!(" ({})", section.place(row.at));
+        let claim = claim.words(format!("{} to ", there(low.0)));
+        claim.link(format!("{} times", times(high.1.ratio)), high.0).words(there(high.0))
+    };
+    Some(claim.words(format!(" that of the path without a switch ({}).", section.duts[other])))
 }
 
 /// `Rate: weir 1,420,000 ± 3,000, ovs 960,000 ± 2,000: 1.48 times (1.46–1.50), in each repeat.`

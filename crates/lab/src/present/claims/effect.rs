@@ -61,7 +61,11 @@ fn ends<'t>(
     (first, last): (&String, &String),
     (index, dut): (usize, &'t str),
 ) -> Option<Ends<'t>> {
-    let figure = |row: &'t TableRow<'t>| row.entries.get(index)?.figure().map(|f| (row, f));
+    // Of what so few repeats leave unknown there is nothing to tell.
+    let figure = |row: &'t TableRow<'t>| {
+        let figure = row.entries.get(index)?.figure()?;
+        figure.interval.map(|_| (row, figure))
+    };
     let begins = table.rows.iter().filter(|row| row.at.get(&axis.name) == Some(first));
     begins.filter_map(figure).find_map(|begin| {
         let mut place = begin.0.at.clone();
@@ -82,6 +86,6 @@ fn change(first: &ShownFigure<'_>, last: &ShownFigure<'_>) -> String {
             }
         }
         (Some(_), Some(_)) => " (intervals overlap)".to_owned(),
-        (None, _) | (_, None) => " (too few repeats to tell)".to_owned(),
+        (None, _) | (_, None) => String::new(),
     }
 }

@@ -3,7 +3,7 @@
 //! It must never leave out what failed.
 
 use crate::present::number::{count, number, times};
-use crate::present::section::{MetricTable, Section, TableRow};
+use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 use crate::results::{CellState, Results};
 
@@ -52,12 +52,15 @@ struct Placed<'t> {
 
 fn placed<'t>(sections: &'t [Section<'t>]) -> impl Iterator<Item = Placed<'t>> {
     sections.iter().flat_map(|section| {
-        section.tables.iter().flat_map(move |table| {
+        let tables = section.tables.iter().filter(|table| table.derived_from.is_none());
+        tables.flat_map(move |table| {
             table.rows.iter().flat_map(move |row| {
                 let others = section.duts.iter().zip(&row.ratios);
-                others.filter_map(move |(other, ratio)| {
-                    Some(Placed { section, table, row, other, ratio: ratio.as_ref()? })
-                })
+                others.filter(|(other, _)| !is_reference(other)).filter_map(
+                    move |(other, ratio)| {
+                        Some(Placed { section, table, row, other, ratio: ratio.as_ref()? })
+                    },
+                )
             })
         })
     })

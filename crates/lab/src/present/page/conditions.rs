@@ -76,8 +76,9 @@ fn machine(page: &mut String, results: &Results) {
         ("Load average at the start", machine.load_average.clone()),
     ];
     page.push_str("<dl class=\"facts\">");
-    for (name, value) in rows {
-        let _ = write!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    for (index, (name, value)) in rows.into_iter().enumerate() {
+        let class = if index == 0 { " class=\"whole\"" } else { "" };
+        let _ = write!(page, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     page.push_str("</dl>");
 }

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::escape::script_json;
+use crate::present::number::capital;
 use crate::present::section::Section;
 use crate::results::{MetricInfo, Plot, PlotKind, Results};
 use crate::stats::{CONFIDENCE, dkw_reach};
@@ -96,9 +97,9 @@ pub(super) fn caption(section: &Section<'_>, plot: &Plot) -> String {
 
 fn metric_name(metric: &MetricInfo) -> String {
     if metric.unit.is_empty() {
-        metric.label.clone()
+        capital(&metric.label)
     } else {
-        format!("{}, {}", metric.label, metric.unit)
+        format!("{}, {}", capital(&metric.label), metric.unit)
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::escape::escape;
 use super::parts::tone_class;
 use crate::present::claims::Tone;
-use crate::present::number::times;
-use crate::present::section::{MetricTable, Section, TableRow};
+use crate::present::number::{capital, times};
+use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 
 /// The table; nothing where no switch can be compared.
@@ -36,6 +36,7 @@ pub(super) fn write(page: &mut String, sections: &[Section<'_>]) {
         let with_ratios: Vec<&MetricTable<'_>> = section
             .tables
             .iter()
+            .filter(|table| table.derived_from.is_none())
             .filter(|table| (1..section.duts.len()).any(|other| !rows(table, other).is_empty()))
             .collect();
         for (index, table) in with_ratios.iter().enumerate() {
@@ -49,12 +50,12 @@ pub(super) fn write(page: &mut String, sections: &[Section<'_>]) {
                     escape(&section.heading())
                 );
             }
-            let _ = write!(page, "<td>{}</td>", escape(&table.metric.label));
+            let _ = write!(page, "<td>{}</td>", escape(&capital(&table.metric.label)));
             for other in &others {
                 let column = section.duts.iter().position(|dut| dut == other);
                 page.push_str("<td>");
                 if let Some(column) = column.filter(|column| *column > 0) {
-                    range(page, &rows(table, column));
+                    range(page, &rows(table, column), is_reference(other));
                 }
                 page.push_str("</td>");
             }
@@ -72,7 +73,7 @@ fn rows<'t>(table: &'t MetricTable<'t>, other: usize) -> Vec<Placed<'t>> {
 }
 
 /// The lowest and the highest ratio with their rows, and what all of them say.
-fn range(page: &mut String, rows: &[Placed<'_>]) {
+fn range(page: &mut String, rows: &[Placed<'_>], is_reference: bool) {
     let by_ratio = |a: &&Placed<'_>, b: &&Placed<'_>| a.1.ratio.total_cmp(&b.1.ratio);
     let (Some(low), Some(high)) = (rows.iter().min_by(by_ratio), rows.iter().max_by(by_ratio))
     else {
@@ -101,6 +102,10 @@ fn range(page: &mut String, rows: &[Placed<'_>]) {
     } else {
         format!("{}–{}", link(low), link(high))
     };
+    if is_reference {
+        let _ = write!(page, "<span class=\"nowrap\">{text} ×</span>");
+        return;
+    }
     let _ = write!(
         page,
         "<span class=\"nowrap\">{text} ×</span> <span class=\"chip {}\">{}</span>",

@@ -11,7 +11,7 @@ use crate::method::Better;
 use crate::present::entry::TableEntry;
 use crate::present::limit_label;
 use crate::present::number::{axis_value, number};
-use crate::present::section::{MetricTable, Section, TableRow};
+use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 use crate::results::Results;
 
@@ -117,7 +117,8 @@ fn line(
         let ratio = row.ratios.get(index).and_then(Option::as_ref);
         cell(page, entry, table);
         if let (Some(ratio), Some(first)) = (ratio, section.duts.first()) {
-            versus(page, ratio, first, table.metric.better);
+            let is_reference = section.duts.get(index).is_some_and(|dut| is_reference(dut));
+            versus(page, ratio, first, (table.metric.better, is_reference));
         }
         page.push_str("</td>");
     }
@@ -178,8 +179,14 @@ fn cell(page: &mut String, entry: &TableEntry<'_>, table: &MetricTable<'_>) {
 }
 
 /// How the first switch stands beside the one of this cell.
-fn versus(page: &mut String, ratio: &SwitchRatio, first: &str, better: Better) {
+fn versus(
+    page: &mut String,
+    ratio: &SwitchRatio,
+    first: &str,
+    (better, is_reference): (Better, bool),
+) {
     let (class, word) = match ratio.standing {
+        _ if is_reference => ("fact", "of the path without a switch"),
         Standing::Better => ("ahead", "better at 99 % with all comparisons"),
         Standing::BetterAlone => ("ahead", "better at 99 % by itself"),
         Standing::Worse => ("behind", "worse at 99 % with all comparisons"),
@@ -193,7 +200,7 @@ fn versus(page: &mut String, ratio: &SwitchRatio, first: &str, better: Better) {
     let _ = write!(
         page,
         "<div class=\"sub {class}\" title=\"{first}: {word} ({} pairs; {good})\">\
-         {first} {} × <span class=\"sr\">{word}</span></div>",
+         {first} ×&nbsp;{} <span class=\"sr\">{word}</span></div>",
         ratio.pairs,
         escape(&ratio.text()),
         first = escape(first),

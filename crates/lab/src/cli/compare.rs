@@ -1,0 +1,360 @@
+//! `weir lab compare` and `weir lab history`: runs beside each other.
+//!
+//! It must never measure, and never end with success where `--fail-on-worse` found something.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{ContentArrangement, Table};
+
+use super::results::{load, print};
+use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
+use crate::history::{History, HistoryChange, HistoryRow, history};
+use crate::present::{count, number, times};
+use crate::results::{Coordinates, Results};
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  weir lab compare monday/results.json tuesday/results.json
+  weir lab compare before after --fail-on-worse";
+
+/// Compare two runs, row by row.
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(super) struct CompareArgs {
+    /// The results of the first run, or the folder that they are in.
+    first: PathBuf,
+    /// Those of the second run.
+    second: PathBuf,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print every row, not only those that changed.
+    #[arg(long)]
+    all: bool,
+    /// End with exit code 1 when something is worse.
+    #[arg(long)]
+    fail_on_worse: bool,
+}
+
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  weir lab history runs/*/results.json
+  weir lab history runs";
+
+/// Find out from which run on figures are others.
+#[derive(Args, Debug)]
+#[command(after_help = HISTORY_EXAMPLES)]
+pub(super) struct HistoryArgs {
+    /// Results, or folders with results: `NAME.json` in it, `results.json` one folder deeper.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl CompareArgs {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let found = compare(&load(&self.first)?, &load(&self.second)?);
+        if self.json {
+            print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
+        } else {
+            let width = super::terminal_width().unwrap_or(100);
+            print(&compared(&found, self.all, width))?;
+        }
+        let is_failure = self.fail_on_worse && found.is_worse();
+        Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// The comparison for a terminal.
+fn compared(found: &RunComparison, all: bool, width: u16) -> String {
+    let mut out = String::new();
+    if !found.differences.is_empty() {
+        out += "The runs differ in more than their figures:\n";
+        for difference in &found.differences {
+            let _ = writeln!(out, "  {}", one_line(difference));
+        }
+    }
+    let is_shown = |row: &&RowChange| match row.verdict {
+        RowVerdict::Better
+        | RowVerdict::Worse
+        | RowVerdict::BetterAlone
+        | RowVerdict::WorseAlone => true,
+        RowVerdict::NoChange | RowVerdict::TooFew => all,
+    };
+    let mut rows: Vec<&RowChange> = found.rows.iter().filter(is_shown).collect();
+    rows.sort_by_key(|row| order(row.verdict));
+    if !rows.is_empty() {
+        let mut table = table(width);
+        table.set_header(["scenario", "where", "switch", "metric", "first", "second", "×", "is"]);
+        for row in rows {
+            table.add_row(line(row));
+        }
+        let _ = writeln!(out, "{table}");
+    }
+    for (name, only) in [("first", &found.only_first), ("second", &found.only_second)] {
+        if !only.is_empty() {
+            let _ = writeln!(out, "Only in the {name} run: {}", count(only.len(), "row", "rows"));
+        }
+        for row in only {
+            let _ = writeln!(out, "  {}", one_line(row));
+        }
+    }
+    out + &verdicts(found)
+}
+
+fn verdicts(found: &RunComparison) -> String {
+    let mut out = format!("{} in both runs:", count(found.rows.len(), "row", "rows"));
+    let mut comma = "";
+    for verdict in [
+        RowVerdict::Worse,
+        RowVerdict::WorseAlone,
+        RowVerdict::Better,
+        RowVerdict::BetterAlone,
+        RowVerdict::NoChange,
+        RowVerdict::TooFew,
+    ] {
+        let rows = found.count(verdict);
+        if rows > 0 {
+            let _ = write!(out, "{comma} {rows} {}", verdict.label());
+            comma = ",";
+        }
+    }
+    out += ".\n";
+    let alone = found.count(RowVerdict::WorseAlone) + found.count(RowVerdict::BetterAlone);
+    if alone > 0 {
+        let by_chance = (found.rows.len() as f64 / 100.0).ceil();
+        let _ = writeln!(
+            out,
+            "By itself: the row's own 99 % interval leaves out 1; of so many rows about \
+             {by_chance} do so by chance.{}",
+            if found.can_be_together {
+                ""
+            } else {
+                " With so few samples no row can hold with all comparisons counted: more repeats."
+            }
+        );
+    }
+    if found.count(RowVerdict::TooFew) > 0 {
+        out += "Too few samples: a 99 % interval takes five repeats in each run (--repeats 5).\n";
+    }
+    out
+}
+
+/// What is worse stands first.
+fn order(verdict: RowVerdict) -> u8 {
+    match verdict {
+        RowVerdict::Worse => 0,
+        RowVerdict::WorseAlone => 1,
+        RowVerdict::Better => 2,
+        RowVerdict::BetterAlone => 3,
+        RowVerdict::NoChange => 4,
+        RowVerdict::TooFew => 5,
+    }
+}
+
+fn line(row: &RowChange) -> [String; 8] {
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+    let (low, high) = row.interval;
+    let change = match row.ratio {
+        Some(ratio) => format!("{} ({}–{})", times(ratio), times(low), times(high)),
+        None => format!("{} more", number(row.shift, row.decimals)),
+    };
+    let change = if row.verdict == RowVerdict::TooFew {
+        row.ratio.map_or_else(|| "-".to_owned(), times)
+    } else {
+        change
+    };
+    [
+        one_line(&row.scenario),
+        place(&row.at),
+        one_line(&row.dut),
+        one_line(&format!("{}{unit}", row.label)),
+        number(row.first, row.decimals),
+        number(row.second, row.decimals),
+        change,
+        row.verdict.label().to_owned(),
+    ]
+}
+
+impl HistoryArgs {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut runs = Vec::new();
+        for path in &self.results {
+            runs.extend(runs_in(path)?);
+        }
+        if runs.is_empty() {
+            let names: Vec<String> = self.results.iter().map(|p| p.display().to_string()).collect();
+            bail!("no results of weir lab in {}", names.join(", "));
+        }
+        let found = history(runs);
+        if self.json {
+            print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
+        } else {
+            print(&told(&found, super::terminal_width().unwrap_or(100)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The results of a file; of a folder, those in it and one folder deeper. What is no result is left
+/// out of a folder, and named.
+fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
+    if !path.is_dir() {
+        return Ok(vec![load(path)?]);
+    }
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            entries.push(entry?.path());
+        }
+        entries.sort();
+        Ok(entries)
+    };
+    let entries = read().with_context(|| format!("cannot read the folder {}", path.display()))?;
+    let mut runs = Vec::new();
+    for entry in entries {
+        let deeper = entry.join(crate::results::NAME);
+        let file = match entry.extension() {
+            Some(extension) if extension == "json" && entry.is_file() => entry,
+            Some(_) | None if deeper.is_file() => deeper,
+            Some(_) | None => continue,
+        };
+        match load(&file) {
+            Ok(results) => runs.push(results),
+            Err(error) => eprintln!("left out: {error:#}"),
+        }
+    }
+    Ok(runs)
+}
+
+/// The history for a terminal.
+fn told(found: &History, width: u16) -> String {
+    let (first, last) = (found.runs.first(), found.runs.last());
+    let mut out = format!(
+        "{} from {} to {}, {}.\n",
+        count(found.runs.len(), "run", "runs"),
+        one_line(first.map_or("-", String::as_str)),
+        one_line(last.map_or("-", String::as_str)),
+        count(found.rows.len(), "row", "rows"),
+    );
+    let mut changes: Vec<(&HistoryRow, &HistoryChange)> = found
+        .rows
+        .iter()
+        .flat_map(|row| row.changes.iter().map(move |change| (row, change)))
+        .collect();
+    changes.sort_by_key(|(_, change)| change.run);
+    let short = found.rows.iter().filter(|row| row.medians.len() < found.runs_needed).count();
+    if changes.is_empty() {
+        out += "No change point was found.\n";
+    } else {
+        let mut table = table(width);
+        table.set_header(["since", "row", "before", "after", "by", "is", "p", "what else changed"]);
+        for (row, change) in changes {
+            table.add_row(history_line(row, change));
+        }
+        let _ = writeln!(out, "{table}");
+    }
+    if short > 0 {
+        let _ = writeln!(
+            out,
+            "{} too short for a change to be seen: it takes {} runs.",
+            count(short, "row is", "rows are"),
+            found.runs_needed
+        );
+    }
+    out
+}
+
+fn history_line(row: &HistoryRow, change: &HistoryChange) -> [String; 8] {
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+    let by = change.relative.map_or_else(
+        || number(change.after - change.before, row.decimals),
+        |relative| format!("{:+.1} %", relative * 100.0),
+    );
+    let others: Vec<String> = change.differences.iter().map(|text| one_line(text)).collect();
+    let name = format!("{}, {}{unit}", row.dut, row.label);
+    [
+        one_line(&change.since),
+        format!("{}\n{}\n{}", one_line(&row.scenario), place(&row.at), one_line(&name)),
+        number(change.before, row.decimals),
+        number(change.after, row.decimals),
+        by,
+        if change.is_better { "better" } else { "worse" }.to_owned(),
+        format!("{:.3}", change.p_value),
+        if others.is_empty() { "nothing that is known".to_owned() } else { others.join("\n") },
+    ]
+}
+
+fn place(at: &Coordinates) -> String {
+    let words = at.iter().map(|(axis, value)| format!("{axis}={value}"));
+    one_line(&words.collect::<Vec<_>>().join(", "))
+}
+
+fn table(width: u16) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width);
+    table
+}
+
+/// A text in one line, without what moves a terminal's cursor.
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{compared, runs_in, told};
+    use crate::compare::compare;
+    use crate::history::history;
+    use crate::present::sample;
+
+    #[test]
+    fn a_comparison_names_what_differs_first_and_fits_its_width() {
+        let (first, mut second) = (sample::results(), sample::results());
+        second.machine.kernel = "Linux 7.0".into();
+        for row in second.scenarios[1].cells.iter_mut().flat_map(|cell| &mut cell.rows) {
+            row.samples.iter_mut().for_each(|sample| *sample *= 0.5);
+        }
+        second.scenarios[0].cells.pop();
+        second.scenarios[0].cells.pop();
+        let found = compare(&first, &second);
+        for width in [80, 140] {
+            let text = compared(&found, true, width);
+            assert!(text.starts_with("The runs differ in more than their figures:\n  kernel: "));
+            assert!(text.contains("worse by itself") && text.contains("Only in the first run: 3 "));
+            assert!(
+                text.lines()
+                    .filter(|l| l.starts_with(['│', '┌']))
+                    .all(|l| { l.chars().count() <= usize::from(width) })
+            );
+        }
+        assert!(found.is_worse());
+    }
+
+    #[test]
+    fn a_folder_gives_its_runs_and_those_one_deeper() {
+        let folder = tempfile::tempdir().unwrap();
+        let json = serde_json::to_string(&sample::results()).unwrap();
+        std::fs::create_dir(folder.path().join("monday")).unwrap();
+        for name in ["a.json", "monday/results.json"] {
+            std::fs::write(folder.path().join(name), &json).unwrap();
+        }
+        std::fs::write(folder.path().join("other.json"), "{}").unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "x").unwrap();
+        let runs = runs_in(folder.path()).unwrap();
+        assert_eq!(runs.len(), 2);
+        let text = told(&history(runs), 100);
+        assert!(text.contains("2 runs from") && text.contains("too short for a change"), "{text}");
+        let refusal = format!("{:#}", runs_in(&folder.path().join("other.json")).unwrap_err());
+        assert!(refusal.contains("other.json"), "{refusal}");
+    }
+}

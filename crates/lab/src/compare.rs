@@ -1,0 +1,296 @@
+//! Two runs beside each other: what changed between them, row by row.
+//!
+//! Rows of one scenario, switch, point and metric are compared by their samples, which are no pairs
+//! (Mann-Whitney, Hodges-Lehmann), and judged with the number of all comparisons counted (Holm).
+//! It must never call a difference a change that so many comparisons make likely by chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::method::Better;
+use crate::results::{CellState, Coordinates, Results, ScenarioResults};
+use crate::stats::{CONFIDENCE, holm, mann_whitney, quantile, unpaired_ratio};
+
+/// What a row says of the second run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowVerdict {
+    /// Better, at 99 % with all comparisons counted.
+    Better,
+    /// Worse, so counted.
+    Worse,
+    /// Better, at 99 % for this row alone.
+    BetterAlone,
+    /// Worse, at 99 % for this row alone.
+    WorseAlone,
+    /// No change was seen.
+    NoChange,
+    /// So few samples have no 99 % interval: five in each run are the least.
+    TooFew,
+}
+
+impl RowVerdict {
+    /// A few words for tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::BetterAlone => "better by itself",
+            Self::WorseAlone => "worse by itself",
+            Self::NoChange => "no change seen",
+            Self::TooFew => "too few samples",
+        }
+    }
+}
+
+/// One row in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowChange {
+    /// The scenario's name on the command line.
+    pub scenario: String,
+    /// The switch.
+    pub dut: String,
+    /// Where.
+    pub at: Coordinates,
+    /// The metric's key.
+    pub metric: String,
+    /// The metric's name in tables.
+    pub label: String,
+    /// The unit of both medians, and of the shift.
+    pub unit: String,
+    /// Decimals that are printed.
+    pub decimals: usize,
+    /// Which way the metric is good.
+    pub better: Better,
+    /// The median of the first run's samples.
+    pub first: f64,
+    /// The median of the second run's samples.
+    pub second: f64,
+    /// How many samples each run has.
+    pub samples: (usize, usize),
+    /// Second by first; none where a sample is not above zero.
+    pub ratio: Option<f64>,
+    /// Second less first.
+    pub shift: f64,
+    /// The 99 % interval of the ratio, or of the shift where there is no ratio; of too few samples
+    /// the widest that there is.
+    pub interval: (f64, f64),
+    /// The p-value of the row alone.
+    pub p_value: f64,
+    /// The p-value with all comparisons counted (Holm).
+    pub p_adjusted: f64,
+    /// What it says.
+    pub verdict: RowVerdict,
+}
+
+/// Two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunComparison {
+    /// What the runs differ in besides their figures: machine, versions, settings.
+    pub differences: Vec<String>,
+    /// The rows that both have.
+    pub rows: Vec<RowChange>,
+    /// The rows of the first run only, with the reason where it is known.
+    pub only_first: Vec<String>,
+    /// The rows of the second run only, with the reason where it is known.
+    pub only_second: Vec<String>,
+    /// Whether so many samples can hold at 99 % with so many comparisons counted, at best.
+    pub can_be_together: bool,
+}
+
+impl RunComparison {
+    /// How many rows have that verdict.
+    #[must_use]
+    pub fn count(&self, verdict: RowVerdict) -> usize {
+        self.rows.iter().filter(|row| row.verdict == verdict).count()
+    }
+
+    /// Whether something is worse: with all comparisons counted, or, where so few samples cannot
+    /// hold with so many comparisons, row by row.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        let alone = !self.can_be_together && self.count(RowVerdict::WorseAlone) > 0;
+        self.count(RowVerdict::Worse) > 0 || alone
+    }
+}
+
+/// A row's place in a run: scenario, switch, point, metric.
+type RowKey<'a> = (&'a str, &'a str, &'a Coordinates, &'a str);
+
+/// A row's samples with its scenario.
+type RowValue<'a> = (&'a ScenarioResults, &'a [f64]);
+
+/// Compares two runs.
+#[must_use]
+pub fn compare(first: &Results, second: &Results) -> RunComparison {
+    let (before, after) = (rows_of(first), rows_of(second));
+    let mut rows: Vec<RowChange> = before
+        .iter()
+        .filter_map(|(key, value)| row_change(*key, *value, after.get(key)?.1))
+        .collect();
+    let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
+    for (row, adjusted) in rows.iter_mut().zip(holm(&p_values)) {
+        row.p_adjusted = adjusted;
+        row.verdict = verdict(row);
+    }
+    let missing = |of: &BTreeMap<RowKey<'_>, _>, other: &BTreeMap<RowKey<'_>, _>, run: &Results| {
+        let only = of.keys().filter(|key| !other.contains_key(*key));
+        only.map(|key| absent(*key, run)).collect()
+    };
+    let counted = rows.len() as f64;
+    let can_be_together = rows.iter().any(|row| least_p(row.samples) * counted <= 1.0 - CONFIDENCE);
+    RunComparison {
+        differences: differences(first, second),
+        only_first: missing(&before, &after, second),
+        only_second: missing(&after, &before, first),
+        rows,
+        can_be_together,
+    }
+}
+
+fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, RowValue<'_>> {
+    let mut rows = BTreeMap::new();
+    for scenario in &run.scenarios {
+        for cell in &scenario.cells {
+            for row in &cell.rows {
+                let key = (scenario.id.as_str(), cell.dut.as_str(), &cell.at, row.metric.as_str());
+                rows.entry(key).or_insert((scenario, row.samples.as_slice()));
+            }
+        }
+    }
+    rows
+}
+
+fn row_change(
+    (scenario, dut, at, metric): RowKey<'_>,
+    (found, first): RowValue<'_>,
+    second: &[f64],
+) -> Option<RowChange> {
+    let info = found.metric(metric)?;
+    let shift = mann_whitney(second, first, CONFIDENCE).ok()?;
+    let ratio = unpaired_ratio(second, first, CONFIDENCE).ok();
+    let shown = ratio.unwrap_or(shift);
+    let is_known = shown.interval.reaches(CONFIDENCE);
+    Some(RowChange {
+        scenario: scenario.to_owned(),
+        dut: dut.to_owned(),
+        at: at.clone(),
+        metric: metric.to_owned(),
+        label: info.label.clone(),
+        unit: info.unit.clone(),
+        decimals: info.decimals,
+        better: info.better,
+        first: median(first),
+        second: median(second),
+        samples: (first.len(), second.len()),
+        ratio: ratio.map(|ratio| ratio.estimate),
+        shift: shift.estimate,
+        interval: (shown.interval.low, shown.interval.high),
+        p_value: shown.p_value,
+        p_adjusted: 1.0,
+        verdict: if is_known { RowVerdict::NoChange } else { RowVerdict::TooFew },
+    })
+}
+
+fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    quantile(&sorted, 0.5)
+}
+
+fn verdict(row: &RowChange) -> RowVerdict {
+    if row.verdict == RowVerdict::TooFew {
+        return RowVerdict::TooFew;
+    }
+    let none = if row.ratio.is_some() { 1.0 } else { 0.0 };
+    let (low, high) = row.interval;
+    let is_more = low > none;
+    if !is_more && high >= none {
+        return RowVerdict::NoChange;
+    }
+    let is_better = is_more == (row.better == Better::Higher);
+    match (row.p_adjusted <= 1.0 - CONFIDENCE, is_better) {
+        (true, true) => RowVerdict::Better,
+        (true, false) => RowVerdict::Worse,
+        (false, true) => RowVerdict::BetterAlone,
+        (false, false) => RowVerdict::WorseAlone,
+    }
+}
+
+/// The smallest p-value that so many samples can have: those of sets that lie wholly apart.
+fn least_p((first, second): (usize, usize)) -> f64 {
+    let low: Vec<f64> = (0..first).map(|value| value as f64).collect();
+    let high: Vec<f64> = (0..second).map(|value| (first + value) as f64).collect();
+    mann_whitney(&high, &low, CONFIDENCE).map_or(1.0, |apart| apart.p_value)
+}
+
+/// A row that `run` does not have, with what its cell says there.
+fn absent((scenario, dut, at, metric): RowKey<'_>, run: &Results) -> String {
+    let place: Vec<String> = at.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    let place = if place.is_empty() { String::new() } else { format!(" at {}", place.join(", ")) };
+    let name = format!("{scenario}, {dut}{place}: {metric}");
+    let mut cells = run.scenarios.iter().filter(|s| s.id == scenario).flat_map(|s| &s.cells);
+    let Some(cell) = cells.find(|cell| cell.dut == dut && cell.at == *at) else { return name };
+    match &cell.state {
+        CellState::Measured => format!("{name} (no trial gave it in the other)"),
+        CellState::NotSupported(why) => format!("{name} (not supported in the other: {why})"),
+        CellState::Missing(why) => format!("{name} (missing in the other: {why})"),
+        CellState::Failed(why) => format!("{name} (failed in the other: {why})"),
+        CellState::Skipped(why) => format!("{name} (no time left in the other: {why})"),
+    }
+}
+
+/// What two runs differ in besides their figures.
+#[must_use]
+pub fn differences(first: &Results, second: &Results) -> Vec<String> {
+    let (a, b) = (&first.machine, &second.machine);
+    let pairs = [
+        ("processor", a.cpu.clone(), b.cpu.clone()),
+        ("cores", a.cores.to_string(), b.cores.to_string()),
+        ("memory, MiB", a.memory_mib.to_string(), b.memory_mib.to_string()),
+        ("kernel", a.kernel.clone(), b.kernel.clone()),
+        ("system", a.os.clone(), b.os.clone()),
+        ("weir", first.weir.clone(), second.weir.clone()),
+        ("quick", first.is_quick.to_string(), second.is_quick.to_string()),
+    ];
+    let mut found: Vec<String> = pairs
+        .into_iter()
+        .filter(|(_, a, b)| a != b)
+        .map(|(name, a, b)| format!("{name}: {a} → {b}"))
+        .collect();
+    let versions = |run: &Results| -> BTreeMap<String, String> {
+        run.programs.iter().map(|p| (p.name.clone(), p.version.clone())).collect()
+    };
+    found.extend(changed("", &versions(first), &versions(second)));
+    for scenario in &first.scenarios {
+        let Some(other) = second.scenarios.iter().find(|other| other.id == scenario.id) else {
+            continue;
+        };
+        if scenario.source != other.source {
+            found.push(format!("{}: the scenario's file is another", scenario.id));
+        }
+        let prefix = format!("{}: ", scenario.id);
+        found.extend(changed(&prefix, &scenario.conditions, &other.conditions));
+    }
+    found
+}
+
+fn changed(
+    prefix: &str,
+    first: &BTreeMap<String, String>,
+    second: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let names: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+    let value = |of: &BTreeMap<String, String>, name: &String| {
+        of.get(name).cloned().unwrap_or_else(|| "-".to_owned())
+    };
+    let differing = names.into_iter().filter(|name| first.get(*name) != second.get(*name));
+    differing
+        .map(|name| format!("{prefix}{name}: {} → {}", value(first, name), value(second, name)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

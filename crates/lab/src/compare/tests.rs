@@ -1,0 +1,117 @@
+//! Comparisons of runs whose truth is known.
+
+use testkit::Random;
+
+use super::{RowVerdict, compare, differences};
+use crate::method::Better;
+use crate::present::sample;
+use crate::results::{CellState, Results};
+
+/// A run of one scenario with `rows` points, each of `samples` samples around 100.
+fn run(seed: u64, rows: usize, samples: usize, factor: f64) -> Results {
+    let mut random = Random::new(seed);
+    let mut results = sample::results();
+    results.scenarios.drain(..1);
+    results.scenarios.truncate(1);
+    let scenario = &mut results.scenarios[0];
+    scenario.cells.clear();
+    for row in 0..rows {
+        let at = sample::at(&[("size", &row.to_string())]);
+        let mut cell = sample::empty("weir", &at, CellState::Measured);
+        let value = |_| factor * (100.0 + 2.0 * (random.below(10_000) as f64 / 10_000.0 - 0.5));
+        let values: Vec<f64> = (0..samples).map(value).collect();
+        sample::add(&mut cell, "rate_pps", None, &values);
+        scenario.cells.push(cell);
+    }
+    results
+}
+
+#[test]
+fn a_change_is_found_with_its_size() {
+    let found = compare(&run(1, 1, 8, 1.0), &run(2, 1, 8, 1.1));
+    let row = &found.rows[0];
+    assert_eq!(row.verdict, RowVerdict::Better);
+    let (low, high) = row.interval;
+    assert!(low < 1.1 && 1.1 < high && low > 1.08 && high < 1.12, "{row:?}");
+    assert!(!found.is_worse());
+    let back = compare(&run(2, 1, 8, 1.1), &run(1, 1, 8, 1.0));
+    assert_eq!((back.rows[0].verdict, back.is_worse()), (RowVerdict::Worse, true));
+}
+
+#[test]
+fn what_is_less_of_a_delay_is_better() {
+    let mut runs = [run(1, 1, 8, 1.0), run(2, 1, 8, 0.9)];
+    for run in &mut runs {
+        run.scenarios[0].metrics[0].better = Better::Lower;
+    }
+    assert_eq!(compare(&runs[0], &runs[1]).rows[0].verdict, RowVerdict::Better);
+}
+
+#[test]
+fn runs_of_one_truth_show_no_change_together() {
+    // 40 comparisons of 50 rows: at 1 % for each comparison of runs at most 3 may be wrong.
+    let mut wrong = 0;
+    for seed in 0..40 {
+        let found = compare(&run(seed, 50, 8, 1.0), &run(seed + 1_000, 50, 8, 1.0));
+        assert!(found.rows.iter().all(|row| row.verdict != RowVerdict::TooFew));
+        wrong += found.count(RowVerdict::Better) + found.count(RowVerdict::Worse);
+    }
+    assert!(wrong <= 3, "{wrong}");
+}
+
+#[test]
+fn few_samples_do_not_decide() {
+    let found = compare(&run(1, 1, 3, 1.0), &run(2, 1, 3, 2.0));
+    assert_eq!((found.rows[0].verdict, found.is_worse()), (RowVerdict::TooFew, false));
+    // Five of each hold alone, and cannot hold with fifty comparisons counted.
+    let alone = compare(&run(1, 50, 5, 1.0), &run(2, 50, 5, 0.5));
+    assert_eq!(alone.count(RowVerdict::WorseAlone), 50);
+    assert!(!alone.can_be_together && alone.is_worse());
+}
+
+#[test]
+fn counts_of_zero_are_compared_by_their_difference() {
+    let mut runs = [run(1, 1, 8, 1.0), run(2, 1, 8, 1.0)];
+    for (run, value) in runs.iter_mut().zip([0.0, 5.0]) {
+        let row = &mut run.scenarios[0].cells[0].rows[0];
+        row.samples = vec![value; 8];
+    }
+    let row = &compare(&runs[0], &runs[1]).rows[0];
+    assert_eq!((row.ratio, row.shift, row.verdict), (None, 5.0, RowVerdict::Better));
+    let same = &compare(&runs[0], &runs[0]).rows[0];
+    assert_eq!((same.shift, same.verdict), (0.0, RowVerdict::NoChange));
+}
+
+#[test]
+fn rows_of_one_run_only_say_why() {
+    let (first, mut second) = (run(1, 3, 5, 1.0), run(2, 2, 5, 1.0));
+    let mut failed = first.scenarios[0].cells[2].clone();
+    failed.rows.clear();
+    failed.state = CellState::Failed("it died".into());
+    second.scenarios[0].cells.push(failed);
+    let found = compare(&first, &second);
+    assert_eq!(found.rows.len(), 2);
+    let only = "cached-forwarding, weir at size=2: rate_pps (failed in the other: it died)";
+    assert_eq!((found.only_first, found.only_second), (vec![only.to_owned()], Vec::new()));
+}
+
+#[test]
+fn other_conditions_are_named() {
+    let (first, mut second) = (run(1, 1, 5, 1.0), run(1, 1, 5, 1.0));
+    assert!(differences(&first, &second).is_empty());
+    second.machine.kernel = "Linux 7.0".into();
+    second.programs[0].version = "4.0".into();
+    second.is_quick = false;
+    second.scenarios[0].conditions.insert("seed".into(), "8".into());
+    second.scenarios[0].source.push('#');
+    assert_eq!(
+        differences(&first, &second),
+        [
+            "kernel: Linux 6.1 → Linux 7.0",
+            "quick: true → false",
+            "ovs-vswitchd: ovs-vswitchd (Open vSwitch) 3.1.0 → 4.0",
+            "cached-forwarding: the scenario's file is another",
+            "cached-forwarding: seed: 7 → 8",
+        ]
+    );
+}
