@@ -1,7 +1,9 @@
 //! Two runs beside each other: what changed between them, row by row.
 //!
-//! Rows of one scenario, switch, point and metric are compared by their samples, which are no pairs
-//! (Mann-Whitney, Hodges-Lehmann), and judged with the number of all comparisons counted (Holm).
+//! Rows of one scenario, switch, point and metric are compared by their samples, which are no
+//! pairs: by Hodges and Lehmann's ratio with Mann and Whitney's interval from five samples of each
+//! on, of fewer by Welch's t of the logarithms. They are judged with all comparisons counted (Holm,
+//! on Welch's p-values, because those by ranks hold with no usual number of samples).
 //! It must never call a difference a change that so many comparisons make likely by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +28,7 @@ pub enum RowVerdict {
     WorseAlone,
     /// No change was seen.
     NoChange,
-    /// So few samples have no 99 % interval: five in each run are the least.
+    /// So few samples leave the change unknown: its 99 % interval is wider than itself.
     TooFew,
 }
 
@@ -96,8 +98,6 @@ pub struct RunComparison {
     pub only_first: Vec<String>,
     /// The rows of the second run only, with the reason where it is known.
     pub only_second: Vec<String>,
-    /// Whether so many samples can hold at 99 % with so many comparisons counted, at best.
-    pub can_be_together: bool,
 }
 
 impl RunComparison {
@@ -107,12 +107,10 @@ impl RunComparison {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
     }
 
-    /// Whether something is worse: with all comparisons counted, or, where so few samples cannot
-    /// hold with so many comparisons, row by row.
+    /// Whether something is worse with all comparisons counted.
     #[must_use]
     pub fn is_worse(&self) -> bool {
-        let alone = !self.can_be_together && self.count(RowVerdict::WorseAlone) > 0;
-        self.count(RowVerdict::Worse) > 0 || alone
+        self.count(RowVerdict::Worse) > 0
     }
 }
 
@@ -139,14 +137,11 @@ pub fn compare(first: &Results, second: &Results) -> RunComparison {
         let only = of.keys().filter(|key| !other.contains_key(*key));
         only.map(|key| absent(*key, run)).collect()
     };
-    let counted = rows.len() as f64;
-    let can_be_together = rows.iter().any(|row| least_p(row.samples) * counted <= 1.0 - CONFIDENCE);
     RunComparison {
         differences: differences(first, second),
         only_first: missing(&before, &after, second),
         only_second: missing(&after, &before, first),
         rows,
-        can_be_together,
     }
 }
 
@@ -165,14 +160,22 @@ fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, RowValue<'_>> {
 
 fn row_change(
     (scenario, dut, at, metric): RowKey<'_>,
-    (found, first): RowValue<'_>,
+    (scenario_found, first): RowValue<'_>,
     second: &[f64],
 ) -> Option<RowChange> {
-    let info = found.metric(metric)?;
+    let info = scenario_found.metric(metric)?;
     let shift = mann_whitney(second, first, CONFIDENCE).ok()?;
-    let ratio = unpaired_ratio(second, first, CONFIDENCE).ok();
-    let shown = ratio.unwrap_or(shift);
-    let is_known = shown.interval.reaches(CONFIDENCE);
+    let found_ratio = unpaired_ratio(second, first, CONFIDENCE).ok();
+    let (ratio, interval, p_value) = match found_ratio {
+        Some(ratio) if ratio.ranks.interval.reaches(CONFIDENCE) => {
+            (Some(ratio.ranks.estimate), ratio.ranks.interval, ratio.t_p_value)
+        }
+        Some(ratio) => (Some(ratio.geometric_mean), ratio.t_interval, ratio.t_p_value),
+        None => (None, shift.interval, shift.p_value),
+    };
+    // A t-interval has its confidence of any two samples, and may still say nothing.
+    let says_something = ratio.is_none_or(|ratio| interval.width() <= ratio);
+    let is_known = interval.reaches(CONFIDENCE) && says_something;
     Some(RowChange {
         scenario: scenario.to_owned(),
         dut: dut.to_owned(),
@@ -185,10 +188,10 @@ fn row_change(
         first: median(first),
         second: median(second),
         samples: (first.len(), second.len()),
-        ratio: ratio.map(|ratio| ratio.estimate),
+        ratio,
         shift: shift.estimate,
-        interval: (shown.interval.low, shown.interval.high),
-        p_value: shown.p_value,
+        interval: (interval.low, interval.high),
+        p_value,
         p_adjusted: 1.0,
         verdict: if is_known { RowVerdict::NoChange } else { RowVerdict::TooFew },
     })
@@ -217,13 +220,6 @@ fn verdict(row: &RowChange) -> RowVerdict {
         (false, true) => RowVerdict::BetterAlone,
         (false, false) => RowVerdict::WorseAlone,
     }
-}
-
-/// The smallest p-value that so many samples can have: those of sets that lie wholly apart.
-fn least_p((first, second): (usize, usize)) -> f64 {
-    let low: Vec<f64> = (0..first).map(|value| value as f64).collect();
-    let high: Vec<f64> = (0..second).map(|value| (first + value) as f64).collect();
-    mann_whitney(&high, &low, CONFIDENCE).map_or(1.0, |apart| apart.p_value)
 }
 
 /// A row that `run` does not have, with what its cell says there.

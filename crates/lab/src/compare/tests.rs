@@ -60,13 +60,28 @@ fn runs_of_one_truth_show_no_change_together() {
 }
 
 #[test]
-fn few_samples_do_not_decide() {
-    let found = compare(&run(1, 1, 3, 1.0), &run(2, 1, 3, 2.0));
-    assert_eq!((found.rows[0].verdict, found.is_worse()), (RowVerdict::TooFew, false));
-    // Five of each hold alone, and cannot hold with fifty comparisons counted.
-    let alone = compare(&run(1, 50, 5, 1.0), &run(2, 50, 5, 0.5));
-    assert_eq!(alone.count(RowVerdict::WorseAlone), 50);
-    assert!(!alone.can_be_together && alone.is_worse());
+fn few_samples_decide_what_they_can() {
+    let one = compare(&run(1, 1, 1, 1.0), &run(2, 1, 1, 2.0));
+    assert_eq!((one.rows[0].verdict, one.is_worse()), (RowVerdict::TooFew, false));
+    let mut wide = [run(1, 1, 2, 1.0), run(2, 1, 2, 1.0)];
+    for (run, samples) in wide.iter_mut().zip([[50.0, 150.0], [40.0, 170.0]]) {
+        run.scenarios[0].cells[0].rows[0].samples = samples.to_vec();
+    }
+    assert_eq!(compare(&wide[0], &wide[1]).rows[0].verdict, RowVerdict::TooFew);
+    // Three of each, half as much, hold with twenty comparisons counted.
+    let half = compare(&run(1, 20, 3, 1.0), &run(2, 20, 3, 0.5));
+    assert_eq!(half.count(RowVerdict::Worse), 20);
+    assert!(half.is_worse());
+}
+
+#[test]
+fn what_does_not_hold_with_all_rows_counted_is_so_by_itself() {
+    let (first, mut second) = (run(1, 60, 5, 1.0), run(2, 60, 5, 1.0));
+    for sample in &mut second.scenarios[0].cells[0].rows[0].samples {
+        *sample *= 0.982;
+    }
+    let found = compare(&first, &second);
+    assert_eq!((found.rows[0].verdict, found.is_worse()), (RowVerdict::WorseAlone, false));
 }
 
 #[test]

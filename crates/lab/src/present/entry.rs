@@ -3,7 +3,7 @@
 //! It must never be blank, and never show an interval that so few samples do not carry.
 
 use crate::limit::Limit;
-use crate::results::{CellResults, CellState, ResultRow, ScenarioResults};
+use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, UpperLimit};
 use crate::stats::{Reported, summarise};
 
 use super::number::number;
@@ -42,6 +42,8 @@ pub(crate) struct ShownFigure<'a> {
     pub(crate) is_below_floor: bool,
     /// The part that limited the trials of its method.
     pub(crate) limit: Option<&'a Limit>,
+    /// The least of what it can be at most.
+    pub(crate) bound: Option<&'a UpperLimit>,
 }
 
 impl ShownFigure<'_> {
@@ -119,6 +121,7 @@ impl<'a> TableEntry<'a> {
             needed,
             is_below_floor: row.floor.is_some_and(|floor| value <= floor),
             limit: method.and_then(|method| cell.limit(method)),
+            bound: bound(cell, metric),
         }))
     }
 
@@ -145,6 +148,12 @@ impl<'a> TableEntry<'a> {
             Self::NotMeasured => Some(("not measured", "")),
         }
     }
+}
+
+/// The least of the upper limits of a metric.
+fn bound<'a>(cell: &'a CellResults, metric: &str) -> Option<&'a UpperLimit> {
+    let of_metric = cell.bounds.iter().filter(|bound| bound.metric == metric);
+    of_metric.min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
 /// What may be printed of samples.

@@ -3,7 +3,7 @@
 //! It must never say anything that the page does not.
 
 use super::entry::TableEntry;
-use super::number::axis_value;
+use super::number::{axis_value, number};
 use super::section::{MetricTable, Section, TableRow};
 
 /// A table of texts; a line end in a text is a line end in its cell.
@@ -119,6 +119,9 @@ fn entry_text(entry: &TableEntry<'_>, decimals: usize, says_limit: bool) -> Stri
     let Some(figure) = entry.figure() else { return String::new() };
     let mut lines = vec![figure.text(decimals)];
     lines.extend(figure.remarks());
+    if let Some(bound) = figure.bound {
+        lines.push(format!("at most {} ({})", number(bound.value, decimals), bound.by));
+    }
     if let Some(limit) = figure.limit.filter(|_| says_limit) {
         lines.push(format!("limit: {}", crate::present::limit_label(limit)));
     }

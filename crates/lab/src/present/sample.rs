@@ -8,6 +8,7 @@ use crate::method::Better;
 use crate::results::{
     AxisInfo, CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution,
     MetricInfo, Plot, PlotKind, Published, ResultRow, Results, ScenarioResults, TrialRecord,
+    UpperLimit,
 };
 use crate::tools::Program;
 
@@ -256,6 +257,9 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
         add(&mut cell, "ping_ms", None, &around(noise, 0.121 / scale, 0.1));
         add(&mut cell, "tcp_mbps", Some(Part::Port), &around(noise, 94.1, 0.002));
         add(&mut cell, "udp_mbps", Some(Part::Controller), &around(noise, 95.3 * scale, 0.01));
+        for (metric, value) in [("tcp_mbps", 94.15), ("udp_mbps", 95.70)] {
+            cell.bounds.push(UpperLimit { metric: metric.into(), value, by: "ports".into() });
+        }
         cells.push(cell);
     }
     cells.push(empty("linux-bridge", &nowhere, CellState::Skipped("the budget of 60 s".into())));
@@ -354,6 +358,9 @@ pub(crate) fn hostile() -> Results {
             cell.commands = vec![HOSTILE.into(), long.clone()];
             for trial in &mut cell.trials {
                 trial.tool = HOSTILE.into();
+            }
+            for bound in &mut cell.bounds {
+                bound.by = HOSTILE.into();
             }
         }
     }

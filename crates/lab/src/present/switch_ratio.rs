@@ -40,6 +40,8 @@ pub(crate) struct SwitchRatio {
     pub(crate) pairs: usize,
     /// What it says, once all ratios of the scenario are known.
     pub(crate) standing: Standing,
+    /// That of Student's test: no number of pairs that is usual has a p-value by ranks that holds
+    /// with many comparisons.
     p_value: f64,
     /// Whether all pairs lie on one side of 1, and the interval too.
     is_one_sided: bool,
@@ -64,7 +66,7 @@ impl SwitchRatio {
         let is_below = interval.high < 1.0 && ours.iter().zip(&theirs).all(|(a, b)| a < b);
         let is_one_sided = is_above || is_below;
         let interval = (interval.low, interval.high);
-        let p_value = found.ranks.p_value;
+        let p_value = found.t_p_value;
         let standing = Standing::NoDifference;
         Some(Self { ratio, interval, pairs: ours.len(), standing, p_value, is_one_sided })
     }
@@ -102,7 +104,7 @@ pub(crate) fn judge<'r>(ratios: impl Iterator<Item = (&'r mut SwitchRatio, Bette
             Better::Higher => ratio.ratio > 1.0,
             Better::Lower => ratio.ratio < 1.0,
         };
-        let is_clear = p_value <= 1.0 - CONFIDENCE;
+        let is_clear = p_value <= 1.0 - CONFIDENCE && ratio.is_one_sided;
         ratio.standing = match (is_clear, ratio.is_one_sided, is_better) {
             (true, _, true) => Standing::Better,
             (true, _, false) => Standing::Worse,

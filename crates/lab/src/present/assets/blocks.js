@@ -24,7 +24,9 @@ function drawBars(place, context) {
     groups.push({ value: null, own: [], old, isPublished: true });
   }
   const numbers = groups.flatMap((group) => [
-    ...group.own.flatMap((row) => [row.value, ...(row.interval || []), ...row.samples]),
+    ...group.own.flatMap((row) => [row.value, ...(row.interval || []), ...row.samples,
+      /* A limit that is far away would leave the bars no length. */
+      ...(row.bound !== null && row.bound < 3 * row.value ? [row.bound] : [])]),
     ...group.old.flatMap(({ figure }) => [figure.value, figure.to ?? figure.value]),
   ]).filter((value) => Number.isFinite(value));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
@@ -32,6 +34,7 @@ function drawBars(place, context) {
   const isLog = canLog && (state.log ?? (plot.log || most / least > 25));
   const low = Math.min(0, least);
   const [from, to] = isLog ? [Math.log(least / 1.15), Math.log(most * 1.15)] : [low, most || 1];
+  const scaleEnd = isLog ? Math.exp(to) : to;
   const share = (value) => {
     const where = ((isLog ? Math.log(Math.max(value, Number.MIN_VALUE)) : value) - from) / (to - from);
     return `${(Math.min(1, Math.max(0, where)) * 100).toFixed(3)}%`;
@@ -49,6 +52,12 @@ function drawBars(place, context) {
       const track = make("span", { class: "track" });
       track.append(make("i", { class: "fill", style: isLog ? `left:${share(row.value)}` : `width:${share(row.value)}` }));
       if (row.interval) track.append(make("i", { class: "whisker", style: span(...row.interval) }));
+      if (row.bound !== null && row.bound <= scaleEnd) {
+        track.append(make("i", {
+          class: "bound", style: `left:${share(row.bound)}`,
+          title: `at most ${shown(row.bound, metric.decimals)}, by arithmetic`,
+        }));
+      }
       for (const sample of row.samples) {
         track.append(make("i", { class: "dot", style: `left:${share(sample)}` }));
       }

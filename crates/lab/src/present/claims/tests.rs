@@ -41,7 +41,7 @@ fn a_switch_is_ahead_where_it_is() {
     let claim = first_claim(&two([&AHEAD, &EVEN], [&EVEN, &EVEN_TOO]));
     assert_eq!(
         claim.text(),
-        "Rate of weir is higher than that of ovs (ahead) at 1 of 2 points, each at 99 % by itself, \
+        "Rate of weir is higher than that of ovs (ahead) at 1 of 2 points, at 99 % together, \
          most with 2.01 times at frame size 64 B; no difference is seen at 1."
     );
     assert_eq!(claim.tone, Tone::Ahead);

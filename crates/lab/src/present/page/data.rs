@@ -179,6 +179,7 @@ fn section_view(section: &Section<'_>) -> Value {
                     "value": figure.value, "interval": figure.interval,
                     "samples": figure.row.samples, "text": figure.text(table.metric.decimals),
                     "limit": figure.limit.map(|limit| limit.part.label()),
+                    "bound": figure.bound.map(|bound| bound.value),
                 }));
             }
         }

@@ -168,6 +168,15 @@ fn cell(page: &mut String, entry: &TableEntry<'_>, table: &MetricTable<'_>) {
     for remark in figure.remarks() {
         let _ = write!(page, "<div><span class=\"chip caution\">{}</span></div>", escape(&remark));
     }
+    if let Some(bound) = figure.bound {
+        let value = number(bound.value, decimals);
+        let _ = write!(
+            page,
+            "<div class=\"sub\" title=\"by arithmetic, before anything is measured\">at most \
+             {value} ({})</div>",
+            escape(&bound.by)
+        );
+    }
     if let Some(limit) = figure.limit {
         let _ = write!(
             page,
