@@ -177,10 +177,10 @@ fn summary(page: &mut String, results: &Results, sections: &[Section<'_>]) {
          them. A figure is the mean of its repeats with its 99 % interval (Student's t). Switches \
          take turns, so the figures of one repeat are a pair: a ratio is that of the pairs, with \
          its interval by Wilcoxon's signed ranks from eight pairs on, of fewer by Student's t of \
-         the logarithms. Ahead or behind is said where that interval leaves out 1 and every repeat \
-         agrees: at 99 % by itself, or together, where Student's test holds with all comparisons of \
-         the scenario counted (Holm). Where a figure is not above the lab's own floor nothing is \
-         compared.</p></section>",
+         the logarithms. Ahead or behind is said where that interval leaves out 1 and every \
+         repeat agrees: at 99 % by itself, or together, where Student's test holds with all \
+         comparisons of the scenario counted (Holm). Where a figure is not above the lab's own \
+         floor nothing is compared.</p></section>",
     );
 }
 
