@@ -80,6 +80,12 @@ pub enum SetupError {
 }
 
 impl SetupError {
+    /// The message that the switch refused, if that is what happened.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&RefusedMessage> {
+        if let Self::Refused(refused) = self { Some(refused) } else { None }
+    }
+
     /// Whether the whole run is to end.
     #[must_use]
     pub fn is_stop(&self) -> bool {

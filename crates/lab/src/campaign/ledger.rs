@@ -44,6 +44,9 @@ pub(super) struct Entry {
 /// What stands for a trial in the ledger.
 pub(super) type TrialKey = (String, String, Coordinates, String, usize);
 
+/// Trials of an earlier campaign, by what they are of.
+pub(super) type OldTrials = HashMap<TrialKey, Vec<Entry>>;
+
 impl Entry {
     /// What it is the trial of.
     pub(super) fn key(&self) -> TrialKey {
@@ -93,7 +96,7 @@ impl Ledger {
     pub(super) fn resume(
         folder: &Path,
         head: &LedgerHead,
-    ) -> Result<(Self, String, HashMap<TrialKey, Vec<Entry>>), ResumeError> {
+    ) -> Result<(Self, String, OldTrials), ResumeError> {
         let path = folder.join(NAME);
         let io = |source| ResumeError::Io { path: path.clone(), source };
         let bytes = files::read(&path, LEDGER_MAX)
@@ -122,7 +125,7 @@ impl Ledger {
         if !is_same {
             return Err(other("other scenarios, or other values in them"));
         }
-        let mut trials: HashMap<TrialKey, Vec<Entry>> = HashMap::new();
+        let mut trials = OldTrials::new();
         for (number, text) in lines {
             let entry: Entry = serde_json::from_str(text).map_err(|why| line(number, why))?;
             trials.entry(entry.key()).or_default().push(entry);

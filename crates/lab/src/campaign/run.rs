@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::ledger::{Entry, Ledger, LedgerHead, TrialKey};
+use super::ledger::{Entry, Ledger, LedgerHead, OldTrials, TrialKey};
 use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use super::stall;
@@ -156,7 +156,7 @@ struct Run<'a> {
     /// `None` after a write has failed.
     ledger: Option<Ledger>,
     /// Trials of an earlier campaign.
-    old: HashMap<TrialKey, Vec<Entry>>,
+    old: OldTrials,
     progress: RunProgress,
     found: HashMap<(usize, String, usize), Found>,
     /// By scenario, the traffic, and metric: what was measured on a wire.
@@ -382,15 +382,11 @@ impl Run<'_> {
                     let record = failed("start", round.repeat, error.to_string());
                     self.keep(round, *cell, record, Vec::new());
                 }
-                self.close(
-                    round,
-                    &match &error {
-                        SetupError::Refused(refused) => {
-                            CellState::NotSupported(refused.to_string())
-                        }
-                        other => CellState::Failed(other.to_string()),
-                    },
-                );
+                let state = match error.refusal() {
+                    Some(refused) => CellState::NotSupported(refused.to_string()),
+                    None => CellState::Failed(error.to_string()),
+                };
+                self.close(round, &state);
                 self.progress.advance(steps);
                 return Ok(());
             }
@@ -727,13 +723,11 @@ fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> 
     let all: Vec<_> = part.cells.iter().map(values).collect();
     for (key, value) in all.first().into_iter().flatten() {
         let is_shared = all.iter().all(|values| values.get(key) == Some(value));
-        match value {
-            _ if !is_shared => {}
-            serde_json::Value::String(text) => drop(conditions.insert(key.clone(), text.clone())),
-            serde_json::Value::Number(_) | serde_json::Value::Bool(_) => {
-                conditions.insert(key.clone(), value.to_string());
-            }
-            _ => {}
+        // Lists, such as the flow entries, stand with the commands of each cell.
+        let is_single = !value.is_array() && !value.is_object() && !value.is_null();
+        if is_shared && is_single {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            conditions.insert(key.clone(), text);
         }
     }
     conditions

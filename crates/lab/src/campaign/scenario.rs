@@ -380,10 +380,7 @@ impl Scenario {
 
 /// The name of a plain value.
 fn plain_name(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Axis {
