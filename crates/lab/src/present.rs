@@ -17,6 +17,7 @@ mod section;
 mod switch_ratio;
 mod terminal;
 
+#[cfg(feature = "cli")]
 pub(crate) use number::{count, number, times};
 
 use crate::limit::{Limit, Part};
