@@ -48,10 +48,10 @@ const COUNT: u64 = 10_000;
 const CHANGES: usize = 5;
 
 /// Frames a second meanwhile, where the cell says nothing else: the resolution of the times.
-const RATE_PPS: f64 = 20_000.0;
+const RATE_PPS: f64 = 5_000.0;
 
 /// How long frames come for one change, and when the change is made, seconds.
-const FRAMES_S: f64 = 0.15;
+const FRAMES_S: f64 = 0.25;
 const CHANGED_AT_S: f64 = 0.05;
 
 const DROPS: &str = "priority=60000,in_port=1,actions=drop";
@@ -192,7 +192,7 @@ fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Chan
     let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(context.settings, rate_pps, FRAMES_S);
     let (mut sent_ns, mut answered_ns) = (None, 0);
-    let seen = context.bed.with_session(Waiting::Precise, |session| {
+    let seen = context.bed.with_session(Waiting::Sparing, |session| {
         let at_ns = session.now_ns() + session.lead_ns() + (CHANGED_AT_S * 1e9) as u64;
         traffic::exchange(session, &[(0, vec![burst])], context, |session| {
             if sent_ns.is_none() && session.now_ns() >= at_ns {

@@ -16,8 +16,8 @@ use crate::testbed::{Testbed, method_error};
 pub(super) struct Soak;
 
 const METRICS: &[Metric] = &[
-    figure("soak_delay_drift_us", "drift of the median delay", "µs/h", 2),
-    figure("soak_memory_drift_kib", "drift of the switch's memory", "KiB/h", 0),
+    figure("soak_delay_drift_us", "drift of the median delay", "µs over the run", 2),
+    figure("soak_memory_drift_kib", "drift of the switch's memory", "KiB over the run", 0),
     figure("soak_delay_us", "median delay", "µs", 1),
     figure("soak_lost", "frames lost", "frames", 0),
 ];
@@ -52,7 +52,7 @@ impl Method for Soak {
 
     fn about(&self) -> &'static str {
         "A fixed load for `duration_s`: the slope of the median delay and of the switch's resident \
-         memory over the second half, which a warm-up does not touch"
+         memory over the second half, which a warm-up does not touch, times the duration"
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -89,10 +89,10 @@ impl Method for Soak {
         let lost: u64 = windows.iter().map(|one| one.lost).sum();
         let mut values = vec![("soak_delay_us", *median), ("soak_lost", lost as f64)];
         if let Some(slope) = behind(&delays) {
-            values.push(("soak_delay_drift_us", 3_600.0 * slope));
+            values.push(("soak_delay_drift_us", duration_s * slope));
         }
         if let Some(slope) = behind(&memory) {
-            values.push(("soak_memory_drift_kib", 3_600.0 * slope));
+            values.push(("soak_memory_drift_kib", duration_s * slope));
         }
         Ok(Trial {
             values,

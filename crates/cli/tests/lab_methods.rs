@@ -1,0 +1,138 @@
+//! Every method of the lab, once, in its smallest setting, on Weir between hosts in network
+//! namespaces: it measures, and what does not depend on the machine's speed is right.
+//!
+//! It must never look at how fast something is.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Measures one cell on `dut` by `method`; the cell.
+fn cell(dut: &str, method: &str, settings: &str) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("one.toml");
+    let text = format!(
+        "id = \"one\"\ntitle = \"One\"\nquestion = \"Does it measure?\"\n\
+         methods = [\"{method}\"]\nrepeats = 1\n[settings]\n{settings}\n"
+    );
+    std::fs::write(&scenario, text).expect("the scenario is written");
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["lab", "run", "--dut", dut, "--quiet", "--testbed", "kernel", "--out"])
+        .arg(folder.path())
+        .arg(&scenario)
+        .output()
+        .expect("the weir binary starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = std::fs::read(folder.path().join("results.json"));
+    let json = json.unwrap_or_else(|error| panic!("{method}: {error}: {said}"));
+    let results: Value = serde_json::from_slice(&json).expect("JSON");
+    let cells = results["scenarios"][0]["cells"].as_array().expect("cells").clone();
+    let [cell] = &cells[..] else { panic!("one cell: {cells:?}") };
+    cell.clone()
+}
+
+/// The value of a metric on Weir.
+fn value(cell: &Value, metric: &str) -> f64 {
+    assert_eq!(cell["state"], "measured", "{metric}: {cell}");
+    let rows = cell["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["metric"] == metric);
+    let row = row.unwrap_or_else(|| panic!("no {metric}: {rows:?}"));
+    row["samples"][0].as_f64().expect("a number")
+}
+
+const FLOWS: &str = "flows = [\"in_port=1,actions=output:2\", \"in_port=2,actions=output:1\"]";
+
+#[test]
+#[ignore = "needs root"]
+fn rates_are_found_one_way_and_both_ways() {
+    for more in ["", "is_bidirectional = true"] {
+        let cell = cell("weir", "rate", &format!("{FLOWS}\nduration_s = 0.1\n{more}"));
+        assert!(value(&cell, "rate_most_pps") > 0.0, "{cell}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_meter_lets_its_rate_pass() {
+    let settings = "flows = [\"in_port=1,actions=meter:1,output:2\"]\n\
+        meters = [\"meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=50\"]\n\
+        frame_size = 512\nduration_s = 1.2";
+    // A machine that stands still for a tenth of a second fills the bucket meanwhile: no more than
+    // the burst comes on top.
+    let cell = cell("weir", "meter", settings);
+    let kbps = value(&cell, "meter_kbps");
+    assert!((800.0..1_200.0).contains(&kbps), "{kbps}");
+    let unmetered = self::cell("linux-bridge", "meter", "forwarding = \"learning\"");
+    assert_ne!(unmetered["state"], "measured", "{unmetered}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_group_copies_to_its_buckets() {
+    let settings = "ports = 3\nduration_s = 0.1\nrate_pps = 1000.0\n\
+        groups = [\"group_id=1,type=all,bucket=output:2,bucket=output:3\"]\n\
+        flows = [\"in_port=1,actions=group:1\"]";
+    let cell = cell("weir", "group", settings);
+    // What the lab's own sender left out is not counted as sent.
+    assert!((value(&cell, "group_copies") - 2.0).abs() < 0.1, "{cell}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_pulled_port_is_left_for_the_other() {
+    let settings = "ports = 3\nduration_s = 0.6\nrate_pps = 1000.0\n\
+        groups = [\"group_id=1,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3\"]\n\
+        flows = [\"in_port=1,actions=group:1\"]";
+    let cell = cell("weir", "failover", settings);
+    assert!(value(&cell, "failover_ms") >= 0.0);
+    let raw = &cell["trials"][0]["raw"];
+    assert!(raw["port_2"].as_u64() > Some(0) && raw["port_3"].as_u64() > Some(0), "{raw}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_channel_and_idle_threads_are_looked_at() {
+    let channel = cell("weir", "channel", "bridges = 3\ntransport = \"tls\"\nduration_s = 0.1");
+    assert!(value(&channel, "channel_echo_ms") > 0.0);
+    assert_eq!(channel["trials"][0]["raw"]["connections"], 3);
+    let idle = cell("weir", "idle-cpu", &format!("{FLOWS}\nduration_s = 0.2"));
+    assert!((0.0..4.0).contains(&value(&idle, "idle_cores")), "{idle}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn tables_are_filled_and_counted() {
+    let flows = cell("weir", "table-size", "count = 5000");
+    assert_eq!(value(&flows, "table_entries"), 5_000.0);
+    let learnt =
+        cell("linux-bridge", "table-size", "count = 500\nports = 3\nforwarding = \"learning\"");
+    assert_eq!(value(&learnt, "table_entries"), 500.0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn flow_mods_are_obeyed() {
+    let cell = cell("weir", "flow-mods", "flows = [\"in_port=2,actions=output:1\"]\ncount = 500");
+    assert!(value(&cell, "flow_mods_ps") > 0.0 && value(&cell, "flow_mod_obeyed_ms") > 0.0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_controllers_death_is_survived_by_flow_entries_only() {
+    let settings = "forwarding = \"controller\"\nduration_s = 0.6\nrate_pps = 1000.0";
+    let hub = cell("weir", "controller-loss", &format!("{settings}\napp = \"hub\""));
+    assert!(value(&hub, "orphan_loss_pct") > 50.0, "{hub}");
+    let app = format!("{settings}\napp = \"learning-switch\"");
+    let learning = cell("weir", "controller-loss", &app);
+    assert!(value(&learning, "orphan_loss_pct") < 50.0, "{learning}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn rfc_2544_and_a_soak_yield_their_figures() {
+    let rfc = format!("{FLOWS}\nduration_s = 0.05\nrate_pps = 20000.0\nloss = 0.5");
+    let rfc = cell("weir", "rfc2544", &rfc);
+    assert!(value(&rfc, "rfc2544_throughput_pps") > 0.0);
+    let soak = cell("weir", "soak", &format!("{FLOWS}\nduration_s = 3.0\nrate_pps = 200.0"));
+    assert!(value(&soak, "soak_delay_us") > 0.0);
+}
