@@ -81,7 +81,8 @@ fn a_group_copies_to_its_buckets() {
 #[ignore = "needs root"]
 fn a_pulled_port_is_left_for_the_other() {
     let settings = "ports = 3\nduration_s = 0.6\nrate_pps = 1000.0\n\
-        groups = [\"group_id=1,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3\"]\n\
+        groups = [\"group_id=1,type=ff,bucket=watch_port:2,output:2,\
+        bucket=watch_port:3,output:3\"]\n\
         flows = [\"in_port=1,actions=group:1\"]";
     let cell = cell("weir", "failover", settings);
     assert!(value(&cell, "failover_ms") >= 0.0);
