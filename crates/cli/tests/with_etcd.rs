@@ -5,6 +5,8 @@
 
 #[path = "with_etcd/bench.rs"]
 mod bench;
+#[path = "with_etcd/fabric.rs"]
+mod fabric;
 #[path = "with_etcd/roles.rs"]
 mod roles;
 

@@ -72,7 +72,8 @@ pub(crate) async fn run(
         settings.ttl,
         settings.rebalance_after,
         Instant::now(),
-    );
+    )
+    .with_sharing(settings.sharing);
     let task = Task { settings, servers, prefix, reports, rejoin: Arc::clone(&rejoin) };
     let mut tasks = JoinSet::new();
     tasks.spawn(state::serve(task.servers.clone(), state_requests));

@@ -59,6 +59,18 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(2);
 /// How long nodes and switches must have been as they are before switches move for balance.
 pub const REBALANCE_AFTER: Duration = Duration::from_secs(5);
 
+/// How nodes divide the switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Evenly.
+    #[default]
+    Even,
+    /// One node has all that it is connected with, and the others stand by: for apps that must see
+    /// the whole network. It is the node that most switches are connected with. All nodes of a
+    /// cluster must say the same.
+    OneNode,
+}
+
 /// Which cluster, and who in it.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
@@ -75,13 +87,23 @@ pub struct ClusterSettings {
     pub ttl: Duration,
     /// [`REBALANCE_AFTER`], unless a test is in a hurry.
     pub rebalance_after: Duration,
+    /// How the switches are divided.
+    pub sharing: Sharing,
 }
 
 impl ClusterSettings {
     /// Settings with the usual times.
     #[must_use]
     pub fn new(address: ClusterAddress, name: KeyName, node: KeyName) -> Self {
-        Self { address, tls: None, name, node, ttl: DEFAULT_TTL, rebalance_after: REBALANCE_AFTER }
+        Self {
+            address,
+            tls: None,
+            name,
+            node,
+            ttl: DEFAULT_TTL,
+            rebalance_after: REBALANCE_AFTER,
+            sharing: Sharing::Even,
+        }
     }
 }
 

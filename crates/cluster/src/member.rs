@@ -11,6 +11,7 @@ mod request;
 #[cfg(test)]
 mod simulation;
 
+use crate::Sharing;
 use crate::address::KeyName;
 use crate::etcd::{Snapshot, TxnAnswer, WatchBatch};
 use crate::view::View;
@@ -106,6 +107,7 @@ pub(crate) struct Member {
     me: KeyName,
     prefix: String,
     rebalance_after: Duration,
+    sharing: Sharing,
     patience: Duration,
     view: View,
     is_synced: bool,
@@ -132,6 +134,7 @@ impl Member {
             me,
             prefix: prefix.into(),
             rebalance_after,
+            sharing: Sharing::Even,
             // Within it a master that has lost the switch says so or loses its lease.
             patience: ttl + Duration::from_secs(1),
             view: View::new(prefix),
@@ -144,6 +147,11 @@ impl Member {
             changed_at: now,
             orders: Vec::new(),
         }
+    }
+
+    /// The same with another division of the switches.
+    pub(crate) fn with_sharing(self, sharing: Sharing) -> Self {
+        Self { sharing, ..self }
     }
 
     /// A switch has connected. A connection that it had before is over.

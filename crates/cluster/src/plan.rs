@@ -3,7 +3,9 @@
 //! An owner keeps what it has. A switch without an owner goes to the connected node with the fewest
 //! switches, and a node that has two more than another gives some up. Ties go by the node's name,
 //! so that nodes which see the same plan the same; where they see different things, etcd decides.
+//! Where one node is to have all switches, it is the one that most are connected with.
 
+use crate::Sharing;
 use crate::address::KeyName;
 use crate::view::View;
 use openflow::DatapathId;
@@ -17,7 +19,48 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn of(view: &View) -> Self {
+    pub(crate) fn of(view: &View, sharing: Sharing) -> Self {
+        match sharing {
+            Sharing::Even => Self::even(view),
+            Sharing::OneNode => Self::of_one_node(view),
+        }
+    }
+
+    /// Everything that the leading node is connected with is its own; of what is left the same.
+    fn of_one_node(view: &View) -> Self {
+        let mut targets = BTreeMap::new();
+        let mut left: Vec<DatapathId> = view.reach.keys().copied().collect();
+        loop {
+            let reaches = |dpid: &DatapathId, node: &KeyName| {
+                view.reach.get(dpid).is_some_and(|nodes| nodes.contains(node))
+            };
+            let owns = |dpid: &DatapathId, node: &KeyName| {
+                view.owners.get(dpid).is_some_and(|owner| owner.node == *node)
+            };
+            // Of two with as many switches the one that has them keeps them.
+            let staying = view.nodes.iter().filter(|(_, record)| !record.is_leaving);
+            let leading = staying.map(|(node, _)| node).max_by_key(|node| {
+                let own = left.iter().filter(|dpid| reaches(dpid, node));
+                let owned = own.clone().filter(|dpid| owns(dpid, node)).count();
+                (own.count(), owned, std::cmp::Reverse(*node))
+            });
+            let Some(leading) = leading else { break };
+            let before = left.len();
+            left.retain(|dpid| {
+                let is_its = reaches(dpid, leading);
+                if is_its {
+                    targets.insert(*dpid, leading.clone());
+                }
+                !is_its
+            });
+            if left.len() == before {
+                break;
+            }
+        }
+        Self { targets }
+    }
+
+    fn even(view: &View) -> Self {
         let mut loads: BTreeMap<&KeyName, usize> = BTreeMap::new();
         for (node, record) in &view.nodes {
             if !record.is_leaving {
@@ -88,6 +131,7 @@ fn balance_once<'v>(
 #[cfg(test)]
 mod tests {
     use super::Plan;
+    use crate::Sharing;
     use crate::address::KeyName;
     use crate::view::{NodeRecord, Owner, View};
     use openflow::DatapathId;
@@ -123,9 +167,9 @@ mod tests {
 
     #[test]
     fn switches_are_spread_evenly() {
-        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 9))), [3, 3, 3]);
-        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 10))), [4, 3, 3]);
-        assert!(Plan::of(&view(&[], 3)).targets.is_empty());
+        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 9), Sharing::Even)), [3, 3, 3]);
+        assert_eq!(loads(&Plan::of(&view(&["a", "b", "c"], 10), Sharing::Even)), [4, 3, 3]);
+        assert!(Plan::of(&view(&[], 3), Sharing::Even).targets.is_empty());
     }
 
     #[test]
@@ -134,7 +178,7 @@ mod tests {
         for dpid in 0..9 {
             own(&mut view, dpid, ["a", "b", "c"][dpid as usize % 3]);
         }
-        let plan = Plan::of(&view);
+        let plan = Plan::of(&view, Sharing::Even);
         assert_eq!(loads(&plan), [5, 4]);
         for dpid in (0..9).filter(|dpid| dpid % 3 != 0) {
             assert_eq!(plan.targets[&DatapathId(dpid)], view.owners[&DatapathId(dpid)].node);
@@ -147,7 +191,7 @@ mod tests {
         for dpid in 0..9 {
             own(&mut view, dpid, ["a", "b"][dpid as usize % 2]);
         }
-        let plan = Plan::of(&view);
+        let plan = Plan::of(&view, Sharing::Even);
         assert_eq!(loads(&plan), [3, 3, 3]);
         let moved = plan.targets.iter().filter(|(dpid, node)| view.owners[dpid].node != **node);
         assert_eq!(moved.count(), 3);
@@ -159,15 +203,42 @@ mod tests {
         (0..4).for_each(|dpid| own(&mut view, dpid, "a"));
         view.nodes.get_mut(&name("a")).unwrap().is_leaving = true;
         view.reach.insert(DatapathId(3), BTreeSet::from([name("a")]));
-        let plan = Plan::of(&view);
+        let plan = Plan::of(&view, Sharing::Even);
         assert!((0..3).all(|dpid| plan.targets[&DatapathId(dpid)] == name("b")));
         assert!(!plan.targets.contains_key(&DatapathId(3)));
     }
 
     #[test]
+    fn one_node_has_all_until_it_goes_and_a_node_that_comes_takes_nothing() {
+        let mut view = view(&["a", "b", "c"], 9);
+        let plan = Plan::of(&view, Sharing::OneNode);
+        assert_eq!(loads(&plan), [9]);
+        for dpid in 0..9 {
+            own(&mut view, dpid, "b");
+        }
+        let all_of = |view: &View, node: &str| {
+            let plan = Plan::of(view, Sharing::OneNode);
+            plan.targets.len() == 9 && plan.targets.values().all(|target| *target == name(node))
+        };
+        assert!(all_of(&view, "b"), "it keeps them, whatever its name is");
+        view.nodes.get_mut(&name("b")).unwrap().is_leaving = true;
+        assert!(all_of(&view, "a"));
+        view.nodes.remove(&name("b"));
+        view.reach.values_mut().for_each(|nodes| nodes.retain(|node| *node != name("b")));
+        // One switch has lost its connection with a: c sees the whole network.
+        view.reach.get_mut(&DatapathId(4)).unwrap().remove(&name("a"));
+        assert!(all_of(&view, "c"));
+        // Nobody sees all of it: the rest is not left alone.
+        view.reach.get_mut(&DatapathId(5)).unwrap().remove(&name("c"));
+        let plan = Plan::of(&view, Sharing::OneNode);
+        assert_eq!((plan.targets.len(), loads(&plan)), (9, vec![8, 1]));
+    }
+
+    #[test]
     fn whatever_the_view_the_plan_is_stable_once_it_is_carried_out() {
         let mut random = fastrand::Rng::with_seed(7);
-        for _ in 0..300 {
+        for round in 0..600 {
+            let sharing = if round % 2 == 0 { Sharing::Even } else { Sharing::OneNode };
             let nodes = &["a", "b", "c", "d"][..random.usize(1..5)];
             let mut view = view(nodes, random.u64(0..40));
             for (dpid, reach) in &mut view.reach {
@@ -178,7 +249,7 @@ mod tests {
                     view.owners.insert(*dpid, owner);
                 }
             }
-            let plan = Plan::of(&view);
+            let plan = Plan::of(&view, sharing);
             for (dpid, node) in &plan.targets {
                 assert!(view.reach[dpid].contains(node) && view.nodes.contains_key(node));
                 let owner = Owner { node: node.clone(), lease: 1, revision: 2, from: None };
@@ -186,7 +257,7 @@ mod tests {
             }
             let reached = view.reach.values().filter(|nodes| !nodes.is_empty()).count();
             assert_eq!(plan.targets.len(), reached);
-            assert_eq!(Plan::of(&view), plan, "no switch moves back and forth");
+            assert_eq!(Plan::of(&view, sharing), plan, "no switch moves back and forth");
         }
     }
 }

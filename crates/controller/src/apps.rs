@@ -122,13 +122,6 @@ pub enum AppsError {
     /// Discovery stands behind an app that reads what it finds.
     #[error("discovery must stand before {}", .0.text())]
     DiscoveryBehind(AppName),
-    /// A node of a cluster knows a part of the network only.
-    #[error(
-        "{} needs the links of the whole network, and a node of a cluster knows those of its own \
-         switches: run it without --cluster",
-        .0.text()
-    )]
-    NotInCluster(AppName),
     /// The file of settings is wrong.
     #[error(transparent)]
     Config(#[from] AppConfigError),

@@ -16,6 +16,7 @@ use crate::runtime::{Controller, Error, SHARDS_MAX, StatusWriter};
 use crate::topology::Topology;
 use channel::{Endpoint, TlsFiles};
 use clap::Args;
+use cluster::{ClusterSettings, Sharing};
 use openflow::Version;
 use std::io::Write;
 use std::path::PathBuf;
@@ -166,12 +167,13 @@ impl ControllerArgs {
         if self.observe_links && !names.contains(&AppName::Discovery) {
             names.insert(0, AppName::Discovery);
         }
-        if self.membership.cluster.is_some()
-            && let Some(name) = names.iter().find(|name| name.reads_topology())
-        {
-            return Err(AppsError::NotInCluster(*name));
-        }
         ReadyApps::new(&names, &config.unwrap_or_default(), print)
+    }
+
+    /// An app that needs the links of the whole network has all switches at one node of a cluster.
+    fn sharing(&self) -> Sharing {
+        let needs_all = self.apps.iter().any(|name| name.reads_topology());
+        if needs_all { Sharing::OneNode } else { Sharing::Even }
     }
 
     /// The settings of the runtime.
@@ -193,7 +195,10 @@ impl ControllerArgs {
             stats_interval: self.stats_interval,
             shards: self.shards,
             busy_poll: Duration::from_micros(self.busy_poll),
-            cluster: self.membership.settings(),
+            cluster: self
+                .membership
+                .settings()
+                .map(|settings| ClusterSettings { sharing: self.sharing(), ..settings }),
             ..Options::default()
         }
     }
@@ -263,6 +268,7 @@ mod tests {
     use super::{ControllerArgs, StatusWriter};
     use crate::apps::AppName;
     use clap::Parser;
+    use cluster::Sharing;
     use openflow::Version;
     use std::sync::Arc;
     use std::time::Duration;
@@ -314,8 +320,12 @@ mod tests {
         assert!(made("hub --observe-links").is_ok());
         assert!(made("discovery,hub --observe-links").is_ok());
         assert!(made("discovery,traffic-monitor,learning-switch,idle").is_ok());
-        let parted = made("shortest-path --cluster etcd:http://127.0.0.1:1").unwrap_err();
-        assert!(parted.to_string().contains("without --cluster"), "{parted}");
+        let sharing = |apps: &str| {
+            let line = format!("{apps} --cluster etcd:http://127.0.0.1:1");
+            parsed(&line).unwrap().options().cluster.unwrap().sharing
+        };
+        assert_eq!(sharing("traffic-monitor,shortest-path"), Sharing::OneNode);
+        assert_eq!(sharing("discovery,learning-switch"), Sharing::Even);
         let twice = made("learning-switch,traffic-monitor,hub").unwrap_err().to_string();
         assert!(twice.starts_with("learning-switch and hub both forward"), "{twice}");
         let without = made("router").unwrap_err().to_string();

@@ -69,7 +69,7 @@ pub use app_list::AppList;
 pub use batch::MessageBatch;
 pub use cluster::{
     ClusterAddress, ClusterError, ClusterSettings, ClusterState, EtcdPairFiles, EtcdTlsError,
-    EtcdTlsFiles, KeyName, StateEntry, StateError, StateEvent, StateWatch,
+    EtcdTlsFiles, KeyName, Sharing, StateEntry, StateError, StateEvent, StateWatch,
 };
 pub use error::HandleError;
 pub use events::{

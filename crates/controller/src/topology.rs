@@ -9,6 +9,7 @@ mod state;
 
 pub use crate::events::{HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
 pub use paths::ShortestPaths;
+pub(crate) use state::SETTLE;
 
 use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::{DatapathId, MacAddr};

@@ -296,7 +296,7 @@ pub(crate) fn get(address: &str, path: &str) -> Value {
 }
 
 /// Writes a capture of one frame.
-fn capture(path: &Path, ethertype: u16) {
+pub(crate) fn capture(path: &Path, ethertype: u16) {
     let mut frame = vec![0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1];
     frame.extend(ethertype.to_be_bytes());
     frame.resize(60, 0);
@@ -309,7 +309,7 @@ fn capture(path: &Path, ethertype: u16) {
 }
 
 /// The numbers of the frames of an EtherType in a capture whose last record may be torn.
-fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
+pub(crate) fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
     let is_little = bytes.first() != Some(&0xa1);
     let word = |at: usize| {
         let four: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -328,7 +328,7 @@ fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
 }
 
 /// A port that nobody listens on now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }

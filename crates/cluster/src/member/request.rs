@@ -62,7 +62,7 @@ impl Member {
         self.want_releases(held, &mut parts);
         self.want_served(held, &mut parts);
         if parts.len() < PARTS_MAX {
-            let plan = Plan::of(&self.view);
+            let plan = Plan::of(&self.view, self.sharing);
             if self.leaving_since.is_none() {
                 self.want_claims(held, &plan, &mut parts, now);
             }

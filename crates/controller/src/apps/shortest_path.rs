@@ -6,17 +6,23 @@
 //! there. As all switches see the same links, the steps join to a shortest path. What is for
 //! everybody, and what is for an unknown host, goes along the tree and out of edge ports. It must
 //! never send a packet out of a port of which discovery does not know yet what is behind it.
+//!
+//! In a cluster one node has all switches. One that takes them over leaves their entries alone
+//! until it knows the network, and one that hands them over until it has none; so what flows goes
+//! on.
 
 use super::frame::{bridged, entry, is_group};
 use crate::app::App;
+use crate::events::{RoleChange, RoleReason};
 use crate::switch::{Switch, delete_all};
-use crate::topology::{HostEvent, PortRole, ShortestPaths, SwitchPort, Topology, is_up};
+use crate::topology::{HostEvent, PortRole, SETTLE, ShortestPaths, SwitchPort, Topology, is_up};
 use openflow::flow::FlowMod;
-use openflow::message::PacketIn;
+use openflow::message::{ControllerRole, PacketIn};
 use openflow::port::{PortReason, PortStatus};
 use openflow::{Action, Cookie, DatapathId, Field, MacAddr, Match, PortNo};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Seconds without a packet after which an entry goes.
 const IDLE_TIMEOUT_S: u16 = 60;
@@ -35,6 +41,8 @@ pub struct ShortestPath {
     /// The revision of the links that `paths` are over.
     revision: Option<u64>,
     installed: HashMap<DatapathId, Installed>,
+    /// Switches change hands in the cluster until then: links that are not seen may be there.
+    hands_over_until: Duration,
 }
 
 /// What the entries of a switch were made from.
@@ -43,6 +51,8 @@ struct Installed {
     revision: u64,
     /// Hosts that are not where they were.
     moved: Vec<MacAddr>,
+    /// Until then the entries are those of another node, of a network that is not known here yet.
+    taken_over_until: Duration,
 }
 
 impl ShortestPath {
@@ -54,6 +64,7 @@ impl ShortestPath {
             paths: ShortestPaths::default(),
             revision: None,
             installed: HashMap::new(),
+            hands_over_until: Duration::ZERO,
         }
     }
 
@@ -124,7 +135,15 @@ impl App for ShortestPath {
         sw.clear_flows();
         sw.miss_to_controller();
         let revision = self.topology.revision();
-        self.installed.insert(sw.dpid(), Installed { revision, moved: Vec::new() });
+        let taken_over_until = if sw.is_set_up() { sw.now() + SETTLE } else { Duration::ZERO };
+        let installed = Installed { revision, moved: Vec::new(), taken_over_until };
+        self.installed.insert(sw.dpid(), installed);
+    }
+
+    fn role_changed(&mut self, sw: &mut Switch, change: &RoleChange) {
+        if change.role == ControllerRole::Slave && change.reason == RoleReason::Cluster {
+            self.hands_over_until = sw.now() + SETTLE;
+        }
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
@@ -189,7 +208,10 @@ impl App for ShortestPath {
     fn tick(&mut self, sw: &mut Switch) {
         self.forget_moved(sw);
         let revision = self.refresh();
+        let hands_over = sw.now() < self.hands_over_until;
         if let Some(installed) = self.installed.get_mut(&sw.dpid())
+            && !hands_over
+            && installed.taken_over_until <= sw.now()
             && std::mem::replace(&mut installed.revision, revision) != revision
         {
             forget_all(sw);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A port that has come up is no edge before this time: three probes of both ends have had the
 /// time to show a link, and no packet is flooded into a loop that is not known yet.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 /// Hosts kept for one port. One who makes up addresses fills the table of the own port only.
 const HOSTS_PER_PORT_MAX: usize = 1_024;
 /// Hosts kept at all.
