@@ -23,6 +23,11 @@ const NARROWING_MAX: usize = 8;
 /// Each step of the growing load is so many times the last.
 const GROWTH: f64 = 4.0;
 
+/// Where an earlier result is known, the load starts at so much of it and grows by steps so long:
+/// from below it to beyond it, so that a repeat does not inherit what the one before got wrong.
+const KNOWN_START: f64 = 0.5;
+const KNOWN_GROWTH: f64 = 2.0;
+
 /// Bounds that are so close are halved; wider ones are approached from the nearer one.
 const CLOSE: f64 = 0.25;
 
@@ -82,8 +87,8 @@ pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Er
     let mut hint_pps = None;
     let mut fail_pps = None;
     let known = range.known_pps.filter(|known| *known > 0.0);
-    let mut offered = known.map_or(range.start_pps, |known| known * (1.0 - STEP / 2.0));
-    let growth = if known.is_some() { 1.0 + STEP } else { GROWTH };
+    let mut offered = known.map_or(range.start_pps, |known| known * KNOWN_START);
+    let growth = if known.is_some() { KNOWN_GROWTH } else { GROWTH };
     offered = offered.min(range.max_pps);
     while fail_pps.is_none() {
         let mut repeats = 1;
