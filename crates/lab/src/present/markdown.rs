@@ -120,3 +120,48 @@ fn escape(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{escape, render};
+    use crate::present::sample::{hostile, results};
+
+    #[test]
+    fn the_tables_are_those_of_markdown() {
+        let text = render(&results());
+        for piece in [
+            "# Results of weir lab\n\nStarted 2026-11-23T08:00:00Z, 12 min 5 s, quick; virtual",
+            "## E1 · Every packet through the controller\n\nWhat does it cost when every",
+            "| metric | weir | ovs | linux-bridge | weir / ovs | published |\n|---|--:|--:|--",
+            "**Rate, packets/s (more is better)**\n\n| frame size, B | entries | weir | ovs | ",
+            "| 64 | 1 | 1,418,608 ± 27,673<br>limit: switch | 961,899 ± 13,838<br>limit: ",
+            "- cached-forwarding, seed: 7\n",
+        ] {
+            assert!(text.contains(piece), "{piece}\nis not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn each_table_has_one_width_whatever_the_texts() {
+        for results in [results(), hostile()] {
+            let text = render(&results);
+            let mut width = None;
+            for line in text.lines() {
+                let bars = line.replace("\\|", "").matches('|').count();
+                if !line.starts_with('|') {
+                    width = None;
+                } else if let Some(width) = width {
+                    assert_eq!(bars, width, "{line}");
+                } else {
+                    width = Some(bars);
+                }
+                assert!(!line.contains("<script") && !line.contains("<b>"), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn signs_mean_nothing() {
+        assert_eq!(escape("a|b *c* `d`\n<e> [f](g)"), r"a\|b \*c\* \`d\` &lt;e&gt; \[f\](g)");
+    }
+}

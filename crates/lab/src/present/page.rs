@@ -112,10 +112,15 @@ fn contents(page: &mut String, sections: &[Section<'_>]) {
         "<nav class=\"contents\" aria-label=\"Contents\"><details open><summary>Contents</summary>\
          <ol><li><a href=\"#summary\">Summary</a></li>",
     );
+    let mut before = None;
     for section in sections {
-        let badge = section.scenario.evaluation.as_deref().map_or(String::new(), |evaluation| {
-            format!("<span class=\"tag\">{}</span>", escape(evaluation))
-        });
+        let evaluation = section.scenario.evaluation.as_deref();
+        // Scenarios of one evaluation stand together; the first of them names it.
+        let badge = match evaluation {
+            Some(evaluation) if before != Some(evaluation) => escape(evaluation),
+            Some(_) | None => String::new(),
+        };
+        before = evaluation;
         let title = if section.scenario.title.is_empty() {
             &section.scenario.id
         } else {
@@ -123,7 +128,8 @@ fn contents(page: &mut String, sections: &[Section<'_>]) {
         };
         let _ = write!(
             page,
-            "<li><a href=\"#s{}\">{badge}<span>{}</span></a></li>",
+            "<li{}><a href=\"#s{}\"><span class=\"tag\">{badge}</span><span>{}</span></a></li>",
+            if badge.is_empty() { "" } else { " class=\"first\"" },
             section.index,
             escape(title)
         );

@@ -128,3 +128,50 @@ fn wrap(out: &mut String, text: &str, indent: &str, width: u16) {
     *out += line.trim_end();
     out.push('\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+    use crate::present::sample::{hostile, results};
+
+    /// Letters that take no column, and those that take one, are all that the samples have.
+    fn widest(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
+    }
+
+    #[test]
+    fn the_tables_say_all_in_words() {
+        let text = render(&results(), 200);
+        for piece in [
+            "E4 · Cached forwarding",
+            "│ 64            ┆ 1       ┆ 1,418,608 ± 27,673 ┆ ",
+            "limit: switch",
+            "at most 94.2 (ports)",
+            "143,000 (Open vSwitch, Xeon L5640)",
+            "not supported",
+            "failed: ovs-vswitchd ended with signal 9",
+            "missing here: iperf3 is not installed: apt-get install iperf3",
+            "no time left: the budget of 60 s",
+            "below the floor",
+            "too few repeats: 1",
+            "1.47 (1.43–1.52) ×",
+            "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
+            "Everywhere: match fields 1.",
+            "- Rate of weir is higher than that of ovs (ahead) at 6 of 14 points",
+            "- 82 figures from 406 samples",
+        ] {
+            assert!(text.contains(piece), "{piece}\nis not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for results in [results(), hostile()] {
+            for width in [80, 100, 140, 220] {
+                let text = render(&results, width);
+                assert!(widest(&text) <= usize::from(width), "{} in {width}", widest(&text));
+                assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
+            }
+        }
+    }
+}

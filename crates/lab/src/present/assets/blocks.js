@@ -31,7 +31,7 @@ function drawBars(place, context) {
   ]).filter((value) => Number.isFinite(value));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const canLog = numbers.length > 0 && least > 0;
-  const isLog = canLog && (state.log ?? (plot.log || most / least > 25));
+  const isLog = canLog && (state.log ?? (most / least < 1e6 && (plot.log || most / least > 25)));
   const low = Math.min(0, least);
   const [from, to] = isLog ? [Math.log(least / 1.15), Math.log(most * 1.15)] : [low, most || 1];
   const scaleEnd = isLog ? Math.exp(to) : to;

@@ -1,4 +1,5 @@
-//! What an axis does to a metric: from its first value to its last, all else equal.
+//! What an axis does to a metric: from its first number to its last, or, where its values are
+//! words, from the least figure to the greatest; all else equal.
 //!
 //! It must never compare rows that differ on two axes.
 
@@ -22,6 +23,9 @@ struct Ends<'t> {
 }
 
 fn along(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Option<Claim> {
+    if axis.values.iter().any(|value| value.parse::<f64>().is_err()) {
+        return over_words(section, table, axis);
+    }
     let values: Vec<&String> = axis
         .values
         .iter()
@@ -52,6 +56,53 @@ fn along(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Opt
             .words(change(first.1, last.1));
     }
     (!ends.is_empty()).then(|| claim.words("."))
+}
+
+/// `Over match, Delay, µs: weir from 10.8 (port) to 12.0 (exact), 1.11 times.`
+fn over_words(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Option<Claim> {
+    let decimals = table.metric.decimals;
+    let value = |row: &TableRow<'_>| row.at.get(&axis.name).cloned().unwrap_or_default();
+    let mut claim = Claim::new(Tone::Fact).words("Over ").strong(axis.label.clone());
+    claim = claim.words(format!(", {}: ", table.name()));
+    let mut comma = "";
+    for (index, dut) in section.duts.iter().enumerate() {
+        let Some((first, last)) = extremes(table, axis, index) else { continue };
+        claim = claim
+            .words(format!("{comma}{dut} from "))
+            .link(first.1.text(decimals), first.0)
+            .words(format!(" ({}) to ", value(first.0)))
+            .link(last.1.text(decimals), last.0)
+            .words(format!(" ({}){}", value(last.0), change(first.1, last.1)));
+        comma = "; ";
+    }
+    (!comma.is_empty()).then(|| claim.words("."))
+}
+
+/// A row and its figure.
+type Placed<'t> = (&'t TableRow<'t>, &'t ShownFigure<'t>);
+
+/// The rows with the least and the greatest figure among those that differ on the axis only, from
+/// the first point that has a known figure of the switch.
+fn extremes<'t>(
+    table: &'t MetricTable<'t>,
+    axis: &AxisInfo,
+    index: usize,
+) -> Option<(Placed<'t>, Placed<'t>)> {
+    let known = |row: &'t TableRow<'t>| {
+        let figure = row.entries.get(index)?.figure()?;
+        figure.interval.map(|_| (row, figure))
+    };
+    let rest = |row: &TableRow<'_>| {
+        let mut place = row.at.clone();
+        place.remove(&axis.name);
+        place
+    };
+    let here = rest(table.rows.iter().find_map(known)?.0);
+    let rows: Vec<Placed<'t>> =
+        table.rows.iter().filter(|row| rest(row) == here).filter_map(known).collect();
+    let by_value = |a: &&Placed<'t>, b: &&Placed<'t>| a.1.value.total_cmp(&b.1.value);
+    let (first, last) = (*rows.iter().min_by(by_value)?, *rows.iter().max_by(by_value)?);
+    (first.0.anchor != last.0.anchor).then_some((first, last))
 }
 
 /// The first rows that differ on the axis only and have a figure of the switch at both ends.

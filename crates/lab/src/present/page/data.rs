@@ -67,7 +67,9 @@ fn complete(section: &Section<'_>, plot: Plot) -> Plot {
         PlotKind::Bars | PlotKind::Cdf => true,
     };
     let kind = if is_drawn { plot.kind } else { PlotKind::Bars };
-    let x = plot.x.filter(|name| section.axes.iter().any(|axis| axis.name == *name));
+    let first = || section.axes.first().map(|axis| axis.name.clone());
+    let x = [plot.x, plot.y.clone().filter(|_| !is_drawn)].into_iter().find(varies).flatten();
+    let x = if kind == PlotKind::Cdf { None } else { x.or_else(first) };
     Plot { kind, x, ..plot }
 }
 

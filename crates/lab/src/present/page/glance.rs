@@ -9,6 +9,9 @@ use crate::present::number::{capital, times};
 use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 
+/// So many metrics of a scenario are shown; the others are in its tables.
+const METRICS: usize = 3;
+
 /// The table; nothing where no switch can be compared.
 pub(super) fn write(page: &mut String, sections: &[Section<'_>]) {
     let mut others: Vec<&str> = Vec::new();
@@ -39,15 +42,21 @@ pub(super) fn write(page: &mut String, sections: &[Section<'_>]) {
             .filter(|table| table.derived_from.is_none())
             .filter(|table| (1..section.duts.len()).any(|other| !rows(table, other).is_empty()))
             .collect();
-        for (index, table) in with_ratios.iter().enumerate() {
+        let more = with_ratios.len().saturating_sub(METRICS);
+        for (index, table) in with_ratios.iter().take(METRICS).enumerate() {
             page.push_str("<tr>");
             if index == 0 {
                 let _ = write!(
                     page,
-                    "<th scope=\"rowgroup\" rowspan=\"{}\"><a href=\"#s{}\">{}</a></th>",
-                    with_ratios.len(),
+                    "<th scope=\"rowgroup\" rowspan=\"{}\"><a href=\"#s{}\">{}</a>{}</th>",
+                    with_ratios.len().min(METRICS),
                     section.index,
-                    escape(&section.heading())
+                    escape(&section.heading()),
+                    if more > 0 {
+                        format!("<div class=\"sub\">and {more} more metrics</div>")
+                    } else {
+                        String::new()
+                    }
                 );
             }
             let _ = write!(page, "<td>{}</td>", escape(&capital(&table.metric.label)));
