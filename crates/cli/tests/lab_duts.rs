@@ -215,3 +215,33 @@ fn a_switch_that_runs_already_is_measured_at_the_interfaces_of_this_machine() {
     external("tcp:127.0.0.1:16653", "--listen ptcp:16653:127.0.0.1");
     external("ptcp:16653:127.0.0.1", "--controller tcp:127.0.0.1:16653 --max-backoff 0.2");
 }
+
+/// What `weir lab check` finds: area and feature, verdict, note.
+fn check(dut: &str, of: &str) -> Vec<(String, String, String)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["lab", "check", dut, "--of", of, "--entries", "500", "--json"])
+        .output()
+        .expect("the weir binary starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reports: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{dut} {of}: {error}: {said}"));
+    let findings = reports[0]["findings"].as_array().expect("findings").iter();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    findings
+        .map(|finding| {
+            let what = format!("{}: {}", text(&finding["area"]), text(&finding["feature"]));
+            (what, text(&finding["verdict"]), text(&finding["note"]))
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_check_finds_what_weir_can_do_and_that_it_does_not_lie() {
+    for of in ["1.0", "1.3"] {
+        for (what, verdict, note) in check("weir", of) {
+            let has_no = note.contains("QUEUE") || verdict == "yes";
+            assert!(has_no, "OpenFlow {of}, {what}: {verdict}, {note}");
+        }
+    }
+}

@@ -220,7 +220,7 @@ impl DatapathArgs {
 
 /// A scratch folder; its path is short, since a socket's path may have 107 bytes only.
 fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("weir-bench-").tempdir().context("making a scratch folder")
+    crate::scratch::make(crate::scratch::BENCH).context("making a scratch folder")
 }
 
 /// Measures one workload.

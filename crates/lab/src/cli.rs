@@ -20,6 +20,8 @@ use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, tools};
 
 mod campaign;
+mod check;
+mod clean;
 mod compare;
 mod results;
 
@@ -38,6 +40,10 @@ enum LabCommand {
     Run(Box<campaign::CampaignArgs>),
     /// Print a scenario's file, to be copied and changed.
     Show(campaign::ShowArgs),
+    /// Find out what a switch can do, and whether it does what it says.
+    Check(Box<check::CheckArgs>),
+    /// Remove what runs left that were killed.
+    Clean(clean::CleanArgs),
     /// Draw results as tables, CSV or a page.
     Report(results::ReportArgs),
     /// Compare two runs, row by row.
@@ -138,6 +144,8 @@ impl LabArgs {
             }
             LabCommand::Run(args) => args.run(),
             LabCommand::Show(args) => args.run(),
+            LabCommand::Check(args) => args.run(),
+            LabCommand::Clean(args) => args.run(),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
             LabCommand::History(args) => args.run(),

@@ -10,6 +10,8 @@ pub mod bench;
 pub mod campaign;
 pub mod cancel;
 pub mod ceilings;
+pub mod check;
+pub mod clean;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod compare;
@@ -27,6 +29,7 @@ pub mod process;
 pub mod progress;
 pub mod rate;
 pub mod results;
+pub mod scratch;
 pub mod service;
 pub mod settings;
 pub mod setup;

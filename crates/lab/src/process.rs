@@ -17,6 +17,7 @@ use netdev::sys::netns::Namespace;
 use netdev::sys::spawn::{Spawn, kill_group};
 
 use crate::cancel::{Cancel, Stopped};
+use crate::scratch;
 
 /// How long a program has after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
@@ -126,6 +127,8 @@ impl Process {
             let out = File::create(&log)?;
             let err = out.try_clone()?;
             command.stdin(Stdio::null()).stdout(out).stderr(err);
+            // By this what a killed run left is told from what is another's.
+            command.env(scratch::MARK, dir);
             let spawn = Spawn::new(command).own_group();
             match namespace {
                 Some(namespace) => spawn.in_namespace(namespace)?.spawn(),

@@ -322,6 +322,12 @@ impl Setup {
         self.check().err().unwrap_or_else(|| SetupError::Channel(format!("{error:#}")))
     }
 
+    /// Hands the lab's own OpenFlow connection over: a switch that connects by itself has one.
+    pub fn take_client(&mut self) -> Option<SwitchClient> {
+        let client = self.client.take()?;
+        Some(client.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The lab's own OpenFlow connection, where the switch forwards by flow entries.
     #[must_use]
     pub fn client(&self) -> Option<MutexGuard<'_, SwitchClient>> {

@@ -238,6 +238,15 @@ impl SwitchClient {
         refused_first("message", &loaded)
     }
 
+    /// Sends messages and waits until they are in force; how many the switch did not refuse.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub fn count_taken(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<u64> {
+        let loaded = self.client.load(messages).map_err(lab_error)?;
+        Ok(loaded.messages.saturating_sub(loaded.refused))
+    }
+
     /// Asks for statistics or descriptions, and waits for all of the answer.
     ///
     /// # Errors

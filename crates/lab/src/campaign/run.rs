@@ -25,6 +25,7 @@ use crate::results::{
     CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution, MetricInfo,
     ResultRow, Results, ScenarioResults, TrialRecord,
 };
+use crate::scratch;
 use crate::service::ProgramPaths;
 use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
@@ -323,7 +324,8 @@ impl Run<'_> {
         let traffics = part.traffics();
         self.progress.begin(&format!("{}: the lab's own floor", part.scenario.id));
         let settings = Settings { forwarding: Some(Forwarding::Flows), ..<_>::default() };
-        let (mut setup, folder) = match self.start(wire, &settings) {
+        // The folder goes last: its programs write into it.
+        let (folder, mut setup) = match self.start(wire, &settings) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped.into()),
             Err(error) => {
@@ -373,7 +375,8 @@ impl Run<'_> {
             return Ok(());
         }
         self.progress.begin(&format!("{}: start", round.title(cells[0].1)));
-        let (mut setup, folder) = match self.start(round.dut, settings) {
+        // The folder goes last: its programs write into it.
+        let (folder, mut setup) = match self.start(round.dut, settings) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped.into()),
             Err(error) => {
@@ -522,8 +525,8 @@ impl Run<'_> {
         &self,
         dut: &dyn Dut,
         settings: &Settings,
-    ) -> Result<(Setup, tempfile::TempDir), SetupError> {
-        let folder = tempfile::Builder::new().prefix("weir-lab-").tempdir()?;
+    ) -> Result<(tempfile::TempDir, Setup), SetupError> {
+        let folder = scratch::make(scratch::LAB)?;
         let parts = SetupParts {
             settings,
             dut,
@@ -533,7 +536,8 @@ impl Run<'_> {
             dir: folder.path(),
             cancel: self.cancel,
         };
-        Ok((Setup::start(&parts)?, folder))
+        let setup = Setup::start(&parts)?;
+        Ok((folder, setup))
     }
 
     /// One measurement, and by how much the machine stalled meanwhile, in milliseconds.

@@ -17,6 +17,7 @@ use crate::cancel::Cancel;
 use crate::dut::{self, Dut};
 use crate::present::{ResultsForm, render};
 use crate::results::{self, Results};
+use crate::scratch::FolderLock;
 use crate::tools;
 
 const RUN_EXAMPLES: &str = "\
@@ -172,6 +173,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitCode> {
     std::fs::create_dir_all(&output.out)
         .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
+    let _lock = FolderLock::take(&output.out)?;
     let results = match execute(campaign, cancel) {
         Ok(results) => results,
         Err(CampaignError::Stopped(_)) => {

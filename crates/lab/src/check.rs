@@ -1,0 +1,84 @@
+//! What a switch can do, and whether it does what it says.
+//!
+//! Features are asked for by messages: what is refused is not there. Two things that a switch may
+//! say and not do are found out by traffic: that entries are in force when it answers a barrier,
+//! and that it holds the entries that it took. It must never believe an answer where a frame can
+//! be sent instead.
+
+mod features;
+mod truth;
+mod under_test;
+
+use serde::{Deserialize, Serialize};
+
+pub use features::probe_features;
+pub use truth::{barrier, table};
+pub use under_test::{CheckError, CheckedSwitch, SwitchAtPorts};
+
+/// What was found of one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Truth {
+    /// The switch takes it, or does it.
+    Yes,
+    /// The switch refuses it.
+    No,
+    /// The switch says that it does it, and does not.
+    Lies,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl Truth {
+    /// As a table shows it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Lies => "LIES",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One thing that was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Of what kind: match, action, group...
+    pub area: String,
+    /// What.
+    pub feature: String,
+    /// What was found.
+    pub verdict: Truth,
+    /// The refusal, or what was counted.
+    pub note: String,
+}
+
+impl Finding {
+    fn new(area: &str, feature: &str, verdict: Truth, note: impl Into<String>) -> Self {
+        Self { area: area.to_owned(), feature: feature.to_owned(), verdict, note: note.into() }
+    }
+}
+
+/// What was found of a switch in one version of OpenFlow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// The switch's name.
+    pub dut: String,
+    /// The version.
+    pub version: String,
+    /// Everything that was asked.
+    pub findings: Vec<Finding>,
+}
+
+impl CheckReport {
+    /// Whether the switch says what it does not do.
+    #[must_use]
+    pub fn has_lies(&self) -> bool {
+        self.findings.iter().any(|finding| finding.verdict == Truth::Lies)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Features: a message for each, which the switch takes or refuses.
+
+use openflow::Version;
+use openflow::flow::FlowModCommand;
+use openflow::group::GroupModCommand;
+use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
+use openflow::meter::MeterModCommand;
+use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
+
+use super::{CheckError, CheckedSwitch, Finding, Truth};
+
+/// What kind of message a feature is asked for by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Match,
+    Action,
+    Group,
+    Meter,
+}
+
+impl Kind {
+    fn area(self) -> &'static str {
+        match self {
+            Self::Match => "match",
+            Self::Action => "action",
+            Self::Group => "group",
+            Self::Meter => "meter",
+        }
+    }
+}
+
+/// A feature: what it is called, and the text of the match, the actions, or the whole message.
+type Row = (&'static str, &'static str);
+
+/// Match fields of all versions, exact and under a mask.
+const MATCHES: &[Row] = &[
+    ("in_port", "in_port=1"),
+    ("eth_dst", "dl_dst=02:00:00:00:00:02"),
+    ("eth_src", "dl_src=02:00:00:00:00:01"),
+    ("eth_type", "dl_type=0x88b5"),
+    ("vlan_vid", "dl_vlan=5"),
+    ("vlan_pcp", "dl_vlan=5,dl_vlan_pcp=3"),
+    ("ipv4_src", "ip,nw_src=10.0.0.1"),
+    ("ipv4_dst", "ip,nw_dst=10.0.0.2"),
+    ("ipv4_src, masked", "ip,nw_src=10.0.0.0/8"),
+    ("ipv4_dst, masked", "ip,nw_dst=10.0.0.0/8"),
+    ("ip_proto", "ip,nw_proto=89"),
+    ("ip_dscp", "ip,nw_tos=32"),
+    ("tcp_src", "tcp,tp_src=80"),
+    ("tcp_dst", "tcp,tp_dst=80"),
+    ("udp_src", "udp,tp_src=53"),
+    ("udp_dst", "udp,tp_dst=53"),
+    ("icmpv4_type", "icmp,icmp_type=8"),
+    ("icmpv4_code", "icmp,icmp_type=8,icmp_code=0"),
+    ("arp_op", "arp,arp_op=1"),
+    ("arp_spa", "arp,arp_spa=10.0.0.1"),
+];
+
+/// Match fields of versions with OXM.
+const MATCHES_OXM: &[Row] = &[
+    ("eth_dst, masked", "dl_dst=02:00:00:00:00:00/ff:00:00:00:00:00"),
+    ("eth_src, masked", "dl_src=02:00:00:00:00:00/ff:00:00:00:00:00"),
+    ("vlan_vid, masked", "vlan_vid=0x1000/0x1000"),
+    ("ip_ecn", "ip,nw_ecn=1"),
+    ("metadata", "metadata=5"),
+    ("metadata, masked", "metadata=0x10/0xf0"),
+    ("tunnel_id", "tun_id=7"),
+    ("arp_sha", "arp,arp_sha=02:00:00:00:00:01"),
+    ("sctp_dst", "sctp,tp_dst=80"),
+    ("ipv6_src", "ipv6,ipv6_src=2001:db8::1"),
+    ("ipv6_dst, masked", "ipv6,ipv6_dst=2001:db8::/32"),
+    ("ipv6_flabel", "ipv6,ipv6_label=5"),
+    ("icmpv6_type", "icmp6,icmpv6_type=135"),
+    ("ipv6_nd_target", "icmp6,icmpv6_type=135,icmpv6_code=0,nd_target=2001:db8::1"),
+    ("mpls_label", "mpls,mpls_label=16"),
+    ("mpls_tc", "mpls,mpls_tc=2"),
+    ("mpls_bos", "mpls,mpls_bos=1"),
+];
+
+/// Actions of all versions.
+const ACTIONS: &[Row] = &[
+    ("output", "output:2"),
+    ("output, in_port", "in_port"),
+    ("output, flood", "flood"),
+    ("output, all", "all"),
+    ("output, controller", "controller"),
+    ("output, normal", "normal"),
+    ("set eth_src", "mod_dl_src:02:00:00:00:00:99,output:2"),
+    ("set eth_dst", "mod_dl_dst:02:00:00:00:00:99,output:2"),
+    ("set vlan_vid", "mod_vlan_vid:7,output:2"),
+    ("strip vlan", "strip_vlan,output:2"),
+    ("set ipv4_src", "mod_nw_src:10.0.0.9,output:2"),
+    ("set ipv4_dst", "mod_nw_dst:10.0.0.9,output:2"),
+    ("set ip_dscp", "mod_nw_tos:32,output:2"),
+    ("set udp_dst", "mod_tp_dst:9,output:2"),
+    ("set_queue", "set_queue:1,output:2"),
+];
+
+/// Actions and instructions of versions with OXM.
+const ACTIONS_OXM: &[Row] = &[
+    ("push_vlan 0x8100", "push_vlan:0x8100,set_field:0x1007->vlan_vid,output:2"),
+    ("push_vlan 0x88a8", "push_vlan:0x88a8,set_field:0x1007->vlan_vid,output:2"),
+    ("push_mpls", "push_mpls:0x8847,set_field:16->mpls_label,output:2"),
+    ("push_pbb", "push_pbb:0x88e7,output:2"),
+    ("dec_nw_ttl", "dec_ttl,output:2"),
+    ("write_actions", "write_actions(output:2)"),
+    ("clear_actions", "clear_actions"),
+    ("write_metadata", "write_metadata:5,goto_table:1"),
+    ("goto_table", "goto_table:1"),
+];
+
+const GROUPS: &[Row] = &[
+    ("all", "group_id=1,type=all,bucket=output:1,bucket=output:2"),
+    ("indirect", "group_id=1,type=indirect,bucket=output:2"),
+    ("select", "group_id=1,type=select,bucket=weight:1,output:1,bucket=weight:1,output:2"),
+    ("fast failover", "group_id=1,type=ff,bucket=watch_port:2,output:2"),
+];
+
+const METERS: &[Row] = &[
+    ("kbps, drop", "meter=1,kbps,band=type=drop,rate=1000"),
+    ("pktps, drop", "meter=1,pktps,band=type=drop,rate=1000"),
+    ("burst", "meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=100"),
+    ("dscp remark", "meter=1,kbps,band=type=dscp_remark,rate=1000,prec_level=1"),
+];
+
+/// The message of a row.
+fn message(kind: Kind, text: &str) -> Result<Message, CheckError> {
+    let flow = |text: &str| parse_flow_mod(text, FlowModCommand::Add).map(Message::FlowMod);
+    let message = match kind {
+        Kind::Match => flow(&format!("priority=9,{text},actions=output:2")),
+        Kind::Action if text.starts_with("strip_vlan") => {
+            flow(&format!("priority=9,dl_vlan=5,actions={text}"))
+        }
+        // Whatever another action needs of a packet is there.
+        Kind::Action => flow(&format!("priority=9,udp,actions={text}")),
+        Kind::Group => parse_group_mod(text, GroupModCommand::Add).map(Message::GroupMod),
+        Kind::Meter => parse_meter_mod(text, MeterModCommand::Add).map(Message::MeterMod),
+    };
+    message.map_err(|error| CheckError::Broken(format!("{text}: {error}")))
+}
+
+/// What is asked in a version.
+fn rows(version: Version) -> Vec<(Kind, Row)> {
+    let of = |kind, rows: &'static [Row]| rows.iter().map(move |row| (kind, *row));
+    let mut all: Vec<(Kind, Row)> = of(Kind::Match, MATCHES).collect();
+    if version.has_oxm() {
+        all.extend(of(Kind::Match, MATCHES_OXM));
+    }
+    all.extend(of(Kind::Action, ACTIONS));
+    if version.has_oxm() {
+        all.extend(of(Kind::Action, ACTIONS_OXM));
+    }
+    if version.has_groups() {
+        all.extend(of(Kind::Group, GROUPS));
+    }
+    if version.has_meters() {
+        all.extend(of(Kind::Meter, METERS));
+    }
+    all
+}
+
+/// Asks for every feature; each begins with empty tables.
+///
+/// # Errors
+/// The switch is gone, or answers nothing.
+pub fn probe_features(
+    switch: &mut dyn CheckedSwitch,
+    version: Version,
+) -> Result<Vec<Finding>, CheckError> {
+    let mut findings = vec![tables(switch)?];
+    for (kind, (feature, text)) in rows(version) {
+        switch.clear()?;
+        findings.push(match switch.send(vec![message(kind, text)?])? {
+            None => Finding::new(kind.area(), feature, Truth::Yes, ""),
+            Some(why) => Finding::new(kind.area(), feature, Truth::No, why),
+        });
+    }
+    switch.clear()?;
+    Ok(findings)
+}
+
+/// The flow tables, by their statistics.
+fn tables(switch: &mut dyn CheckedSwitch) -> Result<Finding, CheckError> {
+    Ok(match switch.multipart(MultipartRequestBody::Table) {
+        Ok(MultipartReplyBody::Table(tables)) => {
+            Finding::new("tables", "number", Truth::Yes, tables.len().to_string())
+        }
+        Ok(other) => Finding::new("tables", "number", Truth::Unknown, format!("{other:?}")),
+        Err(CheckError::Refused(why)) => Finding::new("tables", "number", Truth::No, why),
+        Err(error) => return Err(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{message, rows};
+    use openflow::{Version, Xid};
+
+    #[test]
+    fn every_row_is_a_message_of_its_version() {
+        for version in [Version::V1_0, Version::V1_3] {
+            let rows = rows(version);
+            assert!(rows.len() > 30);
+            for (kind, (feature, text)) in rows {
+                let message = message(kind, text).unwrap();
+                wire::encode(version, Xid(1), &message)
+                    .unwrap_or_else(|error| panic!("{version:?} {feature}: {error}"));
+            }
+        }
+    }
+}

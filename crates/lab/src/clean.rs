@@ -1,0 +1,184 @@
+//! Removes what a run left that was killed: programs that carry the mark of its scratch folder,
+//! then the folder. Network namespaces have no names and go with their last process.
+//!
+//! It must never touch what belongs to a run that lives, nor a folder that does not say whose it
+//! is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use files::proc::ProcFolder;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::scratch::{self, Owner};
+
+/// How long a program has after SIGTERM.
+const TERM_WAIT: Duration = Duration::from_secs(3);
+
+/// What was found, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// A program of a run that is gone was ended.
+    Ended {
+        /// Its process id.
+        pid: u32,
+        /// Its command line.
+        command: String,
+    },
+    /// A folder of a run that is gone was removed.
+    Removed(PathBuf),
+    /// A folder was left alone.
+    Left {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ended { pid, command } => write!(f, "ended process {pid}: {command}"),
+            Self::Removed(folder) => write!(f, "removed {}", folder.display()),
+            Self::Left { folder, why } => write!(f, "left {}: {why}", folder.display()),
+        }
+    }
+}
+
+/// Cleans the folder for temporary files `temporary`.
+///
+/// # Errors
+/// It cannot be read.
+pub fn clean(temporary: &Path) -> io::Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(temporary)? {
+        let folder = entry?.path();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let is_scratch = name.starts_with(scratch::LAB) || name.starts_with(scratch::BENCH);
+        // A link could lead anywhere.
+        if !is_scratch || !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            continue;
+        }
+        let left = |why: String| Leftover::Left { folder: folder.clone(), why };
+        match Owner::of_folder(&folder) {
+            None => found.push(left("it does not say whose it is".to_owned())),
+            Some(owner) if owner.is_alive() => {
+                found.push(left(format!("its run lives (process {})", owner.pid)));
+            }
+            Some(_) => {
+                found.extend(end_programs(&folder)?);
+                found.push(match std::fs::remove_dir_all(&folder) {
+                    Ok(()) => Leftover::Removed(folder.clone()),
+                    Err(error) => left(error.to_string()),
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Ends the programs that carry the mark of a folder or of one in it.
+fn end_programs(folder: &Path) -> io::Result<Vec<Leftover>> {
+    let mut programs = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // A process that has just ended, or is another's, says nothing.
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
+        if is_marked(&environment, folder)
+            && let Some(owner) = Owner::of(pid)
+        {
+            programs.push(owner);
+        }
+    }
+    let mut ended = Vec::new();
+    for program in programs {
+        let command = ProcFolder::of(program.pid).read("cmdline").unwrap_or_default();
+        let command = command.replace('\0', " ").trim_end().to_owned();
+        end(program);
+        ended.push(Leftover::Ended { pid: program.pid, command });
+    }
+    Ok(ended)
+}
+
+/// Whether an environment has the mark of that folder.
+fn is_marked(environment: &[u8], folder: &Path) -> bool {
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.any(|variable| {
+        let value = std::str::from_utf8(variable).ok();
+        let value = value.and_then(|text| text.strip_prefix(scratch::MARK)?.strip_prefix('='));
+        value.is_some_and(|path| Path::new(path).starts_with(folder))
+    })
+}
+
+/// SIGTERM, some seconds to obey, SIGKILL.
+fn end(program: Owner) {
+    let send = |signal| {
+        let pid = i32::try_from(program.pid).ok().and_then(Pid::from_raw);
+        // One that has just ended makes this fail, and then there is nothing to do.
+        let _ = pid.filter(|_| program.is_alive()).map(|pid| kill_process(pid, signal));
+    };
+    send(Signal::TERM);
+    let begun = Instant::now();
+    while program.is_alive() && begun.elapsed() < TERM_WAIT {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    send(Signal::KILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::process::{Child, Command};
+
+    use super::{Leftover, clean, is_marked};
+    use crate::scratch::{LAB, MARK};
+
+    fn sleeper(mark: &Path) -> Child {
+        Command::new("sleep").arg("600").env(MARK, mark).spawn().unwrap()
+    }
+
+    fn folder(temporary: &Path, name: &str, owner: &str) -> PathBuf {
+        let folder = temporary.join(format!("{LAB}{name}"));
+        std::fs::create_dir_all(folder.join("dut")).unwrap();
+        std::fs::write(folder.join("owner"), owner).unwrap();
+        folder
+    }
+
+    #[test]
+    fn what_a_dead_run_left_goes_and_what_lives_stays() {
+        let temporary = tempfile::tempdir().unwrap();
+        let me = std::process::id();
+        // No process started before the machine did.
+        let dead = folder(temporary.path(), "dead", &format!("{me} 0"));
+        let nobody = folder(temporary.path(), "nobody", "");
+        let own = crate::scratch::Owner::of(me).unwrap();
+        let alive = folder(temporary.path(), "alive", &format!("{me} {}", own.start_ticks()));
+        let other = temporary.path().join("something-else");
+        std::fs::create_dir(&other).unwrap();
+        let (mut left, mut kept) = (sleeper(&dead.join("dut")), sleeper(&alive.join("dut")));
+        let reaper = std::thread::spawn(move || left.wait().unwrap().success());
+        let found = clean(temporary.path()).unwrap();
+        assert!(!reaper.join().unwrap(), "it was ended");
+        assert!(!dead.exists() && alive.exists() && nobody.exists() && other.exists());
+        assert!(kept.try_wait().unwrap().is_none(), "the program of a living run runs on");
+        kept.kill().unwrap();
+        kept.wait().unwrap();
+        assert!(found.contains(&Leftover::Removed(dead)), "{found:?}");
+        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|line| line.contains("sleep 600")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("its run lives")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("whose it is")), "{said:?}");
+    }
+
+    #[test]
+    fn a_mark_is_that_of_one_folder() {
+        let folder = Path::new("/tmp/weir-lab-a");
+        let marked = |text: &str| is_marked(text.as_bytes(), folder);
+        assert!(marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-a/dut\0"));
+        assert!(!marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-ab\0"));
+        assert!(!marked("NOTE=/tmp/weir-lab-a\0") && !marked(""));
+    }
+}

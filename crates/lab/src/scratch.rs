@@ -1,0 +1,125 @@
+//! Scratch folders of runs, each with the process that it belongs to, and the lock on a folder of
+//! results.
+//!
+//! A run that ends removes its folders, however it ends but by SIGKILL; `weir lab clean` then finds
+//! whose they were. It must never take a folder for abandoned whose owner lives.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use files::proc::ProcFolder;
+use tempfile::TempDir;
+
+/// The beginning of the name of a campaign's folders.
+pub const LAB: &str = "weir-lab-";
+
+/// The beginning of the name of a bench's folders.
+pub const BENCH: &str = "weir-bench-";
+
+/// The variable that every program of a run has in its environment: its folder.
+pub const MARK: &str = "WEIR_LAB_FOLDER";
+
+/// The file that says whose a folder is.
+const OWNER: &str = "owner";
+
+/// A process, told from a later one with the same id by when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its id.
+    pub pid: u32,
+    /// When it started, in clock ticks since the machine did.
+    start_ticks: u64,
+}
+
+impl Owner {
+    /// The process of that id, if it lives.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        let stat = ProcFolder::of(pid).read("stat").ok()?;
+        // The name, in parentheses, may hold anything; 20 fields follow it up to this one.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let start_ticks = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
+        Some(Self { pid, start_ticks })
+    }
+
+    /// The owner of a scratch folder, where the folder says so.
+    #[must_use]
+    pub fn of_folder(folder: &Path) -> Option<Self> {
+        let text = files::read_text(&folder.join(OWNER), 64).ok()?;
+        let (pid, start_ticks) = text.trim().split_once(' ')?;
+        Some(Self { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
+    }
+
+    /// When it started, in clock ticks since the machine did.
+    #[must_use]
+    pub fn start_ticks(self) -> u64 {
+        self.start_ticks
+    }
+
+    /// Whether it lives.
+    #[must_use]
+    pub fn is_alive(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+}
+
+/// Makes a scratch folder of this process. Its path is short, since a socket's path may have 107
+/// bytes only.
+///
+/// # Errors
+/// The folder for temporary files takes none.
+pub fn make(prefix: &str) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
+    let owner = Owner::of(std::process::id())
+        .ok_or_else(|| io::Error::other("/proc does not say when this process started"))?;
+    std::fs::write(folder.path().join(OWNER), format!("{} {}\n", owner.pid, owner.start_ticks))?;
+    Ok(folder)
+}
+
+/// The right to write results into a folder; gone with the process, whatever ends it.
+#[derive(Debug)]
+pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
+
+impl FolderLock {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// Another run has it, with the remedy.
+    pub fn take(folder: &Path) -> io::Result<Self> {
+        let file = File::open(folder)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(io::Error::other(format!(
+                "another run writes into {}: wait for its end, or another folder: --out FOLDER",
+                folder.display()
+            ))),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FolderLock, LAB, Owner, make};
+
+    #[test]
+    fn a_folder_says_whose_it_is() {
+        let folder = make(LAB).unwrap();
+        let owner = Owner::of_folder(folder.path()).unwrap();
+        assert_eq!(owner.pid, std::process::id());
+        assert!(owner.is_alive());
+        let other = Owner { start_ticks: owner.start_ticks + 1, ..owner };
+        assert!(!other.is_alive(), "the id is another process's now");
+    }
+
+    #[test]
+    fn two_runs_do_not_write_into_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = FolderLock::take(folder.path()).unwrap();
+        let error = FolderLock::take(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("--out FOLDER"), "{error}");
+        drop(first);
+        FolderLock::take(folder.path()).unwrap();
+    }
+}
