@@ -169,10 +169,9 @@ fn at_many(
     if is_first {
         return claim
             .words(format!(
-                " of {first} and {second}: no difference is seen at any of {all} points, "
+                " of {first} and {second}: no difference is seen at any of {all} points"
             ))
-            .words("farthest apart with ")
-            .link_of(none, section);
+            .farthest(none, section);
     }
     let claim = match none.rows {
         0 => claim,
@@ -181,13 +180,23 @@ fn at_many(
     claim.words(".")
 }
 
+/// From so many times between the ends of its interval on, a ratio leaves much open.
+const WIDE: f64 = 1.5;
+
 impl Claim {
-    fn link_of(self, side: &Side<'_>, section: &Section<'_>) -> Self {
-        match side.farthest {
-            None => self,
-            Some((row, ratio)) => self
-                .link(format!("{} times", times(ratio.ratio)), row)
-                .words(format!("{}.", in_place(section, row))),
-        }
+    /// The row that is farthest from 1; where its interval is wide, that it may be chance.
+    fn farthest(self, side: &Side<'_>, section: &Section<'_>) -> Self {
+        let Some((row, ratio)) = side.farthest else { return self.words(".") };
+        let (low, high) = ratio.interval;
+        let is_wide = high > WIDE * low;
+        let before = if is_wide {
+            format!("; of {} repeats even ", ratio.pairs)
+        } else {
+            ", farthest apart with ".to_owned()
+        };
+        let end = if is_wide { " may be chance." } else { "." };
+        self.words(before)
+            .link(format!("{} times", times(ratio.ratio)), row)
+            .words(format!("{}{end}", in_place(section, row)))
     }
 }

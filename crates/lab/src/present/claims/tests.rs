@@ -69,6 +69,8 @@ fn nothing_is_claimed_of_noise_or_of_too_few_repeats() {
     ] {
         let claim = first_claim(&two(weir, ovs));
         assert_eq!(claim.tone, Tone::NoDifference, "{}", claim.text());
+        let is_few = weir[0].len() == 2;
+        assert_eq!(claim.text().contains("of 2 repeats even"), is_few, "{}", claim.text());
     }
     // One pair has no ratio at all.
     let one = two([&AHEAD[..1], &AHEAD[..1]], [&EVEN[..1], &EVEN[..1]]);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::escape::escape;
 use super::parts::tone_class;
 use crate::present::claims::Tone;
-use crate::present::number::{capital, times};
+use crate::present::number::{capital, count, times};
 use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 
@@ -53,7 +53,8 @@ pub(super) fn write(page: &mut String, sections: &[Section<'_>]) {
                     section.index,
                     escape(&section.heading()),
                     if more > 0 {
-                        format!("<div class=\"sub\">and {more} more metrics</div>")
+                        let metrics = count(more, "more metric", "more metrics");
+                        format!("<div class=\"sub\">and {metrics}</div>")
                     } else {
                         String::new()
                     }
