@@ -30,6 +30,8 @@ mod soak;
 mod table_size;
 mod tcp;
 mod traffic;
+#[cfg(test)]
+mod truth;
 mod udp;
 
 use std::path::Path;
@@ -95,11 +97,14 @@ impl MethodContext<'_> {
     }
 }
 
+/// Values by the keys of their metrics.
+pub type Values = Vec<(&'static str, f64)>;
+
 /// One measurement.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The metrics' values.
-    pub values: Vec<(&'static str, f64)>,
+    pub values: Values,
     /// The program that measured, as the report names it.
     pub tool: String,
     /// The commands that were run, if any.
@@ -110,8 +115,38 @@ pub struct Trial {
     pub carried: Option<f64>,
     /// Whole distributions, of metrics that have some.
     pub distributions: Vec<TrialDistribution>,
+    /// What the method's resolution leaves open, of metrics where it does.
+    pub resolutions: Vec<Resolution>,
     /// What else the program said, for the raw data.
     pub raw: serde_json::Value,
+}
+
+/// The values of a metric that agree with what one measurement saw: a search stops between a rate
+/// that passes and one that fails, and an instant between two frames. Repeats do not narrow it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resolution {
+    /// The metric.
+    pub metric: &'static str,
+    /// The lowest, in the metric's unit.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+}
+
+impl Resolution {
+    /// Between `low` and `high`.
+    fn new(metric: &'static str, low: f64, high: f64) -> Self {
+        Self { metric, low, high }
+    }
+
+    /// Of a share of lost frames in percent. Of three repeats of which none lost a frame, two of a
+    /// repeat's frames are lost in the mean with a probability of no more than exp(-6), which is
+    /// half of what 99 % leave.
+    fn loss_pct(metric: &'static str, loss_ratio: f64, sent: u64) -> Self {
+        let two = 2.0 / sent.max(1) as f64;
+        let [low, high] = [loss_ratio - two, loss_ratio + two].map(|loss| loss.clamp(0.0, 1.0));
+        Self::new(metric, 100.0 * low, 100.0 * high)
+    }
 }
 
 /// The distribution of a metric in one measurement.

@@ -227,6 +227,10 @@ pub struct ResultRow {
     pub metric: String,
     /// The samples, in order of the repeats that yielded one.
     pub samples: Vec<f64>,
+    /// For each sample the lowest and the highest value that agree with what its trial saw; empty
+    /// where the method resolves any value. The interval of the row holds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolutions: Vec<(f64, f64)>,
     /// The lab's own floor of this metric on this testbed, same unit: what is measured without a
     /// switch. A figure that is not above it says "below the floor".
     pub floor: Option<f64>,
@@ -263,6 +267,10 @@ pub struct TrialRecord {
     pub error: Option<String>,
     /// The values, by metric.
     pub values: BTreeMap<String, f64>,
+    /// The lowest and the highest value that agree with what was seen, of metrics that the method
+    /// does not resolve further.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolutions: BTreeMap<String, (f64, f64)>,
     /// The load of every part.
     pub load: Option<Load>,
     /// The limiting part.

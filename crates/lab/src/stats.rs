@@ -12,7 +12,7 @@
 pub mod band;
 pub mod change;
 #[cfg(test)]
-mod distributions;
+pub(crate) mod distributions;
 mod interval;
 pub mod mann_whitney;
 pub mod mean;
@@ -37,7 +37,7 @@ pub use signed_rank::{
     PairedRatio, RankEstimate, paired_ratio, pairs_needed, wilcoxon_signed_rank,
 };
 pub use steady::{MSER_BATCH, warm_up};
-pub use summary::{Reported, Summary, summarise};
+pub use summary::{Reported, Summary, reported_mean_within, summarise};
 pub use trend::theil_sen;
 
 #[cfg(test)]

@@ -661,11 +661,19 @@ fn cell_results(
 ) -> CellResults {
     let good = || found.trials.iter().filter(|trial| trial.error.is_none());
     let row = |metric: &MetricInfo| {
+        let with_value = || good().filter(|trial| trial.values.contains_key(&metric.id));
         let samples: Vec<f64> =
-            good().filter_map(|trial| trial.values.get(&metric.id)).copied().collect();
+            with_value().filter_map(|trial| trial.values.get(&metric.id)).copied().collect();
+        let is_resolved = with_value().all(|trial| !trial.resolutions.contains_key(&metric.id));
+        let resolutions = with_value().filter_map(|trial| {
+            let value = *trial.values.get(&metric.id)?;
+            Some(trial.resolutions.get(&metric.id).copied().unwrap_or((value, value)))
+        });
+        let resolutions = if is_resolved { Vec::new() } else { resolutions.collect() };
         let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
         let floor = floor.and_then(|values| values.iter().copied().reduce(f64::min));
-        (!samples.is_empty()).then(|| ResultRow { metric: metric.id.clone(), samples, floor })
+        let metric = metric.id.clone();
+        (!samples.is_empty()).then_some(ResultRow { metric, samples, resolutions, floor })
     };
     let rows: Vec<ResultRow> = metrics.iter().filter_map(row).collect();
     let state = if rows.is_empty() {
@@ -761,6 +769,7 @@ fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
         stall_ms: 0.0,
         error: Some(error),
         values: BTreeMap::new(),
+        resolutions: BTreeMap::new(),
         load: None,
         limit: None,
         raw: serde_json::Value::Null,
@@ -785,6 +794,8 @@ fn record(
         quantiles: of.quantiles,
     });
     let values = trial.values.iter().filter(|(_, value)| value.is_finite());
+    let resolutions =
+        trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
     let record = TrialRecord {
         method: method.id().to_owned(),
         repeat,
@@ -793,6 +804,7 @@ fn record(
         stall_ms: 0.0,
         error: None,
         values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
+        resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
         load: trial.load,
         limit,
         raw: trial.raw,

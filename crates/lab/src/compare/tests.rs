@@ -6,6 +6,7 @@ use super::{RowVerdict, compare, differences};
 use crate::method::Better;
 use crate::present::sample;
 use crate::results::{CellState, Results};
+use crate::stats::distributions::normal;
 
 /// A run of one scenario with `rows` points, each of `samples` samples around 100.
 fn run(seed: u64, rows: usize, samples: usize, factor: f64) -> Results {
@@ -129,4 +130,46 @@ fn other_conditions_are_named() {
             "cached-forwarding: seed: 7 → 8",
         ]
     );
+}
+
+/// Runs as real ones: repeats are normal with this coefficient of variation.
+fn noisy(seed: u64, rows: usize, samples: usize, factor: f64, variation: f64) -> Results {
+    let (mut random, mut results) = (Random::new(seed), run(seed, rows, samples, 1.0));
+    for cell in &mut results.scenarios[0].cells {
+        for sample in &mut cell.rows[0].samples {
+            *sample = factor * 100.0 * (1.0 + variation * normal(&mut random)).max(0.01);
+        }
+    }
+    results
+}
+
+/// As rates (2 to 9 %) and delays (30 %) of the lab vary on a busy virtual machine.
+#[test]
+fn quick_runs_of_one_switch_agree_in_nearly_every_row() {
+    for variation in [0.0, 0.02, 0.09, 0.3] {
+        let mut differ = 0;
+        for seed in 0..100 {
+            let second = noisy(seed + 1_000, 20, 3, 1.0, variation);
+            let found = compare(&noisy(seed, 20, 3, 1.0, variation), &second);
+            let is_same = |verdict| matches!(verdict, RowVerdict::NoChange | RowVerdict::TooFew);
+            differ += found.rows.iter().filter(|row| !is_same(row.verdict)).count();
+        }
+        println!("variation {variation}: {differ} of 2000 rows differ");
+        assert!(differ <= 100, "variation {variation}: {differ} of 2000 rows differ");
+    }
+}
+
+/// docs/lab.md has these figures.
+#[test]
+fn a_tenth_more_is_seen_as_often_as_the_page_says() {
+    for (variation, least) in [(0.01, 100), (0.02, 99), (0.05, 18)] {
+        let is_seen = |seed: &u64| {
+            let second = noisy(seed + 1_000, 1, 5, 1.1, variation);
+            let found = compare(&noisy(*seed, 1, 5, 1.0, variation), &second);
+            matches!(found.rows[0].verdict, RowVerdict::Better | RowVerdict::BetterAlone)
+        };
+        let seen = (0..100).filter(is_seen).count();
+        println!("variation {variation}: a tenth more is seen in {seen} of 100");
+        assert!(seen >= least, "variation {variation}: {seen} of 100");
+    }
 }

@@ -110,6 +110,7 @@ impl Method for Channel {
                 distribution("channel_echo_ms", &echo),
                 distribution("channel_barrier_ms", &barrier),
             ],
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
         })
     }

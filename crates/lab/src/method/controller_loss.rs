@@ -119,6 +119,7 @@ impl Method for ControllerLoss {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": stream.sent, "received": report.received }),
         })
     }

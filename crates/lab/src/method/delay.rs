@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
+use generator::receiver::{Distribution, StreamReport};
 use generator::session::Waiting;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, traffic};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
+    Values, traffic,
+};
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -37,6 +41,11 @@ const RATE_PPS: f64 = 1_000.0;
 /// Up to so many frames a second the lab's threads run in real time; beyond it the one that sends
 /// would hold its core for itself.
 const REAL_TIME_PPS: f64 = 10_000.0;
+
+/// The generator's histogram tells delays apart that differ by so much of themselves, and its clock
+/// those that differ by so many nanoseconds.
+const BUCKET: f64 = 1.0 / 1024.0;
+const TICK_NS: f64 = 1.0;
 
 /// Late answers count: the distribution shows how late.
 const GRACE_S: f64 = 2.0;
@@ -101,20 +110,14 @@ impl Method for Delay {
             );
             return Err(TrialError::Output { program: "delay", what });
         };
-        let us = |ns: f64| ns / 1e3;
-        let distribution = |metric, of: &generator::receiver::Distribution| TrialDistribution {
+        let distribution = |metric, of: &Distribution| TrialDistribution {
             metric,
             count: of.count,
             quantiles: of.quantiles.iter().map(|q| (q.share, us(q.value_ns as f64))).collect(),
         };
+        let (values, resolutions) = figures(account, delay, ipdv);
         Ok(Trial {
-            values: vec![
-                ("delay_p50_us", us(delay.at_ns(0.5))),
-                ("delay_p99_us", us(delay.at_ns(0.99))),
-                ("delay_mean_us", us(delay.mean_ns)),
-                ("jitter_us", us(ipdv.mean_amount_ns)),
-                ("delay_loss_pct", 100.0 * account.loss_ratio()),
-            ],
+            values,
             tool: traffic::TOOL.into(),
             commands: Vec::new(),
             load,
@@ -123,6 +126,7 @@ impl Method for Delay {
                 distribution("delay_p50_us", delay),
                 distribution("jitter_us", ipdv),
             ],
+            resolutions,
             raw: serde_json::json!({
                 "sent": account.sent.saturating_sub(outcome.unsent),
                 "received": account.received,
@@ -131,4 +135,38 @@ impl Method for Delay {
             }),
         })
     }
+}
+
+fn us(ns: f64) -> f64 {
+    ns / 1e3
+}
+
+/// The figures of an account, and what its histogram and its number of frames leave open.
+pub(super) fn figures(
+    account: &StreamReport,
+    delay: &Distribution,
+    ipdv: &Distribution,
+) -> (Values, Vec<Resolution>) {
+    let of_time = |metric, value_us: f64, step: f64| {
+        let reach_us = step * value_us.abs() + us(TICK_NS);
+        Resolution::new(metric, value_us - reach_us, value_us + reach_us)
+    };
+    let [p50, p99] = [0.5, 0.99].map(|share| us(delay.at_ns(share)));
+    let (mean, jitter) = (us(delay.mean_ns), us(ipdv.mean_amount_ns));
+    let loss = account.loss_ratio();
+    let values = vec![
+        ("delay_p50_us", p50),
+        ("delay_p99_us", p99),
+        ("delay_mean_us", mean),
+        ("jitter_us", jitter),
+        ("delay_loss_pct", 100.0 * loss),
+    ];
+    let resolutions = vec![
+        of_time("delay_p50_us", p50, BUCKET),
+        of_time("delay_p99_us", p99, BUCKET),
+        of_time("delay_mean_us", mean, 0.0),
+        of_time("jitter_us", jitter, 0.0),
+        Resolution::loss_pct("delay_loss_pct", loss, account.sent),
+    ];
+    (values, resolutions)
 }

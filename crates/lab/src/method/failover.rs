@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
+use generator::receiver::StreamReport;
 use generator::session::Waiting;
 
 /// The method.
@@ -90,9 +91,9 @@ impl Method for Failover {
             let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
             arrival.map(|arrival| &arrival.report)
         };
-        let last_ns = report(PULLED).and_then(|report| report.last_ns);
-        let first_ns = report(OTHER).and_then(|report| report.first_ns);
-        let (Some(last_ns), Some(first_ns)) = (last_ns, first_ns) else {
+        let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
+        let gap = Gap::between(report(PULLED), report(OTHER), rate_pps);
+        let Some(gap) = gap else {
             let count = |port| traffic::received(stream, port);
             let what = format!(
                 "{} frames came to port 2 and {} to port 3 of {} sent: no other port took over",
@@ -105,21 +106,50 @@ impl Method for Failover {
         let arrived = traffic::received(stream, PULLED) + traffic::received(stream, OTHER);
         let lost = stream.sent.saturating_sub(arrived);
         Ok(Trial {
-            values: vec![
-                ("failover_ms", first_ns.saturating_sub(last_ns) as f64 / 1e6),
-                ("failover_lost", lost as f64),
-            ],
+            values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
             tool: traffic::TOOL.into(),
             commands: vec!["ip link set eth0 down (at host 2)".to_owned()],
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
             raw: serde_json::json!({
                 "sent": stream.sent,
                 "port_2": traffic::received(stream, PULLED),
                 "port_3": traffic::received(stream, OTHER),
             }),
         })
+    }
+}
+
+/// The time without frames, milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Gap {
+    /// From the last frame before to the first behind it.
+    pub(super) ms: f64,
+    /// The shortest outage that explains it: it began just before the frame behind the last one
+    /// and ended just behind the frame before the first one, and the first one took the longest way.
+    pub(super) least_ms: f64,
+    /// The longest: the last frame took the longest way.
+    pub(super) most_ms: f64,
+}
+
+impl Gap {
+    /// Between the arrivals at one port and those at another, of frames at that rate; none where
+    /// one of them saw nothing.
+    pub(super) fn between(
+        before: Option<&StreamReport>,
+        behind: Option<&StreamReport>,
+        rate_pps: f64,
+    ) -> Option<Self> {
+        let ((before, behind), interval_ms) = (before.zip(behind)?, 1e3 / rate_pps);
+        let ms = behind.first_ns?.saturating_sub(before.last_ns?) as f64 / 1e6;
+        let spread = |report: &StreamReport| {
+            report.delay.as_ref().map_or(0.0, |delay| delay.at_ns(0.99) - delay.at_ns(0.0))
+        };
+        let spread_ms = spread(before).max(spread(behind)).max(0.0) / 1e6;
+        let least_ms = (ms - 2.0 * interval_ms - spread_ms).max(0.0);
+        Some(Self { ms, least_ms, most_ms: ms + spread_ms })
     }
 }
 

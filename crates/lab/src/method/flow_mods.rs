@@ -10,7 +10,10 @@ use generator::session::Waiting;
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error, traffic};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, channel_error,
+    traffic,
+};
 use crate::settings::{FlowSeries, Settings};
 use crate::switch_client::SwitchClient;
 use crate::testbed::Testbed;
@@ -115,23 +118,16 @@ impl Method for FlowMods {
                 ),
             ],
         )?;
-        let median = |of: fn(&Change) -> f64| {
-            let mut values: Vec<f64> = changes.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
+        let (mut values, resolutions) = figures(&changes);
+        values.push(("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));
         Ok(Trial {
-            values: vec![
-                ("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)),
-                ("flow_mod_obeyed_ms", median(Change::obeyed_ms)),
-                ("flow_mod_barrier_ms", median(Change::barrier_ms)),
-                ("flow_mod_lie_ms", median(Change::lie_ms)),
-            ],
+            values,
             tool: "the lab's OpenFlow client and generator".into(),
             commands: vec![format!("add-flow {DROPS}"), format!("add-flow {FORWARDS}")],
             load: None,
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),
                 "barrier_ms": changes.iter().map(Change::barrier_ms).collect::<Vec<_>>(),
@@ -160,15 +156,42 @@ fn wrong(what: String) -> TrialError {
 
 /// Times of a change, nanoseconds of the generator's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Change {
+pub(super) struct Change {
     /// When the flow-mod was sent.
-    sent_ns: u64,
+    pub(super) sent_ns: u64,
     /// When the barrier behind it was answered.
-    answered_ns: u64,
+    pub(super) answered_ns: u64,
     /// When the first frame arrived.
-    first_ns: u64,
+    pub(super) first_ns: u64,
     /// Between two frames: a frame that obeyed may have been due so much later.
-    interval_ns: u64,
+    pub(super) interval_ns: u64,
+    /// What frames take on their way: 99 of 100 take no longer.
+    pub(super) delay_ns: u64,
+}
+
+/// The figures of some changes, and what is left open: the switch obeyed between the frame that was
+/// the first to arrive and the one before it, at some point of their way.
+pub(super) fn figures(changes: &[Change]) -> (Values, Vec<Resolution>) {
+    let median = |of: &dyn Fn(&Change) -> f64| {
+        let mut values: Vec<f64> = changes.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let open_ms = |change: &Change| (change.interval_ns + change.delay_ns) as f64 / 1e6;
+    let late_ms =
+        |change: &Change| (change.first_ns.saturating_sub(change.answered_ns)) as f64 / 1e6;
+    let values = vec![
+        ("flow_mod_obeyed_ms", median(&Change::obeyed_ms)),
+        ("flow_mod_barrier_ms", median(&Change::barrier_ms)),
+        ("flow_mod_lie_ms", median(&Change::lie_ms)),
+    ];
+    let obeyed_ms = |change: &Change| (change.obeyed_ms() - open_ms(change)).max(0.0);
+    let lie_ms = |change: &Change| (late_ms(change) - open_ms(change)).max(0.0);
+    let resolutions = vec![
+        Resolution::new("flow_mod_obeyed_ms", median(&obeyed_ms), median(&Change::obeyed_ms)),
+        Resolution::new("flow_mod_lie_ms", median(&lie_ms), median(&late_ms)),
+    ];
+    (values, resolutions)
 }
 
 impl Change {
@@ -204,15 +227,18 @@ fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Chan
         })
     })?;
     let arrivals = seen.streams.iter().flat_map(|stream| &stream.arrivals);
-    let first_ns = arrivals.filter(|arrival| arrival.port == 1).find_map(|one| one.report.first_ns);
-    let (Some(sent_ns), Some(first_ns)) = (sent_ns, first_ns) else {
+    let reports = arrivals.filter(|arrival| arrival.port == 1).map(|arrival| &arrival.report);
+    let first = reports.filter_map(|report| Some((report.first_ns?, report.delay.as_ref()))).next();
+    let (Some(sent_ns), Some((first_ns, delay))) = (sent_ns, first) else {
         let what = format!("no frame came within {FRAMES_S} s, though the entry forwards them");
         return Err(wrong(what));
     };
     if first_ns < sent_ns {
         return Err(wrong("frames came before the flow-mod, through an entry that drops".into()));
     }
-    Ok(Change { sent_ns, answered_ns, first_ns, interval_ns: (1e9 / rate_pps) as u64 })
+    let interval_ns = (1e9 / rate_pps) as u64;
+    let delay_ns = delay.map_or(0, |delay| delay.at_ns(0.99).max(0.0) as u64);
+    Ok(Change { sent_ns, answered_ns, first_ns, interval_ns, delay_ns })
 }
 
 #[cfg(test)]
@@ -227,6 +253,7 @@ mod tests {
             answered_ns: 1_400_000,
             first_ns: 1_300_000,
             interval_ns: 50_000,
+            delay_ns: 10_000,
         };
         assert_eq!((honest.obeyed_ms(), honest.barrier_ms(), honest.lie_ms()), (0.3, 0.4, 0.0));
         let lying = Change { first_ns: 9_450_000, ..honest };

@@ -92,6 +92,7 @@ impl Method for GroupCopies {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
         })
     }

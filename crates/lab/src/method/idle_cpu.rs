@@ -67,6 +67,7 @@ impl Method for IdleCpu {
             load: None,
             carried: None,
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "threads": threads }),
         })
     }

@@ -10,7 +10,9 @@ use generator::method::{Measurer as _, MethodError, TrialInput};
 use generator::session::Waiting;
 use openflow::meter::{MeterFlags, MeterMod};
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
+};
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -140,17 +142,15 @@ impl Method for Meter {
             [phases[0].duration_s, phases[1].duration_s],
             configured_pps.min(offered_pps),
         );
+        let (values, resolutions) = found.figures(frame_bits);
         Ok(Trial {
-            values: vec![
-                ("meter_kbps", found.pps * frame_bits / 1e3),
-                ("meter_error_pct", found.error_pct),
-                ("meter_burst_kbit", found.burst_frames * frame_bits / 1e3),
-            ],
+            values,
             tool: traffic::TOOL.into(),
             commands: Vec::new(),
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "configured_pps": configured_pps,
                 "offered_pps": offered_pps,
@@ -169,24 +169,46 @@ fn wrong(what: String) -> TrialError {
 
 /// What a meter did.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Metered {
+pub(super) struct Metered {
     /// Frames a second behind the emptying.
-    pps: f64,
+    pub(super) pps: f64,
     /// By how much that is not the expected rate, in percent of it.
-    error_pct: f64,
-    /// Frames of the emptying above the rate.
-    burst_frames: f64,
+    pub(super) error_pct: f64,
+    /// Frames of the emptying above the rate that it settles at.
+    pub(super) burst_frames: f64,
+    /// What whole frames leave open of `error_pct`, `pps` and `burst_frames`.
+    steps: [f64; 3],
 }
 
 impl Metered {
     /// Of the frames that passed in both phases and of their durations in seconds.
-    fn of(passed: [f64; 2], durations_s: [f64; 2], expected_pps: f64) -> Self {
+    pub(super) fn of(passed: [f64; 2], durations_s: [f64; 2], expected_pps: f64) -> Self {
         let pps = passed[1] / durations_s[1];
+        let step_pps = 1.0 / durations_s[1];
         Self {
             pps,
             error_pct: 100.0 * (pps - expected_pps).abs() / expected_pps,
-            burst_frames: (passed[0] - expected_pps * durations_s[0]).max(0.0),
+            burst_frames: (passed[0] - pps * durations_s[0]).max(0.0),
+            // The emptying may end in the middle of a frame, and the bucket too.
+            steps: [100.0 * step_pps / expected_pps, step_pps, 2.0 + step_pps * durations_s[0]],
         }
+    }
+
+    /// The figures for frames of so many bits, and what whole frames leave open.
+    pub(super) fn figures(&self, frame_bits: f64) -> (Values, Vec<Resolution>) {
+        let kbit = |frames: f64| frames * frame_bits / 1e3;
+        let [error, rate, burst] = self.steps;
+        let values = vec![
+            ("meter_kbps", kbit(self.pps)),
+            ("meter_error_pct", self.error_pct),
+            ("meter_burst_kbit", kbit(self.burst_frames)),
+        ];
+        let steps = [kbit(rate), error, kbit(burst)];
+        let resolutions = values.iter().zip(steps).map(|((metric, value), step)| {
+            Resolution::new(metric, (value - step).max(0.0), value + step)
+        });
+        let resolutions = resolutions.collect();
+        (values, resolutions)
     }
 }
 
@@ -218,6 +240,7 @@ mod tests {
         let passed = [0, 1].map(|phase: usize| outputs[phase].report.received as f64);
         let found = Metered::of(passed, [1.0, 1.0], 1_000.0);
         assert!((found.error_pct - 5.0).abs() < 1.0, "{found:?}");
-        assert!(found.burst_frames >= 50.0, "{found:?}");
+        // What is too much in the long run is no burst: that is the queue.
+        assert!(found.burst_frames <= 10.0, "{found:?}");
     }
 }

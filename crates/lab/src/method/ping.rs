@@ -102,6 +102,7 @@ impl Method for Ping {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
         })
     }

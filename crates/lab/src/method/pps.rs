@@ -6,8 +6,8 @@ use std::time::Duration;
 use generator::method::TrialInput;
 use generator::receiver::StreamReport;
 
-use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use super::search::{Attempt, Found, LOSS_MAX, Path, Range, received_resolution, search};
+use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
@@ -85,17 +85,16 @@ impl Method for PacketRate {
         path.duration_s = path.duration_s.max(OVERLOAD_S);
         let (attempt, load) = context.observe(|| path.trial(offered));
         let attempt = attempt?;
+        let (values, resolutions) = figures(&found, &attempt);
         Ok(Trial {
-            values: vec![
-                ("pps_saturated", found.most_received_pps.max(attempt.received_pps)),
-                ("pps_carried", found.carried_pps),
-            ],
+            values,
             tool: "Weir's open-loop generator".into(),
             commands: Vec::new(),
             load,
             // The search offers as much as goes: its own offer is never the limit.
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "frame_bytes": context.settings.frame_size() as usize,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
@@ -104,6 +103,16 @@ impl Method for PacketRate {
             }),
         })
     }
+}
+
+/// The figures of a search and of the trial beyond it, and what they leave open.
+pub(super) fn figures(found: &Found, beyond: &Attempt) -> (Values, Vec<Resolution>) {
+    let saturated_pps = found.most_received_pps.max(beyond.received_pps);
+    let (low, high) = received_resolution(saturated_pps);
+    let mut resolutions = vec![Resolution::new("pps_saturated", low, high)];
+    let carried = found.carried_resolution();
+    resolutions.extend(carried.map(|(low, high)| Resolution::new("pps_carried", low, high)));
+    (vec![("pps_saturated", saturated_pps), ("pps_carried", found.carried_pps)], resolutions)
 }
 
 pub(super) fn json(attempt: &Attempt) -> serde_json::Value {

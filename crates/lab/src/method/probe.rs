@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::method::TrialInput;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 
@@ -98,6 +98,11 @@ impl Method for Probe {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: vec![Resolution::loss_pct(
+                "probe_loss_pct",
+                account.loss_ratio(),
+                account.sent,
+            )],
             raw: serde_json::json!({
                 "sent": account.sent.saturating_sub(outcome.unsent),
                 "received": account.received,

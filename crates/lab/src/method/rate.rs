@@ -7,8 +7,10 @@ use generator::method::{Measurer as _, TrialInput};
 use generator::session::{Session, Waiting};
 
 use super::pps::{json, received_pps};
-use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::search::{Attempt, Found, LOSS_MAX, Path, Range, received_resolution, search};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
+};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
@@ -115,24 +117,38 @@ impl Method for ForwardingRate {
             })
         });
         let found = found?;
-        let line_bits = (line_bytes * 8) as f64;
+        let (values, resolutions) = figures(&found, (line_bytes * 8) as f64);
         Ok(Trial {
-            values: vec![
-                ("rate_pps", found.carried_pps),
-                ("rate_most_pps", found.most_received_pps),
-                ("rate_mbps", found.carried_pps * line_bits / 1e6),
-            ],
+            values,
             tool: traffic::TOOL.into(),
             commands: Vec::new(),
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "frame_bytes": size,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
             }),
         })
     }
+}
+
+/// The figures of a search, and what it leaves open, for frames of so many bits on the line.
+pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>) {
+    let mbps = |pps: f64| pps * line_bits / 1e6;
+    let values = vec![
+        ("rate_pps", found.carried_pps),
+        ("rate_most_pps", found.most_received_pps),
+        ("rate_mbps", mbps(found.carried_pps)),
+    ];
+    let (low, high) = received_resolution(found.most_received_pps);
+    let mut resolutions = vec![Resolution::new("rate_most_pps", low, high)];
+    if let Some((low, high)) = found.carried_resolution() {
+        resolutions.push(Resolution::new("rate_pps", low, high));
+        resolutions.push(Resolution::new("rate_mbps", mbps(low), mbps(high)));
+    }
+    (values, resolutions)
 }
 
 struct OneWay<'a, 'b> {

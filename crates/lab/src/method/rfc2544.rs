@@ -7,13 +7,16 @@
 
 use std::time::Duration;
 
-use generator::method::back_to_back::{BackToBackOptions, back_to_back};
-use generator::method::frame_loss::{FrameLossOptions, frame_loss};
-use generator::method::latency::{LatencyOptions, latency};
-use generator::method::throughput::{ThroughputOptions, throughput};
+use generator::method::back_to_back::{BackToBackOptions, BackToBackReport, back_to_back};
+use generator::method::frame_loss::{FrameLossOptions, FrameLossPoint, frame_loss};
+use generator::method::latency::{LatencyOptions, LatencyReport, latency};
+use generator::method::throughput::{ThroughputOptions, ThroughputReport, throughput};
+use generator::method::{Estimate, Measurer, MethodError};
 use generator::session::Waiting;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
+};
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -88,48 +91,24 @@ impl Method for Rfc2544 {
         let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
         let line = context.bed.port_rate().map(|bps| bps as f64 / (8 * (frame_size + 20)) as f64);
         let max_pps = line.or(settings.rate_pps).unwrap_or(MAX_PPS);
+        let loss_ratio = settings.loss.unwrap_or(0.0);
+        let asked = Asked {
+            frame_size,
+            max_pps,
+            trial_s,
+            loss_ratio,
+            longest: LONGEST,
+            resolution: RESOLUTION,
+        };
         let (outcome, load) = context.observe(|| {
             context.bed.with_session(Waiting::Sparing, |session| {
                 let mut measurer = traffic::measurer(session, context, traffic::QUIET);
-                let search = ThroughputOptions {
-                    trial_s,
-                    precision: PRECISION,
-                    loss_ratio: settings.loss.unwrap_or(0.0),
-                    ..ThroughputOptions::new(frame_size, max_pps)
-                };
-                let most = throughput(&mut measurer, &search).map_err(method_error)?;
-                let throughput_pps = most.rate_pps.value;
-                let delay = if throughput_pps > 0.0 {
-                    let rate_pps = LATENCY_LOAD * throughput_pps;
-                    let at = LatencyOptions { frame_size, rate_pps, trial_s, trials: 2 };
-                    latency(&mut measurer, &at).map_err(method_error)?
-                } else {
-                    None
-                };
-                // One step of the whole load: the loss at the highest.
-                let at = FrameLossOptions { frame_size, max_pps, step: 1.0, trial_s };
-                let loss = frame_loss(&mut measurer, &at).map_err(method_error)?;
-                let bursts = BackToBackOptions {
-                    frame_size,
-                    line_pps: max_pps,
-                    longest: LONGEST,
-                    resolution: RESOLUTION,
-                    repeats: 1,
-                    throughput_pps: Some(throughput_pps).filter(|rate| *rate > 0.0),
-                };
-                let burst = back_to_back(&mut measurer, &bursts).map_err(method_error)?;
-                Ok((most, delay, loss, burst))
+                answers(&mut measurer, asked).map_err(method_error)
             })
         });
-        let (most, delay, loss, burst) = outcome?;
-        let mut values = vec![
-            ("rfc2544_throughput_pps", most.rate_pps.value),
-            ("rfc2544_burst", burst.burst.value),
-        ];
-        values
-            .extend(delay.as_ref().map(|delay| ("rfc2544_latency_us", delay.mean_ns.value / 1e3)));
-        let at_most = loss.first().map(|point| 100.0 * point.loss_ratio.value);
-        values.extend(at_most.map(|percent| ("rfc2544_loss_pct", percent)));
+        let found = outcome?;
+        let (values, resolutions) = found.figures(asked);
+        let Answers { most, loss, burst, .. } = found;
         let is_tester_limited = loss.first().is_some_and(|point| point.is_tester_limited);
         Ok(Trial {
             values,
@@ -138,6 +117,7 @@ impl Method for Rfc2544 {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "max_pps": max_pps,
                 "is_at_max": most.is_at_max,
@@ -146,5 +126,90 @@ impl Method for Rfc2544 {
                 "throughput": most.trials,
             }),
         })
+    }
+}
+
+/// What is asked of the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) frame_size: usize,
+    pub(super) max_pps: f64,
+    pub(super) trial_s: f64,
+    /// The share of frames that throughput may lose.
+    pub(super) loss_ratio: f64,
+    /// The longest burst, and how close the search for it comes, frames.
+    pub(super) longest: u64,
+    pub(super) resolution: u64,
+}
+
+/// What the generator's methods say.
+#[derive(Debug)]
+pub(super) struct Answers {
+    most: ThroughputReport,
+    delay: Option<LatencyReport>,
+    loss: Vec<FrameLossPoint>,
+    burst: BackToBackReport,
+}
+
+/// All four.
+pub(super) fn answers<M: Measurer>(
+    measurer: &mut M,
+    asked: Asked,
+) -> Result<Answers, MethodError<M::Error>> {
+    let Asked { frame_size, max_pps, trial_s, loss_ratio, longest, resolution } = asked;
+    let search = ThroughputOptions {
+        trial_s,
+        precision: PRECISION,
+        loss_ratio,
+        ..ThroughputOptions::new(frame_size, max_pps)
+    };
+    let most = throughput(measurer, &search)?;
+    let throughput_pps = most.rate_pps.value;
+    let delay = if throughput_pps > 0.0 {
+        let rate_pps = LATENCY_LOAD * throughput_pps;
+        latency(measurer, &LatencyOptions { frame_size, rate_pps, trial_s, trials: 2 })?
+    } else {
+        None
+    };
+    // One step of the whole load: the loss at the highest.
+    let loss = frame_loss(measurer, &FrameLossOptions { frame_size, max_pps, step: 1.0, trial_s })?;
+    let bursts = BackToBackOptions {
+        frame_size,
+        line_pps: max_pps,
+        longest,
+        resolution,
+        repeats: 1,
+        throughput_pps: Some(throughput_pps).filter(|rate| *rate > 0.0),
+    };
+    let burst = back_to_back(measurer, &bursts)?;
+    Ok(Answers { most, delay, loss, burst })
+}
+
+impl Answers {
+    /// The figures, and what search and counting leave open.
+    pub(super) fn figures(&self, asked: Asked) -> (Values, Vec<Resolution>) {
+        let Self { most, delay, loss, burst } = self;
+        let mut values = vec![
+            ("rfc2544_throughput_pps", most.rate_pps.value),
+            ("rfc2544_burst", burst.burst.value),
+        ];
+        let mut resolutions = Vec::new();
+        // A bound is no resolution: what the most that is offered hides is not known.
+        if !most.is_at_max {
+            let Estimate { low, high, .. } = most.rate_pps;
+            resolutions.push(Resolution::new("rfc2544_throughput_pps", low, high));
+        }
+        if !burst.is_at_longest {
+            let (low, high) = (burst.burst.value, burst.burst.value + asked.resolution as f64);
+            resolutions.push(Resolution::new("rfc2544_burst", low, high));
+        }
+        let mean_us = delay.as_ref().map(|delay| delay.mean_ns.value / 1e3);
+        values.extend(mean_us.map(|mean_us| ("rfc2544_latency_us", mean_us)));
+        if let Some(ratio) = loss.first().map(|point| point.loss_ratio.value) {
+            values.push(("rfc2544_loss_pct", 100.0 * ratio));
+            let sent = (asked.max_pps * asked.trial_s) as u64;
+            resolutions.push(Resolution::loss_pct("rfc2544_loss_pct", ratio, sent));
+        }
+        (values, resolutions)
     }
 }

@@ -74,10 +74,25 @@ pub(super) struct Found {
     /// What arrived at the highest offered load that passed; 0 when none did. The load itself where
     /// what arrived is less than a hundredth less.
     pub(super) carried_pps: f64,
+    /// The lowest rate that failed; none where the most that was offered passed.
+    pub(super) failed_pps: Option<f64>,
     /// The most that arrived in any trial.
     pub(super) most_received_pps: f64,
     /// Every trial, in order.
     pub(super) attempts: Vec<Attempt>,
+}
+
+impl Found {
+    /// What the search leaves open of the rate carried: from what arrived at a rate that passed to
+    /// the rate that failed. Nothing is known above the most that is offered.
+    pub(super) fn carried_resolution(&self) -> Option<(f64, f64)> {
+        Some((self.carried_pps * (1.0 - ROUNDING), self.failed_pps?))
+    }
+}
+
+/// What the length of a trial leaves open of a rate of arrivals.
+pub(super) fn received_resolution(received_pps: f64) -> (f64, f64) {
+    (received_pps * (1.0 - ROUNDING), received_pps * (1.0 + ROUNDING))
 }
 
 /// Searches `path` within `range`.
@@ -103,8 +118,8 @@ pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Er
             fail_pps = Some(offered);
         }
     }
-    if let Some(fail_pps) = fail_pps {
-        pass_pps = search.narrow(pass_pps, fail_pps, hint_pps)?;
+    if let Some(fail) = &mut fail_pps {
+        (pass_pps, *fail) = search.narrow(pass_pps, *fail, hint_pps)?;
     }
     let attempts = search.attempts;
     let passed = attempts.iter().filter(|attempt| attempt.offered_pps == pass_pps);
@@ -112,7 +127,7 @@ pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Er
     let carried_pps =
         if arrived_pps < pass_pps * (1.0 - ROUNDING) { arrived_pps } else { pass_pps };
     let most_received_pps = attempts.iter().map(|a| a.received_pps).fold(0.0, f64::max);
-    Ok(Found { carried_pps, most_received_pps, attempts })
+    Ok(Found { carried_pps, failed_pps: fail_pps, most_received_pps, attempts })
 }
 
 struct Search<'a, P> {
@@ -137,13 +152,14 @@ impl<P: Path> Search<'_, P> {
         }
     }
 
-    /// The highest rate that passes between one that does and one that does not.
+    /// The highest rate that passes between one that does and one that does not, and the lowest
+    /// that does not.
     fn narrow(
         &mut self,
         mut pass_pps: f64,
         mut fail_pps: f64,
         hint_pps: Option<f64>,
-    ) -> Result<f64, P::Error> {
+    ) -> Result<(f64, f64), P::Error> {
         let (mut repeats, mut step, mut has_passed) = (1, STEP, false);
         let mut next = hint_pps;
         for _ in 0..NARROWING_MAX {
@@ -165,7 +181,7 @@ impl<P: Path> Search<'_, P> {
             has_passed = self.passes(offered, &mut repeats)?;
             *(if has_passed { &mut pass_pps } else { &mut fail_pps }) = offered;
         }
-        Ok(pass_pps)
+        Ok((pass_pps, fail_pps))
     }
 }
 

@@ -7,9 +7,10 @@ use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
 use crate::settings::Settings;
+use crate::stats::{CONFIDENCE, Interval, theil_sen};
 use crate::testbed::{Testbed, method_error};
 
 /// The method.
@@ -79,7 +80,6 @@ impl Method for Soak {
         let delays: Vec<(f64, f64)> = windows.iter().map(|one| (one.at_s, one.delay_us)).collect();
         let memory: Vec<(f64, f64)> =
             windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
-        let behind = |points: &[(f64, f64)]| slope(&points[points.len() / 2..]);
         let mut medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
         medians.sort_by(f64::total_cmp);
         let Some(median) = medians.get(medians.len() / 2) else {
@@ -88,11 +88,14 @@ impl Method for Soak {
         };
         let lost: u64 = windows.iter().map(|one| one.lost).sum();
         let mut values = vec![("soak_delay_us", *median), ("soak_lost", lost as f64)];
-        if let Some(slope) = behind(&delays) {
-            values.push(("soak_delay_drift_us", duration_s * slope));
-        }
-        if let Some(slope) = behind(&memory) {
-            values.push(("soak_memory_drift_kib", duration_s * slope));
+        let mut resolutions = Vec::new();
+        let drifts = [("soak_delay_drift_us", &delays), ("soak_memory_drift_kib", &memory)];
+        for (metric, points) in drifts {
+            let Some((slope, interval)) = drift(points, duration_s) else { continue };
+            values.push((metric, slope));
+            if interval.reaches(CONFIDENCE) {
+                resolutions.push(Resolution::new(metric, interval.low, interval.high));
+            }
         }
         Ok(Trial {
             values,
@@ -101,6 +104,7 @@ impl Method for Soak {
             load,
             carried: None,
             distributions: Vec::new(),
+            resolutions,
             raw: serde_json::json!({
                 "window_s": window_s,
                 "delay_us": delays,
@@ -150,29 +154,29 @@ fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, Tr
     })
 }
 
-/// The slope through the points by Theil and Sen: the median of the slopes of all pairs, which a
-/// few outliers do not turn. None of fewer than three points.
-fn slope(points: &[(f64, f64)]) -> Option<f64> {
-    let pairs = points.iter().enumerate().flat_map(|(index, one)| {
-        points[index + 1..].iter().map(move |other| (other.1 - one.1) / (other.0 - one.0))
-    });
-    let mut slopes: Vec<f64> = pairs.filter(|slope| slope.is_finite()).collect();
-    slopes.sort_by(f64::total_cmp);
-    (points.len() >= 3).then(|| slopes.get(slopes.len() / 2).copied())?
+/// By how much the second half of the points rises in `span_s`, in the values' unit, and the
+/// interval of it: Theil's slope with Sen's interval. None of fewer than three points.
+pub(super) fn drift(points: &[(f64, f64)], span_s: f64) -> Option<(f64, Interval)> {
+    let found = theil_sen(&points[points.len() / 2..], CONFIDENCE).ok()?;
+    let Interval { low, high, confidence } = found.interval;
+    let interval = Interval { low: span_s * low, high: span_s * high, confidence };
+    Some((span_s * found.estimate, interval))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::slope;
+    use super::drift;
 
     #[test]
-    fn a_slope_is_found_through_outliers() {
-        let mut points: Vec<(f64, f64)> =
-            (0..40).map(|n| (f64::from(n), 5.0 + 0.25 * f64::from(n))).collect();
-        points[7].1 = 1_000.0;
-        points[30].1 = -50.0;
-        assert!((slope(&points).unwrap() - 0.25).abs() < 0.02);
-        assert_eq!(slope(&points[..2]), None);
-        assert_eq!(slope(&[(0.0, 3.0), (1.0, 3.0), (2.0, 3.0)]), Some(0.0));
+    fn a_drift_is_that_of_the_second_half_and_outliers_do_not_turn_it() {
+        let warm = |n: u32| if n < 30 { 900.0 } else { 5.0 + 0.25 * f64::from(n) };
+        let mut points: Vec<(f64, f64)> = (0..60).map(|n| (f64::from(n), warm(n))).collect();
+        points[37].1 = 1_000.0;
+        points[50].1 = -50.0;
+        let (slope, interval) = drift(&points, 3_600.0).unwrap();
+        assert!((slope - 900.0).abs() < 1e-6 && interval.contains(900.0), "{slope} {interval:?}");
+        assert_eq!(drift(&points[..4], 3_600.0), None);
+        let level: Vec<(f64, f64)> = (0..8).map(|n| (f64::from(n), 3.0)).collect();
+        assert_eq!(drift(&level, 3_600.0).unwrap().0, 0.0);
     }
 }

@@ -11,7 +11,9 @@ use generator::session::Waiting;
 use openflow::flow::FlowStatsRequest;
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error, traffic};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, channel_error, traffic,
+};
 use crate::settings::{FlowSeries, Forwarding, Settings};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::Testbed;
@@ -52,7 +54,7 @@ const ENTRY: &str = "priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
 const LEARN_PPS: f64 = 20_000.0;
 
 /// The share of addresses that may be missing until a table counts as full: frames that were lost.
-const MISSING: f64 = 0.01;
+pub(super) const MISSING: f64 = 0.01;
 
 /// The address of the first learnt host.
 const FIRST_MAC: &str = "02:aa:00:00:00:00";
@@ -112,7 +114,8 @@ impl Method for TableSize {
                 return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
             }
         };
-        let mut values = vec![("table_entries", found.held as f64)];
+        let (held, (least, most)) = (found.held as f64, found.resolution());
+        let mut values = vec![("table_entries", held)];
         values.extend(found.added_ps.map(|rate| ("table_add_ps", rate)));
         Ok(Trial {
             values,
@@ -121,6 +124,7 @@ impl Method for TableSize {
             load: None,
             carried: None,
             distributions: Vec::new(),
+            resolutions: vec![Resolution::new("table_entries", least, most)],
             raw: serde_json::json!({
                 "bound": bound,
                 "offered": found.offered,
@@ -132,7 +136,10 @@ impl Method for TableSize {
 }
 
 /// A table that takes more entries.
-trait Table {
+pub(super) trait Table {
+    /// The share of entries that may be missing though the table has them.
+    const MISSING: f64;
+
     /// Adds entries from number `from` up to, not including, `to`.
     fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError>;
 
@@ -142,25 +149,35 @@ trait Table {
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Batch {
+pub(super) struct Batch {
     /// Entries a second.
-    added_ps: Option<f64>,
+    pub(super) added_ps: Option<f64>,
     /// The switch's refusal, if it refused one.
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
 }
 
 /// The largest table.
 #[derive(Clone, Debug, PartialEq)]
-struct Filled {
-    held: u64,
+pub(super) struct Filled {
+    pub(super) held: u64,
+    /// See [`Table::MISSING`].
+    pub(super) missing: f64,
     offered: u64,
     is_bound: bool,
     added_ps: Option<f64>,
     refused: Option<String>,
 }
 
+impl Filled {
+    /// The least and the most that it may hold, by the share that may be missing.
+    pub(super) fn resolution(&self) -> (f64, f64) {
+        let held = self.held as f64;
+        (held * (1.0 - self.missing), held * (1.0 + self.missing))
+    }
+}
+
 /// Doubles the entries until they are not all held.
-fn fill(table: &mut impl Table, bound: u64) -> Result<Filled, TrialError> {
+pub(super) fn fill<T: Table>(table: &mut T, bound: u64) -> Result<Filled, TrialError> {
     let mut offered = 0;
     loop {
         let next = offered.max(FIRST / 2).saturating_mul(2).min(bound);
@@ -170,7 +187,8 @@ fn fill(table: &mut impl Table, bound: u64) -> Result<Filled, TrialError> {
         let is_full = batch.refused.is_some() || held < offered;
         if is_full || offered >= bound {
             let Batch { added_ps, refused } = batch;
-            return Ok(Filled { held, offered, is_bound: !is_full, added_ps, refused });
+            let (is_bound, missing) = (!is_full, T::MISSING);
+            return Ok(Filled { held, missing, offered, is_bound, added_ps, refused });
         }
     }
 }
@@ -181,6 +199,8 @@ struct FlowTable<'a, 'b> {
 }
 
 impl Table for FlowTable<'_, '_> {
+    const MISSING: f64 = 0.0;
+
     fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
         self.context.cancel.check()?;
         let series = FlowSeries { count: to, flow: ENTRY.to_owned() };
@@ -235,6 +255,8 @@ fn host(number: u64) -> String {
 }
 
 impl Table for LearntTable<'_, '_> {
+    const MISSING: f64 = MISSING;
+
     fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
         let learn = self.frames("eth.src", to);
         self.context.bed.with_session(Waiting::Sparing, |session| {
@@ -249,8 +271,13 @@ impl Table for LearntTable<'_, '_> {
             traffic::exchange(session, &[(0, vec![look])], self.context, |_| Ok(()))
         })?;
         let flooded: u64 = seen.streams.iter().map(|stream| traffic::received(stream, 2)).sum();
-        Ok(if flooded as f64 <= MISSING * offered as f64 { offered } else { offered - flooded })
+        Ok(learnt(offered, flooded))
     }
+}
+
+/// How many of the addresses `offered` are known, of which so many were flooded.
+pub(super) fn learnt(offered: u64, flooded: u64) -> u64 {
+    if flooded as f64 <= MISSING * offered as f64 { offered } else { offered - flooded }
 }
 
 #[cfg(test)]
@@ -265,6 +292,8 @@ mod tests {
     }
 
     impl Table for Known {
+        const MISSING: f64 = 0.0;
+
         fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
             assert_eq!(from, self.taken, "no entry is added twice");
             self.taken = to;

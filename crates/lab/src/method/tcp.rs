@@ -66,6 +66,7 @@ impl Method for Tcp {
             load: done.load,
             carried: None,
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "received_bytes": received.bytes,
                 "received_s": received.seconds,
@@ -88,6 +89,7 @@ fn own(context: &MethodContext<'_>, missing: &str) -> Result<Trial, TrialError> 
         load,
         carried: None,
         distributions: Vec::new(),
+        resolutions: Vec::new(),
         raw: serde_json::json!({
             "received_bytes": received.bytes,
             "received_s": received.seconds,

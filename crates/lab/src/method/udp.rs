@@ -97,6 +97,7 @@ impl Method for Iperf3 {
             // The rate, not the count: behind a full link everything arrives, only later.
             carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
                 "received_datagrams": received.packets,
@@ -156,6 +157,7 @@ impl Method for Iperf2 {
             load: done.load,
             carried: Some(report.bps / context.settings.load_bps() as f64),
             distributions: Vec::new(),
+            resolutions: Vec::new(),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
         })
     }
@@ -191,6 +193,7 @@ fn own(
         load,
         carried: Some(1.0 - outcome.report.loss_ratio()),
         distributions: Vec::new(),
+        resolutions: Vec::new(),
         raw: serde_json::json!({
             "sent_datagrams": sent(&outcome),
             "refused_by_the_port": outcome.unsent,

@@ -4,7 +4,7 @@
 
 use crate::limit::Limit;
 use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, UpperLimit};
-use crate::stats::{Reported, summarise};
+use crate::stats::{Reported, reported_mean_within, summarise};
 
 use super::number::number;
 
@@ -110,7 +110,7 @@ impl<'a> TableEntry<'a> {
         let Some(row) = cell.row(metric) else {
             return error_of(cell, method).map_or(Self::NotMeasured, Self::Failed);
         };
-        let Some(Printable { value, interval, needed }) = printable(&row.samples) else {
+        let Some(Printable { value, interval, needed }) = printable(row) else {
             return Self::NotMeasured;
         };
         Self::Figure(Box::new(ShownFigure {
@@ -164,10 +164,9 @@ struct Printable {
 }
 
 /// The mean, its interval where the repeats carry one, and how many repeats it would take.
-fn printable(samples: &[f64]) -> Option<Printable> {
-    let summary = summarise(samples)?;
-    let value = summary.mean;
-    Some(match summary.reported_mean() {
+fn printable(row: &ResultRow) -> Option<Printable> {
+    let value = summarise(&row.samples)?.mean;
+    Some(match reported_mean_within(&row.samples, &row.resolutions)? {
         Reported::Known { interval, .. } => {
             Printable { value, interval: Some((interval.low, interval.high)), needed: None }
         }

@@ -88,6 +88,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
             stall_ms: 0.4,
             error: None,
             values: BTreeMap::from([(metric.to_owned(), *value)]),
+            resolutions: BTreeMap::new(),
             load: None,
             limit: part.map(|part| Limit {
                 part,
@@ -98,7 +99,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
         });
     }
     let (metric, samples) = (metric.to_owned(), samples.to_vec());
-    cell.rows.push(ResultRow { metric, samples, floor: None });
+    cell.rows.push(ResultRow { metric, samples, resolutions: Vec::new(), floor: None });
 }
 
 fn around(noise: &mut Noise, centre: f64, spread: f64) -> Vec<f64> {

@@ -34,7 +34,7 @@ fn uniform(random: &mut Random) -> f64 {
 }
 
 /// A standard normal number (Box and Muller).
-pub(super) fn normal(random: &mut Random) -> f64 {
+pub(crate) fn normal(random: &mut Random) -> f64 {
     (-2.0 * uniform(random).ln()).sqrt() * (TAU * uniform(random)).cos()
 }
 

@@ -123,6 +123,29 @@ impl Summary {
     }
 }
 
+/// The mean of samples of which each is known to lie between two values only, as the rate between
+/// a load that passes and one that fails. Equal samples say nothing about that distance, so the
+/// interval runs from the lower end of the interval of all low values to the upper end of that of
+/// all high ones; whether the repeats are too few is judged by their spread alone, since more of
+/// them do not resolve more. Without `resolutions` it is [`Summary::reported_mean`]. `None` as
+/// [`summarise`].
+///
+/// # Panics
+/// When there are resolutions, but not as many as samples: the caller's mistake.
+#[must_use]
+pub fn reported_mean_within(samples: &[f64], resolutions: &[(f64, f64)]) -> Option<Reported> {
+    let reported = summarise(samples)?.reported_mean();
+    let Reported::Known { value, interval } = reported else { return Some(reported) };
+    if resolutions.is_empty() {
+        return Some(reported);
+    }
+    assert_eq!(samples.len(), resolutions.len(), "a resolution for each sample");
+    let (lows, highs): (Vec<f64>, Vec<f64>) = resolutions.iter().copied().unzip();
+    let low = mean_interval(&lows, CONFIDENCE).ok()?.low.min(interval.low);
+    let high = mean_interval(&highs, CONFIDENCE).ok()?.high.max(interval.high);
+    Some(Reported::Known { value, interval: Interval { low, high, ..interval } })
+}
+
 impl Reported {
     /// As text with so many decimals: `12.0 ± 0.5`, `12.0 (11.5 to 13.0)` where the interval is not
     /// symmetric, `12.0`, or `too few repeats: needs 30`.
@@ -148,7 +171,7 @@ impl Reported {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reported, summarise};
+    use super::{Reported, reported_mean_within, summarise};
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-3 * b.abs().max(1.0)
@@ -197,6 +220,26 @@ mod tests {
         assert_eq!(summary.outliers, vec![3]);
         assert_eq!((summary.n, summary.max), (6, 90.0));
         assert!(summarise(&[1.0, 1.0, 1.0, 99.0]).unwrap().outliers.is_empty(), "too few");
+    }
+
+    /// t(0.995, 2) = 9.9248: the low values are 8, 9, 10 and so 9 - 9.9248 / sqrt(3).
+    #[test]
+    fn what_a_method_does_not_resolve_is_in_the_interval() {
+        let of = |resolutions: &[(f64, f64)], samples: &[f64]| {
+            reported_mean_within(samples, resolutions).unwrap()
+        };
+        let Reported::Known { value, interval } = of(&[(95.0, 105.0); 3], &[100.0; 3]) else {
+            panic!("equal samples are known")
+        };
+        assert_eq!((value, interval.low, interval.high), (100.0, 95.0, 105.0));
+        let resolutions = [(80.0, 100.0), (90.0, 100.0), (100.0, 100.0)];
+        let Reported::Known { interval, .. } = of(&resolutions, &[100.0; 3]) else {
+            panic!("equal samples are known")
+        };
+        assert!(close(interval.low, 90.0 - 99.248 / 3_f64.sqrt()) && interval.high == 100.0);
+        assert_eq!(of(&[], &[5.0; 4]).text(2), "5.00 ± 0.00");
+        assert_eq!(of(&[(0.0, 9.0); 2], &[2056.0, 13694.0]).text(0), "too few repeats: needs 33");
+        assert_eq!(reported_mean_within(&[], &[]), None);
     }
 
     /// A demo once printed 7875 ± 73943 of two repeats that were 2056 and 13694.
