@@ -128,7 +128,7 @@ pub(super) struct Gap {
     /// From the last frame before to the first behind it.
     pub(super) ms: f64,
     /// The shortest outage that explains it: it began just before the frame behind the last one
-    /// and ended just behind the frame before the first one, and the first one took the longest way.
+    /// and ended just behind the frame before the first one, which took the longest way.
     pub(super) least_ms: f64,
     /// The longest: the last frame took the longest way.
     pub(super) most_ms: f64,

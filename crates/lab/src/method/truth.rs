@@ -1,4 +1,4 @@
-//! Every quantity on a simulated switch whose truth is known: the interval that a report would print
+//! Each quantity on a simulated switch whose truth is known: the interval that a report would print
 //! holds it in at least 98 of 100 rows of seeded campaigns, of the usual number of repeats and of
 //! those of `--quick`.
 //!
@@ -30,8 +30,8 @@ const HELD_MIN: u64 = 98;
 /// 2,000 cases.
 const WRONG_MAX: u64 = 5;
 
-/// Of the full number of repeats, at least so many campaigns of 100 claim something: few frames tell
-/// little of a rare loss.
+/// Of the full number of repeats, at least so many campaigns of 100 claim something: few frames
+/// tell little of a rare loss.
 const CLAIMS_MIN: u64 = 50;
 
 /// The repeats of `--quick`, and the usual ones.
