@@ -20,6 +20,7 @@ use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, tools};
 
 mod campaign;
+mod cells;
 mod check;
 mod clean;
 mod compare;
@@ -38,6 +39,12 @@ enum LabCommand {
     List,
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
+    /// Print what `run` would measure: a line for each cell, switch and repeat.
+    Cells(Box<cells::CellsArgs>),
+    /// Measure a line of `cells` that is on standard input; print what came of it.
+    Cell(cells::CellArgs),
+    /// Make results of what `cell` printed.
+    Gather(cells::GatherArgs),
     /// Print a scenario's file, to be copied and changed.
     Show(campaign::ShowArgs),
     /// Find out what a switch can do, and whether it does what it says.
@@ -143,6 +150,9 @@ impl LabArgs {
                 Ok(ExitCode::SUCCESS)
             }
             LabCommand::Run(args) => args.run(),
+            LabCommand::Cells(args) => args.run(),
+            LabCommand::Cell(args) => args.run(),
+            LabCommand::Gather(args) => args.run(),
             LabCommand::Show(args) => args.run(),
             LabCommand::Check(args) => args.run(),
             LabCommand::Clean(args) => args.run(),

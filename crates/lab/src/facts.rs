@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
+    /// What tells it from the others of a pool: the start of the kernel's random number of this
+    /// boot. It is the same in all containers of a machine, and another one after a reboot.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Processor, as the kernel names it.
     pub cpu: String,
     /// Cores that this process may use.
@@ -36,7 +40,9 @@ impl Machine {
         let flags = proc::value(&cpuinfo, "flags").unwrap_or_default();
         let os_release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
         let memory = proc::bytes(&machine("meminfo"), "MemTotal");
+        let boot = machine("sys/kernel/random/boot_id");
         Self {
+            id: boot.chars().take_while(char::is_ascii_hexdigit).take(8).collect(),
             cpu: proc::value(&cpuinfo, "model name").map_or_else(unknown, str::to_owned),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             memory_mib: memory.unwrap_or_default() >> 20,
@@ -111,6 +117,7 @@ mod tests {
     #[test]
     fn this_machine_has_cores_and_a_kernel() {
         let machine = Machine::read();
+        assert_eq!(machine.id.len(), 8, "{:?}", machine.id);
         assert!(machine.cores > 0 && machine.kernel.starts_with("Linux"));
     }
 }

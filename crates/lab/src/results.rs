@@ -32,14 +32,18 @@ pub struct Results {
     pub weir: String,
     /// When it started, UTC.
     pub started: String,
-    /// How long it took, seconds; of a resumed run, the sum of its parts.
+    /// How long it took, seconds; of a resumed run, the sum of its parts, and of one over a pool of
+    /// machines, the sum of its cells.
     pub duration_s: f64,
     /// The command that was typed.
     pub command: Vec<String>,
     /// Whether durations and repeats were those of `--quick`.
     pub is_quick: bool,
-    /// The machine.
+    /// The machine; of several, the one that made most of the trials.
     pub machine: Machine,
+    /// Every machine that measured, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Machine>,
     /// Every program that took part.
     pub programs: Vec<Program>,
     /// The switches under test.
@@ -260,6 +264,9 @@ pub struct TrialRecord {
     pub attempt: usize,
     /// The program that measured.
     pub tool: String,
+    /// The machine that measured, as its [`Machine::id`] says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// Milliseconds in which the machine ran none of the lab's threads, the longest.
     pub stall_ms: f64,
     /// Why it was left out: a stall of the machine, an error.
@@ -320,6 +327,13 @@ impl ScenarioResults {
 }
 
 impl Results {
+    /// The machine that a trial was made on.
+    #[must_use]
+    pub fn machine_of(&self, trial: &TrialRecord) -> &Machine {
+        let is_it = |machine: &&Machine| machine.id == trial.machine;
+        self.machines.iter().find(is_it).unwrap_or(&self.machine)
+    }
+
     /// Whether nothing failed that could be tried. What is missing on this machine, what a switch
     /// does not support, and what there was no time for, is no failure.
     #[must_use]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use channel::{Endpoint, Tls};
 use generator::method::TrialInput;
 use openflow::{Message, Version};
+use serde::{Deserialize, Serialize};
 
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
@@ -31,7 +32,8 @@ const CHANNEL_PORT: u16 = 6_653;
 const PATH_LIMIT: Duration = Duration::from_secs(20);
 
 /// Which testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TestbedKind {
     /// Network namespaces; needs root.
     Kernel,

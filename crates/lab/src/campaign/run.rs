@@ -32,6 +32,12 @@ use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
 use crate::tools::{Program, Tool};
 use crate::trial_error::TrialError;
 
+mod cells;
+mod gather;
+
+pub use cells::{CellSpec, MeasuredCell, cell_specs, measure};
+pub use gather::{GatherError, Gathered, gather};
+
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
 const FLOOR_DUT: &str = "wire";
 
@@ -119,6 +125,20 @@ impl Round<'_> {
         format!("{scenario} {dut}: {}, repeat {}", at.join(", "), self.repeat + 1)
     }
 
+    /// Its trials of a cell.
+    fn keys(&self, cell: usize) -> Vec<TrialKey> {
+        let part = self.part;
+        let keys = |method: &&'static dyn Method| {
+            let (method, trials) = (*method, part.scenario.trials(*method, part.is_quick));
+            (0..trials).map(move |trial| {
+                let (scenario, dut) = (part.scenario.id.clone(), self.dut.name().to_owned());
+                let number = self.repeat * trials + trial;
+                (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), number)
+            })
+        };
+        part.methods.iter().flat_map(keys).collect()
+    }
+
     /// Where the cell's results are.
     fn place(&self, cell: usize) -> (usize, String, usize) {
         (self.index, self.dut.name().to_owned(), cell)
@@ -158,6 +178,10 @@ struct Run<'a> {
     ledger: Option<Ledger>,
     /// Trials of an earlier campaign.
     old: OldTrials,
+    /// The trials made here, as lines of a ledger, where they are handed on.
+    kept: Option<Vec<Entry>>,
+    /// The [`Machine::id`] of this machine.
+    machine: String,
     progress: RunProgress,
     found: HashMap<(usize, String, usize), Found>,
     /// By scenario, the traffic, and metric: what was measured on a wire.
@@ -188,39 +212,45 @@ pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, Campaign
     };
     let machine = Machine::read();
     let steps: usize = parts.iter().map(|part| part.steps(campaign)).sum();
-    let mut run = Run {
-        campaign,
-        cancel,
-        budget: Budget::start(campaign.limit),
-        ledger: Some(ledger),
-        old,
-        progress: RunProgress::new(steps as u64, campaign.quiet),
-        found: HashMap::new(),
-        floors: HashMap::new(),
-        notes: campaign.notes.clone(),
-    };
+    let mut run = Run::new(campaign, cancel, &machine, steps);
+    (run.ledger, run.old) = (Some(ledger), old);
     for (index, part) in parts.iter().enumerate() {
         run.scenario(index, part)?;
     }
+    let mut results = finish(run, &parts, machine)?;
+    results.started = started;
+    results.duration_s = clock.elapsed().as_secs_f64();
+    results.programs = programs(campaign);
+    Ok(results)
+}
+
+/// What was found, without the time that it took and the programs that took part.
+fn finish(
+    mut run: Run<'_>,
+    parts: &[Part<'_>],
+    machine: Machine,
+) -> Result<Results, ScenarioError> {
+    let campaign = run.campaign;
     let scenarios = parts.iter().enumerate();
     let scenarios =
         scenarios.map(|(index, part)| run.results(index, part)).collect::<Result<_, _>>()?;
     Ok(Results {
         format: FORMAT,
         weir: env!("CARGO_PKG_VERSION").to_owned(),
-        started,
-        duration_s: clock.elapsed().as_secs_f64(),
+        started: String::new(),
+        duration_s: 0.0,
         command: campaign.command.clone(),
         is_quick: campaign.is_quick,
         machine,
-        programs: programs(campaign),
+        machines: Vec::new(),
+        programs: Vec::new(),
         switches: campaign
             .duts
             .iter()
             .map(|dut| DutInfo { name: dut.name().to_owned(), about: dut.about().to_owned() })
             .collect(),
         scenarios,
-        notes: run.notes,
+        notes: std::mem::take(&mut run.notes),
         rule: limit::RULE.to_owned(),
     })
 }
@@ -299,20 +329,49 @@ impl Part<'_> {
     }
 }
 
-impl Run<'_> {
+/// The turns of one repeat: every group on every switch that is not left out there.
+fn turns<'g>(
+    part: &Part<'_>,
+    campaign: &Campaign,
+    all: &[Group<'g>],
+) -> Vec<(Group<'g>, &'static dyn Dut)> {
+    let mut turns = Vec::new();
+    for group in all {
+        for dut in &campaign.duts {
+            let group = group.with(|cell| !part.scenario.is_without(dut.name(), &cell.at));
+            if !group.cells.is_empty() {
+                turns.push((group, *dut));
+            }
+        }
+    }
+    turns
+}
+
+impl<'a> Run<'a> {
+    fn new(campaign: &'a Campaign, cancel: &'a Cancel, machine: &Machine, steps: usize) -> Self {
+        Self {
+            campaign,
+            cancel,
+            budget: Budget::start(campaign.limit),
+            ledger: None,
+            old: HashMap::new(),
+            kept: None,
+            machine: machine.id.clone(),
+            progress: RunProgress::new(steps as u64, campaign.quiet),
+            found: HashMap::new(),
+            floors: HashMap::new(),
+            notes: campaign.notes.clone(),
+        }
+    }
+
     fn scenario(&mut self, index: usize, part: &Part<'_>) -> Result<(), CampaignError> {
         let all = groups(&part.cells);
         for repeat in 0..part.repeats {
             if part.has_floor() && self.campaign.kind == TestbedKind::Kernel {
                 self.floor(index, part)?;
             }
-            for group in &all {
-                for dut in &self.campaign.duts {
-                    let group = group.with(|cell| !part.scenario.is_without(dut.name(), &cell.at));
-                    if !group.cells.is_empty() {
-                        self.group(&Round { index, part, group: &group, dut: *dut, repeat })?;
-                    }
-                }
+            for (group, dut) in turns(part, self.campaign, &all) {
+                self.group(&Round { index, part, group: &group, dut, repeat })?;
             }
         }
         Ok(())
@@ -359,7 +418,8 @@ impl Run<'_> {
         let cells = &round.group.cells;
         let steps = (cells.len() * round.part.methods.len()) as u64;
         let settings = &cells[0].1.settings;
-        if cells.iter().all(|(cell, _)| self.take_old(round, *cell)) {
+        if cells.iter().all(|(cell, _)| self.has_old(round, *cell)) {
+            cells.iter().for_each(|(cell, _)| self.take_old(round, *cell));
             self.progress.advance(steps);
             return Ok(());
         }
@@ -467,33 +527,28 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the trials of an earlier campaign over, if it has all of this cell and repeat.
-    fn take_old(&mut self, round: &Round<'_>, cell: usize) -> bool {
-        let (part, dut, repeat) = (round.part, round.dut, round.repeat);
-        let trials = |method: &dyn Method| part.scenario.trials(method, part.is_quick);
-        let keys = |method: &'static dyn Method| {
-            let trials = trials(method);
-            (0..trials).map(move |trial| {
-                let (scenario, dut) = (part.scenario.id.clone(), dut.name().to_owned());
-                let number = repeat * trials + trial;
-                (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), number)
-            })
+    /// Whether an earlier campaign has all trials of this cell and repeat.
+    fn has_old(&self, round: &Round<'_>, cell: usize) -> bool {
+        let has = |key: &TrialKey| {
+            self.old.get(key).is_some_and(|all| all.iter().any(|one| one.trial.error.is_none()))
         };
-        let has = |key: TrialKey| {
-            self.old.get(&key).is_some_and(|all| all.iter().any(|one| one.trial.error.is_none()))
-        };
-        if !part.methods.iter().flat_map(|method| keys(*method)).all(has) {
-            return false;
-        }
+        round.keys(cell).iter().all(has)
+    }
+
+    /// Takes the trials of an earlier campaign over.
+    fn take_old(&mut self, round: &Round<'_>, cell: usize) {
         let place = round.place(cell);
-        for key in part.methods.iter().flat_map(|method| keys(*method)) {
-            for entry in self.old.remove(&key).unwrap_or_default() {
+        for key in round.keys(cell) {
+            let mut all = self.old.remove(&key).unwrap_or_default();
+            // A group that was cut off was measured again, all of it: each trial counts once.
+            let good = all.iter().position(|one| one.trial.error.is_none());
+            all.truncate(good.map_or(all.len(), |good| good + 1));
+            for entry in all {
                 let found = self.found.entry(place.clone()).or_default();
                 found.trials.push(entry.trial);
                 found.distributions.extend(entry.distributions);
             }
         }
-        true
     }
 
     /// Why a switch is not started for these settings, if so.
@@ -575,9 +630,10 @@ impl Run<'_> {
         &mut self,
         round: &Round<'_>,
         (cell, of): (usize, &ScenarioCell),
-        trial: TrialRecord,
+        mut trial: TrialRecord,
         distributions: Vec<MeasuredDistribution>,
     ) {
+        trial.machine.clone_from(&self.machine);
         let entry = Entry {
             scenario: round.part.scenario.id.clone(),
             dut: round.dut.name().to_owned(),
@@ -586,6 +642,9 @@ impl Run<'_> {
             distributions,
         };
         self.write(&entry);
+        if let Some(kept) = &mut self.kept {
+            kept.push(entry.clone());
+        }
         let found = self.found.entry(round.place(cell)).or_default();
         found.trials.push(entry.trial);
         found.distributions.extend(entry.distributions);
@@ -766,6 +825,7 @@ fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
         repeat,
         attempt: 0,
         tool: String::new(),
+        machine: String::new(),
         stall_ms: 0.0,
         error: Some(error),
         values: BTreeMap::new(),
@@ -801,6 +861,7 @@ fn record(
         repeat,
         attempt: 0,
         tool: trial.tool,
+        machine: String::new(),
         stall_ms: 0.0,
         error: None,
         values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),

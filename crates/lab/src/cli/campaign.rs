@@ -1,6 +1,6 @@
 //! `weir lab run` and `weir lab show`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::dut::{self, Dut};
 use crate::present::{ResultsForm, render};
 use crate::results::{self, Results};
 use crate::scratch::FolderLock;
+use crate::service::ProgramPaths;
 use crate::tools;
 
 const RUN_EXAMPLES: &str = "\
@@ -34,6 +35,26 @@ const FILE_MAX: u64 = 1 << 20;
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(super) struct CampaignArgs {
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// Seconds that all of it may take; cells that do not fit are left out and named
+    #[arg(long)]
+    budget: Option<u64>,
+    /// Go on where an earlier run into the same folder was cut off
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Install what is missing of os-ken into its own virtual environment first
+    #[arg(long)]
+    install_peers: bool,
+}
+
+/// What is measured.
+#[derive(Args, Debug)]
+pub(super) struct SelectionArgs {
     /// Scenarios: names (see `weir lab list`), E1 to E5 for all of an evaluation, or files
     #[arg(required = true)]
     scenario: Vec<String>,
@@ -46,25 +67,12 @@ pub(super) struct CampaignArgs {
     /// How often every cell is measured [default: the scenario's own number]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// Seconds that all of it may take; cells that do not fit are left out and named
-    #[arg(long)]
-    budget: Option<u64>,
     /// Where the hosts are
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
     /// Measure at some values of an axis only: frame_size=64,1518. Repeatable
     #[arg(long, value_name = "AXIS=VALUES")]
     only: Vec<String>,
-    /// Go on where an earlier run into the same folder was cut off
-    #[arg(long)]
-    resume: bool,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    paths: PathArgs,
-    /// Install what is missing of os-ken into its own virtual environment first
-    #[arg(long)]
-    install_peers: bool,
 }
 
 /// Which scenario.
@@ -127,9 +135,9 @@ fn restrict(all: &mut [Scenario], only: &str) -> Result<()> {
     Ok(())
 }
 
-impl CampaignArgs {
-    pub(super) fn run(self) -> Result<ExitCode> {
-        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+impl SelectionArgs {
+    /// A campaign of what was chosen; it measures into the folder `out`.
+    pub(super) fn campaign(&self, paths: ProgramPaths, out: PathBuf) -> Result<Campaign> {
         let mut all: Vec<Scenario> = Vec::new();
         for name in &self.scenario {
             for scenario in scenarios(name)? {
@@ -140,20 +148,30 @@ impl CampaignArgs {
             }
         }
         self.only.iter().try_for_each(|only| restrict(&mut all, only))?;
-        let campaign = Campaign {
+        Ok(Campaign {
             scenarios: all,
             duts: duts(&self.dut)?,
             is_quick: self.quick,
             repeats: self.repeats.map(usize::from),
-            limit: self.budget.map(Duration::from_secs),
+            limit: None,
             kind: testbed_kind(self.testbed)?,
-            paths: self.paths.resolve()?,
-            folder: self.output.out.clone(),
-            is_resumed: self.resume,
+            paths,
+            folder: out,
+            is_resumed: false,
             command: std::env::args().collect(),
             notes: Vec::new(),
-            quiet: self.output.quiet,
-        };
+            quiet: true,
+        })
+    }
+}
+
+impl CampaignArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+        let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
+        let mut campaign = self.selection.campaign(paths, out)?;
+        campaign.limit = self.budget.map(Duration::from_secs);
+        (campaign.is_resumed, campaign.quiet) = (self.resume, self.output.quiet);
         if self.install_peers {
             let folder = &campaign.paths.os_ken_dir;
             eprintln!("installing os-ken into {}", folder.display());
@@ -188,7 +206,7 @@ pub(super) fn carry_out(
 }
 
 /// Shows the results, then writes them: what was measured is seen even when the disk is full.
-fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
+pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let json = serde_json::to_string(results).context("cannot write the results as JSON")?;
     if output.json {
         println!("{json}");

@@ -11,7 +11,7 @@ use crate::results::{CellResults, CellState, MetricInfo, Results, ScenarioResult
 const BEFORE: [&str; 5] = ["evaluation", "scenario", "switch", "state", "reason"];
 
 /// The columns behind those of the axes.
-const BEHIND: [&str; 18] = [
+const BEHIND: [&str; 19] = [
     "metric",
     "unit",
     "better",
@@ -27,6 +27,7 @@ const BEHIND: [&str; 18] = [
     "started",
     "quick",
     "weir",
+    "machine",
     "cpu",
     "cores",
     "kernel",
@@ -137,10 +138,12 @@ impl Csv<'_> {
         }));
         let conditions = scenario.conditions.iter().map(|(name, value)| format!("{name}={value}"));
         fields.push(conditions.collect::<Vec<_>>().join("; "));
-        let (results, machine) = (self.results, &self.results.machine);
+        let results = self.results;
+        let machine = sample.trial.map_or(&results.machine, |trial| results.machine_of(trial));
         fields.push(results.started.clone());
         fields.push(results.is_quick.to_string());
         fields.push(results.weir.clone());
+        fields.push(machine.id.clone());
         fields.push(machine.cpu.clone());
         fields.push(machine.cores.to_string());
         fields.push(machine.kernel.clone());
@@ -206,10 +209,10 @@ mod tests {
         let golden = [
             "evaluation,scenario,switch,state,reason,at_entries,at_fields,at_match,at_size,metric,\
              unit,better,repeat,value,floor,method,attempt,tool,stall_ms,limiting_part,conditions,\
-             started,quick,weir,cpu,cores,kernel\r\n",
+             started,quick,weir,machine,cpu,cores,kernel\r\n",
             "E4,cached-forwarding,linux-bridge,not supported,a Linux bridge has no flow entries,\
              1000,1,,64,,,,,,,,,,,,repeats=5; seed=7; testbed=veth; trial=2 s,\
-             2026-11-23T08:00:00Z,true,0.1.0,A CPU @ 2.50GHz,2,Linux 6.1\r\n",
+             2026-11-23T08:00:00Z,true,0.1.0,,A CPU @ 2.50GHz,2,Linux 6.1\r\n",
             ",left out,the machine stalled for 41 ms,,,port,,,,,0,,,method-delay_us,0,\
              weir generator,41,,",
         ];

@@ -85,6 +85,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
             repeat,
             attempt: 0,
             tool: "weir generator".into(),
+            machine: String::new(),
             stall_ms: 0.4,
             error: None,
             values: BTreeMap::from([(metric.to_owned(), *value)]),
@@ -301,6 +302,7 @@ pub(crate) fn results() -> Results {
         command: texts(&["weir", "lab", "run", "E1,E4,E5", "--dut", "weir,ovs,linux-bridge"]),
         is_quick: true,
         machine: Machine {
+            id: String::new(),
             cpu: "A CPU @ 2.50GHz".into(),
             cores: 2,
             memory_mib: 24_000,
@@ -309,6 +311,7 @@ pub(crate) fn results() -> Results {
             virtual_machine: true,
             load_average: "0.10".into(),
         },
+        machines: Vec::new(),
         programs: vec![Program {
             name: "ovs-vswitchd".into(),
             version: "ovs-vswitchd (Open vSwitch) 3.1.0".into(),

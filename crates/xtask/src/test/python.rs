@@ -12,6 +12,9 @@ use crate::shell;
 
 const MYPY: &str = "mypy==2.4.1";
 
+/// Has the published schemas of Kubernetes.
+const VALIDATE: &str = "kubernetes-validate==1.37.0";
+
 /// The virtual environment of the wheel.
 fn venv(context: &Context) -> PathBuf {
     context.target().join("python")
@@ -23,15 +26,15 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
         return Ok(Tally::left_out("python3 with venv is missing (Debian's package python3-venv)"));
     }
     let bin = venv(context).join("bin");
-    let has_mypy = bin.join("mypy").is_file();
-    if !has_mypy && !context.install {
-        return Ok(Tally::left_out(format!("{MYPY} and maturin are missing (PyPI)")));
+    let has_tools = ["mypy", "kubernetes-validate"].iter().all(|tool| bin.join(tool).is_file());
+    if !has_tools && !context.install {
+        return Ok(Tally::left_out(format!("{MYPY}, {VALIDATE} or maturin is missing (PyPI)")));
     }
     if !bin.join("python").is_file() {
         shell::run(context.command("python3").args(["-m", "venv"]).arg(venv(context)))?;
     }
-    if !has_mypy {
-        shell::run(context.command(bin.join("pip")).args(["install", "-q", MYPY]))?;
+    if !has_tools {
+        shell::run(context.command(bin.join("pip")).args(["install", "-q", MYPY, VALIDATE]))?;
     }
     shell::run(context.cargo().args(["build", "-q", "--bin", "weir"]))?;
     install(context, &bin)?;
@@ -46,7 +49,32 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     let typed = shell::run(context.command(bin.join("mypy")).arg("--no-incremental"));
     tally.passed += u64::from(typed.is_ok());
     tally.failed += u64::from(typed.is_err());
+    let manifest = manifest(context, &bin);
+    if let Err(error) = &manifest {
+        println!("the manifest of contrib/lab/kubernetes: {error:#}");
+    }
+    tally.passed += u64::from(manifest.is_ok());
+    tally.failed += u64::from(manifest.is_err());
     Ok(tally)
+}
+
+/// The manifest of a Job of the lab, against the schema that Kubernetes publishes.
+fn manifest(context: &Context, bin: &Path) -> Result<()> {
+    let write = |name: &str, text: String| {
+        let path = context.target().join(name);
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        Ok::<PathBuf, anyhow::Error>(path)
+    };
+    let mut weir = context.command(context.target().join("debug/weir"));
+    let cells =
+        shell::capture(weir.args(["lab", "cells", "E5", "--testbed", "memory", "--quick"]))?;
+    let cells = write("cells.jsonl", cells)?;
+    let script = context.root.join("contrib/lab/kubernetes/job.py");
+    let mut python = context.command(bin.join("python"));
+    python.arg(script).arg(cells).args(["--image", "weir", "--parallel", "3"]);
+    let job = write("job.yaml", shell::capture(&mut python)?)?;
+    let validate = bin.join("kubernetes-validate");
+    shell::run(context.command(validate).args(["--strict", "--quiet"]).arg(job))
 }
 
 /// `pip install .` as the README says it, but without optimisation.

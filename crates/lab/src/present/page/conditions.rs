@@ -22,6 +22,7 @@ pub(super) fn write(page: &mut String, results: &Results) {
         page.push_str("</ul>");
     }
     machine(page, results);
+    machines(page, results);
     folded(page, "Programs", &|page| {
         page.push_str(
             "<table><thead><tr><th scope=\"col\">program</th><th scope=\"col\">version\
@@ -81,6 +82,38 @@ fn machine(page: &mut String, results: &Results) {
         let _ = write!(page, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     page.push_str("</dl>");
+}
+
+/// Every machine of a pool.
+fn machines(page: &mut String, results: &Results) {
+    if results.machines.is_empty() {
+        return;
+    }
+    folded(page, "Machines", &|page| {
+        let columns = ["machine", "processor", "cores", "memory", "kernel", "system", "trials"];
+        page.push_str("<table><thead><tr>");
+        for column in columns {
+            let _ = write!(page, "<th scope=\"col\">{column}</th>");
+        }
+        page.push_str("</tr></thead><tbody>");
+        for machine in &results.machines {
+            let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
+            let trials = cells.flat_map(|cell| &cell.trials);
+            let trials = trials.filter(|trial| trial.machine == machine.id).count();
+            let _ = write!(
+                page,
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{} MiB</td><td>{}</td>\
+                 <td>{}</td><td>{trials}</td></tr>",
+                escape(&machine.id),
+                escape(&machine.cpu),
+                machine.cores,
+                number(machine.memory_mib as f64, 0),
+                escape(&machine.kernel),
+                escape(&machine.os)
+            );
+        }
+        page.push_str("</tbody></table>");
+    });
 }
 
 fn one(page: &mut String, scenario: &ScenarioResults) {

@@ -1,0 +1,120 @@
+//! `weir lab cells`, `weir lab cell` and `weir lab gather`: a campaign as single commands, for
+//! whatever runs commands on many machines.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::campaign::{SelectionArgs, publish};
+use super::{OutputArgs, PathArgs, interrupted};
+use crate::campaign::run::{CampaignError, CellSpec, cell_specs, gather, measure};
+use crate::cancel::Cancel;
+
+const CELLS_EXAMPLES: &str = "\
+Examples:
+  weir lab cells E4 --dut weir,ovs --quick > cells.jsonl
+  sed -n 1p cells.jsonl | weir lab cell > 0.jsonl
+  weir lab gather --out /tmp/e4 cells.jsonl 0.jsonl 1.jsonl 2.jsonl";
+
+/// Bytes of a line of `cells`, at most.
+const LINE_MAX: u64 = 4 << 20;
+
+/// Bytes of a file of lines, at most.
+const FILE_MAX: u64 = 4 << 30;
+
+/// What to measure.
+#[derive(Args, Debug)]
+#[command(after_help = CELLS_EXAMPLES)]
+pub(super) struct CellsArgs {
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
+/// How to measure.
+#[derive(Args, Debug)]
+#[command(after_help = CELLS_EXAMPLES)]
+pub(super) struct CellArgs {
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    paths: PathArgs,
+}
+
+/// What to gather.
+#[derive(Args, Debug)]
+#[command(after_help = CELLS_EXAMPLES)]
+pub(super) struct GatherArgs {
+    /// Files with what `weir lab cell` printed; with that of `weir lab cells` among them, cells that
+    /// are missing are named with all that they are
+    #[arg(required = true)]
+    file: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl CellsArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let paths = PathArgs { weir: None, os_ken: None }.resolve()?;
+        let campaign = self.selection.campaign(paths, PathBuf::new())?;
+        let lines = cell_specs(&campaign)?.iter().map(serde_json::to_string).collect::<Vec<_>>();
+        let lines = lines.into_iter().collect::<Result<Vec<_>, _>>();
+        print(&lines.context("cannot write a cell as JSON")?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl CellArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+        let mut text = String::new();
+        let input = std::io::stdin().take(LINE_MAX);
+        { input }.read_to_string(&mut text).context("cannot read a line on standard input")?;
+        let spec: CellSpec = serde_json::from_str(&text)
+            .context("standard input is not one line of `weir lab cells`")?;
+        let measured = match measure(&spec, self.paths.resolve()?, self.quiet, &cancel) {
+            Ok(measured) => measured,
+            Err(CampaignError::Stopped(_)) => return Ok(interrupted()),
+            Err(error) => return Err(error.into()),
+        };
+        print(&measured.lines)?;
+        if let Some(error) = measured.error {
+            eprintln!("{error}");
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl GatherArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let files = self.file.iter().map(|path| Ok((path.clone(), read(path)?)));
+        let gathered = gather(&files.collect::<Result<Vec<_>>>()?)?;
+        let out = &self.output.out;
+        std::fs::create_dir_all(out)
+            .with_context(|| format!("cannot make the folder {}", out.display()))?;
+        publish(&gathered.results, &self.output)?;
+        if gathered.missing > 0 {
+            eprintln!("{} cells have no good result; the notes name them", gathered.missing);
+        }
+        let is_whole = gathered.missing == 0 && gathered.results.is_whole();
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    let bytes = files::read(path, FILE_MAX).with_context(|| path.display().to_string())?;
+    String::from_utf8(bytes).with_context(|| path.display().to_string())
+}
+
+/// Prints lines; a reader that has seen enough, such as `head`, is no error.
+fn print(lines: &[String]) -> Result<()> {
+    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write on standard output"),
+    }
+}
