@@ -12,6 +12,7 @@ use super::campaign::{SelectionArgs, publish};
 use super::{OutputArgs, PathArgs, interrupted};
 use crate::campaign::run::{CampaignError, CellSpec, cell_specs, gather, measure};
 use crate::cancel::Cancel;
+use crate::service::ProgramPaths;
 
 const CELLS_EXAMPLES: &str = "\
 Examples:
@@ -58,7 +59,8 @@ pub(super) struct GatherArgs {
 
 impl CellsArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let paths = PathArgs { weir: None, os_ken: None }.resolve()?;
+        // Nothing is started here.
+        let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
         let campaign = self.selection.campaign(paths, PathBuf::new())?;
         let lines = cell_specs(&campaign)?.iter().map(serde_json::to_string).collect::<Vec<_>>();
         let lines = lines.into_iter().collect::<Result<Vec<_>, _>>();

@@ -239,7 +239,7 @@ pub fn gather(files: &[(PathBuf, String)]) -> Result<Gathered, GatherError> {
     let Some(first) = lines.specs.values().next().filter(|_| !chosen.is_empty()) else {
         return Err(GatherError::Empty);
     };
-    let paths = ProgramPaths { weir: PathBuf::new(), os_ken_dir: PathBuf::new() };
+    let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
     let campaign = first.campaign(lines.scenarios()?, &first.duts, paths)?;
     let parts = parts(&campaign).map_err(CampaignError::from)?;
     let cancel = Cancel::default();
