@@ -49,8 +49,8 @@ pub(super) struct CellArgs {
 #[derive(Args, Debug)]
 #[command(after_help = CELLS_EXAMPLES)]
 pub(super) struct GatherArgs {
-    /// Files with what `weir lab cell` printed; with that of `weir lab cells` among them, all that is
-    /// known of missing cells is said
+    /// Files with what `weir lab cell` printed; with that of `weir lab cells` among them, all
+    /// that is known of missing cells is said
     #[arg(required = true)]
     file: Vec<PathBuf>,
     #[command(flatten)]
