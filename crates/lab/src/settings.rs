@@ -18,6 +18,16 @@ use crate::controller::AppKind;
 use crate::rate::LinkRate;
 pub use series::FlowSeries;
 
+/// The longest trial, seconds: a day.
+const DURATION_MAX_S: f64 = 86_400.0;
+
+/// The highest offered loads: more than any port of a switch carries.
+const RATE_MAX_PPS: f64 = 1e9;
+const LOAD_MAX_BPS: f64 = 1e12;
+
+/// Lengths of Ethernet frames in bytes, FCS included: up to jumbo frames.
+const FRAME_SIZES: std::ops::RangeInclusive<u32> = 64..=9_216;
+
 /// What decides where packets go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -284,7 +294,7 @@ impl Settings {
     /// Duration of one trial in whole seconds, one at least, for programs that take no fractions.
     #[must_use]
     pub fn whole_seconds(&self) -> u32 {
-        self.duration_s().clamp(1.0, 86_400.0).round() as u32
+        self.duration_s().clamp(1.0, DURATION_MAX_S).round() as u32
     }
 
     /// Offered bits a second of payload, where hosts send.
@@ -344,12 +354,37 @@ impl Settings {
                 flow_mod("series", &text?)?;
             }
         }
-        let is_right = |value: Option<f64>| value.is_none_or(|value| value > 0.0);
-        if !is_right(self.rate_pps) || !is_right(self.duration_s) || !is_right(self.load_bps) {
-            let why = "rate_pps, duration_s and load_bps are more than 0";
-            return Err(SettingsError::new("rate_pps", &format!("{:?}", self.rate_pps), why));
+        self.check_numbers()
+    }
+
+    /// Whether every number is one that can be measured with.
+    fn check_numbers(&self) -> Result<(), SettingsError> {
+        for (key, value, most) in [
+            ("duration_s", self.duration_s, DURATION_MAX_S),
+            ("rate_pps", self.rate_pps, RATE_MAX_PPS),
+            ("load_bps", self.load_bps, LOAD_MAX_BPS),
+        ] {
+            let Some(value) = value else { continue };
+            if !(value > 0.0 && value <= most) {
+                let why = format!("must be more than 0 and at most {most}");
+                return Err(SettingsError::new(key, &value.to_string(), why));
+            }
         }
-        Ok(())
+        if let Some(loss) = self.loss.filter(|loss| !(0.0..1.0).contains(loss)) {
+            let why = "must be 0 or more and below 1: it is a share";
+            return Err(SettingsError::new("loss", &loss.to_string(), why));
+        }
+        if self.count == Some(0) {
+            return Err(SettingsError::new("count", "0", "must be 1 or more"));
+        }
+        match self.frame_size.filter(|size| !FRAME_SIZES.contains(size)) {
+            Some(size) => {
+                let (least, most) = (FRAME_SIZES.start(), FRAME_SIZES.end());
+                let why = format!("must be {least} to {most} bytes, FCS included");
+                Err(SettingsError::new("frame_size", &size.to_string(), why))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -386,7 +421,32 @@ mod tests {
         assert!(error.starts_with("flows: ") && error.contains("in_prot"), "{error}");
         let version = Settings { version: Some("1.7".to_owned()), ..<_>::default() };
         assert!(version.check().unwrap_err().to_string().contains("1.3"));
-        assert!(Settings { duration_s: Some(0.0), ..<_>::default() }.check().is_err());
+    }
+
+    #[test]
+    fn a_number_out_of_range_names_its_own_key() {
+        let check = |text: &str| toml::from_str::<Settings>(text).unwrap().check();
+        for key in ["duration_s", "rate_pps", "load_bps"] {
+            for value in ["0.0", "-1.0", "nan", "inf", "1e13"] {
+                let error = check(&format!("{key} = {value}")).unwrap_err();
+                assert_eq!(error.key, key, "{value}");
+                assert!(error.why.contains("at most"), "{error}");
+            }
+        }
+        for (key, wrong) in [("loss", "1.0"), ("loss", "-0.1"), ("loss", "nan"), ("count", "0")] {
+            assert_eq!(check(&format!("{key} = {wrong}")).unwrap_err().key, key, "{wrong}");
+        }
+        for size in [0, 63, 9_217] {
+            let error = check(&format!("frame_size = {size}")).unwrap_err();
+            assert_eq!((error.key, error.text), ("frame_size", size.to_string()));
+        }
+        for right in [
+            "duration_s = 86400.0\nrate_pps = 0.5\nload_bps = 1e11",
+            "loss = 0.0\ncount = 1\nframe_size = 64",
+            "loss = 0.999\nframe_size = 9216",
+        ] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
     }
 
     #[test]
