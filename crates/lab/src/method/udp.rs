@@ -81,10 +81,7 @@ impl Method for Iperf3 {
         let done = iperf3::run(context, &["-u", "-b", &rate, "-l", "1470"])?;
         let received = &done.sums.received;
         let both = done.sums.both.as_ref().unwrap_or(received);
-        // What the sender sent and the receiver did not get, also at the end of the run, where
-        // the receiver's own count of losses has a gap.
-        let arrived = received.packets.min(done.sums.sent.packets);
-        let share = arrived / done.sums.sent.packets.max(1.0);
+        let share = arrived_share(&done.sums);
         Ok(Trial {
             values: vec![
                 ("udp_mbps", received.bits_per_second / 1e6),
@@ -100,7 +97,7 @@ impl Method for Iperf3 {
             resolutions: Vec::new(),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
-                "received_datagrams": received.packets,
+                "received_datagrams": received.packets - received.lost_packets,
                 "lost_by_receiver": both.lost_packets,
                 "sent_bps": done.sums.sent.bits_per_second,
             }),
@@ -163,6 +160,13 @@ impl Method for Iperf2 {
     }
 }
 
+/// The share of the datagrams sent that arrived. The receiver's count goes up to the highest number
+/// that came, lost ones included; what was lost at the end of the run is missing in its losses.
+fn arrived_share(sums: &iperf3::Sums) -> f64 {
+    let arrived = sums.received.packets - sums.received.lost_packets;
+    (arrived / sums.sent.packets.max(1.0)).clamp(0.0, 1.0)
+}
+
 /// Why our own sender has to stand in, if it has to.
 fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<String> {
     match context.bed.kernel() {
@@ -217,7 +221,7 @@ fn sent(outcome: &TrialOutput) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAME, figures};
+    use super::{FRAME, arrived_share, figures};
     use crate::method::mock::{carry, path, perfect};
     use generator::stack::HeaderStack;
     use generator::testing::DeviceModel;
@@ -227,6 +231,17 @@ mod tests {
         let stack = HeaderStack::parse("eth/ipv4/udp").unwrap();
         // Behind the payload stands the FCS.
         assert_eq!(FRAME - stack.headers_len() - 4, 1470);
+    }
+
+    #[test]
+    fn datagrams_that_iperf3_lost_did_not_arrive() {
+        let share = |text| arrived_share(&crate::method::iperf3::parse(text).unwrap());
+        let lossy = share(include_str!("../../tests/data/iperf3-udp-loss.json"));
+        // 1,470 bytes each of the 1,825,740 that came.
+        assert!((lossy - 1_242.0 / 1_700.0).abs() < 1e-9, "{lossy}");
+        // One datagram was on its way at the end.
+        let whole = share(include_str!("../../tests/data/iperf3-udp.json"));
+        assert!((whole - 6591.0 / 6592.0).abs() < 1e-9, "{whole}");
     }
 
     #[test]
