@@ -20,7 +20,9 @@ use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{self, CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
+use crate::testbed::netns::{
+    self, CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP,
+};
 use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
@@ -153,7 +155,11 @@ impl SetupParts<'_> {
             TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(NetnsShape {
                 hosts: settings.ports(),
                 links,
-                offloads: self.dut.offloads(),
+                // A shaped link carries frames of a wire, for every switch.
+                offloads: match links.port_rate.0 {
+                    Some(_) => Offloads::Off,
+                    None => self.dut.offloads(),
+                },
                 joined: self.dut.joined(),
             })?),
             TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),

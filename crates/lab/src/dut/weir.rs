@@ -15,6 +15,7 @@ use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
+use crate::testbed::netns::Offloads;
 use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -220,6 +221,10 @@ impl Dut for WeirSwitch {
             return Err("the kernel tier carries out decisions of flow tables".to_owned());
         }
         Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::Kept
     }
 
     fn has_memory_ports(&self) -> bool {

@@ -2,9 +2,9 @@
 //!
 //! The namespaces have no name: descriptors of this process hold them, so that they are gone with
 //! it whatever ends it, with every device in them. Rates are token buckets at each sending end
-//! that count FCS, preamble and gap as an Ethernet does. Offloads of the hosts' links are off in
-//! every run, for every switch: a frame then leaves a host as it would cross a cable. It must
-//! never touch a device of the namespace that it was started in.
+//! that count FCS, preamble and gap as an Ethernet does. Where a link is shaped, or the switch
+//! takes no super-frames, the hosts' offloads are off: a frame leaves a host as it would cross a
+//! cable. It must never touch a device of the namespace that it was started in.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
