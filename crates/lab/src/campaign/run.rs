@@ -19,7 +19,7 @@ use crate::controller::{self, ControllerProgram};
 use crate::dut::{self, Dut};
 use crate::facts::{Machine, now_utc};
 use crate::limit::{self, limiting};
-use crate::method::{Method, MethodContext, Trial};
+use crate::method::{self, Method, MethodContext, Trial};
 use crate::progress::RunProgress;
 use crate::results::{
     CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution, MetricInfo,
@@ -29,6 +29,7 @@ use crate::scratch;
 use crate::service::ProgramPaths;
 use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
+use crate::stats::summarise;
 use crate::tools::{Program, Tool};
 use crate::trial_error::TrialError;
 
@@ -40,6 +41,9 @@ pub use gather::{GatherError, Gathered, gather};
 
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
 const FLOOR_DUT: &str = "wire";
+
+/// How the error of a trial begins whose method does not fit.
+const NOT_SUPPORTED: &str = "not supported: ";
 
 /// How often a trial is tried when the machine stalls meanwhile.
 const ATTEMPTS: usize = 3;
@@ -143,6 +147,14 @@ impl Round<'_> {
     fn place(&self, cell: usize) -> (usize, String, usize) {
         (self.index, self.dut.name().to_owned(), cell)
     }
+}
+
+/// What a start of a switch gave for a metric.
+struct StartSample {
+    value: f64,
+    /// From where to where the truth may lie by what the method resolves.
+    low: f64,
+    high: f64,
 }
 
 /// What is known of a cell on a switch.
@@ -303,6 +315,30 @@ impl Part<'_> {
         Ok(axes.map(|axis| axis.values).collect())
     }
 
+    /// The samples of a metric, one for each start: the median of its trials there. Trials of one
+    /// start share what the start was like, so that they are not independent.
+    fn starts(&self, trials: &[TrialRecord], metric: &str) -> Vec<StartSample> {
+        let mut starts: BTreeMap<usize, [Vec<f64>; 3]> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.error.is_none()) {
+            let (Some(value), Some(method)) =
+                (trial.values.get(metric), method::find(&trial.method))
+            else {
+                continue;
+            };
+            let (low, high) = trial.resolutions.get(metric).copied().unwrap_or((*value, *value));
+            let in_start = self.scenario.trials(method, self.is_quick);
+            let [values, lows, highs] = starts.entry(trial.repeat / in_start).or_default();
+            values.push(*value);
+            lows.push(low);
+            highs.push(high);
+        }
+        let median = |values: &[f64]| Some(summarise(values)?.median);
+        let sample = |[values, lows, highs]: &[Vec<f64>; 3]| {
+            Some(StartSample { value: median(values)?, low: median(lows)?, high: median(highs)? })
+        };
+        starts.values().filter_map(sample).collect()
+    }
+
     /// Whether something of it has a floor.
     fn has_floor(&self) -> bool {
         self.methods.iter().any(|method| !method.floors().is_empty())
@@ -396,6 +432,7 @@ impl<'a> Run<'a> {
             for method in part.methods.iter().filter(|method| !method.floors().is_empty()) {
                 let settings = part.settings(*method, &part.cells[traffic]).traffic();
                 match self.measure(*method, &mut setup, &settings, (folder.path(), None))? {
+                    (Ok(_), stall_ms) if stall_ms >= stall::STALL_MS => {}
                     (Ok(trial), _) => {
                         let floors = self.floors.entry((index, traffic)).or_default();
                         for (metric, value) in trial.values {
@@ -486,12 +523,15 @@ impl<'a> Run<'a> {
         folder: &Path,
         title: &str,
     ) -> Result<(), CampaignError> {
+        let place = round.place(cell.0);
         if let Err(reason) = method.fits(setup.bed()) {
-            self.note(format!("{}: {reason}", method.label()));
+            let why = format!("{NOT_SUPPORTED}{reason}");
+            self.keep(round, cell, failed(method.id(), number, why), Vec::new());
+            let state = CellState::NotSupported(reason.to_owned());
+            self.found.entry(place).or_default().state.get_or_insert(state);
             return Ok(());
         }
         let settings = round.part.settings(method, cell.1);
-        let place = round.place(cell.0);
         let before = self.found.get(&place).and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
             let (outcome, stall_ms) = self.measure(method, setup, &settings, (folder, before))?;
@@ -504,7 +544,8 @@ impl<'a> Run<'a> {
             let (mut record, distributions) = record(method, number, outcome);
             record.attempt = attempt;
             record.stall_ms = stall_ms;
-            if is_stalled && record.error.is_none() && !is_over {
+            if is_stalled && record.error.is_none() {
+                // The last attempt too: what a stall spoiled is named, and no sample.
                 record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));
             }
             if let Some(error) = &record.error {
@@ -529,9 +570,10 @@ impl<'a> Run<'a> {
 
     /// Whether an earlier campaign has all trials of this cell and repeat.
     fn has_old(&self, round: &Round<'_>, cell: usize) -> bool {
-        let has = |key: &TrialKey| {
-            self.old.get(key).is_some_and(|all| all.iter().any(|one| one.trial.error.is_none()))
+        let is_over = |one: &Entry| {
+            one.trial.error.as_ref().is_none_or(|error| error.starts_with(NOT_SUPPORTED))
         };
+        let has = |key: &TrialKey| self.old.get(key).is_some_and(|all| all.iter().any(is_over));
         round.keys(cell).iter().all(has)
     }
 
@@ -616,7 +658,13 @@ impl<'a> Run<'a> {
         };
         let (outcome, stall_ms) = stall::watch(|| method.run(&context));
         match outcome {
-            Ok(trial) => Ok((Ok(trial), stall_ms)),
+            // What a switch that has ended meanwhile let through is no figure.
+            Ok(trial) => match setup.check() {
+                Ok(()) => Ok((Ok(trial), stall_ms)),
+                Err(ended) => {
+                    Ok((Err(NoTrial { why: ended.to_string(), is_unfit: false }), stall_ms))
+                }
+            },
             Err(error) if error.is_stop() => Err(Stopped),
             Err(TrialError::Unfit(reason)) => Ok((Err(unfit(reason)), stall_ms)),
             Err(error) => {
@@ -688,7 +736,8 @@ impl<'a> Run<'a> {
                 let key = (index, dut.name().to_owned(), place);
                 let found = self.found.remove(&key).unwrap_or_default();
                 let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
-                let mut cell_results = cell_results(dut.name(), &cell.at, found, &metrics, floors);
+                let at = (dut.name(), &cell.at);
+                let mut cell_results = cell_results(part, at, found, &metrics, floors);
                 cell_results.bounds = ceilings::upper_limits(&cell.settings);
                 cell_results.bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
                 cells.push(cell_results);
@@ -712,25 +761,22 @@ impl<'a> Run<'a> {
 }
 
 fn cell_results(
-    dut: &str,
-    at: &Coordinates,
+    part: &Part<'_>,
+    (dut, at): (&str, &Coordinates),
     found: Found,
     metrics: &[MetricInfo],
     floors: Option<&BTreeMap<&'static str, Vec<f64>>>,
 ) -> CellResults {
-    let good = || found.trials.iter().filter(|trial| trial.error.is_none());
     let row = |metric: &MetricInfo| {
-        let with_value = || good().filter(|trial| trial.values.contains_key(&metric.id));
-        let samples: Vec<f64> =
-            with_value().filter_map(|trial| trial.values.get(&metric.id)).copied().collect();
-        let is_resolved = with_value().all(|trial| !trial.resolutions.contains_key(&metric.id));
-        let resolutions = with_value().filter_map(|trial| {
-            let value = *trial.values.get(&metric.id)?;
-            Some(trial.resolutions.get(&metric.id).copied().unwrap_or((value, value)))
-        });
-        let resolutions = if is_resolved { Vec::new() } else { resolutions.collect() };
+        let starts = part.starts(&found.trials, &metric.id);
+        let samples: Vec<f64> = starts.iter().map(|start| start.value).collect();
+        let is_resolved = starts.iter().all(|start| start.low >= start.high);
+        let resolutions = match is_resolved {
+            true => Vec::new(),
+            false => starts.iter().map(|start| (start.low, start.high)).collect(),
+        };
         let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
-        let floor = floor.and_then(|values| values.iter().copied().reduce(f64::min));
+        let floor = floor.and_then(|values| summarise(values)).map(|summary| summary.median);
         let metric = metric.id.clone();
         (!samples.is_empty()).then_some(ResultRow { metric, samples, resolutions, floor })
     };
