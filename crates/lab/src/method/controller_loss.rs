@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use generator::session::Waiting;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
@@ -78,7 +77,7 @@ impl Method for ControllerLoss {
         let burst = traffic::burst(settings, rate_pps, settings.duration_s());
         let back = StreamTo::learnt(&burst);
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sparing, |session| {
+            context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
                 // Both hosts are known, and what a controller sets up is set up.
                 traffic::exchange(session, &back.there(), context, |_| Ok(()))?;
                 let begun_ns = session.now_ns() + session.lead_ns();

@@ -6,7 +6,6 @@ use std::time::Duration;
 use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
 use generator::receiver::{Distribution, StreamReport};
-use generator::session::Waiting;
 
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
@@ -37,10 +36,6 @@ const fn figure(
 
 /// Probes a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;
-
-/// Up to so many frames a second the lab's threads run in real time; beyond it the one that sends
-/// would hold its core for itself.
-const REAL_TIME_PPS: f64 = 10_000.0;
 
 /// The generator's histogram tells delays apart that differ by so much of themselves, and its clock
 /// those that differ by so many nanoseconds.
@@ -91,10 +86,7 @@ impl Method for Delay {
             duration_s: settings.duration_s(),
             grace_s: GRACE_S,
         };
-        let waiting = match input.rate_pps <= REAL_TIME_PPS {
-            true => Waiting::Precise,
-            false => Waiting::Sparing,
-        };
+        let waiting = traffic::waiting_for(input.rate_pps);
         let (outcome, load) = context.observe(|| {
             context.bed.with_session(waiting, |session| {
                 let mut measurer = traffic::measurer(session, context, QUIET);

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use generator::receiver::StreamReport;
+use generator::statistics::SessionStatistics;
+
 use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
-use generator::receiver::StreamReport;
-use generator::session::Waiting;
 
 /// The method.
 pub(super) struct Failover;
@@ -83,7 +84,7 @@ impl Method for Failover {
         // Whatever came of it, the next trial finds the link up.
         set_link(bed, true)?;
         context.cancel.sleep(LINK_UP)?;
-        let seen = outcome?;
+        let (seen, times) = outcome?;
         let Some(stream) = seen.streams.first() else {
             return Err(wrong("nothing was sent".to_owned()));
         };
@@ -92,19 +93,8 @@ impl Method for Failover {
             arrival.map(|arrival| &arrival.report)
         };
         let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
-        let gap = Gap::between(report(PULLED), report(OTHER), rate_pps);
-        let Some(gap) = gap else {
-            let count = |port| traffic::received(stream, port);
-            let what = format!(
-                "{} frames came to port 2 and {} to port 3 of {} sent: no other port took over",
-                count(PULLED),
-                count(OTHER),
-                stream.sent
-            );
-            return Err(wrong(what));
-        };
-        let arrived = traffic::received(stream, PULLED) + traffic::received(stream, OTHER);
-        let lost = stream.sent.saturating_sub(arrived);
+        let takeover = Takeover::of(times, stream.sent, [report(PULLED), report(OTHER)], rate_pps);
+        let Takeover { gap, lost, had_carried } = takeover.map_err(wrong)?;
         Ok(Trial {
             values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
             tool: traffic::TOOL.into(),
@@ -117,6 +107,7 @@ impl Method for Failover {
                 "sent": stream.sent,
                 "port_2": traffic::received(stream, PULLED),
                 "port_3": traffic::received(stream, OTHER),
+                "port_3_carried_before": had_carried,
             }),
         })
     }
@@ -136,20 +127,87 @@ pub(super) struct Gap {
 
 impl Gap {
     /// Between the arrivals at one port and those at another, of frames at that rate; none where
-    /// one of them saw nothing.
+    /// one of them saw nothing, or where the other began before the one ended.
     pub(super) fn between(
         before: Option<&StreamReport>,
         behind: Option<&StreamReport>,
         rate_pps: f64,
     ) -> Option<Self> {
-        let ((before, behind), interval_ms) = (before.zip(behind)?, 1e3 / rate_pps);
-        let ms = behind.first_ns?.saturating_sub(before.last_ns?) as f64 / 1e6;
-        let spread = |report: &StreamReport| {
-            report.delay.as_ref().map_or(0.0, |delay| delay.at_ns(0.99) - delay.at_ns(0.0))
-        };
-        let spread_ms = spread(before).max(spread(behind)).max(0.0) / 1e6;
+        let (before, behind) = before.zip(behind)?;
+        let silent_ns = behind.first_ns?.checked_sub(before.last_ns?)?;
+        Some(Self::of(silent_ns, spread_ms(before).max(spread_ms(behind)), rate_pps))
+    }
+
+    /// Such a silence, of frames at that rate whose delays vary by so much.
+    fn of(silent_ns: u64, spread_ms: f64, rate_pps: f64) -> Self {
+        let (ms, interval_ms) = (silent_ns as f64 / 1e6, 1e3 / rate_pps);
         let least_ms = (ms - 2.0 * interval_ms - spread_ms).max(0.0);
-        Some(Self { ms, least_ms, most_ms: ms + spread_ms })
+        Self { ms, least_ms, most_ms: ms + spread_ms }
+    }
+}
+
+/// By how much the delays of a port's frames vary, milliseconds.
+fn spread_ms(report: &StreamReport) -> f64 {
+    let spread = report.delay.as_ref().map_or(0.0, |delay| delay.at_ns(0.99) - delay.at_ns(0.0));
+    spread.max(0.0) / 1e6
+}
+
+/// When things were done, nanoseconds of the generator's clock.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// The link was pulled.
+    pulled_ns: u64,
+    /// The last frame was due.
+    end_ns: u64,
+}
+
+/// What became of the frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Takeover {
+    /// How long nothing came.
+    gap: Gap,
+    /// Frames that came nowhere.
+    lost: u64,
+    /// Whether the other port had frames before the pull, as of a group that sends to all.
+    had_carried: bool,
+}
+
+impl Takeover {
+    /// From the accounts of the pulled port and of the other. Where the other carried from the
+    /// start, its own longest silence counts and the frames that it missed.
+    ///
+    /// # Errors
+    /// Accounts that show no takeover, in words.
+    fn of(
+        times: Times,
+        sent: u64,
+        [pulled, other]: [Option<&StreamReport>; 2],
+        rate_pps: f64,
+    ) -> Result<Self, String> {
+        let count = |report: Option<&StreamReport>| report.map_or(0, |report| report.received);
+        let counts = format!(
+            "{} frames came to port 2 and {} to port 3 of {sent} sent",
+            count(pulled),
+            count(other)
+        );
+        let Some((before, behind)) = pulled.zip(other) else {
+            return Err(format!("{counts}: no other port took over"));
+        };
+        let had_carried = behind.first_ns.is_some_and(|first_ns| first_ns < times.pulled_ns);
+        let (gap, arrived) = if had_carried {
+            // Silence up to the end of the schedule is a gap too.
+            let at_end_ns = times.end_ns.saturating_sub(behind.last_ns.unwrap_or(0));
+            let silent_ns = behind.longest_gap_ns.max(at_end_ns);
+            (Some(Gap::of(silent_ns, spread_ms(behind), rate_pps)), behind.received)
+        } else {
+            (Gap::between(pulled, other, rate_pps), before.received + behind.received)
+        };
+        let gap = gap
+            .ok_or_else(|| format!("{counts}: to both behind the pull, so that none took over"))?;
+        let lost = sent
+            .checked_sub(arrived)
+            .ok_or_else(|| format!("{counts}: more than were sent, so that losses do not show"))?;
+        Ok(Self { gap, lost, had_carried })
     }
 }
 
@@ -157,21 +215,28 @@ impl Gap {
 fn pull(
     context: &MethodContext<'_>,
     bed: &NetnsTestbed,
-) -> Result<generator::statistics::SessionStatistics, TrialError> {
+) -> Result<(SessionStatistics, Times), TrialError> {
     let settings = context.settings;
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
-    context.bed.with_session(Waiting::Sparing, |session| {
+    context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
         let begun_ns = session.now_ns() + session.lead_ns();
-        let pulled_ns = begun_ns + (settings.duration_s() * PULLED_AT * 1e9) as u64;
-        let mut is_pulled = false;
-        traffic::exchange(session, &[(0, vec![burst])], context, |session| {
-            if !is_pulled && session.now_ns() >= pulled_ns {
-                is_pulled = true;
+        let due_ns = begun_ns + (settings.duration_s() * PULLED_AT * 1e9) as u64;
+        let end_ns = begun_ns + (settings.duration_s() * 1e9) as u64;
+        let mut pulled_ns = None;
+        let seen = traffic::exchange(session, &[(0, vec![burst])], context, |session| {
+            if pulled_ns.is_none() && session.now_ns() >= due_ns {
+                pulled_ns = Some(session.now_ns());
                 set_link(bed, false)?;
             }
             Ok(())
-        })
+        })?;
+        let Some(pulled_ns) = pulled_ns else {
+            return Err(wrong(
+                "the frames were over before the pull: set duration_s higher".into(),
+            ));
+        };
+        Ok((seen, Times { pulled_ns, end_ns }))
     })
 }
 
@@ -181,4 +246,63 @@ fn set_link(bed: &NetnsTestbed, is_up: bool) -> Result<(), TrialError> {
 
 fn wrong(what: String) -> TrialError {
     TrialError::Output { program: "failover", what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Takeover, Times};
+    use generator::receiver::StreamReport;
+
+    const TIMES: Times = Times { pulled_ns: 300_000_000, end_ns: 900_000_000 };
+
+    fn report(received: u64, first_ms: u64, last_ms: u64, longest_gap_ms: u64) -> StreamReport {
+        let ns = |ms: u64| ms * 1_000_000;
+        StreamReport {
+            received,
+            first_ns: Some(ns(first_ms)),
+            last_ns: Some(ns(last_ms)),
+            longest_gap_ns: ns(longest_gap_ms),
+            ..crate::method::mock::carry(
+                &mut crate::method::mock::path(crate::method::mock::perfect()),
+                10.0,
+            )
+            .report
+        }
+    }
+
+    fn takeover(pulled: &StreamReport, other: &StreamReport) -> Result<Takeover, String> {
+        Takeover::of(TIMES, 900, [Some(pulled), Some(other)], 1_000.0)
+    }
+
+    /// Milliseconds of silence, frames lost, and whether the other port carried before.
+    fn figures(pulled: &StreamReport, other: &StreamReport) -> (f64, u64, bool) {
+        let Takeover { gap, lost, had_carried } = takeover(pulled, other).unwrap();
+        (gap.ms, lost, had_carried)
+    }
+
+    #[test]
+    fn one_port_after_the_other_is_silent_in_between() {
+        let found = figures(&report(300, 0, 300, 1), &report(590, 310, 899, 1));
+        assert_eq!(found, (10.0, 10, false));
+    }
+
+    #[test]
+    fn a_port_that_carried_all_along_shows_its_own_silence() {
+        let (pulled, whole) = (report(300, 0, 300, 1), report(900, 0, 899, 1));
+        let found = figures(&pulled, &whole);
+        assert_eq!(found, (1.0, 0, true));
+        let found = figures(&pulled, &report(880, 0, 899, 20));
+        assert_eq!(found, (20.0, 20, true));
+        let found = figures(&pulled, &report(300, 0, 300, 1));
+        assert_eq!(found, (600.0, 600, true));
+    }
+
+    #[test]
+    fn accounts_without_a_takeover_are_no_figure() {
+        let pulled = report(300, 0, 320, 1);
+        assert!(Takeover::of(TIMES, 900, [Some(&pulled), None], 1_000.0).is_err());
+        let both = takeover(&pulled, &report(590, 310, 899, 1)).unwrap_err();
+        assert!(both.contains("300 frames came to port 2 and 590 to port 3"), "{both}");
+        assert!(takeover(&report(300, 0, 300, 1), &report(601, 310, 899, 1)).is_err());
+    }
 }

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use generator::session::Waiting;
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
 
@@ -15,7 +14,7 @@ use super::{
     traffic,
 };
 use crate::settings::{FlowSeries, Settings};
-use crate::switch_client::SwitchClient;
+use crate::switch_client::{Loaded, SwitchClient};
 use crate::testbed::Testbed;
 
 /// The method.
@@ -51,7 +50,7 @@ const COUNT: u64 = 10_000;
 const CHANGES: usize = 5;
 
 /// Frames a second meanwhile, where the cell says nothing else: the resolution of the times.
-const RATE_PPS: f64 = 5_000.0;
+pub(super) const RATE_PPS: f64 = 5_000.0;
 
 /// How long frames come for one change, and when the change is made, seconds.
 const FRAMES_S: f64 = 0.25;
@@ -97,27 +96,11 @@ impl Method for FlowMods {
         let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
             return Err(TrialError::Unfit("has no flow entries"));
         };
-        let mut changes = Vec::new();
-        for _ in 0..CHANGES {
-            send(&mut client, context, [entry(DROPS, FlowModCommand::Add)])?;
-            changes.push(change(&mut client, context)?);
-        }
-        let series =
-            FlowSeries { count: context.settings.count.unwrap_or(COUNT), flow: MANY.to_owned() };
-        let loaded = client.load(series.flow_mods().map(|entry| Ok(entry?)));
-        let loaded = loaded.map_err(|error| channel_error(&error, context))?;
-        // As the cell was set up, for what is measured next.
-        send(
-            &mut client,
-            context,
-            [
-                entry(MANY_ALL, FlowModCommand::Delete),
-                entry(
-                    DROPS.split(",actions").next().unwrap_or(DROPS),
-                    FlowModCommand::DeleteStrict,
-                ),
-            ],
-        )?;
+        let measured = measure(&mut client, context);
+        // As the cell was set up, for what is measured next, also where measuring failed.
+        let cleaned = clean(&mut client, context);
+        let (changes, loaded) = measured?;
+        cleaned?;
         let (mut values, resolutions) = figures(&changes);
         values.push(("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));
         Ok(Trial {
@@ -134,6 +117,30 @@ impl Method for FlowMods {
             }),
         })
     }
+}
+
+/// Changes the entry some times, then adds many.
+fn measure(
+    client: &mut SwitchClient,
+    context: &MethodContext<'_>,
+) -> Result<(Vec<Change>, Loaded), TrialError> {
+    let mut changes = Vec::new();
+    for _ in 0..CHANGES {
+        send(client, context, [entry(DROPS, FlowModCommand::Add)])?;
+        changes.push(change(client, context)?);
+    }
+    let count = context.settings.count.unwrap_or(COUNT);
+    let series = FlowSeries { count, flow: MANY.to_owned() };
+    let loaded = client.load(series.flow_mods().map(|entry| Ok(entry?)));
+    Ok((changes, loaded.map_err(|error| channel_error(&error, context))?))
+}
+
+/// Deletes every entry of the method's own.
+fn clean(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<(), TrialError> {
+    let changed = DROPS.split(",actions").next().unwrap_or(DROPS);
+    let entries =
+        [entry(MANY_ALL, FlowModCommand::Delete), entry(changed, FlowModCommand::DeleteStrict)];
+    send(client, context, entries)
 }
 
 fn entry(text: &str, command: FlowModCommand) -> Result<FlowMod, TrialError> {
@@ -215,7 +222,7 @@ fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Chan
     let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(context.settings, rate_pps, FRAMES_S);
     let (mut sent_ns, mut answered_ns) = (None, 0);
-    let seen = context.bed.with_session(Waiting::Sparing, |session| {
+    let seen = context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
         let at_ns = session.now_ns() + session.lead_ns() + (CHANGED_AT_S * 1e9) as u64;
         traffic::exchange(session, &[(0, vec![burst])], context, |session| {
             if sent_ns.is_none() && session.now_ns() >= at_ns {

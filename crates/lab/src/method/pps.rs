@@ -6,7 +6,9 @@ use std::time::Duration;
 use generator::method::TrialInput;
 use generator::receiver::StreamReport;
 
-use super::search::{Attempt, Found, LOSS_MAX, Path, Range, received_resolution, search};
+use super::search::{
+    Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
+};
 use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values};
 use crate::ceilings::LINE_MINIMUM;
 use crate::settings::Settings;
@@ -37,9 +39,6 @@ const GRACE_S: f64 = 0.05;
 /// The saturating trial lasts at least so long, seconds: its load is looked at, and CPU time is
 /// counted in steps of 10 ms.
 const OVERLOAD_S: f64 = 1.0;
-
-/// The saturating trial offers so many times what the search saw arrive.
-const OVERLOAD: f64 = 1.1;
 
 impl Method for PacketRate {
     fn id(&self) -> &'static str {
@@ -79,9 +78,8 @@ impl Method for PacketRate {
         let max_pps = MAX_PPS.min(line);
         let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
         let range = Range { start_pps: START_PPS, max_pps, known_pps: None, loss_max: LOSS_MAX };
-        let found = search(&mut path, range)?;
-        // With the port rate as the most, 2 % more than the line carries still saturates it.
-        let offered = (found.most_received_pps * OVERLOAD).clamp(START_PPS, max_pps * 1.02);
+        let found = search(&mut path, range)?.if_any_arrived("pps")?;
+        let offered = beyond_pps(found.most_received_pps, max_pps);
         path.duration_s = path.duration_s.max(OVERLOAD_S);
         let (attempt, load) = context.observe(|| path.trial(offered));
         let attempt = attempt?;

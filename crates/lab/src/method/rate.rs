@@ -1,17 +1,21 @@
 //! The forwarding rate of the cell's own frames: the highest rate at which next to nothing is
 //! lost, and the most that came through at any rate; one way, or both ways at once.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::{Session, Waiting};
 
 use super::pps::{json, received_pps};
-use super::search::{Attempt, Found, LOSS_MAX, Path, Range, received_resolution, search};
+use super::search::{
+    Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
+};
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
 use crate::ceilings::LINE_MINIMUM;
+use crate::load::Load;
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -84,7 +88,9 @@ impl Method for ForwardingRate {
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(TRIALS * (settings.duration_s() + TRIAL_EXTRA_S))
+        let duration_s = settings.duration_s();
+        let search_s = TRIALS * (duration_s + TRIAL_EXTRA_S);
+        Duration::from_secs_f64(search_s + overload_s(duration_s) + TRIAL_EXTRA_S)
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -104,19 +110,18 @@ impl Method for ForwardingRate {
             loss_max: settings.loss.unwrap_or(LOSS_MAX),
         };
         let is_bidirectional = settings.is_bidirectional == Some(true);
-        let (found, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sparing, |session| {
-                if is_bidirectional {
-                    // Half the sum leaves by each port.
-                    let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
-                    let range = Range { start_pps, max_pps, ..range };
-                    search(&mut BothWays { session, context }, range)
-                } else {
-                    search(&mut OneWay { session, context }, range)
-                }
-            })
+        let duration_s = settings.duration_s();
+        let found = context.bed.with_session(Waiting::Sparing, |session| {
+            if is_bidirectional {
+                // Half the sum leaves by each port.
+                let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
+                let range = Range { start_pps, max_pps, ..range };
+                measure(&mut BothWays { session, context, duration_s }, context, range)
+            } else {
+                measure(&mut OneWay { session, context, duration_s }, context, range)
+            }
         });
-        let found = found?;
+        let (found, saturating, load) = found?;
         let (values, resolutions) = figures(&found, (line_bytes * 8) as f64);
         Ok(Trial {
             values,
@@ -129,6 +134,7 @@ impl Method for ForwardingRate {
             raw: serde_json::json!({
                 "frame_bytes": size,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+                "saturation": json(&saturating),
             }),
         })
     }
@@ -151,9 +157,69 @@ pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>
     (values, resolutions)
 }
 
+/// A path whose trials can be made longer.
+trait TimedPath: Path<Error = TrialError> {
+    fn set_duration(&mut self, duration_s: f64);
+}
+
+/// The search, then one longer trial beyond what was carried, and the load of every part in it:
+/// between the short trials of a search nothing is sent, so that no part is busy all the while.
+fn measure(
+    path: &mut impl TimedPath,
+    context: &MethodContext<'_>,
+    range: Range,
+) -> Result<(Found, Attempt, Option<Load>), TrialError> {
+    let mut found = search(path, range)?.if_any_arrived("rate")?;
+    // Where no load passed, beyond what came through.
+    let passed = found.carried_pps > 0.0;
+    let rate_pps = if passed { found.carried_pps } else { found.most_received_pps };
+    let offered_pps = beyond_pps(rate_pps, range.max_pps);
+    path.set_duration(overload_s(context.settings.duration_s()));
+    let (saturating, load) = context.observe(|| path.trial(offered_pps));
+    let saturating = saturating?;
+    found.most_received_pps = found.most_received_pps.max(saturating.received_pps);
+    Ok((found, saturating, load))
+}
+
+/// The duration of the trial whose load is looked at, from that of the others, seconds.
+fn overload_s(duration_s: f64) -> f64 {
+    duration_s.max((3.0 * duration_s).clamp(0.6, 1.0))
+}
+
+/// What arrived both ways, frames a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rate {
+    /// Up to the end of the schedule or the last frame, whichever is later.
+    arrived_pps: f64,
+    /// The same with the grace taken off, which a sender that stood still for a moment has.
+    in_grace_pps: f64,
+}
+
+impl Rate {
+    /// Of one way, whose last frame came `last_s` after the start.
+    fn of(received: u64, duration_s: f64, last_s: f64) -> Self {
+        let over = |s: f64| received as f64 / duration_s.max(s);
+        Self { arrived_pps: over(last_s), in_grace_pps: over(last_s - GRACE * duration_s) }
+    }
+}
+
+impl AddAssign for Rate {
+    fn add_assign(&mut self, other: Self) {
+        self.arrived_pps += other.arrived_pps;
+        self.in_grace_pps += other.in_grace_pps;
+    }
+}
+
 struct OneWay<'a, 'b> {
     session: &'a mut Session,
     context: &'a MethodContext<'b>,
+    duration_s: f64,
+}
+
+impl TimedPath for OneWay<'_, '_> {
+    fn set_duration(&mut self, duration_s: f64) {
+        self.duration_s = duration_s;
+    }
 }
 
 impl Path for OneWay<'_, '_> {
@@ -164,8 +230,8 @@ impl Path for OneWay<'_, '_> {
         let input = TrialInput {
             frame_size: settings.frame_size() as usize,
             rate_pps: offered_pps,
-            duration_s: settings.duration_s(),
-            grace_s: GRACE * settings.duration_s(),
+            duration_s: self.duration_s,
+            grace_s: GRACE * self.duration_s,
         };
         let mut measurer = traffic::measurer(self.session, self.context, traffic::QUIET);
         let outcome = measurer.trial(input).map_err(method_error)?;
@@ -180,32 +246,58 @@ impl Path for OneWay<'_, '_> {
 struct BothWays<'a, 'b> {
     session: &'a mut Session,
     context: &'a MethodContext<'b>,
+    duration_s: f64,
+}
+
+impl TimedPath for BothWays<'_, '_> {
+    fn set_duration(&mut self, duration_s: f64) {
+        self.duration_s = duration_s;
+    }
 }
 
 impl Path for BothWays<'_, '_> {
     type Error = TrialError;
 
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let duration_s = self.context.settings.duration_s();
+        let duration_s = self.duration_s;
         let there = traffic::burst(self.context.settings, offered_pps / 2.0, duration_s);
         let loads = [(1, vec![traffic::reversed(&there)]), (0, vec![there])];
         let start_ns = self.session.now_ns() + self.session.lead_ns();
         let seen = traffic::exchange(self.session, &loads, self.context, |_| Ok(()))?;
-        let (mut offered, mut arrived, mut arrived_pps) = (0, 0, 0.0);
+        let (mut offered, mut arrived, mut rate) = (0, 0, Rate::default());
         for stream in &seen.streams {
             offered += stream.probes + stream.unsent;
             let arrival = stream.arrivals.iter().find(|arrival| arrival.port != stream.port);
             let Some(report) = arrival.map(|arrival| &arrival.report) else { continue };
             arrived += report.received;
-            // What a queue delivers after the end of the schedule and the grace is no faster.
             let last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
-            arrived_pps += report.received as f64 / duration_s.max(last_s - GRACE * duration_s);
+            rate += Rate::of(report.received, duration_s, last_s);
         }
         let lost = 1.0 - arrived as f64 / (offered as f64).max(1.0);
         Ok(Attempt {
             offered_pps,
-            received_pps: arrived_pps,
-            loss: lost.max(1.0 - arrived_pps / offered_pps - ROUNDING),
+            received_pps: rate.arrived_pps,
+            loss: lost.max(1.0 - rate.in_grace_pps / offered_pps - ROUNDING),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rate, overload_s};
+
+    #[test]
+    fn grace_is_for_passing_and_not_for_the_figure() {
+        // All of 1,000 frames, the last a twentieth after the schedule's end.
+        let late = Rate::of(1_000, 1.0, 1.05);
+        assert_eq!(late.in_grace_pps, 1_000.0);
+        assert!((late.arrived_pps - 1_000.0 / 1.05).abs() < 1e-9);
+        let early = Rate::of(1_000, 1.0, 0.999);
+        assert_eq!(early, Rate { arrived_pps: 1_000.0, in_grace_pps: 1_000.0 });
+    }
+
+    #[test]
+    fn the_load_is_looked_at_for_long_enough() {
+        assert_eq!([0.1, 0.2, 0.5, 5.0].map(overload_s), [0.6, 0.6000000000000001, 1.0, 5.0]);
     }
 }

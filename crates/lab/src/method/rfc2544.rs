@@ -107,6 +107,7 @@ impl Method for Rfc2544 {
             })
         });
         let found = outcome?;
+        found.if_any_arrived()?;
         let (values, resolutions) = found.figures(asked);
         let Answers { most, loss, burst, .. } = found;
         let is_tester_limited = loss.first().is_some_and(|point| point.is_tester_limited);
@@ -121,7 +122,9 @@ impl Method for Rfc2544 {
             raw: serde_json::json!({
                 "max_pps": max_pps,
                 "is_at_max": most.is_at_max,
-                "is_tester_limited": is_tester_limited,
+                "throughput_is_tester_limited": most.is_tester_limited,
+                "loss_is_tester_limited": is_tester_limited,
+                "burst_is_tester_limited": burst.is_tester_limited,
                 "burst_is_at_longest": burst.is_at_longest,
                 "throughput": most.trials,
             }),
@@ -186,26 +189,41 @@ pub(super) fn answers<M: Measurer>(
 }
 
 impl Answers {
-    /// The figures, and what search and counting leave open.
+    /// Whether anything came through at all.
+    ///
+    /// # Errors
+    /// [`TrialError::Output`]: a path through which nothing comes has no throughput, not 0.
+    fn if_any_arrived(&self) -> Result<(), TrialError> {
+        let rows = self.most.trials.iter().chain(self.loss.iter().map(|point| &point.trial));
+        if rows.clone().any(|row| row.in_time > 0) {
+            return Ok(());
+        }
+        let what = format!("no frame arrived in time in any of {} trials", rows.count());
+        Err(TrialError::Output { program: "rfc2544", what })
+    }
+
+    /// The figures, and what search and counting leave open. Loss and burst only where they are the
+    /// switch's: where the tester could not send as fast, they would be the tester's.
     pub(super) fn figures(&self, asked: Asked) -> (Values, Vec<Resolution>) {
         let Self { most, delay, loss, burst } = self;
-        let mut values = vec![
-            ("rfc2544_throughput_pps", most.rate_pps.value),
-            ("rfc2544_burst", burst.burst.value),
-        ];
+        let mut values = vec![("rfc2544_throughput_pps", most.rate_pps.value)];
+        if !burst.is_tester_limited {
+            values.push(("rfc2544_burst", burst.burst.value));
+        }
         let mut resolutions = Vec::new();
         // A bound is no resolution: what the most that is offered hides is not known.
         if !most.is_at_max {
             let Estimate { low, high, .. } = most.rate_pps;
             resolutions.push(Resolution::new("rfc2544_throughput_pps", low, high));
         }
-        if !burst.is_at_longest {
+        if !burst.is_at_longest && !burst.is_tester_limited {
             let (low, high) = (burst.burst.value, burst.burst.value + asked.resolution as f64);
             resolutions.push(Resolution::new("rfc2544_burst", low, high));
         }
         let mean_us = delay.as_ref().map(|delay| delay.mean_ns.value / 1e3);
         values.extend(mean_us.map(|mean_us| ("rfc2544_latency_us", mean_us)));
-        if let Some(ratio) = loss.first().map(|point| point.loss_ratio.value) {
+        let of_the_switch = loss.first().filter(|point| !point.is_tester_limited);
+        if let Some(ratio) = of_the_switch.map(|point| point.loss_ratio.value) {
             values.push(("rfc2544_loss_pct", 100.0 * ratio));
             let sent = (asked.max_pps * asked.trial_s) as u64;
             resolutions.push(Resolution::loss_pct("rfc2544_loss_pct", ratio, sent));

@@ -8,6 +8,8 @@
 //! long it is. A failed trial is repeated before it counts, since a shared machine stalls at times;
 //! the narrowing repeats one. Pure: the path is an argument.
 
+use super::TrialError;
+
 /// The share of frames that a passing trial may lose: one in a thousand.
 pub(super) const LOSS_MAX: f64 = 0.001;
 
@@ -34,6 +36,10 @@ const CLOSE: f64 = 0.25;
 /// The first step from a bound, as a part of it, and the longest.
 const STEP: f64 = 0.08;
 const STEP_MAX: f64 = 0.8;
+
+/// A saturating trial offers so many times what was carried, and of a line at most so much.
+const OVERLOAD: f64 = 1.1;
+const LINE_MORE: f64 = 1.02;
 
 /// A path that can be tried.
 pub(super) trait Path {
@@ -88,11 +94,29 @@ impl Found {
     pub(super) fn carried_resolution(&self) -> Option<(f64, f64)> {
         Some((self.carried_pps * (1.0 - ROUNDING), self.failed_pps?))
     }
+
+    /// What was found, where anything came through at all.
+    ///
+    /// # Errors
+    /// [`TrialError::Output`]: a path through which nothing comes has no rate, not the rate 0.
+    pub(super) fn if_any_arrived(self, program: &'static str) -> Result<Self, TrialError> {
+        if self.most_received_pps > 0.0 {
+            return Ok(self);
+        }
+        let what = format!("no frame arrived in any of {} trials", self.attempts.len());
+        Err(TrialError::Output { program, what })
+    }
 }
 
 /// What the length of a trial leaves open of a rate of arrivals.
 pub(super) fn received_resolution(received_pps: f64) -> (f64, f64) {
     (received_pps * (1.0 - ROUNDING), received_pps * (1.0 + ROUNDING))
+}
+
+/// A load beyond that rate. With the port rate as the most, 2 % more than the line carries still
+/// saturates it.
+pub(super) fn beyond_pps(rate_pps: f64, max_pps: f64) -> f64 {
+    (rate_pps * OVERLOAD).min(max_pps * LINE_MORE)
 }
 
 /// Searches `path` within `range`.
@@ -187,7 +211,7 @@ impl<P: Path> Search<'_, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, search};
+    use super::{Range, beyond_pps, search};
     use crate::method::mock::{path, perfect};
     use generator::testing::DeviceModel;
 
@@ -243,6 +267,23 @@ mod tests {
         let found = found(DeviceModel { loss: 0.5, ..perfect() });
         assert!(found.carried_pps < 10.0, "{}", found.carried_pps);
         assert!(found.most_received_pps > 0.0);
+    }
+
+    #[test]
+    fn nothing_is_no_rate() {
+        let found = found(DeviceModel { loss: 1.0, ..perfect() });
+        let error = found.if_any_arrived("rate").unwrap_err().to_string();
+        assert!(error.starts_with("rate: no frame arrived in any of"), "{error}");
+    }
+
+    #[test]
+    fn a_slow_line_has_a_load_beyond_it() {
+        // A line of 120 frames a second is slower than where the search starts.
+        let range = Range { max_pps: 120.0, ..RANGE };
+        let found = search(&mut path(perfect()), range).unwrap();
+        assert_eq!(found.carried_pps, 120.0);
+        assert!((beyond_pps(found.carried_pps, range.max_pps) - 122.4).abs() < 1e-9);
+        assert!((beyond_pps(50.0, range.max_pps) - 55.0).abs() < 1e-9);
     }
 
     #[test]

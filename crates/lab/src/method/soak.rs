@@ -5,7 +5,6 @@ use std::time::Duration;
 use files::proc::ProcFolder;
 use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
-use generator::session::Waiting;
 
 use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
@@ -39,6 +38,9 @@ const RATE_PPS: f64 = 1_000.0;
 const WINDOWS: f64 = 200.0;
 const WINDOW_S: f64 = 0.5;
 
+/// Below this no drift is said, seconds: over a shorter run it is that of the machine.
+const DRIFT_S: f64 = 600.0;
+
 /// Late frames count.
 const GRACE_S: f64 = 2.0;
 
@@ -53,7 +55,8 @@ impl Method for Soak {
 
     fn about(&self) -> &'static str {
         "A fixed load for `duration_s`: the slope of the median delay and of the switch's resident \
-         memory over the second half, which a warm-up does not touch, times the duration"
+         memory over the second half, which a warm-up does not touch, times the duration; below \
+         10 minutes no drift is said"
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -77,7 +80,8 @@ impl Method for Soak {
         let window_s = (duration_s / WINDOWS).max(WINDOW_S);
         let (outcome, load) = context.observe(|| windows(context, window_s));
         let windows = outcome?;
-        let delays: Vec<(f64, f64)> = windows.iter().map(|one| (one.at_s, one.delay_us)).collect();
+        let delays: Vec<(f64, f64)> =
+            windows.iter().filter_map(|one| Some((one.at_s, one.delay_us?))).collect();
         let memory: Vec<(f64, f64)> =
             windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
         let mut medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
@@ -91,7 +95,9 @@ impl Method for Soak {
         let mut resolutions = Vec::new();
         let drifts = [("soak_delay_drift_us", &delays), ("soak_memory_drift_kib", &memory)];
         for (metric, points) in drifts {
-            let Some((slope, interval)) = drift(points, duration_s) else { continue };
+            let long_enough = Some(points).filter(|_| duration_s >= DRIFT_S);
+            let found = long_enough.and_then(|points| drift(points, duration_s));
+            let Some((slope, interval)) = found else { continue };
             values.push((metric, slope));
             if interval.reaches(CONFIDENCE) {
                 resolutions.push(Resolution::new(metric, interval.low, interval.high));
@@ -118,7 +124,8 @@ impl Method for Soak {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     at_s: f64,
-    delay_us: f64,
+    /// None where all was lost.
+    delay_us: Option<f64>,
     lost: u64,
     memory_kib: Option<f64>,
 }
@@ -134,21 +141,19 @@ fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, Tr
         grace_s: GRACE_S,
     };
     let begun = std::time::Instant::now();
-    context.bed.with_session(Waiting::Precise, |session| {
+    context.bed.with_session(traffic::waiting_for(input.rate_pps), |session| {
         let mut measurer = traffic::measurer(session, context, QUIET);
         let mut windows = Vec::new();
         while begun.elapsed().as_secs_f64() < settings.duration_s() {
             context.cancel.check()?;
             let report = measurer.trial(input).map_err(method_error)?.report;
             let memory = folder.as_ref().and_then(|folder| folder.memory("VmRSS"));
-            if let Some(delay) = &report.delay {
-                windows.push(Window {
-                    at_s: begun.elapsed().as_secs_f64(),
-                    delay_us: delay.at_ns(0.5) / 1e3,
-                    lost: report.lost,
-                    memory_kib: memory.map(|bytes| bytes as f64 / 1024.0),
-                });
-            }
+            windows.push(Window {
+                at_s: begun.elapsed().as_secs_f64(),
+                delay_us: report.delay.as_ref().map(|delay| delay.at_ns(0.5) / 1e3),
+                lost: report.lost,
+                memory_kib: memory.map(|bytes| bytes as f64 / 1024.0),
+            });
         }
         Ok(windows)
     })

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use generator::profile::{FieldModifier, Modifier, ModifierOp, StreamSpec};
 use generator::session::Waiting;
-use openflow::flow::FlowStatsRequest;
+use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::text::parse_flow_mod;
 
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, channel_error, traffic,
@@ -50,11 +51,17 @@ const FIRST: u64 = 4_000;
 /// The entry, counted up: the bound is below the addresses that there are.
 const ENTRY: &str = "priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
 
+/// All of them.
+const ENTRIES: &str = "ip,nw_dst=20.0.0.0/8";
+
 /// Frames a second while addresses are learnt and looked for: below what any switch loses at.
 const LEARN_PPS: f64 = 20_000.0;
 
 /// The share of addresses that may be missing until a table counts as full: frames that were lost.
 pub(super) const MISSING: f64 = 0.01;
+
+/// The share of the frames that must come to the hosts' port for it to be told which are held.
+const ARRIVED: f64 = 0.9;
 
 /// The address of the first learnt host.
 const FIRST_MAC: &str = "02:aa:00:00:00:00";
@@ -95,12 +102,20 @@ impl Method for TableSize {
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let bound = context.settings.count.unwrap_or(BOUND);
+        if bound == 0 {
+            return Err(TrialError::Unfit("no entry is asked for: set count = 1 or more"));
+        }
         let found = match context.settings.forwarding() {
             Forwarding::Flows => {
                 let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
                     return Err(TrialError::Unfit("has no flow entries"));
                 };
-                fill(&mut FlowTable { client: &mut client, context }, bound)?
+                let filled = fill(&mut FlowTable { client: &mut client, context }, bound);
+                // As the cell was set up, for what is measured next, also where filling failed.
+                let cleaned = empty(&mut client, context);
+                let filled = filled?;
+                cleaned?;
+                filled
             }
             Forwarding::Learning => {
                 if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
@@ -133,6 +148,13 @@ impl Method for TableSize {
             }),
         })
     }
+}
+
+/// Deletes what was added.
+fn empty(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<(), TrialError> {
+    let entries = parse_flow_mod(ENTRIES, FlowModCommand::Delete).map_err(anyhow::Error::from);
+    let deleted = client.load([entries].into_iter());
+    deleted.map(drop).map_err(|error| channel_error(&error, context))
 }
 
 /// A table that takes more entries.
@@ -270,19 +292,31 @@ impl Table for LearntTable<'_, '_> {
         let seen = self.context.bed.with_session(Waiting::Sparing, |session| {
             traffic::exchange(session, &[(0, vec![look])], self.context, |_| Ok(()))
         })?;
-        let flooded: u64 = seen.streams.iter().map(|stream| traffic::received(stream, 2)).sum();
-        Ok(learnt(offered, flooded))
+        let count = |port| seen.streams.iter().map(|stream| traffic::received(stream, port)).sum();
+        let (near, flooded): (u64, u64) = (count(1), count(2));
+        learnt(offered, near, flooded).ok_or_else(|| {
+            let what = format!(
+                "{near} of {offered} frames came to port 2, where the hosts are, and {flooded} to \
+                 port 3: what the switch has learnt cannot be told"
+            );
+            TrialError::Output { program: "table-size", what }
+        })
     }
 }
 
-/// How many of the addresses `offered` are known, of which so many were flooded.
-pub(super) fn learnt(offered: u64, flooded: u64) -> u64 {
-    if flooded as f64 <= MISSING * offered as f64 { offered } else { offered - flooded }
+/// How many of the addresses a switch has learnt: frames to those come to the hosts' port and, not
+/// being flooded, to no other. None where too few came for that to be said.
+pub(super) fn learnt(offered: u64, near: u64, flooded: u64) -> Option<u64> {
+    if (near as f64) < ARRIVED * offered as f64 {
+        return None;
+    }
+    let held = near.checked_sub(flooded)?;
+    Some(if held as f64 >= (1.0 - MISSING) * offered as f64 { offered } else { held })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, Filled, Table, TrialError, fill, host};
+    use super::{Batch, Filled, Table, TrialError, fill, host, learnt};
 
     /// A table of known size, which may take more than it holds.
     struct Known {
@@ -321,6 +355,16 @@ mod tests {
         }
         let larger = found(1_000_000, false);
         assert_eq!((larger.held, larger.offered, larger.is_bound), (100_000, 100_000, true));
+    }
+
+    #[test]
+    fn silence_is_no_learnt_address() {
+        assert_eq!(learnt(4_000, 4_000, 0), Some(4_000));
+        assert_eq!(learnt(4_000, 3_990, 5), Some(4_000), "a few frames are lost");
+        assert_eq!(learnt(4_000, 4_000, 1_000), Some(3_000));
+        assert_eq!(learnt(4_000, 4_000, 4_000), Some(0));
+        assert_eq!(learnt(4_000, 0, 0), None);
+        assert_eq!(learnt(4_000, 3_600, 3_601), None, "more flooded than came");
     }
 
     #[test]

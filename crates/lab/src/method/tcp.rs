@@ -52,6 +52,9 @@ impl Method for Tcp {
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         if let Err(missing) = Tool::Iperf3.find() {
+            if context.settings.streams.is_some_and(|streams| streams > 1) {
+                return Err(TrialError::Unfit("several TCP streams at once need iperf3"));
+            }
             return own(context, &missing.0);
         }
         let done = iperf3::run(context, &[])?;

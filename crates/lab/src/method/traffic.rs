@@ -6,7 +6,7 @@ use std::time::Duration;
 use generator::method::on_ports::{PortTrialError, SessionMeasurer};
 use generator::method::{MethodError, TrialInput};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
-use generator::session::{Session, SessionError, StartOptions};
+use generator::session::{Session, SessionError, StartOptions, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
@@ -23,8 +23,17 @@ pub(super) const QUIET: Duration = Duration::from_millis(60);
 /// The longest wait for that.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// Up to so many frames a second the lab's threads run in real time. Beyond it the sender, which polls
+/// for the last 60 us before each due time, would hold a core for itself.
+const REAL_TIME_PPS: f64 = 10_000.0;
+
 /// Time between two looks at the flag that stops a run.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How a session waits whose times are figures: exact as long as the machine can bear it.
+pub(super) fn waiting_for(rate_pps: f64) -> Waiting {
+    if rate_pps <= REAL_TIME_PPS { Waiting::Precise } else { Waiting::Sparing }
+}
 
 /// The headers where the settings say nothing else: from host 1 to host 2.
 fn usual_packet() -> String {
@@ -129,9 +138,22 @@ fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
 
 #[cfg(test)]
 mod tests {
-    use super::{burst, reversed};
+    use super::{burst, reversed, waiting_for};
     use crate::settings::Settings;
     use generator::profile::Mode;
+    use generator::session::Waiting;
+
+    #[test]
+    fn a_sender_in_real_time_leaves_its_core_to_others() {
+        for (rate_pps, waiting) in [
+            (super::super::flow_mods::RATE_PPS, Waiting::Precise),
+            (10_000.0, Waiting::Precise),
+            (10_001.0, Waiting::Sparing),
+            (20_000.0, Waiting::Sparing),
+        ] {
+            assert_eq!(waiting_for(rate_pps), waiting, "{rate_pps}");
+        }
+    }
 
     #[test]
     fn the_way_back_has_source_and_destination_exchanged() {

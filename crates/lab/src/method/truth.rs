@@ -246,7 +246,8 @@ impl Table for KnownAddresses<'_> {
         };
         let taught = offered - lost(offered);
         let flooded = offered - taught.min(table.size);
-        Ok(learnt(offered, flooded - lost(flooded)))
+        let near = offered - lost(offered);
+        Ok(learnt(offered, near, flooded - lost(flooded)).unwrap())
     }
 }
 
