@@ -225,7 +225,7 @@ pub fn measure(
     }
     let dut = campaign.duts[0];
     run.group(&Round { index: 0, part, group, dut, repeat: spec.repeat })?;
-    let programs = super::programs(&campaign);
+    let programs = super::assemble::programs(&campaign);
     let head = CellPart::Head { spec: Box::new(spec.clone()), machine, programs, started };
     let kept = run.kept.take().unwrap_or_default();
     let error = failure(&run, part, &kept);
