@@ -405,9 +405,17 @@ impl Setup {
     /// # Errors
     /// [`SetupError::Dut`] or [`SetupError::Controller`] with the end of the log.
     pub fn check(&mut self) -> Result<(), SetupError> {
-        self.dut.service.check().map_err(|error| SetupError::Dut(error.into()))?;
+        self.check_switch()?;
         let controller = self.controller.as_mut().map_or(Ok(()), Service::check);
         controller.map_err(|error| SetupError::Controller(error.into()))
+    }
+
+    /// Fails if the switch has ended. A controller may have been ended by a method.
+    ///
+    /// # Errors
+    /// [`SetupError::Dut`] with the end of the log.
+    pub fn check_switch(&mut self) -> Result<(), SetupError> {
+        self.dut.service.check().map_err(|error| SetupError::Dut(error.into()))
     }
 
     /// Sends a few probes there and back until two rounds in a row come back whole: the connection

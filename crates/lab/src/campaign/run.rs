@@ -622,7 +622,7 @@ impl<'a> Run<'a> {
         let (outcome, stall_ms) = stall::watch(|| method.run(&context));
         match outcome {
             // What a switch that has ended meanwhile let through is no figure.
-            Ok(trial) => match setup.check() {
+            Ok(trial) => match setup.check_switch() {
                 Ok(()) => Ok((Ok(trial), stall_ms)),
                 Err(ended) => {
                     Ok((Err(NoTrial { why: ended.to_string(), is_unfit: false }), stall_ms))
