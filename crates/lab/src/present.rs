@@ -1,6 +1,6 @@
 //! The forms of a run's results: terminal, Markdown, CSV, and one HTML page.
 //!
-//! All of them are drawn from [`Results`] by way of the same [`section`]s, so that no two forms say
+//! All of them are drawn from [`Results`] by way of the same sections, so that no two forms say
 //! different things. A form must never hold a figure that the results do not, and never leave a
 //! cell blank: where there is no figure stands the reason.
 

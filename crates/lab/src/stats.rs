@@ -2,7 +2,7 @@
 //!
 //! Pure functions over samples, named as the literature names them: intervals of means ([`mean`]),
 //! of medians and other quantiles ([`order`]), pairs and independent sets compared by ranks
-//! ([`signed_rank`], [`mann_whitney`]), bands of distributions ([`band`]), many comparisons
+//! ([`signed_rank`], [`mod@mann_whitney`]), bands of distributions ([`band`]), many comparisons
 //! ([`multiple`]), how many repeats are needed ([`repeats`]), warm-up ([`steady`]), trends
 //! ([`trend`]) and changes of a history ([`change`]). No sample is dropped here; an outlier is only
 //! named. An interval must never claim more confidence than it has, and a figure with an interval

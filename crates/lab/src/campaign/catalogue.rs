@@ -1,4 +1,4 @@
-//! The scenarios that come with the lab: a file under `scenarios/` and a line in [`FILES`] each.
+//! The scenarios that come with the lab: a file under `scenarios/` and a line in `FILES` each.
 //!
 //! `weir lab show NAME` prints the file of one, to be copied and changed.
 
