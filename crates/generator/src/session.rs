@@ -704,7 +704,9 @@ fn spawn_on<T: Send + 'static>(
         let _ = allow(None, &cpus);
         if waiting == Waiting::Precise {
             // Without the right, delays have wake-ups in them, as the floor shows.
-            let _ = run_in_real_time();
+            if let Err(error) = run_in_real_time() {
+                tracing::warn!(%error, "not in real time: delays have wake-ups in them");
+            }
         }
         run()
     })

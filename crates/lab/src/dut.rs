@@ -185,6 +185,28 @@ fn no_openflow(settings: &Settings) -> Result<(), String> {
     }
 }
 
+/// Why a switch of OpenFlow 1.3 that the lab starts in its plainest form cannot run with these
+/// settings: one bridge, one thread, its channel by `way`, nothing but flow tables.
+///
+/// # Errors
+/// The reason.
+fn one_bridge_of_1_3(settings: &Settings, way: &str) -> Result<(), String> {
+    match settings.forwarding() {
+        Forwarding::Flows | Forwarding::Controller => {}
+        Forwarding::Learning => return Err("does not learn by itself".to_owned()),
+        Forwarding::Io => return Err("forwards by flow tables only".to_owned()),
+    }
+    let is_old = settings.version().is_ok_and(|version| !version.has_pipeline());
+    if is_old || settings.is_channel_measured() {
+        return Err(format!("the lab starts it with OpenFlow 1.3, one bridge, {way}"));
+    }
+    if settings.has_queues == Some(true) {
+        return Err("the lab starts it without queues".to_owned());
+    }
+    no_caches(settings)?;
+    one_thread(settings)
+}
+
 /// Why a switch whose caches the lab cannot switch off does not run with these settings.
 fn no_caches(settings: &Settings) -> Result<(), String> {
     match settings.caches() {

@@ -71,6 +71,29 @@ pub struct Metric {
     pub decimals: usize,
 }
 
+impl Metric {
+    /// A figure.
+    const fn new(
+        id: &'static str,
+        label: &'static str,
+        unit: &'static str,
+        better: Better,
+        decimals: usize,
+    ) -> Self {
+        Self { id, label, unit, better, decimals }
+    }
+
+    /// A figure of which less is better.
+    const fn lower(
+        id: &'static str,
+        label: &'static str,
+        unit: &'static str,
+        decimals: usize,
+    ) -> Self {
+        Self::new(id, label, unit, Better::Lower, decimals)
+    }
+}
+
 /// What a method measures with.
 pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.

@@ -10,7 +10,7 @@ use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid};
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{Forwarding, Settings};
+use crate::settings::Settings;
 use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -28,20 +28,7 @@ impl Dut for Bofuss {
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        match settings.forwarding() {
-            Forwarding::Flows | Forwarding::Controller => {}
-            Forwarding::Learning => return Err("does not learn by itself".to_owned()),
-            Forwarding::Io => return Err("forwards by flow tables only".to_owned()),
-        }
-        let is_old = settings.version().is_ok_and(|version| !version.has_pipeline());
-        if is_old || settings.is_channel_measured() {
-            return Err("the lab starts it with OpenFlow 1.3, one bridge, a Unix socket".to_owned());
-        }
-        if settings.has_queues == Some(true) {
-            return Err("the lab starts it without queues".to_owned());
-        }
-        super::no_caches(settings)?;
-        super::one_thread(settings)
+        super::one_bridge_of_1_3(settings, "a Unix socket")
     }
 
     fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Better, Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, channel_error,
-    idle_cpu,
+    Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, channel_error, idle_cpu,
 };
 use crate::load::ProcessRole;
 use crate::settings::Settings;
@@ -18,21 +17,12 @@ use crate::testbed::Testbed;
 pub(super) struct Channel;
 
 const METRICS: &[Metric] = &[
-    figure("channel_echo_ms", "echo, one after the other", "ms", 3),
-    figure("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
-    figure("channel_barrier_ms", "barrier, one after the other", "ms", 3),
-    figure("channel_cores", "CPU, connected and idle", "cores", 4),
-    figure("channel_connect_ms", "connecting, mean", "ms", 2),
+    Metric::lower("channel_echo_ms", "echo, one after the other", "ms", 3),
+    Metric::lower("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
+    Metric::lower("channel_barrier_ms", "barrier, one after the other", "ms", 3),
+    Metric::lower("channel_cores", "CPU, connected and idle", "cores", 4),
+    Metric::lower("channel_connect_ms", "connecting, mean", "ms", 2),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// Questions of each kind, at least; every bridge is asked once at least.
 const QUESTIONS: usize = 200;

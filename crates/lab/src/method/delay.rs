@@ -8,8 +8,8 @@ use generator::method::{Measurer as _, TrialInput};
 use generator::receiver::{Distribution, StreamReport};
 
 use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
-    Values, traffic,
+    Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
+    traffic,
 };
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
@@ -18,21 +18,12 @@ use crate::testbed::{Testbed, method_error};
 pub(super) struct Delay;
 
 const METRICS: &[Metric] = &[
-    figure("delay_p50_us", "delay, median", "µs", 1),
-    figure("delay_p99_us", "delay, 99 %", "µs", 1),
-    figure("delay_mean_us", "delay, mean", "µs", 1),
-    figure("jitter_us", "jitter (mean |IPDV|)", "µs", 1),
-    figure("delay_loss_pct", "loss", "%", 3),
+    Metric::lower("delay_p50_us", "delay, median", "µs", 1),
+    Metric::lower("delay_p99_us", "delay, 99 %", "µs", 1),
+    Metric::lower("delay_mean_us", "delay, mean", "µs", 1),
+    Metric::lower("jitter_us", "jitter (mean |IPDV|)", "µs", 1),
+    Metric::lower("delay_loss_pct", "loss", "%", 3),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// Probes a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use generator::receiver::StreamReport;
 use generator::statistics::SessionStatistics;
 
-use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
@@ -15,18 +15,9 @@ use crate::testbed::netns::NetnsTestbed;
 pub(super) struct Failover;
 
 const METRICS: &[Metric] = &[
-    figure("failover_ms", "time until the other port carries", "ms", 2),
-    figure("failover_lost", "frames lost", "frames", 0),
+    Metric::lower("failover_ms", "time until the other port carries", "ms", 2),
+    Metric::lower("failover_lost", "frames lost", "frames", 0),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// Frames a second, where the cell says nothing else: the resolution of the time.
 const RATE_PPS: f64 = 10_000.0;

@@ -21,27 +21,23 @@ use crate::testbed::Testbed;
 pub(super) struct FlowMods;
 
 const METRICS: &[Metric] = &[
-    figure(
+    Metric::new(
         "flow_mods_ps",
         "flow-mods taken, to the barrier reply",
         "flow-mods/s",
         Better::Higher,
         0,
     ),
-    figure("flow_mod_obeyed_ms", "frames obey a flow-mod after", "ms", Better::Lower, 3),
-    figure("flow_mod_barrier_ms", "barrier reply after", "ms", Better::Lower, 3),
-    figure("flow_mod_lie_ms", "frames disobey after the barrier reply for", "ms", Better::Lower, 3),
+    Metric::new("flow_mod_obeyed_ms", "frames obey a flow-mod after", "ms", Better::Lower, 3),
+    Metric::new("flow_mod_barrier_ms", "barrier reply after", "ms", Better::Lower, 3),
+    Metric::new(
+        "flow_mod_lie_ms",
+        "frames disobey after the barrier reply for",
+        "ms",
+        Better::Lower,
+        3,
+    ),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better, decimals }
-}
 
 /// Flow-mods that are timed together, where the cell says nothing else.
 const COUNT: u64 = 10_000;

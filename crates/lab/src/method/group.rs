@@ -11,20 +11,10 @@ use generator::session::Waiting;
 pub(super) struct GroupCopies;
 
 const METRICS: &[Metric] = &[
-    figure("group_copies", "copies of each frame", "frames", Better::Higher, 3),
-    figure("group_least_pct", "port with the fewest frames", "%", Better::Higher, 2),
-    figure("group_most_pct", "port with the most frames", "%", Better::Lower, 2),
+    Metric::new("group_copies", "copies of each frame", "frames", Better::Higher, 3),
+    Metric::new("group_least_pct", "port with the fewest frames", "%", Better::Higher, 2),
+    Metric::new("group_most_pct", "port with the most frames", "%", Better::Lower, 2),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better, decimals }
-}
 
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 5_000.0;

@@ -20,20 +20,10 @@ use crate::testbed::{Testbed, method_error};
 pub(super) struct Meter;
 
 const METRICS: &[Metric] = &[
-    figure("meter_kbps", "metered rate", "kbit/s", Better::Higher, 1),
-    figure("meter_error_pct", "error of the metered rate", "%", Better::Lower, 2),
-    figure("meter_burst_kbit", "passed above the rate at first", "kbit", Better::Lower, 1),
+    Metric::new("meter_kbps", "metered rate", "kbit/s", Better::Higher, 1),
+    Metric::new("meter_error_pct", "error of the metered rate", "%", Better::Lower, 2),
+    Metric::new("meter_burst_kbit", "passed above the rate at first", "kbit", Better::Lower, 1),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better, decimals }
-}
 
 /// The offered load, where the cell says nothing else, is so many times the meter's rate.
 const OVERLOAD: f64 = 2.0;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, echo};
+use super::{Method, MethodContext, Metric, Trial, TrialError, echo};
 use crate::process::{self, command_line};
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
@@ -22,21 +22,12 @@ const REQUESTS: u32 = 100;
 pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
 const METRICS: &[Metric] = &[
-    figure("ping_avg_ms", "ping avg", "ms", 3),
-    figure("ping_min_ms", "ping min", "ms", 3),
-    figure("ping_max_ms", "ping max", "ms", 3),
-    figure("ping_mdev_ms", "ping mdev", "ms", 3),
-    figure("ping_loss_pct", "ping loss", "%", 1),
+    Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
+    Metric::lower("ping_min_ms", "ping min", "ms", 3),
+    Metric::lower("ping_max_ms", "ping max", "ms", 3),
+    Metric::lower("ping_mdev_ms", "ping mdev", "ms", 3),
+    Metric::lower("ping_loss_pct", "ping loss", "%", 1),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// What one run of echo requests came to.
 #[derive(Clone, Debug, PartialEq)]

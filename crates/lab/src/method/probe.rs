@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::method::TrialInput;
 
-use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 
@@ -13,21 +13,12 @@ use crate::testbed::Testbed;
 pub(super) struct Probe;
 
 const METRICS: &[Metric] = &[
-    figure("probe_p50_us", "probe p50", "µs", 0),
-    figure("probe_p99_us", "probe p99", "µs", 0),
-    figure("probe_max_us", "probe max", "µs", 0),
-    figure("probe_mean_us", "probe mean", "µs", 0),
-    figure("probe_loss_pct", "probe loss", "%", 2),
+    Metric::lower("probe_p50_us", "probe p50", "µs", 0),
+    Metric::lower("probe_p99_us", "probe p99", "µs", 0),
+    Metric::lower("probe_max_us", "probe max", "µs", 0),
+    Metric::lower("probe_mean_us", "probe mean", "µs", 0),
+    Metric::lower("probe_loss_pct", "probe loss", "%", 2),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// Probes a second, where the cell says nothing else.
 const RATE_PPS: f64 = 250.0;

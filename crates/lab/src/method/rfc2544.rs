@@ -24,21 +24,11 @@ use crate::testbed::{Testbed, method_error};
 pub(super) struct Rfc2544;
 
 const METRICS: &[Metric] = &[
-    figure("rfc2544_throughput_pps", "throughput, no loss", "frames/s", Better::Higher, 0),
-    figure("rfc2544_latency_us", "latency at 90 % of it", "µs", Better::Lower, 1),
-    figure("rfc2544_loss_pct", "frame loss at the highest load", "%", Better::Lower, 2),
-    figure("rfc2544_burst", "longest burst without loss", "frames", Better::Higher, 0),
+    Metric::new("rfc2544_throughput_pps", "throughput, no loss", "frames/s", Better::Higher, 0),
+    Metric::new("rfc2544_latency_us", "latency at 90 % of it", "µs", Better::Lower, 1),
+    Metric::new("rfc2544_loss_pct", "frame loss at the highest load", "%", Better::Lower, 2),
+    Metric::new("rfc2544_burst", "longest burst without loss", "frames", Better::Higher, 0),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better, decimals }
-}
 
 /// The most that is offered without a port rate, frames a second, where the cell says nothing else.
 const MAX_PPS: f64 = 1_000_000.0;

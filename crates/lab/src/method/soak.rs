@@ -6,7 +6,7 @@ use files::proc::ProcFolder;
 use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
 
-use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
 use crate::settings::Settings;
 use crate::stats::{CONFIDENCE, Interval, theil_sen};
@@ -16,20 +16,11 @@ use crate::testbed::{Testbed, method_error};
 pub(super) struct Soak;
 
 const METRICS: &[Metric] = &[
-    figure("soak_delay_drift_us", "drift of the median delay", "µs over the run", 2),
-    figure("soak_memory_drift_kib", "drift of the switch's memory", "KiB over the run", 0),
-    figure("soak_delay_us", "median delay", "µs", 1),
-    figure("soak_lost", "frames lost", "frames", 0),
+    Metric::lower("soak_delay_drift_us", "drift of the median delay", "µs over the run", 2),
+    Metric::lower("soak_memory_drift_kib", "drift of the switch's memory", "KiB over the run", 0),
+    Metric::lower("soak_delay_us", "median delay", "µs", 1),
+    Metric::lower("soak_lost", "frames lost", "frames", 0),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better: Better::Lower, decimals }
-}
 
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;

@@ -18,26 +18,16 @@ pub(super) struct Iperf3;
 pub(super) struct Iperf2;
 
 const IPERF3: &[Metric] = &[
-    figure("udp_mbps", "UDP", "Mb/s", Better::Higher, 2),
-    figure("udp_loss_pct", "UDP loss", "%", Better::Lower, 2),
-    figure("udp_jitter_ms", "UDP jitter", "ms", Better::Lower, 3),
+    Metric::new("udp_mbps", "UDP", "Mb/s", Better::Higher, 2),
+    Metric::new("udp_loss_pct", "UDP loss", "%", Better::Lower, 2),
+    Metric::new("udp_jitter_ms", "UDP jitter", "ms", Better::Lower, 3),
 ];
 
 const IPERF2: &[Metric] = &[
-    figure("udp2_mbps", "UDP (iperf 2)", "Mb/s", Better::Higher, 2),
-    figure("udp2_loss_pct", "UDP loss (iperf 2)", "%", Better::Lower, 2),
-    figure("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", Better::Lower, 3),
+    Metric::new("udp2_mbps", "UDP (iperf 2)", "Mb/s", Better::Higher, 2),
+    Metric::new("udp2_loss_pct", "UDP loss (iperf 2)", "%", Better::Lower, 2),
+    Metric::new("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", Better::Lower, 3),
 ];
-
-const fn figure(
-    id: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    decimals: usize,
-) -> Metric {
-    Metric { id, label, unit, better, decimals }
-}
 
 /// Frame of a datagram of 1,470 bytes, FCS counted.
 const FRAME: usize = UDP_PAYLOAD as usize + 46;
