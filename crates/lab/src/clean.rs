@@ -132,12 +132,22 @@ fn end(program: Owner) {
 mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command};
+    use std::time::{Duration, Instant};
 
     use super::{Leftover, clean, is_marked};
     use crate::scratch::{LAB, MARK};
 
+    /// A program with that mark, once the kernel shows the mark: `spawn` returns when the child
+    /// has left the parent's memory, a moment before its own environment can be read.
     fn sleeper(mark: &Path) -> Child {
-        Command::new("sleep").arg("600").env(MARK, mark).spawn().unwrap()
+        let child = Command::new("sleep").arg("60").env(MARK, mark).spawn().unwrap();
+        let environ = format!("/proc/{}/environ", child.id());
+        let begun = Instant::now();
+        while !is_marked(&std::fs::read(&environ).unwrap(), mark) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the mark never appeared");
+            std::thread::yield_now();
+        }
+        child
     }
 
     fn folder(temporary: &Path, name: &str, owner: &str) -> PathBuf {
@@ -168,7 +178,7 @@ mod tests {
         kept.wait().unwrap();
         assert!(found.contains(&Leftover::Removed(dead)), "{found:?}");
         let said: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|line| line.contains("sleep 600")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("sleep 60")), "{said:?}");
         assert!(said.iter().any(|line| line.contains("its run lives")), "{said:?}");
         assert!(said.iter().any(|line| line.contains("whose it is")), "{said:?}");
     }
