@@ -28,13 +28,12 @@ pub(crate) fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send
     });
 }
 
-/// A value of the first worker that `weir ctl caches` shows.
+/// A value that `weir ctl caches` shows, of all workers.
 pub(crate) fn shown(switch: &Switch, name: &str) -> u64 {
     let (success, out, err) = switch.ctl(&["--json", "caches"]);
     assert!(success, "{err}");
-    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
-    let records = value.as_array().cloned().unwrap_or_else(|| vec![value]);
-    records.iter().filter_map(|record| record[name].as_u64()).sum()
+    let workers = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    workers.filter_map(|worker| worker[name].as_u64()).sum()
 }
 
 /// Sends frames until the kernel decides about them; how many were sent and have arrived.

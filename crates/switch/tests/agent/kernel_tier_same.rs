@@ -15,6 +15,7 @@ use packet::{Batch, PacketBuf};
 use testkit::Random;
 
 use crate::harness::{Controller, Switch, until};
+use crate::kernel_tier::shown;
 use crate::veth::{add_veth, in_namespace};
 
 const PORTS: usize = 3;
@@ -107,14 +108,6 @@ impl Side {
         }));
         all.sort();
         all
-    }
-
-    fn kernel_hits(&self) -> u64 {
-        let (success, out, err) = self.switch.ctl(&["--json", "caches"]);
-        assert!(success, "{err}");
-        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
-        let records = value.as_array().cloned().unwrap_or_else(|| vec![value]);
-        records.iter().filter_map(|record| record["kernel_hits"].as_u64()).sum()
     }
 }
 
@@ -243,7 +236,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
     builder.ipv4(v4).udp(ports.0, ports.1).fill_to(len).build()
 }
 
-fn number(name: &str, usual: u64) -> u64 {
+pub(crate) fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap())
 }
 
@@ -291,7 +284,7 @@ fn the_kernel_tier_changes_nothing_but_speed() {
             }
             assert_eq!(a.counts(), b.counts(), "{place}");
         }
-        let (hits, none) = (sides[0].kernel_hits(), sides[1].kernel_hits());
+        let [hits, none] = sides.each_ref().map(|side| shown(&side.switch, "kernel_hits"));
         assert!(hits > sent / 10 && none == 0, "{hits} of {sent} in the kernel, {none} without");
         for side in sides {
             side.switch.stop();
