@@ -4,6 +4,7 @@
 //! each problem names file, line and the remedy. It must never change a file and never need more
 //! than cargo and git.
 
+mod claims;
 mod crates;
 mod files;
 mod layers;
@@ -95,6 +96,7 @@ fn check(
     files: &[SourceFile],
 ) -> Result<Vec<Problem>> {
     let mut problems = graph.check();
+    problems.extend(claims::check(files));
     problems.extend(crates::check(files));
     problems.extend(manifests::check(metadata, files)?);
     problems.extend(tree::check(metadata, files)?);

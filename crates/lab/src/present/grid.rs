@@ -16,7 +16,16 @@ pub(crate) struct TextGrid {
     /// How many of the columns are names, which stand left.
     pub(crate) names: usize,
     /// The lines.
-    pub(crate) rows: Vec<Vec<String>>,
+    pub(crate) rows: Vec<TextRow>,
+}
+
+/// A line of a table.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TextRow {
+    /// What links to it end in: one for each row that it shows.
+    pub(crate) anchors: Vec<String>,
+    /// Its cells.
+    pub(crate) texts: Vec<String>,
 }
 
 /// Columns of a table that has all metrics, at most.
@@ -45,7 +54,8 @@ fn of_metric(section: &Section<'_>, table: &MetricTable<'_>, is_first: bool) -> 
         let place = section.axes.iter().map(|axis| {
             row.at.get(&axis.name).map_or_else(|| "-".to_owned(), |value| axis_value(value))
         });
-        place.chain(values(table, row, versus, (table.has_published(), is_first))).collect()
+        let values = values(table, row, versus, (table.has_published(), is_first));
+        TextRow { anchors: vec![row.anchor.clone()], texts: place.chain(values).collect() }
     };
     let rows = table.rows.iter().map(row).collect();
     TextGrid { title: table.heading(), header, names, rows }
@@ -62,7 +72,7 @@ fn single(section: &Section<'_>) -> Option<TextGrid> {
         let row = table.rows.first()?;
         let mut texts = vec![table.heading()];
         texts.extend(values(table, row, versus, (has_published, true)));
-        Some(texts)
+        Some(TextRow { anchors: vec![row.anchor.clone()], texts })
     };
     let rows = section.tables.iter().filter_map(row).collect();
     Some(TextGrid { title: String::new(), header, names: 1, rows })
@@ -96,7 +106,7 @@ fn few(section: &Section<'_>, cells: &[(usize, usize)]) -> TextGrid {
             let entry = row.and_then(|row| row.entries.get(*dut));
             entry.map_or_else(String::new, |entry| entry_text(entry, table.metric.decimals, true))
         }));
-        texts
+        TextRow { anchors: table.rows.iter().map(|row| row.anchor.clone()).collect(), texts }
     };
     let rows = section.tables.iter().map(row).collect();
     TextGrid { title: String::new(), header, names: 1, rows }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::claims::{Claim, claims, overall};
+use super::claims::{Claim, ClaimPart, claims, overall};
 use super::grid::{TextGrid, grids};
 use super::number::duration;
 use super::section::{Section, sections};
@@ -64,11 +64,21 @@ fn one(out: &mut String, section: &Section<'_>) {
 
 fn list(out: &mut String, claims: &[Claim]) {
     for claim in claims {
-        let _ = writeln!(out, "- {}", escape(&claim.text()));
+        let _ = writeln!(out, "- {}", linked(claim));
     }
     if !claims.is_empty() {
         out.push('\n');
     }
+}
+
+/// A sentence whose figures lead to their rows.
+fn linked(claim: &Claim) -> String {
+    let part = |part: &ClaimPart| match part {
+        ClaimPart::Words(text) => escape_within(text),
+        ClaimPart::Strong(text) => format!("**{}**", escape(text)),
+        ClaimPart::Link(text, anchor) => format!("[{}](#{anchor})", escape(text)),
+    };
+    claim.parts.iter().map(part).collect()
 }
 
 fn table(out: &mut String, grid: &TextGrid) {
@@ -78,13 +88,14 @@ fn table(out: &mut String, grid: &TextGrid) {
     let line = |texts: &[String]| {
         let cells =
             texts.iter().map(|text| text.lines().map(escape).collect::<Vec<_>>().join("<br>"));
-        format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+        cells.collect::<Vec<_>>().join(" | ")
     };
-    let _ = writeln!(out, "{}", line(&grid.header));
+    let _ = writeln!(out, "| {} |", line(&grid.header));
     let rule = (0..grid.header.len()).map(|n| if n < grid.names { "---" } else { "--:" });
     let _ = writeln!(out, "|{}|", rule.collect::<Vec<_>>().join("|"));
     for row in &grid.rows {
-        let _ = writeln!(out, "{}", line(row));
+        let anchors = row.anchors.iter().map(|anchor| format!("<a id=\"{anchor}\"></a>"));
+        let _ = writeln!(out, "| {}{} |", anchors.collect::<String>(), line(&row.texts));
     }
     out.push('\n');
 }
@@ -108,13 +119,19 @@ fn conditions(out: &mut String, results: &Results) {
 
 /// A text in one line whose signs mean nothing.
 fn escape(text: &str) -> String {
+    escape_within(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A piece of a line: the spaces at its ends stay.
+fn escape_within(text: &str) -> String {
     let mut out = String::new();
-    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+    for letter in text.chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
+            letter if letter.is_whitespace() => out.push(' '),
             letter => out.push(letter),
         }
     }
@@ -134,7 +151,8 @@ mod tests {
             "## E1 · Every packet through the controller\n\nWhat does it cost when every",
             "| metric | weir | ovs | linux-bridge | weir / ovs | published |\n|---|--:|--:|--",
             "**Rate, packets/s (more is better)**\n\n| frame size, B | entries | weir | ovs | ",
-            "| 64 | 1 | 1,418,608 ± 27,673<br>limit: switch | 961,899 ± 13,838<br>limit: ",
+            "| <a id=\"cached-forwarding-rate-pps-64-1\"></a>\
+             64 | 1 | 1,418,608 ± 27,673<br>limit: switch | 961,899 ± 13,838<br>limit: ",
             "- cached-forwarding, seed: 7\n",
         ] {
             assert!(text.contains(piece), "{piece}\nis not in\n{text}");
@@ -156,6 +174,18 @@ mod tests {
                     width = Some(bars);
                 }
                 assert!(!line.contains("<script") && !line.contains("<b>"), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_figure_of_a_sentence_leads_to_one_row() {
+        for results in [results(), hostile()] {
+            let text = render(&results);
+            for piece in text.split("](#").skip(1) {
+                let anchor = &piece[..piece.find(')').unwrap()];
+                let row = format!("<a id=\"{anchor}\"></a>");
+                assert_eq!(text.matches(&row).count(), 1, "{anchor} in\n{text}");
             }
         }
     }

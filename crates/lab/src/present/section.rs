@@ -3,7 +3,7 @@
 //! All forms draw from these, so that a row has one place and one anchor. It must never leave out a
 //! cell of the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::method::Better;
 use crate::results::{
@@ -93,7 +93,39 @@ pub(crate) fn is_reference(dut: &str) -> bool {
 /// Every scenario of the results.
 pub(crate) fn sections(results: &Results) -> Vec<Section<'_>> {
     let scenarios = results.scenarios.iter().enumerate();
-    scenarios.map(|(index, scenario)| Section::new(results, index, scenario)).collect()
+    let mut sections: Vec<Section<'_>> =
+        scenarios.map(|(index, scenario)| Section::new(results, index, scenario)).collect();
+    set_anchors(&mut sections);
+    sections
+}
+
+/// Names each row after its scenario, metric and point, so that a link to it says where it leads
+/// and outlives the next run.
+fn set_anchors(sections: &mut [Section<'_>]) {
+    let mut taken = BTreeSet::new();
+    for section in sections {
+        let Section { scenario, axes, tables, .. } = section;
+        for table in tables {
+            for row in &mut table.rows {
+                let at = axes.iter().filter_map(|axis| row.at.get(&axis.name));
+                let words = [&scenario.id, &table.metric.id].into_iter().chain(at);
+                let name = words.map(|word| slug(word)).collect::<Vec<_>>().join("-");
+                row.anchor = (1..)
+                    .map(|n| if n == 1 { name.clone() } else { format!("{name}-{n}") })
+                    .find(|anchor| !taken.contains(anchor))
+                    .unwrap_or_default();
+                taken.insert(row.anchor.clone());
+            }
+        }
+    }
+}
+
+/// A text as a part of an anchor: lower-case letters, digits and hyphens.
+fn slug(text: &str) -> String {
+    let parts = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let parts: Vec<String> =
+        parts.filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect();
+    parts.join("-")
 }
 
 impl<'a> Section<'a> {
@@ -157,10 +189,10 @@ impl<'a> Section<'a> {
             cells.entry((&cell.dut, &cell.at)).or_insert(cell);
         }
         let mut tables = Vec::new();
-        for (m, metric) in scenario.metrics.iter().enumerate() {
+        for metric in &scenario.metrics {
             let method = method_of(scenario, &metric.id);
             let mut rows = Vec::new();
-            for (p, at) in self.points.iter().copied().enumerate() {
+            for at in self.points.iter().copied() {
                 let entry = |dut: &&'a str| {
                     TableEntry::new(cells.get(&(*dut, at)).copied(), &metric.id, method)
                 };
@@ -170,8 +202,7 @@ impl<'a> Section<'a> {
                 }
                 let ratios = ratios(&entries);
                 let published = scenario.published_at(at, &metric.id).collect();
-                let anchor = format!("s{}-m{m}-p{p}", self.index);
-                rows.push(TableRow { anchor, at, entries, ratios, published });
+                rows.push(TableRow { anchor: String::new(), at, entries, ratios, published });
             }
             // A metric of which no switch has a figure says nothing that the others do not.
             let is_measured = |row: &TableRow<'_>| row.entries.iter().any(|e| e.figure().is_some());
@@ -192,15 +223,14 @@ impl<'a> Section<'a> {
         cells: &BTreeMap<(&str, &'a Coordinates), &'a CellResults>,
     ) -> Option<MetricTable<'a>> {
         let metric = self.scenario.metrics.first()?;
-        let row = |(p, at): (usize, &&'a Coordinates)| {
+        let row = |at: &&'a Coordinates| {
             let entry =
                 |dut: &&'a str| TableEntry::new(cells.get(&(*dut, *at)).copied(), &metric.id, None);
             let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
-            let anchor = format!("s{}-m0-p{p}", self.index);
             let ratios = ratios(&entries);
-            TableRow { anchor, at, entries, ratios, published: Vec::new() }
+            TableRow { anchor: String::new(), at, entries, ratios, published: Vec::new() }
         };
-        let rows: Vec<TableRow<'a>> = self.points.iter().enumerate().map(row).collect();
+        let rows: Vec<TableRow<'a>> = self.points.iter().map(row).collect();
         (!rows.is_empty()).then_some(MetricTable { metric, rows, derived_from: None })
     }
 

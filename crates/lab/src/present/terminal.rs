@@ -75,7 +75,7 @@ fn table(grid: &TextGrid, width: u16) -> String {
     let plain_all = |texts: &[String]| -> Vec<String> { texts.iter().map(|t| lines(t)).collect() };
     table.set_header(plain_all(&grid.header));
     for row in &grid.rows {
-        table.add_row(plain_all(row));
+        table.add_row(plain_all(&row.texts));
     }
     for column in table.column_iter_mut().skip(grid.names) {
         column.set_cell_alignment(CellAlignment::Right);
