@@ -38,6 +38,13 @@ pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
     (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
 }
 
+/// Bits of line time that a frame of that length takes; `frame_size` is in bytes, FCS included.
+#[must_use]
+pub fn frame_line_bits(frame_size: u32) -> f64 {
+    // FCS counts as a part of the frame here.
+    8.0 * line_bytes(u64::from(frame_size).saturating_sub(4), 1) as f64
+}
+
 /// Bytes that a packet-in adds to the frame that it carries.
 /// OpenFlow 1.0 clause 5.4.1; 1.3 clause 7.4.1 with the match field `in_port` only.
 #[must_use]

@@ -89,6 +89,11 @@ pub trait ControllerProgram: Sync {
         false
     }
 
+    /// About how long it takes to start, be found by the switch, and end.
+    fn start_cost(&self) -> Duration {
+        Duration::from_millis(300)
+    }
+
     /// The programs that it consists of.
     ///
     /// # Errors

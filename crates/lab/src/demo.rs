@@ -56,7 +56,7 @@ mod tests {
         let cells = scenario.cells(false).unwrap();
         let measured = cells.iter().filter(|cell| !scenario.is_without("weir", &cell.at));
         let cost = |settings| -> Duration {
-            let methods = scenario.methods().unwrap().into_iter();
+            let methods = scenario.methods(false).unwrap().into_iter();
             methods
                 .map(|method| {
                     let trials = scenario.trials(method, false) as u32;

@@ -15,6 +15,8 @@ mod ovs_dpdk;
 mod weir;
 mod wire;
 
+use std::time::Duration;
+
 use channel::{Endpoint, Tls};
 
 use crate::keys::ChannelKeys;
@@ -138,6 +140,11 @@ pub trait Dut: Sync {
     /// Whether it can be run on in-memory ports.
     fn has_memory_ports(&self) -> bool {
         false
+    }
+
+    /// About how long it takes to start and to end.
+    fn start_cost(&self, _settings: &Settings) -> Duration {
+        Duration::from_millis(200)
     }
 
     /// The programs that it consists of.

@@ -22,6 +22,9 @@ use crate::scratch;
 /// How long a program has after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
 
+/// Between two looks whether it has obeyed.
+const TERM_STEP: Duration = Duration::from_millis(1);
+
 /// How much of a log an error quotes.
 const TAIL_LINES: usize = 12;
 
@@ -278,7 +281,7 @@ impl Process {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(TERM_STEP);
         }
         if let Err(error) = kill_group(&self.child) {
             tracing::warn!(name = self.name, %error, "cannot kill");

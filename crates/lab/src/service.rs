@@ -3,6 +3,7 @@
 //! Dropping a [`Service`] ends its programs, last started first.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use netdev::sys::netns::Namespace;
 use openflow::Version;
@@ -126,6 +127,25 @@ impl Service {
     pub fn tails(&self) -> String {
         let tail = |process: &Process| format!("{}:\n{}\n", process.name(), process.tail());
         self.programs.iter().map(tail).collect()
+    }
+
+    /// Waits until the output of the program of that name is as wanted; `what` says in an error
+    /// what it did not do.
+    ///
+    /// # Errors
+    /// The program ends before or does not do it within `limit`, or the run was interrupted.
+    pub fn wait_for_output(
+        &mut self,
+        name: &str,
+        what: &str,
+        limit: Duration,
+        cancel: &Cancel,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), process::ProcessError> {
+        for program in self.programs.iter_mut().filter(|program| program.name() == name) {
+            program.wait_until(what, limit, cancel, |program| is_wanted(&program.output()))?;
+        }
+        Ok(())
     }
 
     /// Fails if one of the programs has ended.

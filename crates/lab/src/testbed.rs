@@ -14,8 +14,9 @@ pub mod wired;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
 
-use generator::method::on_ports::{PortTrialError, QUIET, SessionMeasurer};
+use generator::method::on_ports::{PortTrialError, SessionMeasurer};
 use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, Waiting};
@@ -68,6 +69,10 @@ pub fn host_address(host: usize) -> HostAddress {
     let number = u8::try_from(host + 1).unwrap_or(u8::MAX);
     HostAddress { ip: Ipv4Addr::new(10, 0, 0, number), mac: [2, 0, 0, 0, 0, number] }
 }
+
+/// Silence after which nothing is on its way any more between the hosts: a controller that every
+/// frame passes may stand still for longer than a switch does.
+const QUIET: Duration = Duration::from_millis(120);
 
 /// UDP port of the lab's own traffic at both hosts.
 const PORT: u16 = 9201;

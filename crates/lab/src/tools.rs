@@ -150,19 +150,28 @@ pub fn os_ken_default_dir() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("weir").join(format!("os-ken-{OS_KEN_VERSION}"))
 }
 
-/// os-ken in the virtual environment `dir`: its interpreter and version.
+/// The interpreter of the virtual environment `dir`.
+///
+/// # Errors
+/// [`Missing`] when the environment is not there.
+pub fn os_ken_python(dir: &Path) -> Result<PathBuf, Missing> {
+    let python = dir.join("bin/python3");
+    if is_executable(&python) {
+        return Ok(python);
+    }
+    Err(Missing(format!(
+        "os-ken not installed (no virtual environment at {}): \
+         weir lab run --install-peers makes one",
+        dir.display()
+    )))
+}
+
+/// os-ken in the virtual environment `dir`: its interpreter and version, by asking it.
 ///
 /// # Errors
 /// [`Missing`] when the environment is not there or does not hold os-ken.
 pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
-    let python = dir.join("bin/python3");
-    if !is_executable(&python) {
-        return Err(Missing(format!(
-            "os-ken not installed (no virtual environment at {}): \
-             weir lab run --install-peers makes one",
-            dir.display()
-        )));
-    }
+    let python = os_ken_python(dir)?;
     let ask = "import importlib.metadata as m, platform; \
                print('os-ken', m.version('os-ken'), 'on Python', platform.python_version())";
     let program = Program::ask("os-ken", &python, &["-c", ask]);

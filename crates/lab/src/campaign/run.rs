@@ -5,7 +5,7 @@
 //! which the machine stalled is repeated, and said. It must never drop a trial from the results:
 //! one that failed or stalled is there with its reason.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,11 @@ use crate::trial_error::TrialError;
 
 mod assemble;
 mod cells;
+mod estimate;
 mod gather;
 
 pub use cells::{CellSpec, MeasuredCell, cell_specs, measure};
+pub use estimate::{ScenarioCost, estimate};
 pub use gather::{GatherError, Gathered, gather};
 
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
@@ -43,9 +45,9 @@ const NOT_SUPPORTED: &str = "not supported: ";
 /// How often a trial is tried when the machine stalls meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// About how long a start and an end take, and one more for every so many flow entries.
-const START_COST: Duration = Duration::from_millis(1_500);
-const ENTRIES_A_SECOND: f64 = 50_000.0;
+/// About how long the testbed takes to make, and how many flow entries are loaded in a second.
+const BED_COST: Duration = Duration::from_millis(150);
+const ENTRIES_A_SECOND: f64 = 80_000.0;
 
 /// What is to be measured.
 pub struct Campaign {
@@ -186,6 +188,8 @@ struct Run<'a> {
     /// By scenario, the traffic, and metric: what was measured on a wire.
     floors: HashMap<(usize, usize), BTreeMap<&'static str, Vec<f64>>>,
     notes: Vec<String>,
+    /// Switches and controllers whose programs are there: each was asked for its version once.
+    installed: BTreeSet<&'static str>,
 }
 
 /// Measures everything.
@@ -259,7 +263,7 @@ fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
         let scenario: &Scenario = scenario;
         Ok(Part {
             scenario,
-            methods: scenario.methods()?,
+            methods: scenario.methods(campaign.is_quick)?,
             cells: cells(scenario, campaign)?,
             repeats: campaign.repeats.unwrap_or_else(|| scenario.repeats(campaign.is_quick)),
             is_quick: campaign.is_quick,
@@ -360,6 +364,7 @@ impl<'a> Run<'a> {
             found: HashMap::new(),
             floors: HashMap::new(),
             notes: campaign.notes.clone(),
+            installed: BTreeSet::new(),
         }
     }
 
@@ -428,7 +433,7 @@ impl<'a> Run<'a> {
             self.progress.advance(steps);
             return Ok(());
         }
-        if !self.budget.allows(group_cost(round.part, round.group)) {
+        if !self.budget.allows(group_cost(round.part, round.group, round.dut)) {
             self.close(round, &CellState::Skipped("no time left in the budget".to_owned()));
             self.note(format!("{}: left out, no time left", round.title(cells[0].1)));
             self.progress.advance(steps);
@@ -557,22 +562,29 @@ impl<'a> Run<'a> {
     }
 
     /// Why a switch is not started for these settings, if so.
-    fn check(&self, part: &Part<'_>, dut: &dyn Dut, settings: &Settings) -> Result<(), CellState> {
-        let only = &part.scenario.switches;
-        if !only.is_empty() && !only.iter().any(|name| name == dut.name()) {
-            let what = format!("this scenario is about {}", only.join(", "));
-            return Err(CellState::NotSupported(what));
-        }
-        dut.check(settings, &self.campaign.paths).map_err(CellState::NotSupported)?;
+    fn check(
+        &mut self,
+        part: &Part<'_>,
+        dut: &dyn Dut,
+        settings: &Settings,
+    ) -> Result<(), CellState> {
+        check_fit(self.campaign, part, dut, settings).map_err(CellState::NotSupported)?;
         if self.campaign.kind == TestbedKind::Memory && !dut.has_memory_ports() {
             let what = "has no in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
         let missing = |missing: crate::tools::Missing| CellState::Missing(missing.to_string());
-        dut.programs(&self.campaign.paths).map_err(missing)?;
+        if !self.installed.contains(dut.name()) {
+            dut.programs(&self.campaign.paths).map_err(missing)?;
+            self.installed.insert(dut.name());
+        }
         if let Some(controller) = controller_of(settings) {
             let controller = controller?;
-            controller.programs(&self.campaign.paths).map_err(missing)?;
+            // No switch has the name of a controller but Weir, which is one program.
+            if !self.installed.contains(controller.name()) {
+                controller.programs(&self.campaign.paths).map_err(missing)?;
+                self.installed.insert(controller.name());
+            }
             if settings.transport() == ChannelTransport::Tls && !controller.has_tls() {
                 let what = format!("the lab starts {} without TLS only", controller.name());
                 return Err(CellState::NotSupported(what));
@@ -692,14 +704,33 @@ fn controller_of(settings: &Settings) -> Option<Result<&'static dyn ControllerPr
     }))
 }
 
-fn group_cost(part: &Part<'_>, group: &Group<'_>) -> Duration {
+/// Whether a switch can run with these settings at all, whatever is installed.
+fn check_fit(
+    campaign: &Campaign,
+    part: &Part<'_>,
+    dut: &dyn Dut,
+    settings: &Settings,
+) -> Result<(), String> {
+    let only = &part.scenario.switches;
+    if !only.is_empty() && !only.iter().any(|name| name == dut.name()) {
+        return Err(format!("this scenario is about {}", only.join(", ")));
+    }
+    dut.check(settings, &campaign.paths)
+}
+
+/// About how long a switch's turn takes.
+fn group_cost(part: &Part<'_>, group: &Group<'_>, dut: &dyn Dut) -> Duration {
     let trials: Duration = group
         .cells
         .iter()
         .flat_map(|(_, cell)| part.methods.iter().map(|method| part.cost(*method, cell)))
         .sum();
-    let entries = group.cells[0].1.settings.flow_count() as f64 / ENTRIES_A_SECOND;
-    trials + START_COST + Duration::from_secs_f64(entries)
+    let settings = &group.cells[0].1.settings;
+    let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
+    let controller = controller_of(settings).and_then(Result::ok);
+    let controller = controller.map_or(Duration::ZERO, ControllerProgram::start_cost);
+    let start = BED_COST + dut.start_cost(settings) + controller;
+    trials + start + Duration::from_secs_f64(entries)
 }
 
 /// The commands that a reader would type, with the first of the flow entries.

@@ -149,6 +149,8 @@ struct MethodTable {
 #[serde(default, deny_unknown_fields)]
 struct Quick {
     repeats: Option<usize>,
+    /// The methods that are left; all where it names none.
+    methods: Vec<String>,
     /// The values that are left of an axis.
     axes: BTreeMap<String, Vec<String>>,
     /// Overlaid over the base settings.
@@ -190,7 +192,13 @@ impl Scenario {
         if self.methods.is_empty() || self.repeats == 0 {
             return wrong("a scenario has a method and a repeat at least".to_owned());
         }
-        self.methods()?;
+        self.methods(false)?;
+        if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
+            return wrong(format!("quick.methods: {method:?} is none of the methods"));
+        }
+        if self.quick.repeats == Some(0) {
+            return wrong("quick.repeats = 0: a scenario has a repeat at least".to_owned());
+        }
         for (index, axis) in self.axes.iter().enumerate() {
             if self.axes[..index].iter().any(|other| other.name == axis.name) {
                 return wrong(format!("the axis {:?} is there twice", axis.name));
@@ -217,7 +225,7 @@ impl Scenario {
         {
             return wrong(format!("no axis {axis:?} has the value {value:?}"));
         }
-        let metrics = self.methods()?.into_iter().flat_map(Method::metrics);
+        let metrics = self.methods(false)?.into_iter().flat_map(Method::metrics);
         let metrics: Vec<&str> = metrics.map(|metric| metric.id).collect();
         let mut named = self.published.iter().map(|figure| &figure.metric);
         let plotted = self.plots.iter().map(|plot| &plot.metric);
@@ -227,11 +235,8 @@ impl Scenario {
             return wrong(format!("no metric {metric:?}: there is {}", metrics.join(", ")));
         }
         for (name, table) in self.of_methods.iter().chain(&self.quick.of_methods) {
-            if !self.methods.contains(name) {
-                return wrong(format!("[method.{name}]: it is none of the methods"));
-            }
-            if !Settings::default().has_same_setup(&table.set) {
-                return wrong(format!("[method.{name}]: set-up is the same for all methods"));
+            if let Err(why) = self.check_table(name, table) {
+                return wrong(format!("[method.{name}]: {why}"));
             }
         }
         for is_quick in [false, true] {
@@ -242,6 +247,20 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with the table of a method.
+    fn check_table(&self, name: &String, table: &MethodTable) -> Result<(), String> {
+        if !self.methods.contains(name) {
+            return Err("it is none of the methods".to_owned());
+        }
+        if !Settings::default().has_same_setup(&table.set) {
+            return Err("set-up is the same for all methods".to_owned());
+        }
+        if table.trials == Some(0) {
+            return Err("trials = 0: one at least".to_owned());
+        }
+        table.set.check().map_err(|error| format!("set: {error}"))
     }
 
     /// Whether a switch is left out at a point: by a `without` that names it as `dut`.
@@ -274,11 +293,15 @@ impl Scenario {
         self.of_methods.get(method.id()).into_iter().chain(quick)
     }
 
-    /// The methods, in order.
+    /// The methods, in order; with `is_quick` those that the quick form leaves.
     ///
     /// # Errors
     /// The first key that is none, and which there are.
-    pub fn methods(&self) -> Result<Vec<&'static dyn Method>, ScenarioError> {
+    pub fn methods(&self, is_quick: bool) -> Result<Vec<&'static dyn Method>, ScenarioError> {
+        let left = |name: &&String| {
+            let all = !is_quick || self.quick.methods.is_empty();
+            all || self.quick.methods.contains(name)
+        };
         let find = |name: &String| {
             method::find(name).ok_or_else(|| {
                 let known: Vec<&str> = method::ALL.iter().map(|method| method.id()).collect();
@@ -286,7 +309,7 @@ impl Scenario {
                 ScenarioError::Wrong(format!("{}: no method {name:?}: there is {known}", self.id))
             })
         };
-        self.methods.iter().map(find).collect()
+        self.methods.iter().filter(left).map(find).collect()
     }
 
     /// Leaves some values of an axis; false where the scenario has no such axis.
@@ -478,7 +501,7 @@ value = 120.0
                [method.delay]\ntrials = 2\nset = { rate_pps = 7.0 }\n\
                [quick.method.delay]\nset = { rate_pps = 9.0 }\n";
         let scenario = Scenario::from_toml(&text).unwrap();
-        let (method, cells) = (scenario.methods().unwrap()[0], scenario.cells(false).unwrap());
+        let (method, cells) = (scenario.methods(false).unwrap()[0], scenario.cells(false).unwrap());
         let rate = |is_quick| scenario.settings_of(method, &cells[0].settings, is_quick).rate_pps;
         assert_eq!((rate(false), rate(true)), (Some(7.0), Some(9.0)));
         assert_eq!(scenario.trials(method, true), 2);
@@ -500,6 +523,14 @@ value = 120.0
             ("repeats = 3", "repeat = 3", "line 6"),
             ("unit = \"B\"", "units = \"B\"", "line 13"),
             ("[64, 128, 1518]", "[64, \"x\", 1518]", "frame_size"),
+            ("repeats = 2", "repeats = 0", "quick.repeats = 0"),
+            ("repeats = 2", "methods = [\"ping\"]", "\"ping\" is none of the methods"),
+            ("[quick]", "[method.delay]\ntrials = 0\n[quick]", "trials = 0"),
+            (
+                "[quick]",
+                "[method.delay]\nset = { duration_s = -1.0 }\n[quick]",
+                "[method.delay]: set: duration_s",
+            ),
             ("[64, 128, 1518]", "[64, 64, 1518]", "twice"),
             ("key = \"frame_size\"", "key = \"frame_sizes\"", "frame_sizes"),
             ("in_port=1", "in_prot=1", "in_prot"),

@@ -11,7 +11,7 @@ use super::{
     OutputArgs, PathArgs, TestbedArg, interrupted, shown, terminal_width, testbed_kind, write_whole,
 };
 use crate::campaign::catalogue;
-use crate::campaign::run::{Campaign, CampaignError, execute};
+use crate::campaign::run::{Campaign, CampaignError, ScenarioCost, estimate, execute};
 use crate::campaign::scenario::Scenario;
 use crate::cancel::Cancel;
 use crate::dut::{self, Dut};
@@ -25,6 +25,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   weir lab run E4 --dut weir,ovs,linux-bridge --quick --out /tmp/e4
   weir lab run cached-forwarding --dut weir,ovs --repeats 8
+  weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --out results --resume";
 
@@ -40,6 +41,9 @@ pub(super) struct CampaignArgs {
     /// Seconds that all of it may take; cells that do not fit are left out and named
     #[arg(long)]
     budget: Option<u64>,
+    /// Print what would be measured and about how long it takes, and start nothing
+    #[arg(long)]
+    dry: bool,
     /// Go on where an earlier run into the same folder was cut off
     #[arg(long)]
     resume: bool,
@@ -170,6 +174,10 @@ impl CampaignArgs {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
         let mut campaign = self.selection.campaign(paths, out)?;
+        if self.dry {
+            print!("{}", plan(&estimate(&campaign)?));
+            return Ok(ExitCode::SUCCESS);
+        }
         campaign.limit = self.budget.map(Duration::from_secs);
         (campaign.is_resumed, campaign.quiet) = (self.resume, self.output.quiet);
         if self.install_peers {
@@ -181,6 +189,17 @@ impl CampaignArgs {
         }
         carry_out(&campaign, &self.output, &cancel)
     }
+}
+
+/// Estimates as a table.
+fn plan(estimates: &[ScenarioCost]) -> String {
+    let row = |name: &str, starts: usize, duration: Duration| {
+        let seconds = duration.as_secs_f64().round() as u64;
+        format!("{name:24} {starts:6} starts  about {:3}:{:02}\n", seconds / 60, seconds % 60)
+    };
+    let rows = estimates.iter().map(|of| row(&of.scenario, of.starts, of.duration));
+    let starts = estimates.iter().map(|of| of.starts).sum();
+    rows.chain([row("all", starts, estimates.iter().map(|of| of.duration).sum())]).collect()
 }
 
 /// Measures, and publishes what was found.

@@ -1,6 +1,7 @@
 //! os-ken (the maintained fork of Ryu) with a hub and a learning switch of the lab's own.
 
 use std::process::Command;
+use std::time::Duration;
 
 use super::{ControllerPlan, ControllerProgram, wait_until_listening};
 use crate::load::ProcessRole;
@@ -24,13 +25,18 @@ impl ControllerProgram for OsKen {
         "os-ken (Python), hub and learning switch as its users write them"
     }
 
+    fn start_cost(&self) -> Duration {
+        // Python's imports.
+        Duration::from_millis(1_500)
+    }
+
     fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         Ok(vec![tools::os_ken(&paths.os_ken_dir)?.1])
     }
 
     fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
         let context = &plan.context;
-        let (python, _) = tools::os_ken(&context.paths.os_ken_dir)?;
+        let python = tools::os_ken_python(&context.paths.os_ken_dir)?;
         let script = context.dir.join(SCRIPT_NAME);
         std::fs::write(&script, SCRIPT)
             .map_err(|source| ServiceError::File { path: script.clone(), source })?;

@@ -27,6 +27,9 @@ const BRIDGE_LIMIT: Duration = Duration::from_millis(200);
 /// The database's socket, in the folder of the run.
 const DATABASE_SOCKET: &str = "db.sock";
 
+/// The daemon's name among the programs of the service.
+const DAEMON: &str = "ovs-vswitchd";
+
 /// The daemon's control socket, in the folder of the run.
 const DAEMON_CONTROL: &str = "vswitchd.ctl";
 
@@ -121,6 +124,10 @@ impl Dut for Ovs {
         Ok(())
     }
 
+    fn start_cost(&self, settings: &Settings) -> Duration {
+        Duration::from_millis(400) + Duration::from_millis(15) * settings.bridges() as u32
+    }
+
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
         let mut settings = cache_settings(plan.settings.caches()).to_vec();
         if self.has_tso {
@@ -161,14 +168,18 @@ pub(super) fn add_bridges(
         configure(context, &format!("set-ssl {key} {certificate} {authority}"), service)?;
     }
     configure_within(context, &configuration(plan, port)?, limit, service)?;
-    if plan.controller.is_some() {
+    if let Some(controller) = plan.controller {
         // A packet before the controller's hello is dropped, and so are those behind it for as
-        // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew.
-        for index in 0..plan.listen.len() {
-            let connected =
-                format!("wait-until controller {} is_connected=true", bridge_name(index));
-            configure_within(context, &connected, limit, service)?;
-        }
+        // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew. Its
+        // log says at once that the channel is up, its database (`is_connected`) up to 5 s later.
+        let bridges: Vec<String> = (0..plan.listen.len()).map(bridge_name).collect();
+        let is_connected = |log: &str| {
+            bridges
+                .iter()
+                .all(|bridge| log.contains(&format!("{bridge}<->{controller}: connected")))
+        };
+        let what = format!("say that it is connected to {controller}");
+        service.wait_for_output(DAEMON, &what, limit, context.cancel, is_connected)?;
     }
     // Open vSwitch opens them after it has said that the bridges are there.
     let is_open = context.cancel.poll(limit, || is_listening(plan));
@@ -251,7 +262,7 @@ pub(super) fn start_program(
         .arg(format!("unix:{}", socket.display()))
         .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
     daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
-    let daemon = Process::start("ovs-vswitchd", daemon, context.namespace, context.dir)?;
+    let daemon = Process::start(DAEMON, daemon, context.namespace, context.dir)?;
     service.add(daemon, Some(ProcessRole::Switch), 0);
     Ok(service)
 }

@@ -124,17 +124,31 @@ fn us(ns: f64) -> f64 {
     ns / 1e3
 }
 
+/// A time with what the histogram leaves open, in microseconds; `step` is a bucket's width as a
+/// part of the time.
+fn of_time(metric: &'static str, value_us: f64, step: f64) -> Resolution {
+    let reach_us = step * value_us.abs() + us(TICK_NS);
+    Resolution::new(metric, value_us - reach_us, value_us + reach_us)
+}
+
+/// A quantile of delays in microseconds, and what the histogram leaves open of it.
+pub(super) fn quantile_us(
+    metric: &'static str,
+    of: &Distribution,
+    share: f64,
+) -> (f64, Resolution) {
+    let value_us = us(of.at_ns(share));
+    (value_us, of_time(metric, value_us, BUCKET))
+}
+
 /// The figures of an account, and what its histogram and its number of frames leave open.
 pub(super) fn figures(
     account: &StreamReport,
     delay: &Distribution,
     ipdv: &Distribution,
 ) -> (Values, Vec<Resolution>) {
-    let of_time = |metric, value_us: f64, step: f64| {
-        let reach_us = step * value_us.abs() + us(TICK_NS);
-        Resolution::new(metric, value_us - reach_us, value_us + reach_us)
-    };
-    let [p50, p99] = [0.5, 0.99].map(|share| us(delay.at_ns(share)));
+    let (p50, open_p50) = quantile_us("delay_p50_us", delay, 0.5);
+    let (p99, open_p99) = quantile_us("delay_p99_us", delay, 0.99);
     let (mean, jitter) = (us(delay.mean_ns), us(ipdv.mean_amount_ns));
     let loss = account.loss_ratio();
     let values = vec![
@@ -145,8 +159,8 @@ pub(super) fn figures(
         ("delay_loss_pct", 100.0 * loss),
     ];
     let resolutions = vec![
-        of_time("delay_p50_us", p50, BUCKET),
-        of_time("delay_p99_us", p99, BUCKET),
+        open_p50,
+        open_p99,
         of_time("delay_mean_us", mean, 0.0),
         of_time("jitter_us", jitter, 0.0),
         Resolution::loss_pct("delay_loss_pct", loss, account.sent),

@@ -56,6 +56,8 @@ pub(super) fn run(context: &MethodContext<'_>, rate: &str) -> Result<Iperf2Resul
     server
         .wait_until("report", SLACK, context.cancel, |server| parse(&server.output()).is_some())?;
     let text = server.output();
+    // Its report is here, and SIGTERM takes it up to half a second to obey.
+    server.kill()?;
     let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
     Ok(Iperf2Result { report, commands, load })
 }

@@ -9,8 +9,9 @@ use generator::receiver::StreamReport;
 use super::search::{
     Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
 };
-use super::{Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values};
-use crate::ceilings::LINE_MINIMUM;
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
+};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 
@@ -27,7 +28,7 @@ const fn figure(id: &'static str, label: &'static str) -> Metric {
 }
 
 /// Where the search starts, frames a second.
-const START_PPS: f64 = 500.0;
+const START_PPS: f64 = 2_000.0;
 
 /// The most that is offered, frames a second: more than the sender can make, so that what it can
 /// make shows as its own CPU and not as a round number.
@@ -39,6 +40,10 @@ const GRACE_S: f64 = 0.05;
 /// The saturating trial lasts at least so long, seconds: its load is looked at, and CPU time is
 /// counted in steps of 10 ms.
 const OVERLOAD_S: f64 = 1.0;
+
+/// Trials of a search, about, and what each takes beside its duration, seconds.
+const TRIALS: f64 = 10.0;
+const TRIAL_EXTRA_S: f64 = 0.1;
 
 impl Method for PacketRate {
     fn id(&self) -> &'static str {
@@ -63,7 +68,7 @@ impl Method for PacketRate {
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(13.0 * (settings.duration_s() + 0.15) + OVERLOAD_S)
+        Duration::from_secs_f64(TRIALS * (settings.duration_s() + TRIAL_EXTRA_S) + OVERLOAD_S)
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -71,13 +76,10 @@ impl Method for PacketRate {
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let line = context.bed.port_rate().map_or(f64::MAX, |bps| {
-            bps as f64
-                / (8 * LINE_MINIMUM.max(u64::from(context.settings.frame_size()) + 20)) as f64
-        });
-        let max_pps = MAX_PPS.min(line);
+        let max_pps = MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX));
         let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
-        let range = Range { start_pps: START_PPS, max_pps, known_pps: None, loss_max: LOSS_MAX };
+        let (start_pps, known_pps) = (START_PPS, context.before);
+        let range = Range { start_pps, max_pps, known_pps, loss_max: LOSS_MAX };
         let found = search(&mut path, range)?.if_any_arrived("pps")?;
         let offered = beyond_pps(found.most_received_pps, max_pps);
         path.duration_s = path.duration_s.max(OVERLOAD_S);

@@ -14,7 +14,7 @@ use super::search::{
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
-use crate::ceilings::LINE_MINIMUM;
+use crate::ceilings::frame_line_bits;
 use crate::load::Load;
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
@@ -61,8 +61,8 @@ const GRACE: f64 = 0.1;
 const ROUNDING: f64 = 0.001;
 
 /// Trials of a search, about, and what each takes beside its duration, seconds.
-const TRIALS: f64 = 8.0;
-const TRIAL_EXTRA_S: f64 = 0.1;
+const TRIALS: f64 = 8.5;
+const TRIAL_EXTRA_S: f64 = 0.08;
 
 impl Method for ForwardingRate {
     fn id(&self) -> &'static str {
@@ -88,9 +88,8 @@ impl Method for ForwardingRate {
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        let duration_s = settings.duration_s();
-        let search_s = TRIALS * (duration_s + TRIAL_EXTRA_S);
-        Duration::from_secs_f64(search_s + overload_s(duration_s) + TRIAL_EXTRA_S)
+        let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
+        Duration::from_secs_f64(search_s + beyond_cost_s(settings))
     }
 
     fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
@@ -100,9 +99,7 @@ impl Method for ForwardingRate {
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = context.settings;
         let size = settings.frame_size();
-        let line_bytes = LINE_MINIMUM.max(u64::from(size) + 20);
-        let line_pps =
-            context.bed.port_rate().map_or(f64::MAX, |bps| bps as f64 / (8 * line_bytes) as f64);
+        let line_pps = traffic::line_pps(context).unwrap_or(f64::MAX);
         let range = Range {
             start_pps: START_PPS.min(line_pps),
             max_pps: MAX_PPS.min(line_pps),
@@ -116,13 +113,13 @@ impl Method for ForwardingRate {
                 // Half the sum leaves by each port.
                 let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
                 let range = Range { start_pps, max_pps, ..range };
-                measure(&mut BothWays { session, context, duration_s }, context, range)
+                measure("rate", &mut BothWays { session, context, duration_s }, context, range)
             } else {
-                measure(&mut OneWay { session, context, duration_s }, context, range)
+                measure("rate", &mut OneWay { session, context, duration_s }, context, range)
             }
         });
         let (found, saturating, load) = found?;
-        let (values, resolutions) = figures(&found, (line_bytes * 8) as f64);
+        let (values, resolutions) = figures(&found, frame_line_bits(size));
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
@@ -158,18 +155,20 @@ pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>
 }
 
 /// A path whose trials can be made longer.
-trait TimedPath: Path<Error = TrialError> {
+pub(super) trait TimedPath: Path<Error = TrialError> {
+    /// Every trial from now on.
     fn set_duration(&mut self, duration_s: f64);
 }
 
 /// The search, then one longer trial beyond what was carried, and the load of every part in it:
 /// between the short trials of a search nothing is sent, so that no part is busy all the while.
-fn measure(
+pub(super) fn measure(
+    program: &'static str,
     path: &mut impl TimedPath,
     context: &MethodContext<'_>,
     range: Range,
 ) -> Result<(Found, Attempt, Option<Load>), TrialError> {
-    let mut found = search(path, range)?.if_any_arrived("rate")?;
+    let mut found = search(path, range)?.if_any_arrived(program)?;
     // Where no load passed, beyond what came through.
     let passed = found.carried_pps > 0.0;
     let rate_pps = if passed { found.carried_pps } else { found.most_received_pps };
@@ -181,9 +180,14 @@ fn measure(
     Ok((found, saturating, load))
 }
 
+/// How long the trial behind a search takes, seconds.
+pub(super) fn beyond_cost_s(settings: &Settings) -> f64 {
+    overload_s(settings.duration_s()) + TRIAL_EXTRA_S
+}
+
 /// The duration of the trial whose load is looked at, from that of the others, seconds.
 fn overload_s(duration_s: f64) -> f64 {
-    duration_s.max((3.0 * duration_s).clamp(0.6, 1.0))
+    duration_s.max((3.0 * duration_s).clamp(0.5, 1.0))
 }
 
 /// What arrived both ways, frames a second.
@@ -298,6 +302,6 @@ mod tests {
 
     #[test]
     fn the_load_is_looked_at_for_long_enough() {
-        assert_eq!([0.1, 0.2, 0.5, 5.0].map(overload_s), [0.6, 0.6000000000000001, 1.0, 5.0]);
+        assert_eq!([0.1, 0.2, 0.5, 5.0].map(overload_s), [0.5, 0.6000000000000001, 1.0, 5.0]);
     }
 }

@@ -79,8 +79,7 @@ impl Method for Rfc2544 {
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = context.settings;
         let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
-        let line = context.bed.port_rate().map(|bps| bps as f64 / (8 * (frame_size + 20)) as f64);
-        let max_pps = line.or(settings.rate_pps).unwrap_or(MAX_PPS);
+        let max_pps = traffic::line_pps(context).or(settings.rate_pps).unwrap_or(MAX_PPS);
         let loss_ratio = settings.loss.unwrap_or(0.0);
         let asked = Asked {
             frame_size,

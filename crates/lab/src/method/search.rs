@@ -5,8 +5,8 @@
 //! growing steps from there, then by halves. A rate that is known from an earlier search is where
 //! it starts. A trial passes when at most [`Range::loss_max`] of the offered frames did not arrive
 //! by the end of the schedule plus a short grace: a queue that only grows is no throughput, however
-//! long it is. A failed trial is repeated before it counts, since a shared machine stalls at times;
-//! the narrowing repeats one. Pure: the path is an argument.
+//! long it is. A trial that failed by a little is repeated before it counts, since a shared machine
+//! stalls at times; the narrowing repeats one. Pure: the path is an argument.
 
 use super::TrialError;
 
@@ -36,6 +36,10 @@ const CLOSE: f64 = 0.25;
 /// The first step from a bound, as a part of it, and the longest.
 const STEP: f64 = 0.08;
 const STEP_MAX: f64 = 0.8;
+
+/// A trial that loses more than this share has failed without a repeat: no stall of the machine
+/// that leaves the trial in the results loses so much of it.
+const CLEAR_LOSS: f64 = 0.35;
 
 /// A saturating trial offers so many times what was carried, and of a line at most so much.
 const OVERLOAD: f64 = 1.1;
@@ -169,7 +173,7 @@ impl<P: Path> Search<'_, P> {
             if attempt.loss <= self.loss_max {
                 return Ok(true);
             }
-            if *repeats == 0 {
+            if *repeats == 0 || attempt.loss > CLEAR_LOSS {
                 return Ok(false);
             }
             *repeats -= 1;

@@ -10,6 +10,7 @@ use generator::session::{Session, SessionError, StartOptions, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
+use crate::ceilings::frame_line_bits;
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::{HOSTS, method_error};
 
@@ -40,6 +41,12 @@ fn usual_packet() -> String {
     let [near, far] = HOSTS.map(|host| openflow::MacAddr(host.mac));
     let [src, dst] = HOSTS.map(|host| host.ip);
     format!("eth(src={near},dst={far})/ipv4(src={src},dst={dst})/udp(src=1000,dst=2000)")
+}
+
+/// Frames a second of the cell's size that the hosts' links carry; none where they have no rate.
+pub(super) fn line_pps(context: &MethodContext<'_>) -> Option<f64> {
+    let bits = frame_line_bits(context.settings.frame_size());
+    context.bed.port_rate().map(|bps| bps as f64 / bits)
 }
 
 /// The stream; size, rate and mode are those of each trial.
@@ -132,7 +139,7 @@ pub(super) fn session_error(error: SessionError) -> TrialError {
     method_error(MethodError::Trial(error.into()))
 }
 
-fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
+pub(super) fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
     method_error(MethodError::Trial(error.into()))
 }
 
