@@ -60,6 +60,8 @@ pub struct Client {
 enum Patience {
     /// The deadline of an answer.
     Answer,
+    /// A time of its own.
+    Until(Instant),
     /// Nothing ends the wait but the settings' hook.
     Endless,
     /// Not at all.
@@ -332,6 +334,18 @@ impl Client {
         self.drive(Patience::Answer, Next)
     }
 
+    /// The same within `limit`; `None` when nothing has come by then.
+    ///
+    /// # Errors
+    /// As [`Client::next_message`].
+    pub fn next_within(&mut self, limit: Duration) -> Result<Option<(Xid, Message)>, ClientError> {
+        match self.drive(Patience::Until(Instant::now() + limit), Next) {
+            Ok(next) => Ok(Some(next)),
+            Err(ClientError::Silent { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
     /// The next message as bytes, within the settings' time for an answer; `None` when the peer has
     /// ended the connection. Hellos and echo requests do not show up here either.
     ///
@@ -390,9 +404,7 @@ impl Client {
             if self.core.settings.goes_on() == Some(false) {
                 return Err(ClientError::Cancelled);
             }
-            if patience == Patience::Answer && Instant::now() >= self.core.deadline() {
-                return Err(self.core.silent(self.core.settings.answer_deadline));
-            }
+            self.check_deadline(patience, Instant::now())?;
             self.turn(patience)?;
         }
     }
@@ -409,9 +421,7 @@ impl Client {
                 return Ok(());
             }
             let now = Instant::now();
-            if patience == Patience::Answer && now >= self.core.deadline() {
-                return Err(self.core.silent(self.core.settings.answer_deadline));
-            }
+            self.check_deadline(patience, now)?;
             if self.core.settings.goes_on() == Some(false) {
                 return Err(ClientError::Cancelled);
             }
@@ -420,9 +430,26 @@ impl Client {
         }
     }
 
+    /// When a wait of that patience ends.
+    fn deadline(&self, patience: Patience) -> Option<Instant> {
+        match patience {
+            Patience::Answer => Some(self.core.deadline()),
+            Patience::Until(end) => Some(end),
+            Patience::Endless | Patience::None => None,
+        }
+    }
+
+    /// Fails behind the deadline.
+    fn check_deadline(&self, patience: Patience, now: Instant) -> Result<(), ClientError> {
+        match self.deadline(patience) {
+            Some(end) if now >= end => Err(self.core.silent(self.core.settings.answer_deadline)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Waits for the socket, a deadline, or the time to ask the hook.
     fn wait(&self, patience: Patience, now: Instant) -> Result<(), ClientError> {
-        let answer = (patience == Patience::Answer).then(|| self.core.deadline());
+        let answer = self.deadline(patience);
         let ask = self.core.settings.goes_on().map(|_| now + STEP);
         let next = answer.into_iter().chain(ask).chain(self.connection.next_timeout()).min();
         let timeout = next.map_or(WAIT_MAX, |next| next.saturating_duration_since(now));

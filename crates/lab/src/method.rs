@@ -20,6 +20,7 @@ mod kernel_tests;
 mod meter;
 #[cfg(test)]
 mod mock;
+mod packet_in;
 pub(crate) mod ping;
 mod pps;
 mod probe;
@@ -239,6 +240,7 @@ pub const ALL: &[&dyn Method] = &[
     &channel::Channel,
     &table_size::TableSize,
     &flow_mods::FlowMods,
+    &packet_in::PacketInRate,
     &controller_loss::ControllerLoss,
     &rfc2544::Rfc2544,
     &soak::Soak,

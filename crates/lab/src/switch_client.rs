@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
 use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome, error_name};
+use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
-use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
+use openflow::message::{
+    Message, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
+};
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
 use openflow::{GroupId, MeterId, PortNo, Version, Xid};
@@ -274,6 +277,45 @@ impl SwitchClient {
             bail!("the switch answers with other statistics than asked: {answer:?}");
         };
         Ok(stats)
+    }
+
+    /// Asks for packet-ins, whole packets also where no entry matched. Open vSwitch sends none to a
+    /// controller that it did not connect to by itself, unless that says how long they may be.
+    ///
+    /// # Errors
+    /// The switch refuses, or does not answer.
+    pub fn want_packet_ins(&mut self) -> Result<()> {
+        let config = SwitchConfig { flags: 0, miss_send_len: MAX_LEN_NO_BUFFER };
+        self.send_all([Message::SetConfig(config)])
+    }
+
+    /// The next packet-in, waited for so long; other messages are passed over.
+    ///
+    /// # Errors
+    /// The connection is over, or the switch refuses something that was sent before.
+    pub fn next_packet_in(&mut self, limit: Duration) -> Result<Option<PacketIn>> {
+        let end = Instant::now() + limit;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let Some((_, message)) = self.client.next_within(left).map_err(lab_error)? else {
+                return Ok(None);
+            };
+            if let Message::PacketIn(packet_in) = message {
+                return Ok(Some(packet_in));
+            }
+            if let Message::Error(error) = message {
+                bail!("the switch refuses: {}", error_name(self.client.version(), &error));
+            }
+        }
+    }
+
+    /// Sends a packet-out and waits for nothing.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn send_packet_out(&mut self, packet_out: PacketOut) -> Result<()> {
+        self.client.send(&Message::PacketOut(packet_out)).map_err(lab_error)?;
+        self.client.flush().map_err(lab_error)
     }
 
     /// Asks for an echo and waits for it.

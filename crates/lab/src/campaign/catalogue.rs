@@ -26,6 +26,7 @@ const FILES: &[&str] = &[
     include_str!("scenarios/delay-by-rewriting.toml"),
     include_str!("scenarios/table-size.toml"),
     include_str!("scenarios/flow-mods.toml"),
+    include_str!("scenarios/packet-in.toml"),
     include_str!("scenarios/new-flows.toml"),
     include_str!("scenarios/mask-flood.toml"),
     include_str!("scenarios/controller-death.toml"),

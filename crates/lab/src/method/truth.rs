@@ -17,7 +17,9 @@ use super::pps::received_pps;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::table_size::{Batch, MISSING, Table, fill, learnt};
-use super::{Resolution, TrialError, Values, delay, failover, flow_mods, pps, rate, rfc2544, soak};
+use super::{
+    Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544, soak,
+};
 use crate::stats::distributions::normal;
 use crate::stats::{Reported, reported_mean_within};
 
@@ -200,6 +202,51 @@ fn rates() {
             values.extend(others.0);
             resolutions.extend(others.1);
             (values, resolutions)
+        };
+        Known { truths, repeat: Box::new(repeat) }
+    });
+}
+
+#[test]
+fn packet_ins_and_packet_outs() {
+    judge("packet-in", |random| {
+        let capacity_pps = between(700, 1_500, random);
+        let ways_ns =
+            [(); 2].map(|()| (between(8_000, 300_000, random), between(1, 50_000, random)));
+        let us = |way: usize, factor: f64| {
+            let (base_ns, wide_ns) = ways_ns[way];
+            (base_ns + 1_000.0 + factor * wide_ns) / 1e3
+        };
+        let (p50, p99) = (2_f64.ln(), 100_f64.ln());
+        let truths = vec![
+            ("packet_in_pps", capacity_pps),
+            ("packet_in_most_pps", capacity_pps),
+            ("packet_in_us", us(0, p50)),
+            ("packet_in_p99_us", us(0, p99)),
+            ("packet_out_us", us(1, p50)),
+            ("packet_out_p99_us", us(1, p99)),
+        ];
+        let mut known_pps = None;
+        let repeat = move |random: &mut Random| {
+            let mut way = |(base_ns, wide_ns): (f64, f64)| {
+                let model = DeviceModel {
+                    delay_ns: varied(base_ns, random).max(0.0) as u64,
+                    variation: DelayVariation::Exponential(wide_ns as u64),
+                    ..DeviceModel::perfect(1e6, 64)
+                };
+                let report = trial(&mut SimulatedMeasurer::new(model, random.u64()), 500.0, 1.0);
+                report.delay.unwrap()
+            };
+            let delays = packet_in::Delays { up: way(ways_ns[0]), down: way(ways_ns[1]) };
+            let model = DeviceModel::perfect(varied(capacity_pps, random), 8);
+            let mut path = Simulated(SimulatedMeasurer::new(model, random.u64()));
+            let (start_pps, max_pps, loss_max) = (500.0, 200_000.0, 0.0);
+            let range = Range { start_pps, max_pps, known_pps, loss_max };
+            let mut found = search(&mut path, range).unwrap();
+            known_pps = Some(found.carried_pps);
+            let beyond = path.trial(1.1 * found.most_received_pps).unwrap();
+            found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
+            packet_in::figures(&found, &delays)
         };
         Known { truths, repeat: Box::new(repeat) }
     });

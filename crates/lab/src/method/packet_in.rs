@@ -1,0 +1,336 @@
+//! Packet-ins and packet-outs with the lab itself as the controller: how many packet-ins a second
+//! the switch sends up without a loss, how long a packet takes from a port to the controller, and
+//! from the controller to a port.
+//!
+//! Every frame has a number and a due time, which the packet-in brings along. For the way down the
+//! lab writes the time at which it sends the packet-out into the same frame, so that its arrival at
+//! port 2 tells the delay of that way alone. It must never take a packet-in of an earlier trial for
+//! one of this.
+
+use std::time::{Duration, Instant};
+
+use generator::probe::{ProbeHeader, StreamId};
+use generator::profile::StreamSpec;
+use generator::receiver::{Distribution, ReceiverOptions, StreamReceiver, StreamReport};
+use generator::session::{Session, StartOptions, Waiting};
+use generator::statistics::StreamStatistics;
+use netdev::sys::realtime::run_in_real_time;
+use openflow::PortNo;
+use openflow::action::{Action, MAX_LEN_NO_BUFFER};
+use openflow::message::PacketOut;
+
+use super::pps::{json, received_pps};
+use super::rate::{TimedPath, beyond_cost_s, measure};
+use super::search::{Attempt, Found, Path, Range, received_resolution};
+use super::{
+    Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
+    Values, channel_error, delay, traffic,
+};
+use crate::cancel::Stopped;
+use crate::settings::Settings;
+use crate::switch_client::SwitchClient;
+use crate::testbed::Testbed;
+
+/// The method.
+pub(super) struct PacketInRate;
+
+const METRICS: &[Metric] = &[
+    Metric::new("packet_in_pps", "packet-ins, none lost", "packets/s", Better::Higher, 0),
+    Metric::new("packet_in_most_pps", "most packet-ins", "packets/s", Better::Higher, 0),
+    Metric::lower("packet_in_us", "port to controller, median", "µs", 1),
+    Metric::lower("packet_in_p99_us", "port to controller, 99 %", "µs", 1),
+    Metric::lower("packet_out_us", "controller to port, median", "µs", 1),
+    Metric::lower("packet_out_p99_us", "controller to port, 99 %", "µs", 1),
+];
+
+/// The program that the report names.
+const TOOL: &str = "Weir's open-loop generator and the lab's OpenFlow client";
+
+/// Frames a second while delays are measured, where the cell says nothing else: so few that none
+/// waits for another.
+const DELAY_PPS: f64 = 500.0;
+
+/// Delays are measured for so long at least, seconds.
+const DELAY_S: f64 = 0.5;
+
+/// Where the search starts, and the most that is offered, frames a second.
+const START_PPS: f64 = 2_000.0;
+const MAX_PPS: f64 = 1_000_000.0;
+
+/// Packet-ins that come this long after the end of the schedule are in time, as a share of it.
+const GRACE: f64 = 0.1;
+
+/// The longest wait for the packet-ins of a trial that the switch still has.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Between two looks at whether a trial is over.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Trials of a search, about, and what each takes beside its duration, seconds.
+const TRIALS: f64 = 10.0;
+const TRIAL_EXTRA_S: f64 = 0.1;
+
+impl Method for PacketInRate {
+    fn id(&self) -> &'static str {
+        "packet-in"
+    }
+
+    fn label(&self) -> &'static str {
+        "Packet-ins and packet-outs"
+    }
+
+    fn about(&self) -> &'static str {
+        "The lab is the controller: the highest rate of packet-ins of which none is lost (or the \
+         share `loss`), and the most that came at any load; at low load, from the due time of a \
+         frame at port 1 to its packet-in, and from a packet-out to its frame at port 2"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
+        let delay_s = settings.duration_s().max(DELAY_S) + TRIAL_EXTRA_S;
+        Duration::from_secs_f64(search_s + delay_s + beyond_cost_s(settings))
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+            return Err(TrialError::Unfit(
+                "has no OpenFlow channel with the lab as its controller",
+            ));
+        };
+        client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
+        let delays = delays(&mut client, context)?;
+        let range = Range {
+            start_pps: START_PPS,
+            max_pps: MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX)),
+            known_pps: context.before,
+            loss_max: context.settings.loss.unwrap_or(0.0),
+        };
+        let searched = context.bed.with_session(Waiting::Sparing, |session| {
+            let duration_s = context.settings.duration_s();
+            let mut path = UpPath { session, client: &mut client, context, duration_s };
+            measure("packet-in", &mut path, context, range)
+        });
+        let (found, saturating, load) = searched?;
+        let (values, resolutions) = figures(&found, &delays);
+        let distribution = |metric, of: &Distribution| TrialDistribution {
+            metric,
+            count: of.count,
+            quantiles: of.quantiles.iter().map(|q| (q.share, q.value_ns as f64 / 1e3)).collect(),
+        };
+        Ok(Trial {
+            values,
+            tool: TOOL.into(),
+            commands: Vec::new(),
+            load,
+            carried: None,
+            distributions: vec![
+                distribution("packet_in_us", &delays.up),
+                distribution("packet_out_us", &delays.down),
+            ],
+            resolutions,
+            raw: serde_json::json!({
+                "frame_bytes": context.settings.frame_size(),
+                "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+                "saturation": json(&saturating),
+                "packet_ins_at_low_load": delays.up.count,
+                "packet_outs_that_arrived": delays.down.count,
+            }),
+        })
+    }
+}
+
+/// The delays of both ways.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Delays {
+    /// From the due time at port 1 to the controller.
+    pub(super) up: Distribution,
+    /// From the controller to port 2.
+    pub(super) down: Distribution,
+}
+
+/// The figures, and what search and histograms leave open.
+pub(super) fn figures(found: &Found, delays: &Delays) -> (Values, Vec<Resolution>) {
+    let mut values =
+        vec![("packet_in_pps", found.carried_pps), ("packet_in_most_pps", found.most_received_pps)];
+    let (low, high) = received_resolution(found.most_received_pps);
+    let mut resolutions = vec![Resolution::new("packet_in_most_pps", low, high)];
+    let carried = found.carried_resolution();
+    resolutions.extend(carried.map(|(low, high)| Resolution::new("packet_in_pps", low, high)));
+    for (metric, of, share) in [
+        ("packet_in_us", &delays.up, 0.5),
+        ("packet_in_p99_us", &delays.up, 0.99),
+        ("packet_out_us", &delays.down, 0.5),
+        ("packet_out_p99_us", &delays.down, 0.99),
+    ] {
+        let (value_us, resolution) = delay::quantile_us(metric, of, share);
+        values.push((metric, value_us));
+        resolutions.push(resolution);
+    }
+    (values, resolutions)
+}
+
+/// Both delays at low load. The thread that reads the channel runs in real time, as those that send
+/// and receive do: otherwise the lab's own wake-up would be most of the delay.
+fn delays(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Delays, TrialError> {
+    let settings = context.settings;
+    let rate_pps = settings.rate_pps.unwrap_or(DELAY_PPS);
+    let burst = traffic::burst(settings, rate_pps, settings.duration_s().max(DELAY_S));
+    let measured = context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                if let Err(error) = run_in_real_time() {
+                    tracing::info!(%error, "packet-ins are read without real time");
+                }
+                let mut exchange = Exchange { session, client, context, answers: true };
+                exchange.carry(&burst, u64::MAX)
+            });
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    });
+    let Carried { up, down, .. } = measured?;
+    let none = |what: &str| TrialError::Output { program: "packet-in", what: what.to_owned() };
+    let up = up.delay.ok_or_else(|| {
+        none("no packet-in came: does a flow entry of the cell send to the controller?")
+    })?;
+    let down = down.and_then(|report| report.delay);
+    let down = down.ok_or_else(|| none("no packet-out came out of port 2"))?;
+    Ok(Delays { up, down })
+}
+
+/// What came of a burst.
+struct Carried {
+    /// At the controller.
+    up: StreamReport,
+    /// At port 2.
+    down: Option<StreamReport>,
+    start_ns: u64,
+}
+
+/// Frames in at port 1, and what the controller does with their packet-ins.
+struct Exchange<'a, 'b> {
+    session: &'a mut Session,
+    client: &'a mut SwitchClient,
+    context: &'a MethodContext<'b>,
+    /// Whether each is answered by a packet-out to port 2.
+    answers: bool,
+}
+
+impl Exchange<'_, '_> {
+    /// Sends the burst and reads the channel until every packet-in has come, or none comes any
+    /// more. Those behind `deadline_ns` are late.
+    fn carry(&mut self, burst: &StreamSpec, deadline_ns: u64) -> Result<Carried, TrialError> {
+        let profile = |error| traffic::session_error(error);
+        let loaded = self.session.load(0, std::slice::from_ref(burst));
+        loaded.map_err(traffic::profile_error)?;
+        let clock = (Instant::now(), self.session.now_ns());
+        let start_ns = clock.1 + self.session.lead_ns();
+        let number = self.stream()?.id;
+        let deadline_ns = start_ns.saturating_add(deadline_ns);
+        let options = ReceiverOptions { deadline_ns, ..ReceiverOptions::default() };
+        let mut account = StreamReceiver::new(StreamId(number), options);
+        self.session.start(&[0], &StartOptions::default()).map_err(profile)?;
+        let (mut looked, mut came, mut ended) = (Instant::now(), Instant::now(), None);
+        loop {
+            let next = self.client.next_packet_in(LOOK);
+            let next = next.map_err(|error| channel_error(&error, self.context))?;
+            let now = Instant::now();
+            if let Some(packet_in) = next {
+                let now_ns = clock.1 + (now - clock.0).as_nanos() as u64;
+                if account.take(&packet_in.data, now_ns) {
+                    came = now;
+                    if self.answers {
+                        self.answer(packet_in.data, clock)?;
+                    }
+                }
+            }
+            if now - looked < LOOK {
+                continue;
+            }
+            looked = now;
+            if self.context.cancel.check().is_err() {
+                self.session.stop(&[0]).map_err(profile)?;
+                return Err(Stopped.into());
+            }
+            if self.session.is_transmitting(0) {
+                continue;
+            }
+            let ended = *ended.get_or_insert(now);
+            let is_quiet = now - came.max(ended) >= traffic::QUIET;
+            if is_quiet || now - ended >= DRAIN || account.received() >= self.stream()?.probes {
+                break;
+            }
+        }
+        if self.answers {
+            self.session.settle(traffic::QUIET, DRAIN);
+        }
+        let stream = self.stream()?;
+        let down = stream.arrivals.iter().find(|arrival| arrival.port == 1);
+        let down = down.map(|arrival| arrival.report.clone());
+        Ok(Carried { up: account.report(Some(stream.probes + stream.unsent)), down, start_ns })
+    }
+
+    /// The stream as it is now.
+    fn stream(&mut self) -> Result<StreamStatistics, TrialError> {
+        let statistics = self.session.statistics();
+        let stopped = statistics.ports.first().and_then(|port| port.stopped.clone());
+        let wrong = |what: String| TrialError::Output { program: "packet-in", what };
+        if let Some(stop) = stopped {
+            return Err(wrong(stop.reason));
+        }
+        let stream = statistics.streams.into_iter().find(|stream| stream.port == 0);
+        stream.ok_or_else(|| wrong("the session has no stream".to_owned()))
+    }
+
+    /// Sends the frame out of port 2, with the time of now in it.
+    fn answer(&mut self, mut data: Vec<u8>, clock: (Instant, u64)) -> Result<(), TrialError> {
+        let Some(probe) = ProbeHeader::read(&data) else { return Ok(()) };
+        let due_ns = clock.1 + clock.0.elapsed().as_nanos() as u64;
+        // The sum of a probe is a constant, so that no checksum changes.
+        ProbeHeader { due_ns, ..probe }.write(&mut data);
+        let actions = vec![Action::Output { port: PortNo(2), max_len: MAX_LEN_NO_BUFFER }];
+        let in_port = PortNo::CONTROLLER;
+        let packet_out = PacketOut { buffer_id: None, in_port, actions, data };
+        let sent = self.client.send_packet_out(packet_out);
+        sent.map_err(|error| channel_error(&error, self.context))
+    }
+}
+
+/// The way from port 1 to the controller.
+struct UpPath<'a, 'b> {
+    session: &'a mut Session,
+    client: &'a mut SwitchClient,
+    context: &'a MethodContext<'b>,
+    duration_s: f64,
+}
+
+impl TimedPath for UpPath<'_, '_> {
+    fn set_duration(&mut self, duration_s: f64) {
+        self.duration_s = duration_s;
+    }
+}
+
+impl Path for UpPath<'_, '_> {
+    type Error = TrialError;
+
+    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
+        let (client, context) = (&mut *self.client, self.context);
+        let mut exchange = Exchange { session: self.session, client, context, answers: false };
+        let burst = traffic::burst(context.settings, offered_pps, self.duration_s);
+        let deadline_ns = ((1.0 + GRACE) * self.duration_s * 1e9) as u64;
+        let Carried { up, start_ns, .. } = exchange.carry(&burst, deadline_ns)?;
+        let received_pps = received_pps(&up, start_ns, self.duration_s);
+        Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
+    }
+}
