@@ -93,24 +93,14 @@ fn open_files(child: &Child) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().count()
 }
 
-#[test]
-fn ports_that_come_and_go_leave_nothing_behind() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
-    let round = |number: usize| {
-        for spec in [format!("memory:leaves-nothing-{number}"), "null:x".to_owned()] {
-            let added = ctl(dir.path(), &["add-port", "br0", &format!("7={spec}")]);
-            assert!(added.status.success(), "{added:?}");
-            assert!(ctl(dir.path(), &["set-port", "br0", "7", "--rate", "1G"]).status.success());
-            assert!(ctl(dir.path(), &["del-port", "br0", "7"]).status.success());
-        }
-    };
+/// Has the switch carry out rounds of what leaves nothing behind, and looks that it is so.
+fn leaves_nothing(child: &mut Child, round: impl Fn(usize)) {
     (0..8).for_each(&round);
-    let before = (open_files(&child), status(&child, "Threads"), status(&child, "VmRSS"));
+    let before = (open_files(child), status(child, "Threads"), status(child, "VmRSS"));
     (8..40).for_each(&round);
     let end = Instant::now() + Duration::from_secs(30);
     loop {
-        let after = (open_files(&child), status(&child, "Threads"), status(&child, "VmRSS"));
+        let after = (open_files(child), status(child, "Threads"), status(child, "VmRSS"));
         // A memory port has 4 MiB of rings, and a thread that closed one ends after a while.
         if after.0 <= before.0 && after.1 <= before.1 + 1 && after.2 <= before.2 + 16_384 {
             break;
@@ -118,8 +108,41 @@ fn ports_that_come_and_go_leave_nothing_behind() {
         assert!(Instant::now() < end, "files, threads, KiB: {before:?} before, {after:?} after");
         std::thread::sleep(Duration::from_millis(50));
     }
-    signal(&child, "TERM");
+    signal(child, "TERM");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn ports_that_come_and_go_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    leaves_nothing(&mut child, |number| {
+        for spec in [format!("memory:leaves-nothing-{number}"), "null:x".to_owned()] {
+            let added = ctl(dir.path(), &["add-port", "br0", &format!("7={spec}")]);
+            assert!(added.status.success(), "{added:?}");
+            assert!(ctl(dir.path(), &["set-port", "br0", "7", "--rate", "1G"]).status.success());
+            assert!(ctl(dir.path(), &["del-port", "br0", "7"]).status.success());
+        }
+    });
+}
+
+#[test]
+fn bridges_that_come_and_go_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let listen = format!("listen=punix:{}", dir.path().join("listens").display());
+    leaves_nothing(&mut child, |number| {
+        let port = format!("port=memory:bridges-leave-nothing-{number}");
+        let options = ["dpid=77", &port, "port=null:x", &listen];
+        let standalone = ["controller=tcp:127.0.0.1:1", "fail-mode=standalone"];
+        let added = ctl(dir.path(), &[&["add-bridge", "more"], &options[..], &standalone].concat());
+        assert!(added.status.success(), "{added:?}");
+        let added = ctl(dir.path(), &["--bridge", "more", "add-flow", "actions=2"]);
+        assert!(added.status.success(), "{added:?}");
+        let gone = ctl(dir.path(), &["del-bridge", "more"]);
+        assert!(gone.status.success(), "{gone:?}");
+    });
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "its sockets are gone");
 }
 
 #[test]

@@ -12,6 +12,13 @@ pub const LINE_MAX: usize = 1 << 20;
 pub enum ControlCommand {
     /// The bridges: name, datapath id, ports, connections.
     ListBridges,
+    /// Another bridge for the running switch, of the name that the request has.
+    AddBridge {
+        /// Its options, as keys of the switch's file: `port=tap:vm1`, and so on.
+        options: Vec<String>,
+    },
+    /// The bridge that the request names goes.
+    DelBridge,
     /// How the bridge was set up, and its controllers.
     Show,
     /// From the end of this answer on the connection speaks OpenFlow.

@@ -48,6 +48,8 @@ commands! {
     ports::DumpPorts,
     ports::DumpPortsDesc,
     ports::ModPort,
+    replug::AddBridge,
+    replug::DelBridge,
     replug::Ports,
     replug::AddPort,
     replug::SetPort,

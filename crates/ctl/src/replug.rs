@@ -1,4 +1,4 @@
-//! Ports of our switch that come and go while it runs, over the control socket.
+//! Bridges and ports of our switch that come and go while it runs, over the control socket.
 
 use clap::Args;
 use control::{ControlCommand, PortSettings};
@@ -7,6 +7,44 @@ use super::asking::Asking;
 use super::commands::Run;
 use super::failure::Failure;
 use super::socket;
+
+/// Adds a bridge to the running switch, and connects to its controllers
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  weir ctl add-bridge br1 port=tap:vm1 port=tap:vm2 fail-mode=standalone
+  weir ctl --json add-bridge right dpid=a2 port=af_packet:eth3 controller=tcp:192.0.2.7")]
+pub(super) struct AddBridge {
+    /// The bridge's name, which no other has
+    #[arg(value_name = "BRIDGE")]
+    name: String,
+    /// Its options, with the keys of a bridge's table in the switch's file, those of lists
+    /// repeated; what is not given has its default, not what other bridges have. Paths are those
+    /// of the switch's folder
+    #[arg(value_name = "KEY=VALUE")]
+    options: Vec<String>,
+}
+
+impl Run for AddBridge {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        let Self { name, options } = self;
+        socket::ask_bridge(asking, name, ControlCommand::AddBridge { options }).await
+    }
+}
+
+/// Removes a bridge from the running switch: its connections end, its devices are closed
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl del-bridge br1")]
+pub(super) struct DelBridge {
+    /// The bridge; the last one stays
+    #[arg(value_name = "BRIDGE")]
+    name: String,
+}
+
+impl Run for DelBridge {
+    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+        socket::ask_bridge(asking, self.name, ControlCommand::DelBridge).await
+    }
+}
 
 /// The ports of a bridge of our switch: devices, workers, and remarks about them
 #[derive(Args, Clone, Debug)]

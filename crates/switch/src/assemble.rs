@@ -1,8 +1,8 @@
-//! From a configuration to bridges and workers, of which none runs yet.
+//! From a configuration to bridges and workers, and to bridges of a switch that runs.
 //!
-//! All ports are opened here, in the order of the bridges. The workers are few and serve all
-//! bridges: a bridge takes as many of them as it has pairs of ports, and bridges take them in
-//! turns.
+//! All ports of the start are opened here, in the order of the bridges; a bridge that comes later
+//! is made without ports, which are added to it. The workers are few and serve all bridges: a
+//! bridge takes as many of them as it has pairs of ports, and bridges take them in turns.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -15,7 +15,7 @@ use datapath::fast::{Control, RemovalReport};
 use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::agent::{Agent, Bridges, ConnectionLog};
 use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
@@ -26,8 +26,8 @@ use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
     Clock, CommandQueue, Doorbell, Egress, Forwarding, PerfStats, PortMap, PortSerial, Ports,
-    Shaper, ShardParts, ShardTier, ShardUpcalls, TierPorts, Worker, WorkerInfo, WorkerParts,
-    WorkerPort, distribute_ports,
+    Shaper, Shard, ShardParts, ShardTier, ShardUpcalls, TierPorts, Worker, WorkerCommand,
+    WorkerInfo, WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -55,16 +55,53 @@ pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
     }
     let (workers, ended) = assembly.workers(config)?;
     // There is one at least: the configuration saw to it.
-    let bridges = Bridges::new(agents).ok_or(SwitchError::WorkerEnded)?;
+    let bridges = Bridges::new(agents, assembly).ok_or(SwitchError::WorkerEnded)?;
     Ok(Assembled { bridges: Rc::new(bridges), workers, ended })
 }
 
-/// What has been made so far.
-struct Assembly {
+/// A worker from the side of who makes bridges.
+struct WorkerPlace {
+    doorbell: Arc<Doorbell>,
+    commands: Arc<WorkerQueue>,
+    /// Which indices shards have.
+    taken: Vec<bool>,
+    /// Its shards, until it starts.
+    shards: Vec<ShardParts>,
+}
+
+impl WorkerPlace {
+    fn new() -> io::Result<Self> {
+        let doorbell = Arc::new(Doorbell::new()?);
+        let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
+        Ok(Self { doorbell, commands, taken: Vec::new(), shards: Vec::new() })
+    }
+
+    /// The lowest index that no shard has.
+    fn free_index(&self) -> usize {
+        let free = self.taken.iter().position(|taken| !taken);
+        free.unwrap_or(self.taken.len())
+    }
+
+    fn set_taken(&mut self, index: usize, taken: bool) {
+        if self.taken.len() <= index {
+            self.taken.resize(index + 1, false);
+        }
+        if let Some(slot) = self.taken.get_mut(index) {
+            *slot = taken;
+        }
+    }
+}
+
+/// Where a shard is: its worker, and its index there.
+type ShardPlace = (usize, usize);
+
+/// What has been made so far, and makes more.
+pub(crate) struct Assembly {
     are_several: bool,
     clock: Clock,
-    /// The doorbell and the shards of each worker.
-    workers: Vec<(Arc<Doorbell>, Vec<ShardParts>)>,
+    workers: Vec<WorkerPlace>,
+    /// Where the shards of each bridge are.
+    places: BTreeMap<String, Vec<ShardPlace>>,
     /// The worker that the next bridge begins with.
     next_worker: usize,
     /// Lines of each forwarder's cache at first and at most.
@@ -80,12 +117,12 @@ struct Assembly {
 
 impl Assembly {
     fn new(config: &Config) -> Result<Self, SwitchError> {
-        let bells = (0..config.workers).map(|_| Ok((Arc::new(Doorbell::new()?), Vec::new())));
-        let workers: io::Result<Vec<_>> = bells.collect();
+        let workers: io::Result<Vec<_>> = (0..config.workers).map(|_| WorkerPlace::new()).collect();
         Ok(Self {
             are_several: config.bridges.len() > 1,
             clock: Clock::begin(),
             workers: workers.map_err(failed("making an eventfd"))?,
+            places: BTreeMap::new(),
             next_worker: 0,
             lines: lines(config.bridges.len()),
             has_devices: false,
@@ -103,13 +140,93 @@ impl Assembly {
         SwitchError::Bridge { name: bridge.name.clone(), source: Box::new(error) }
     }
 
-    /// Makes a bridge and its shards.
+    /// Makes a bridge of the start and its shards.
     fn bridge(&mut self, config: &BridgeConfig) -> Result<Agent, SwitchError> {
-        let tls = self.tls(config)?;
-        let mut worker_ports = open_ports(&config.ports)?;
+        let worker_ports = open_ports(&config.ports)?;
         self.has_devices |= worker_ports
             .iter()
             .any(|port| matches!(port.link_notification(), LinkNotification::Netlink(_)));
+        let tls = self.tls(config)?;
+        let workers = self.workers_for(worker_ports.len());
+        let (agent, shards) = self.make(config, tls, worker_ports, &workers)?;
+        for ((worker, _), parts) in shards {
+            if let Some(place) = self.workers.get_mut(worker) {
+                place.shards.push(parts);
+            }
+        }
+        Ok(agent)
+    }
+
+    /// Makes a bridge without ports for a switch that runs. Its shards are where each of the
+    /// receivers says so.
+    ///
+    /// # Errors
+    /// Keys and certificates that cannot be read are an error of [`tls_of`], not of this.
+    pub(crate) fn begin_bridge(
+        &mut self,
+        config: &BridgeConfig,
+        tls: Option<Tls>,
+    ) -> Result<(Agent, Vec<oneshot::Receiver<()>>), SwitchError> {
+        self.are_several = true;
+        self.lines = lines(self.places.len() + 1);
+        // Where its ports are not known yet, any worker may get one.
+        let workers = match config.ports.len() {
+            0 => (0..self.workers.len()).collect(),
+            ports => self.workers_for(ports),
+        };
+        let (agent, shards) = self.make(config, tls, Vec::new(), &workers)?;
+        let mut begun = Vec::new();
+        for ((worker, index), parts) in shards {
+            let Some(place) = self.workers.get_mut(worker) else { continue };
+            let (done, is_done) = oneshot::channel();
+            let command = WorkerCommand::AddShard(index, Box::new(parts), done);
+            place.commands.send(&mut vec![command]);
+            begun.push(is_done);
+        }
+        Ok((agent, begun))
+    }
+
+    /// Takes the shards of a bridge without ports away; whoever receives one drops it.
+    pub(crate) fn end_bridge(&mut self, name: &str) -> Vec<oneshot::Receiver<Option<Box<Shard>>>> {
+        let mut ended = Vec::new();
+        for (worker, index) in self.places.remove(name).unwrap_or_default() {
+            let Some(place) = self.workers.get_mut(worker) else { continue };
+            place.set_taken(index, false);
+            let (done, is_done) = oneshot::channel();
+            place.commands.send(&mut vec![WorkerCommand::RemoveShard(index, done)]);
+            ended.push(is_done);
+        }
+        ended
+    }
+
+    /// Ends the workers.
+    pub(crate) fn stop(&self) {
+        for place in &self.workers {
+            place.commands.send(&mut vec![WorkerCommand::Stop]);
+        }
+    }
+
+    /// Places for a shard on each of these workers, and its queue of commands.
+    fn claim(&mut self, workers: &[usize]) -> (Vec<ShardPlace>, Vec<Arc<CommandQueue>>) {
+        let (mut places, mut queues) = (Vec::new(), Vec::new());
+        for worker in workers {
+            let Some(place) = self.workers.get_mut(*worker) else { continue };
+            let index = place.free_index();
+            place.set_taken(index, true);
+            places.push((*worker, index));
+            queues.push(Arc::new(CommandQueue::new(Arc::clone(&place.doorbell), index)));
+        }
+        (places, queues)
+    }
+
+    /// A bridge with these ports, and its shards with their places.
+    fn make(
+        &mut self,
+        config: &BridgeConfig,
+        tls: Option<Tls>,
+        mut worker_ports: Vec<WorkerPort>,
+        workers: &[usize],
+    ) -> Result<(Agent, Vec<(ShardPlace, ShardParts)>), SwitchError> {
         let shaped = shape(&config.queues, &mut worker_ports)?;
         let identity = Identity {
             dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
@@ -120,33 +237,25 @@ impl Assembly {
         let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
         let upcalls = Arc::new(ShardUpcalls::new(config.packet_in_queue, policer));
-        let workers = self.workers_for(worker_ports.len());
         let mut control = control_of(config, workers.len());
         if let (Ok(control), Some(memory)) = (&mut control, &self.memory) {
             control.set_memory_budget(Arc::clone(memory) as Arc<dyn MemoryBudget>);
         }
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
-        let queues: Vec<Arc<CommandQueue>> = workers
-            .iter()
-            .filter_map(|worker| self.workers.get(*worker))
-            .map(|(doorbell, shards)| {
-                Arc::new(CommandQueue::new(Arc::clone(doorbell), shards.len()))
-            })
-            .collect();
+        let (places, queues) = self.claim(workers);
         let map = Arc::new(PortMap::new(&numbers, queues.len()));
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
         let tier_ports = tier_ports(config, &spread);
-        let mut ports = Vec::new();
-        for (index, (worker, (mut shard_ports, egress))) in workers.iter().zip(spread).enumerate() {
-            let Some((_, shards)) = self.workers.get_mut(*worker) else { continue };
-            let Some(queue) = queues.get(index) else { continue };
+        let (mut ports, mut shards) = (Vec::new(), Vec::new());
+        let places_of_queues = places.iter().zip(&queues).zip(spread).enumerate();
+        for (index, ((place, queue), (mut shard_ports, egress))) in places_of_queues {
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
             let tier = tier_ports.as_ref().and_then(|devices| {
                 enter_tier(&mut forwarding, &mut shard_ports, devices, self.clock)
             });
             ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
-            shards.push(ShardParts {
+            let parts = ShardParts {
                 bridge: log_name.clone(),
                 forwarding,
                 ports: shard_ports,
@@ -155,8 +264,10 @@ impl Assembly {
                 commands: Arc::clone(queue),
                 upcalls: Arc::clone(&upcalls),
                 counters: Arc::clone(&counters),
-            });
+            };
+            shards.push((*place, parts));
         }
+        self.places.insert(config.name.clone(), places);
         ports.sort_unstable_by_key(|port| port.number);
         let bridge = Bridge::new(
             identity,
@@ -169,7 +280,8 @@ impl Assembly {
         );
         let bridge = bridge.with_queues(shaped);
         let log = Rc::clone(&self.connection_log);
-        Ok(Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log))
+        let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
+        Ok((agent, shards))
     }
 
     /// The workers of a bridge with so many ports: all of them for one that is alone, and else one
@@ -190,25 +302,27 @@ impl Assembly {
         if let Some((.., tls)) = known.find(|(known, name, _)| known == files && *name == checks) {
             return Ok(Some(tls.clone()));
         }
-        let tls = Tls::load(files.clone(), checks)?;
-        self.tls.push((files.clone(), checks, tls.clone()));
-        Ok(Some(tls))
+        let tls = tls_of(config)?;
+        self.tls.extend(tls.clone().map(|tls| (files.clone(), checks, tls)));
+        Ok(tls)
     }
 
     /// The workers, and what is notified when one has ended.
-    fn workers(self, config: &Config) -> Result<(Vec<Worker>, Arc<Notify>), SwitchError> {
+    fn workers(&mut self, config: &Config) -> Result<(Vec<Worker>, Arc<Notify>), SwitchError> {
         let ended = Arc::new(Notify::new());
         let mut workers = Vec::new();
         let all = self.workers.len();
         // Bridges come to the workers in order, so that those without one are the last.
-        let with_bridge = self.workers.into_iter().filter(|(_, shards)| !shards.is_empty());
-        for (index, (doorbell, shards)) in with_bridge.enumerate() {
+        self.workers.retain(|place| !place.shards.is_empty());
+        self.next_worker = 0;
+        for (index, place) in self.workers.iter_mut().enumerate() {
             let cpu = config.worker_cores.get(index).copied();
             let worker = Worker::new(WorkerParts {
                 info: WorkerInfo { index, cpu, poll: config.poll, perf: PerfStats::default() },
                 clock: self.clock,
-                doorbell,
-                shards,
+                doorbell: Arc::clone(&place.doorbell),
+                commands: Arc::clone(&place.commands),
+                shards: std::mem::take(&mut place.shards),
                 monitor: if self.has_devices { monitor() } else { None },
                 ended: Arc::clone(&ended),
             });
@@ -224,6 +338,15 @@ impl Assembly {
         }
         Ok((workers, ended))
     }
+}
+
+/// Key and certificates of a bridge, read now.
+///
+/// # Errors
+/// What cannot be read, or is no key or certificate.
+pub(crate) fn tls_of(config: &BridgeConfig) -> Result<Option<Tls>, SwitchError> {
+    let load = |files: &TlsFiles| Tls::load(files.clone(), config.check_peer_name);
+    Ok(config.tls.as_ref().map(load).transpose()?)
 }
 
 /// The monitor of devices; without it ports are asked again and again.
@@ -368,7 +491,7 @@ fn forwarding(
 }
 
 /// A datapath id from the first port's address; 1 for a switch without ports.
-fn made_dpid(worker_ports: &[WorkerPort]) -> DatapathId {
+pub(crate) fn made_dpid(worker_ports: &[WorkerPort]) -> DatapathId {
     let mac = worker_ports.first().map(|port| MacAddr(port.info.mac).to_u64());
     DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
 }

@@ -55,8 +55,8 @@ pub(crate) struct Bridge {
     pub(crate) identity: Identity,
     pub(crate) clock: Clock,
     counters: Arc<Counters>,
-    /// The tables; `None` on a wire, which has none.
-    control: Option<RefCell<Control>>,
+    /// The tables; `None` on a wire, which has none, and none in it when the bridge is gone.
+    control: Option<RefCell<Option<Control>>>,
     links: Vec<ShardLink>,
     barriers: RefCell<Barriers>,
     packet_outs: Cell<PacketOuts>,
@@ -68,6 +68,8 @@ pub(crate) struct Bridge {
     /// How far the flush for removed entries is.
     reaping: Cell<Reaping>,
     reaped_at: Cell<Option<Instant>>,
+    /// [`Bridge::close`] was called.
+    is_closed: Cell<bool>,
     /// Notified when an entry with a timeout may have been added, or a removed entry waits to be
     /// reaped.
     pub(crate) expiry: Notify,
@@ -124,7 +126,7 @@ impl Bridge {
             identity,
             clock,
             counters,
-            control: control.map(RefCell::new),
+            control: control.map(|control| RefCell::new(Some(control))),
             links: queues.into_iter().map(link).collect(),
             barriers: RefCell::default(),
             packet_outs: Cell::new(PacketOuts::Sent),
@@ -134,6 +136,7 @@ impl Bridge {
             ops: RefCell::default(),
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),
+            is_closed: Cell::new(false),
             expiry: Notify::new(),
         };
         bridge.announce_ports();
@@ -145,7 +148,7 @@ impl Bridge {
     /// Runs `inner` on the tables; `None` on a wire. Short, as nothing else of the agent runs
     /// meanwhile.
     pub(crate) fn with_control<T>(&self, inner: impl FnOnce(&mut Control) -> T) -> Option<T> {
-        self.control.as_ref().map(|control| inner(&mut control.borrow_mut()))
+        self.control.as_ref()?.borrow_mut().as_mut().map(inner)
     }
 
     /// The number of commands that the slowest worker has pending.
@@ -230,7 +233,12 @@ impl Bridge {
     }
 
     fn add_barrier(&self, twice: bool, waiter: BarrierWaiter) -> BarrierId {
-        self.barriers.borrow_mut().add(self.links.len(), twice, waiter)
+        let barrier = self.barriers.borrow_mut().add(self.links.len(), twice, waiter);
+        if self.is_closed.get() {
+            // Nobody would reach it: who waits goes on.
+            self.barriers.take();
+        }
+        barrier
     }
 
     fn stage_for_all(&self, command: impl Fn() -> ShardCommand) {
@@ -344,11 +352,13 @@ impl Bridge {
         self.ask(|shard| shard.state()).await
     }
 
-    /// Ends the workers.
-    pub(crate) fn stop(&self) {
-        for link in &self.links {
-            link.queue.send(&mut vec![ShardCommand::Stop]);
-        }
+    /// The shards are gone: nobody waits for an answer of theirs any more. Returns the tables, to
+    /// be dropped where that may take long.
+    pub(crate) fn close(&self) -> Option<Control> {
+        self.is_closed.set(true);
+        self.links.iter().for_each(|link| link.queue.close());
+        self.barriers.take();
+        self.control.as_ref()?.borrow_mut().take()
     }
 
     /// The error for what needs tables, on a wire.

@@ -18,7 +18,7 @@ use netdev::PortSpec;
 use openflow::Version;
 use serde::Deserialize;
 
-pub(crate) use difference::BridgeDifference;
+pub(crate) use difference::{BridgeDifference, Difference};
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub(crate) use resolve::highest_port;
@@ -278,7 +278,7 @@ impl SwitchArgs {
     pub(crate) fn changed_since(
         &self,
         earlier: &Config,
-    ) -> Result<(Config, Vec<BridgeDifference>), ConfigError> {
+    ) -> Result<(Config, Difference), ConfigError> {
         let none = || ConfigError::plain(None, "the switch was started without --config".into());
         let path = self.config.as_deref().ok_or_else(none)?;
         let text = read(path)?;

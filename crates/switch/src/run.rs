@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use channel::{Listener, TransportError};
+use channel::{Listener, Tls, TransportError};
 use control::ControlSocket;
 use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
@@ -108,8 +108,11 @@ async fn serve<S: Future<Output = ()>>(
 ) -> Result<(), SwitchError> {
     let Assembled { bridges, workers, ended } = assembled;
     let mut listeners = Vec::new();
-    for agent in bridges.iter() {
-        listeners.push(listen(agent).await.map_err(|error| agent.in_bridge(error.into()))?);
+    for agent in bridges.all() {
+        let bound = listen(&agent.config, agent.tls.as_ref()).await;
+        let bound = bound.map_err(|error| agent.in_bridge(error.into()))?;
+        agent.set_listening(&bound);
+        listeners.push(bound);
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
@@ -121,23 +124,19 @@ async fn serve<S: Future<Output = ()>>(
         let listener = listener.map_err(failed("listening on the control socket"))?;
         tokio::task::spawn_local(serve_control(Rc::clone(&bridges), listener));
     }
-    for agent in bridges.iter() {
-        tokio::task::spawn_local(deliver(Rc::clone(agent)));
-        tokio::task::spawn_local(run_expiry(Rc::clone(agent)));
-    }
-    for agent in bridges.iter() {
+    bridges.all().iter().for_each(serve_bridge);
+    for agent in bridges.all() {
         agent.bridge.barrier().await;
     }
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
     tell_ready(&bridges, config);
-    for (agent, listeners) in bridges.iter().zip(listeners) {
-        begin(agent, listeners);
+    for (agent, listeners) in bridges.all().iter().zip(listeners) {
+        serve_controllers(agent, listeners);
     }
     let outcome = run_on(stop, &ended).await;
-    // Each is with some of the workers.
-    bridges.iter().for_each(|agent| agent.bridge.stop());
+    bridges.assembly().stop();
     let joined = tokio::task::spawn_blocking(|| {
         threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())
     });
@@ -154,20 +153,31 @@ async fn run_on(stop: impl Future<Output = ()>, ended: &Arc<Notify>) -> Result<(
     }
 }
 
-async fn listen(agent: &Agent) -> Result<Vec<Listener>, TransportError> {
+/// Listens where a bridge is to.
+///
+/// # Errors
+/// A place where nobody can listen.
+pub(crate) async fn listen(
+    config: &BridgeConfig,
+    tls: Option<&Tls>,
+) -> Result<Vec<Listener>, TransportError> {
     let mut listeners = Vec::new();
-    for endpoint in &agent.config.listeners {
-        let listener = Listener::bind(endpoint, agent.tls.as_ref()).await?;
-        agent.listening.borrow_mut().push(listener.endpoint().clone());
-        listeners.push(listener);
+    for endpoint in &config.listeners {
+        listeners.push(Listener::bind(endpoint, tls).await?);
     }
     Ok(listeners)
 }
 
+/// Begins the tasks that a bridge needs for as long as it is there.
+pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
+    agent.spawn(deliver(Rc::clone(agent)));
+    agent.spawn(run_expiry(Rc::clone(agent)));
+}
+
 /// Begins the tasks of a bridge that have to do with controllers.
-fn begin(agent: &Rc<Agent>, listeners: Vec<Listener>) {
+pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<Listener>) {
     for listener in listeners {
-        tokio::task::spawn_local(accept_all(Rc::clone(agent), listener));
+        agent.spawn_for_controllers(accept_all(Rc::clone(agent), listener));
     }
     for endpoint in agent.config.controllers.clone() {
         agent.add_controller(endpoint);
@@ -175,7 +185,7 @@ fn begin(agent: &Rc<Agent>, listeners: Vec<Listener>) {
     match agent.config.fail_mode {
         FailMode::Secure => {}
         FailMode::Standalone => {
-            tokio::task::spawn_local(run_fail_standalone(Rc::clone(agent)));
+            agent.spawn_for_controllers(run_fail_standalone(Rc::clone(agent)));
         }
     }
 }
@@ -183,15 +193,16 @@ fn begin(agent: &Rc<Agent>, listeners: Vec<Listener>) {
 /// The line that scripts wait for.
 fn tell_ready(bridges: &Bridges, config: &Config) {
     let size = size_of(&config.bridges);
-    let mut line = match bridges.len() {
+    let mut line = match config.bridges.len() {
         1 => format!("weir switch: ready, dpid {}, {size}", bridges.first().bridge.identity.dpid),
         _ => format!("weir switch: ready, {size}"),
     };
-    let listening = || bridges.iter().map(|agent| agent.listening.borrow());
-    match listening().map(|all| all.len()).sum::<usize>() {
+    let all = bridges.all();
+    let listening: Vec<_> = all.iter().flat_map(|agent| agent.listening.borrow().clone()).collect();
+    match listening.len() {
         count if count > LISTENERS_TOLD => line += &format!(", listening on {count} endpoints"),
         _ => {
-            for endpoint in listening().flat_map(|all| all.clone()) {
+            for endpoint in listening {
                 line += &format!(", listening on {endpoint}");
             }
         }

@@ -21,6 +21,7 @@ mod port;
 mod port_map;
 mod ports;
 mod replug;
+mod reshard;
 mod run;
 mod shaper;
 mod shard;
@@ -38,6 +39,7 @@ pub(crate) use perf::{PerfReading, PerfStats, PortAssignment, WorkerInfo, Worker
 pub(crate) use port::WorkerPort;
 pub(crate) use port_map::{PortLocation, PortMap};
 pub(crate) use ports::{Ports, distribute_ports};
+pub(crate) use reshard::{WorkerCommand, WorkerQueue};
 pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use shard::{Forwarding, Shard, ShardParts};

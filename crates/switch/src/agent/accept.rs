@@ -22,7 +22,7 @@ const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 1_024 };
 /// Wait after a failed accept: without descriptors the next one would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves every controller that connects, for ever.
+/// Serves every controller that connects, until the task is ended.
 pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     let gate = ConnectionGate::new(LIMITS);
     loop {
@@ -81,7 +81,12 @@ async fn serve_accepted(
     name: &str,
     accepted: &Rc<AcceptedConnection>,
 ) {
-    let stream = match incoming.open(|| accepted.handshake_begun()).await {
+    let opened = tokio::select! {
+        biased;
+        () = agent.going() => return,
+        opened = incoming.open(|| accepted.handshake_begun()) => opened,
+    };
+    let stream = match opened {
         Ok(stream) => stream,
         Err(error) => {
             agent.counters.bump(Counter::ChannelFailed);

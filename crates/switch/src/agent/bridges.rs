@@ -1,23 +1,25 @@
-//! All bridges of the process, by name.
+//! All bridges of the process, by name. Bridges come and go while it runs; one is always there.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::Agent;
+use crate::assemble::Assembly;
 use crate::config::{Config, SwitchArgs};
 use crate::worker::PortSerial;
 
 /// Names that an error lists.
 const NAMES_MAX: usize = 16;
 
-/// The agents of all bridges, in the order of the configuration; at least one.
+/// The agents of all bridges, in the order in which they came; at least one.
 pub(crate) struct Bridges {
-    first: Rc<Agent>,
-    all: Vec<Rc<Agent>>,
-    by_name: BTreeMap<String, usize>,
+    /// The one that has been there longest is apart, so that there always is one.
+    first: RefCell<Rc<Agent>>,
+    others: RefCell<Vec<Rc<Agent>>>,
+    /// What makes further ones.
+    assembly: RefCell<Assembly>,
     /// Held by who changes ports or bridges: one at a time.
     changing: Mutex<()>,
     last_serial: Cell<u64>,
@@ -27,17 +29,28 @@ pub(crate) struct Bridges {
 
 impl Bridges {
     /// Of these agents; `None` when there are none.
-    pub(crate) fn new(all: Vec<Rc<Agent>>) -> Option<Self> {
-        let by_name = all.iter().zip(0..).map(|(agent, index)| (agent.config.name.clone(), index));
-        let by_name = by_name.collect();
-        let (changing, last_serial) = (Mutex::new(()), Cell::new(0));
-        let (first, loaded) = (Rc::clone(all.first()?), RefCell::default());
-        Some(Self { first, all, by_name, changing, last_serial, loaded })
+    pub(crate) fn new(mut all: Vec<Rc<Agent>>, assembly: Assembly) -> Option<Self> {
+        if all.is_empty() {
+            return None;
+        }
+        Some(Self {
+            first: RefCell::new(all.remove(0)),
+            others: RefCell::new(all),
+            assembly: RefCell::new(assembly),
+            changing: Mutex::new(()),
+            last_serial: Cell::new(0),
+            loaded: RefCell::default(),
+        })
     }
 
     /// Waits until nobody else changes ports or bridges.
     pub(crate) async fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
+    }
+
+    /// What makes further bridges.
+    pub(crate) fn assembly(&self) -> RefMut<'_, Assembly> {
+        self.assembly.borrow_mut()
     }
 
     /// A serial that no port has had.
@@ -63,39 +76,51 @@ impl Bridges {
         }
     }
 
-    /// The first one: the one that stands for the process.
-    pub(crate) fn first(&self) -> &Rc<Agent> {
-        &self.first
+    /// The first one: the one whose counters have what concerns the process.
+    pub(crate) fn first(&self) -> Rc<Agent> {
+        Rc::clone(&self.first.borrow())
     }
 
-    /// All.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<Agent>> {
-        self.all.iter()
+    /// All that there are now.
+    pub(crate) fn all(&self) -> Vec<Rc<Agent>> {
+        std::iter::once(self.first()).chain(self.others.borrow().iter().cloned()).collect()
     }
 
-    /// How many.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
+    /// Adds a bridge.
+    pub(crate) fn add(&self, agent: Rc<Agent>) {
+        self.others.borrow_mut().push(agent);
+    }
+
+    /// Takes a bridge away; false where it is the only one, which stays.
+    pub(crate) fn remove(&self, agent: &Rc<Agent>) -> bool {
+        let mut others = self.others.borrow_mut();
+        if !Rc::ptr_eq(&self.first(), agent) {
+            others.retain(|other| !Rc::ptr_eq(other, agent));
+        } else if others.is_empty() {
+            return false;
+        } else {
+            self.first.replace(others.remove(0));
+        }
+        true
     }
 
     /// The one of this name, or the only one.
     ///
     /// # Errors
     /// There is none of that name, or several and none is named: with the names that there are.
-    pub(crate) fn find(&self, name: Option<&str>) -> Result<&Rc<Agent>, String> {
-        let why = match name {
-            None if self.all.len() == 1 => return Ok(&self.first),
-            None => {
-                format!("the switch has {} bridges; name one by --bridge", self.all.len())
-            }
-            Some(name) => match self.by_name.get(name).and_then(|index| self.all.get(*index)) {
-                Some(agent) => return Ok(agent),
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<Rc<Agent>, String> {
+        let all = self.all();
+        let why = match (name, &all[..]) {
+            (None, [only]) => return Ok(Rc::clone(only)),
+            (None, all) => format!("the switch has {} bridges; name one by --bridge", all.len()),
+            (Some(name), all) => match all.iter().find(|agent| agent.config.name == name) {
+                Some(agent) => return Ok(Rc::clone(agent)),
                 None => format!("there is no bridge {name:?}"),
             },
         };
         let mut names: Vec<&str> =
-            self.all.iter().take(NAMES_MAX).map(|agent| agent.config.name.as_str()).collect();
-        if self.all.len() > NAMES_MAX {
+            all.iter().take(NAMES_MAX).map(|agent| agent.config.name.as_str()).collect();
+        if all.len() > NAMES_MAX {
             names.push("and so on, see weir ctl list-bridges");
         }
         Err(format!("{why}: {}", names.join(", ")))

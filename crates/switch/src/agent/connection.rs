@@ -11,6 +11,7 @@
 //! does not cause a thousand copies. Echo requests are answered between the parts.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -180,6 +181,9 @@ impl ConnectionKind {
 
 impl ConnectionTask {
     async fn run(&mut self) -> DownReason {
+        let agent = Rc::clone(&self.agent);
+        let mut going = pin!(agent.going());
+        let mut is_going = false;
         loop {
             match &self.peer {
                 Some(Registration { peer, .. }) => tokio::select! {
@@ -187,8 +191,15 @@ impl ConnectionTask {
                     () = peer.queued() => {}
                     () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
                     () = tokio::task::yield_now(), if self.is_unfinished => {}
+                    () = &mut going, if !is_going => is_going = true,
                 },
-                None => self.link.turn().await,
+                None => tokio::select! {
+                    () = self.link.turn() => {}
+                    () = &mut going, if !is_going => is_going = true,
+                },
+            }
+            if is_going {
+                self.link.connection().close();
             }
             if let Some(reason) = self.take_events() {
                 return reason;

@@ -16,7 +16,7 @@ use crate::counters::Counter;
 /// First wait before connecting again.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
-/// Connects to a controller, and again whenever the connection ends, for ever.
+/// Connects to a controller, and again whenever the connection ends, until the bridge goes.
 pub(crate) async fn keep_connected(agent: Rc<Agent>, endpoint: Endpoint) {
     let endpoint = Rc::new(endpoint);
     let kind = ConnectionKind::Main(Rc::clone(&endpoint));
@@ -42,12 +42,17 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
     }
 }
 
-/// Connects and serves again and again, for ever.
+/// Connects and serves again and again, until the bridge goes.
 async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind: &ConnectionKind) {
     let mut backoff = Backoff::new(BACKOFF_FIRST, agent.config.max_backoff);
     let mut is_reported = false;
     loop {
-        match Stream::connect(endpoint, agent.tls.as_ref()).await {
+        let stream = tokio::select! {
+            biased;
+            () = agent.going() => return,
+            stream = Stream::connect(endpoint, agent.tls.as_ref()) => stream,
+        };
+        match stream {
             Ok(stream) => {
                 is_reported = false;
                 let served = serve(Rc::clone(&agent), stream, &name, kind.clone()).await;
@@ -78,7 +83,11 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 }
             }
         }
-        tokio::time::sleep(backoff.down(now(), chance())).await;
+        tokio::select! {
+            biased;
+            () = agent.going() => return,
+            () = tokio::time::sleep(backoff.down(now(), chance())) => {}
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::driver::now;
-use channel::{ConnectionSettings, Endpoint, Side, Tls};
+use channel::{ConnectionSettings, Endpoint, Listener, Side, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
@@ -48,6 +48,13 @@ pub(crate) struct Agent {
     election: RefCell<Election>,
     punt_policy: Cell<Option<(Miss, bool)>>,
     next_id: Cell<u64>,
+    /// The tasks that serve the bridge as a whole, not one connection.
+    tasks: RefCell<Vec<AbortHandle>>,
+    /// The bridge goes: its connections end.
+    is_going: Cell<bool>,
+    going: Notify,
+    /// A connection has left, of a bridge that goes.
+    left: Notify,
 }
 
 impl Agent {
@@ -75,6 +82,10 @@ impl Agent {
             election: RefCell::default(),
             punt_policy: Cell::new(None),
             next_id: Cell::new(1),
+            tasks: RefCell::default(),
+            is_going: Cell::new(false),
+            going: Notify::new(),
+            left: Notify::new(),
         }
     }
 
@@ -104,6 +115,12 @@ impl Agent {
         self.controllers.borrow().iter().map(|(endpoint, _)| endpoint.clone()).collect()
     }
 
+    /// Controllers may connect here.
+    pub(crate) fn set_listening(&self, listeners: &[Listener]) {
+        let endpoints = listeners.iter().map(|listener| listener.endpoint().clone());
+        self.listening.replace(endpoints.collect());
+    }
+
     /// Connects to a controller from now on.
     pub(crate) fn add_controller(self: &Rc<Self>, endpoint: Endpoint) {
         let task = tokio::task::spawn_local(keep_connected(Rc::clone(self), endpoint.clone()));
@@ -119,6 +136,49 @@ impl Agent {
             }
             stays
         });
+    }
+
+    /// Runs a task for as long as the bridge is there.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let task = tokio::task::spawn_local(task);
+        self.tasks.borrow_mut().push(task.abort_handle());
+    }
+
+    /// Runs a task that has to do with controllers: it is dropped when the bridge goes.
+    pub(crate) fn spawn_for_controllers(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        let agent = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            tokio::select! {
+                biased;
+                () = agent.going() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Done when the bridge goes.
+    pub(super) async fn going(&self) {
+        let notified = self.going.notified();
+        if !self.is_going.get() {
+            notified.await;
+        }
+    }
+
+    /// Accepts and makes no connections any more, and ends those that there are; done when all of
+    /// them have left. What is queued for a peer is still sent to it.
+    pub(crate) async fn end_connections(&self) {
+        self.listening.take();
+        self.is_going.set(true);
+        self.going.notify_waiters();
+        while !self.peers.borrow().is_empty() {
+            self.left.notified().await;
+        }
+        self.controllers.take().iter().for_each(|(_, task)| task.abort());
+    }
+
+    /// Ends the tasks of [`Agent::spawn`].
+    pub(crate) fn end_tasks(&self) {
+        self.tasks.take().iter().for_each(AbortHandle::abort);
     }
 
     /// The settings of every connection.
@@ -180,6 +240,9 @@ impl Agent {
         }
         self.update_punt_policy();
         self.connections_changed.notify_one();
+        if self.is_going.get() {
+            self.left.notify_one();
+        }
     }
 
     /// Whether one of the controllers is connected that the switch connects to.

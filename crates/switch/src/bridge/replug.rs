@@ -124,6 +124,26 @@ impl Bridge {
         is_done.await.map_err(|_| WorkerGone)
     }
 
+    /// Takes all ports away at once, of a bridge that goes: the devices are to be closed by the
+    /// caller. Controllers are told nothing.
+    ///
+    /// # Errors
+    /// [`WorkerGone`].
+    pub(crate) async fn remove_all_ports(&self) -> Result<Vec<Port>, WorkerGone> {
+        let before = Arc::clone(&self.map.borrow());
+        let numbers: Vec<PortNo> = self.ports.take().iter().map(|port| port.number).collect();
+        self.set_map(PortMap::default());
+        self.everywhere().await;
+        let mut devices = Vec::new();
+        for place in numbers.into_iter().filter_map(|number| before.location(number)) {
+            let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+            let (done, is_done) = oneshot::channel();
+            link.queue.send(&mut vec![ShardCommand::RemovePort(place.index, done)]);
+            devices.extend(is_done.await.map_err(|_| WorkerGone)?);
+        }
+        Ok(devices)
+    }
+
     fn set_map(&self, map: PortMap) {
         let map = Arc::new(map);
         self.stage_for_all(|| ShardCommand::SetMap(Arc::clone(&map)));

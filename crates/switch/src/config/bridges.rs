@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use channel::Endpoint;
+use clap::{Args, Command, FromArgMatches};
 
 use super::SwitchArgs;
 use super::resolve::Problem;
@@ -32,6 +33,34 @@ impl SwitchArgs {
             bridge
         });
         whole.collect()
+    }
+
+    /// What holds for a bridge of this name that comes to a running switch, of words `KEY=VALUE`
+    /// with the keys of the file. What is not given has its default, not what other bridges have.
+    ///
+    /// # Errors
+    /// Keys that there are not, values that are wrong, and what is not a bridge's.
+    pub(crate) fn of_bridge(name: &str, words: &[String]) -> Result<Self, String> {
+        if let Some(word) = words.iter().find(|word| word.starts_with('-')) {
+            return Err(format!("{word}: options are written as in the file, port=tap:vm1"));
+        }
+        let flags = words.iter().map(|word| format!("--{word}"));
+        let command = Self::augment_args(Command::new("add-bridge")).no_binary_name(true);
+        let read = command.disable_help_flag(true).try_get_matches_from(flags);
+        let matches = read.map_err(|error| without_usage(&error.to_string()))?;
+        let args = Self::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        let whole = args.key_of_the_process();
+        let whole = whole.or(args.config.is_some().then_some("config"));
+        if let Some(key) = whole.or(args.check_config.then_some("check-config")) {
+            return Err(format!("{key} is of the whole switch, not of a bridge"));
+        }
+        match &args.name {
+            Some(other) if other != name => {
+                Err(format!("name={other} and the bridge {name} are two; leave name away"))
+            }
+            _ if name.is_empty() => Err("a bridge needs a name".to_owned()),
+            _ => Ok(Self { name: Some(name.to_owned()), ..args }),
+        }
     }
 
     /// A key that is given here and makes sense for one bridge only.
@@ -99,6 +128,13 @@ impl SwitchArgs {
         }
         check_apart(bridges)
     }
+}
+
+/// What is wrong with flags, in a line.
+fn without_usage(error: &str) -> String {
+    let first = error.split("\n\n").next().unwrap_or(error);
+    let line: Vec<&str> = first.trim_start_matches("error: ").split_whitespace().collect();
+    line.join(" ")
 }
 
 /// No two bridges may have a name, a datapath id, a port or a listener in common.

@@ -7,7 +7,18 @@ use channel::Endpoint;
 use openflow::PortNo;
 
 use super::resolve::Problem;
-use super::{BridgeConfig, Config, PortConfig};
+use super::{BridgeConfig, Config, Forward, PortConfig};
+
+/// What has changed between two configurations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Difference {
+    /// The names of bridges that go.
+    pub(crate) gone: Vec<String>,
+    /// Bridges that come.
+    pub(crate) new: Vec<BridgeConfig>,
+    /// Bridges that stay and change.
+    pub(crate) changed: Vec<BridgeDifference>,
+}
 
 /// The changes of one bridge.
 #[derive(Clone, Debug)]
@@ -45,11 +56,11 @@ impl BridgeDifference {
 
 const FIXED: &str = "cannot change while the switch runs; start it anew for that";
 
-/// The bridges that have changed, and how.
+/// The bridges that come, go or change, and how.
 ///
 /// # Errors
 /// The first change that cannot be applied to a switch that runs.
-pub(super) fn difference(from: &Config, to: &Config) -> Result<Vec<BridgeDifference>, Problem> {
+pub(super) fn difference(from: &Config, to: &Config) -> Result<Difference, Problem> {
     let Config { bridges, control, workers, worker_cores, max_memory, poll } = from;
     let fixed = [
         ("control", *control == to.control),
@@ -61,25 +72,26 @@ pub(super) fn difference(from: &Config, to: &Config) -> Result<Vec<BridgeDiffere
     if let Some((key, _)) = fixed.iter().find(|(_, is_same)| !is_same) {
         return Err(Problem::new(key, FIXED));
     }
-    let names = |config: &Config| -> Vec<String> {
-        config.bridges.iter().map(|bridge| bridge.name.clone()).collect()
-    };
-    let (before, after) = (names(from), names(to));
-    if let Some(index) = after.iter().position(|name| !before.contains(name)) {
-        let message = "is a new bridge; bridges come with a new start only";
-        return Err(Problem { bridge: Some(index), ..Problem::new("name", message) });
+    let mut all = Difference::default();
+    for (index, to) in to.bridges.iter().enumerate() {
+        let in_bridge = |problem| Problem { bridge: Some(index), ..problem };
+        let Some(from) = bridges.iter().find(|from| from.name == to.name) else {
+            if let Forward::Wire(_) = to.forward {
+                let message = "a bridge without tables comes with a new start only";
+                return Err(in_bridge(Problem::new("forward", message)));
+            }
+            all.new.push(to.clone());
+            continue;
+        };
+        all.changed.push(of_bridge(from, to).map_err(in_bridge)?);
     }
-    if let Some(name) = before.iter().find(|name| !after.contains(name)) {
-        let message = format!("the table of {name} is gone; bridges go with a new start only");
+    all.changed.retain(|one| !one.is_nothing());
+    let is_left = |from: &&BridgeConfig| to.bridges.iter().any(|to| to.name == from.name);
+    all.gone = bridges.iter().filter(|from| !is_left(from)).map(|from| from.name.clone()).collect();
+    if all.gone.len() == bridges.len() {
+        let message = "no bridge of those before stays; start the switch anew for that";
         return Err(Problem::new("bridge", message));
     }
-    let mut all = Vec::new();
-    for (index, to) in to.bridges.iter().enumerate() {
-        let Some(from) = bridges.iter().find(|from| from.name == to.name) else { continue };
-        let one = of_bridge(from, to);
-        all.push(one.map_err(|problem| Problem { bridge: Some(index), ..problem })?);
-    }
-    all.retain(|one| !one.is_nothing());
     Ok(all)
 }
 
@@ -151,7 +163,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BridgeDifference, difference};
+    use super::{BridgeDifference, Difference, difference};
     use crate::config::{Config, parse_config};
 
     fn config(text: &str) -> Config {
@@ -159,7 +171,26 @@ mod tests {
     }
 
     fn changes(from: &str, to: &str) -> Vec<BridgeDifference> {
-        difference(&config(from), &config(to)).ok().unwrap()
+        let Difference { gone, new, changed } =
+            difference(&config(from), &config(to)).ok().unwrap();
+        assert!(gone.is_empty() && new.is_empty());
+        changed
+    }
+
+    #[test]
+    fn bridges_come_and_go() {
+        let table = |name: &str, rest: &str| format!("[[bridge]]\nname = \"{name}\"\n{rest}\n");
+        let from = table("a", "") + &table("b", "port = [\"null:x\"]");
+        let to = table("c", "port = [\"null:x\"]\ntables = 5") + &table("a", "");
+        let Difference { gone, new, changed } =
+            difference(&config(&from), &config(&to)).ok().unwrap();
+        assert_eq!((gone, changed.len()), (vec!["b".to_owned()], 0));
+        let [new] = &new[..] else { panic!("one comes") };
+        assert_eq!((new.name.as_str(), new.ports.len(), new.tables), ("c", 1, 5));
+        // The one bridge without a table, and the same in a table.
+        let more = table("br0", "") + &table("d", "");
+        let found = difference(&config(""), &config(&more)).ok().unwrap();
+        assert_eq!((found.new.len(), found.gone.len(), found.changed.len()), (1, 0, 0));
     }
 
     #[test]
@@ -205,8 +236,13 @@ mod tests {
             ("", "protocols = [\"OpenFlow13\"]", Some(0), "protocols"),
             ("", "fail-mode = \"standalone\"", Some(0), "fail-mode"),
             ("", "dp-desc = \"x\"", Some(0), "dp-desc"),
-            (two, "[[bridge]]\nname = \"a\"\n[[bridge]]\nname = \"c\"\n", Some(1), "name"),
-            (two, "[[bridge]]\nname = \"a\"\n", None, "bridge"),
+            (two, "[[bridge]]\nname = \"c\"\n", None, "bridge"),
+            (
+                two,
+                "[[bridge]]\nname = \"a\"\n[[bridge]]\nname = \"c\"\nforward = \"io\"\n",
+                Some(1),
+                "forward",
+            ),
             (
                 two,
                 "[[bridge]]\nname = \"b\"\n[[bridge]]\nname = \"a\"\ntables = 3\n",

@@ -22,12 +22,15 @@ pub(super) async fn answer(
     lines: &mut Lines,
 ) -> io::Result<Result<(), String>> {
     let json = request.json;
-    let records = match (&request.command, all.find(request.bridge.as_deref())) {
+    let named = request.bridge.as_deref();
+    let records = match (&request.command, all.find(named)) {
+        (ControlCommand::AddBridge { options }, _) => bridges::add(all, named, options).await,
+        (ControlCommand::DelBridge, _) => bridges::remove(all, named).await,
         (ControlCommand::ListBridges, _) => {
-            Ok(all.iter().map(|agent| bridges::record(agent)).collect())
+            Ok(all.all().iter().map(|agent| bridges::record(agent)).collect())
         }
         (ControlCommand::Reload, _) => reload::reload(all).await,
-        (_, Ok(agent)) => records(all, agent, request.command).await,
+        (_, Ok(agent)) => records(all, &agent, request.command).await,
         (_, Err(why)) => Err(why),
     };
     let records = match records {
@@ -61,7 +64,9 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::SetPort { port, number, settings } => {
             ports::set(all, agent, &port, number, &settings).await
         }
-        ControlCommand::Reload => Err("only the whole switch is reloaded".to_owned()),
+        ControlCommand::Reload | ControlCommand::AddBridge { .. } | ControlCommand::DelBridge => {
+            Err("this is asked of the whole switch".to_owned())
+        }
         ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
@@ -76,5 +81,5 @@ pub(super) fn no_tables() -> String {
 }
 
 pub(super) fn gone() -> String {
-    "the switch is ending".to_owned()
+    "the bridge or the switch is ending".to_owned()
 }

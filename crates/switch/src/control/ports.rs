@@ -14,7 +14,7 @@ use super::answer::{Record, Records, gone, no_tables};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::queues_of;
 use crate::bridge::{BridgeQueues, PortView, WorkerGone};
-use crate::config::{PortArg, QueueArg, RateArg, highest_port};
+use crate::config::{BridgeConfig, PortArg, QueueArg, RateArg, highest_port};
 use crate::worker::{PortSerial, Shaper, WorkerPort};
 use control::PortSettings;
 
@@ -96,6 +96,12 @@ impl Settings {
             self.vlans = vlans.parse().map_err(|error| format!("vlan: {error}"))?;
         }
         Ok(self)
+    }
+
+    /// Those of a port in a configuration.
+    pub(super) fn in_config(config: &BridgeConfig, number: PortNo) -> Self {
+        let (rate_bps, queues) = config.shape_of(number);
+        Self { rate_bps, queues, vlans: config.vlans_of(number) }
     }
 
     /// Those that a port has.
@@ -333,7 +339,7 @@ fn free_number(agent: &Agent, wanted: Option<PortNo>) -> Result<PortNo, String> 
 /// Refuses a device that another port has.
 pub(super) fn check_device(all: &Bridges, spec: &PortSpec) -> Result<(), String> {
     let Some(device) = spec.exclusive() else { return Ok(()) };
-    for agent in all.iter() {
+    for agent in all.all() {
         let views = agent.bridge.port_views();
         let holder = views.iter().find(|view| view.port.spec.exclusive().as_ref() == Some(&device));
         if let Some(view) = holder {

@@ -13,11 +13,12 @@ use serde_json::json;
 use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
+use super::bridges::{NewBridge, end};
 use super::ports::{
     Settings, add_port, close, may_replug, may_reshape, open, remove_port, set_port,
 };
 use crate::agent::{Agent, Bridges};
-use crate::config::{BridgeConfig, BridgeDifference, PortConfig};
+use crate::config::{BridgeDifference, Difference, PortConfig};
 use crate::worker::WorkerPort;
 
 /// Reloads on every SIGHUP, for ever.
@@ -39,21 +40,26 @@ pub(crate) async fn reload_on_hangup(all: Rc<Bridges>, mut hangup: Signal) {
 pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
     let _alone = all.change().await;
     let (args, before) = all.loaded().ok_or("the switch was started without a file to read")?;
-    let (mut config, differences) =
+    let (mut config, difference) =
         args.changed_since(&before).map_err(|error| error.to_string())?;
-    let mut plans: Vec<Plan> = Vec::new();
-    for to in differences {
-        let plan = match Plan::new(all, &to).await {
-            Ok(plan) => plan,
-            Err(why) => {
-                let opened = plans.into_iter().flat_map(|plan| plan.open);
-                close(opened.filter_map(|port| port.device).collect::<Vec<_>>()).await;
-                return Err(format!("{why}; nothing was changed"));
+    let (mut plans, mut coming) = (Vec::new(), Vec::new());
+    let leaving = match prepare(all, difference, &mut plans, &mut coming).await {
+        Ok(leaving) => leaving,
+        Err(why) => {
+            let opened = plans.into_iter().flat_map(|plan| plan.open);
+            close(opened.filter_map(|port| port.device).collect::<Vec<_>>()).await;
+            for bridge in coming {
+                bridge.close().await;
             }
-        };
-        plans.push(plan);
-    }
+            return Err(format!("{why}; nothing was changed"));
+        }
+    };
     let (mut records, mut failed) = (Vec::new(), Vec::new());
+    for agent in leaving {
+        let name = agent.config.name.clone();
+        end(all, agent).await?;
+        records.push(whole_bridge(&name, "removed"));
+    }
     // A device that goes may be one that comes elsewhere.
     for plan in &plans {
         for port in &plan.to.gone {
@@ -63,6 +69,11 @@ pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
     }
     for plan in plans {
         plan.apply(all, &mut records, &mut failed).await?;
+    }
+    for bridge in coming {
+        let agent = bridge.begin(all).await?;
+        let name = &agent.config.name;
+        records.push(whole_bridge(name, "added"));
     }
     // What is not as the file says is tried again by the next reload.
     for Failed { bridge, number, earlier, .. } in &failed {
@@ -77,6 +88,45 @@ pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
     }
     let why: Vec<String> = failed.into_iter().map(|failed| failed.why).collect();
     Err(why.join("; "))
+}
+
+/// Tries all that may fail; the bridges that go.
+async fn prepare(
+    all: &Bridges,
+    difference: Difference,
+    plans: &mut Vec<Plan>,
+    coming: &mut Vec<NewBridge>,
+) -> Result<Vec<Rc<Agent>>, String> {
+    let Difference { gone, new, changed } = difference;
+    // What `weir ctl del-bridge` has removed is gone already.
+    let leaving: Vec<Rc<Agent>> =
+        gone.iter().filter_map(|name| all.find(Some(name)).ok()).collect();
+    if leaving.len() == all.all().len() {
+        return Err("no bridge of those that run would stay".to_owned());
+    }
+    for to in changed {
+        plans.push(Plan::new(all, &to).await?);
+    }
+    for config in new {
+        coming.push(NewBridge::prepare(all, config, &leaving).await?);
+    }
+    Ok(leaving)
+}
+
+/// The record of a bridge that has come or gone.
+fn whole_bridge(bridge: &str, change: &str) -> Record {
+    Record {
+        text: format!("bridge {bridge}: {change}"),
+        value: json!({ "bridge": bridge, "change": change }),
+    }
+}
+
+/// The record of a change of a bridge.
+fn of_bridge(bridge: &str, change: &str, what: &str) -> Record {
+    Record {
+        text: format!("bridge {bridge}: {change}: {what}"),
+        value: json!({ "bridge": bridge, "change": change, "what": what }),
+    }
 }
 
 /// A port that could not be opened in its new way.
@@ -100,7 +150,7 @@ struct Plan {
 impl Plan {
     /// Tries all that may fail.
     async fn new(all: &Bridges, to: &BridgeDifference) -> Result<Self, String> {
-        let agent = Rc::clone(all.find(Some(&to.to.name))?);
+        let agent = all.find(Some(&to.to.name))?;
         let mut plan = Self { agent, to: to.clone(), open: Vec::new(), later: Vec::new() };
         if let Err(why) = plan.prepare(all).await {
             let opened = plan.open.into_iter().filter_map(|port| port.device);
@@ -117,7 +167,7 @@ impl Plan {
         for number in &self.to.set {
             let speed_bps = self.agent.bridge.speed_of(*number);
             let speed_bps = speed_bps.ok_or_else(|| format!("port {number} was removed"))?;
-            let settings = settings(&self.to.to, *number);
+            let settings = Settings::in_config(&self.to.to, *number);
             settings.shape(*number, speed_bps)?;
             may_reshape(&self.agent, *number, &settings).await?;
         }
@@ -131,7 +181,7 @@ impl Plan {
                     let port = open(all.fresh_serial(), number, spec).await?;
                     let (number, speed_bps) = (port.number, port.info.speed_bps);
                     self.open.push(port);
-                    settings(&self.to.to, number).shape(number, speed_bps)?;
+                    Settings::in_config(&self.to.to, number).shape(number, speed_bps)?;
                 }
                 Holder::Leaves => self.later.push(PortConfig { number, spec }),
                 Holder::Stays(port) => {
@@ -145,12 +195,12 @@ impl Plan {
     /// Who has the device of a port that is to come.
     fn holder(&self, all: &Bridges, spec: &PortSpec) -> Holder {
         let Some(device) = spec.exclusive() else { return Holder::Nobody };
-        for agent in all.iter() {
+        for agent in all.all() {
             for view in agent.bridge.port_views() {
                 if view.port.spec.exclusive().as_ref() != Some(&device) {
                     continue;
                 }
-                let is_own = Rc::ptr_eq(agent, &self.agent);
+                let is_own = Rc::ptr_eq(&agent, &self.agent);
                 let number = view.port.number;
                 let leaves = is_own && self.to.gone.iter().any(|gone| gone.number == number);
                 return if leaves { Holder::Leaves } else { Holder::Stays(number) };
@@ -160,11 +210,7 @@ impl Plan {
     }
 
     fn record(&self, change: &str, what: &str) -> Record {
-        let bridge = &self.to.to.name;
-        Record {
-            text: format!("bridge {bridge}: {change}: {what}"),
-            value: json!({ "bridge": bridge, "change": change, "what": what }),
-        }
+        of_bridge(&self.to.to.name, change, what)
     }
 
     async fn apply(
@@ -183,7 +229,7 @@ impl Plan {
             }
         }
         for number in &self.to.set {
-            set_port(&self.agent, *number, &settings(&self.to.to, *number))?;
+            set_port(&self.agent, *number, &Settings::in_config(&self.to.to, *number))?;
             records.push(self.record("port set", &number.to_string()));
         }
         for endpoint in &self.to.controllers_gone {
@@ -205,7 +251,7 @@ impl Plan {
 
     async fn add(&self, port: WorkerPort, records: &mut Records) -> Result<(), String> {
         let (number, spec) = (port.number, port.spec.to_string());
-        add_port(&self.agent, port, &settings(&self.to.to, number)).await?;
+        add_port(&self.agent, port, &Settings::in_config(&self.to.to, number)).await?;
         records.push(self.record("port added", &format!("{number}={spec}")));
         Ok(())
     }
@@ -217,7 +263,7 @@ impl Plan {
         let mut why = format!("bridge {bridge}: port {number}: {why}");
         let mut earlier = None;
         if let Some(PortConfig { number, spec }) = self.to.gone.iter().find(had) {
-            let settings = settings(&self.to.to, *number);
+            let settings = Settings::in_config(&self.to.to, *number);
             let added = match open(all.fresh_serial(), *number, spec.clone()).await {
                 Ok(port) => add_port(&self.agent, port, &settings).await,
                 Err(why) => Err(why),
@@ -241,10 +287,4 @@ enum Holder {
     Leaves,
     /// A port that stays.
     Stays(PortNo),
-}
-
-/// The settings of a port in a configuration.
-fn settings(config: &BridgeConfig, number: PortNo) -> Settings {
-    let (rate_bps, queues) = config.shape_of(number);
-    Settings { rate_bps, queues, vlans: config.vlans_of(number) }
 }

@@ -84,7 +84,7 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         let meant =
             request.as_ref().ok().and_then(|asked| bridges.find(asked.bridge.as_deref()).ok());
         // A request that names no known bridge counts with the first one.
-        let agent = meant.unwrap_or(bridges.first());
+        let agent = meant.clone().unwrap_or_else(|| bridges.first());
         agent.counters.bump(Counter::Control);
         let mut speaks_openflow = false;
         let outcome = match request {
@@ -105,7 +105,7 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         lines.flush().await?;
         if speaks_openflow {
             let stream = reunited(read, lines.write)?;
-            return Ok(Ended::Openflow(Rc::clone(agent), stream));
+            return Ok(Ended::Openflow(agent, stream));
         }
     }
     Ok(Ended::Closed)

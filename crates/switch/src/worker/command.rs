@@ -54,8 +54,6 @@ pub(crate) enum ShardCommand {
     SetLink(usize, bool),
     /// Gives up the port at an index, which the map has no more: its device goes to who closes it.
     RemovePort(usize, oneshot::Sender<Option<Port>>),
-    /// Close the ports of all bridges and end.
-    Stop,
 }
 
 impl fmt::Debug for ShardCommand {
@@ -71,7 +69,6 @@ impl fmt::Debug for ShardCommand {
             Self::Reshape(..) => "Reshape",
             Self::SetLink(..) => "SetLink",
             Self::RemovePort(..) => "RemovePort",
-            Self::Stop => "Stop",
         })
     }
 }

@@ -7,14 +7,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Doorbell;
 
 /// The queue of a shard.
 #[derive(Debug)]
 pub(crate) struct Commands<T> {
-    waiting: Mutex<VecDeque<T>>,
+    /// `None` where the shard is gone.
+    waiting: Mutex<Option<VecDeque<T>>>,
     pending: AtomicUsize,
     /// The doorbell has been rung and the worker has not looked yet.
     is_rung: AtomicBool,
@@ -27,7 +28,7 @@ impl<T> Commands<T> {
     /// The queue of the shard with this index on the worker with this doorbell.
     pub(crate) fn new(doorbell: Arc<Doorbell>, shard: usize) -> Self {
         Self {
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Some(VecDeque::new())),
             pending: AtomicUsize::new(0),
             is_rung: AtomicBool::new(false),
             doorbell,
@@ -35,14 +36,32 @@ impl<T> Commands<T> {
         }
     }
 
-    /// Appends `batch`, which is left empty, and wakes the worker if it sleeps.
+    /// Appends `batch`, which is left empty, and wakes the worker if it sleeps. Where the shard is
+    /// gone, what is sent to it is dropped.
     pub(crate) fn send(&self, batch: &mut Vec<T>) {
         if batch.is_empty() {
             return;
         }
+        let mut waiting = self.lock();
+        let Some(queue) = &mut *waiting else {
+            drop(waiting);
+            return batch.clear();
+        };
         self.pending.fetch_add(batch.len(), Ordering::Relaxed);
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(batch.drain(..));
+        queue.extend(batch.drain(..));
+        drop(waiting);
         self.ring();
+    }
+
+    /// The shard is gone: drops what it has not taken, so that nobody waits for an answer.
+    pub(crate) fn close(&self) {
+        let left = self.lock().take();
+        self.pending.store(0, Ordering::Relaxed);
+        drop(left);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<T>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rings for the shard, after a send here or on a lane to it.
@@ -62,7 +81,9 @@ impl<T> Commands<T> {
     /// Swaps the pending commands into `into`, which must be empty.
     pub(super) fn take(&self, into: &mut VecDeque<T>) {
         debug_assert!(into.is_empty(), "earlier commands are to be carried out first");
-        std::mem::swap(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner), into);
+        if let Some(waiting) = &mut *self.lock() {
+            std::mem::swap(waiting, into);
+        }
     }
 
     /// The worker has carried out `count` commands.

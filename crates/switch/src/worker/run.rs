@@ -20,8 +20,9 @@ use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
 use super::poll_set::{PollSet, PolledPort};
+use super::reshard::WORKER;
 use super::shard::COMMAND_BATCH;
-use super::{Clock, Doorbell, Shard, ShardParts, Slots};
+use super::{Clock, Doorbell, Shard, ShardParts, Slots, WorkerQueue};
 
 /// How often a busy worker asks which suspended ports are ready. Asking costs a system call, some
 /// two hundred nanoseconds; a frame at a suspended port waits no longer than this.
@@ -47,6 +48,8 @@ pub(crate) struct WorkerParts {
     pub(crate) clock: Clock,
     /// Its doorbell.
     pub(crate) doorbell: Arc<Doorbell>,
+    /// Commands to it.
+    pub(crate) commands: Arc<WorkerQueue>,
     /// Its shards, in the order of the indices in their command queues.
     pub(crate) shards: Vec<ShardParts>,
     /// The link monitor of the namespace in which the ports were opened.
@@ -57,9 +60,10 @@ pub(crate) struct WorkerParts {
 
 /// A forwarding thread: see the module.
 pub(crate) struct Worker {
-    info: Arc<WorkerInfo>,
+    pub(super) info: Arc<WorkerInfo>,
     clock: Clock,
     doorbell: Arc<Doorbell>,
+    pub(super) commands: Arc<WorkerQueue>,
     pub(super) shards: Slots<Shard>,
     pub(super) watch: Watch,
     pub(super) poll_set: PollSet,
@@ -80,13 +84,13 @@ pub(crate) struct Worker {
     /// Buffers, which the shards use in turn: the memory of a worker does not grow with the number
     /// of its bridges.
     pub(super) buffers: Batch,
-    /// A shard has received [`super::ShardCommand::Stop`].
+    /// It has received [`super::WorkerCommand::Stop`].
     stops: bool,
     /// After the shards, whose devices are closed first.
     pub(super) devices: DeviceThread,
     ended: Arc<Notify>,
     /// Whether some shard has a kernel tier.
-    has_tier: bool,
+    pub(super) has_tier: bool,
 }
 
 impl Worker {
@@ -114,6 +118,7 @@ impl Worker {
             info,
             clock: parts.clock,
             doorbell: parts.doorbell,
+            commands: parts.commands,
             maintenance: Maintenance::new(&shards, parts.monitor, now),
             shards,
             watch,
@@ -149,7 +154,7 @@ impl Worker {
         }
     }
 
-    /// Forwards until a shard receives [`super::ShardCommand::Stop`], then closes the ports.
+    /// Forwards until [`super::WorkerCommand::Stop`] comes, then closes the ports.
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.ended));
         let begun = Instant::now();
@@ -187,13 +192,21 @@ impl Worker {
         close_all(ports.filter_map(|port| port.device.take()).collect());
     }
 
-    /// Serves the shards whose doorbell was rung; whether another worker has handed over frames.
+    /// Serves the worker's own commands and the shards whose doorbell was rung; whether there was a
+    /// command to the worker, or another one has handed over frames.
     fn serve_rings(&mut self, time: Nanos) -> bool {
         self.doorbell.take(&mut self.rung);
         let mut rung = std::mem::take(&mut self.rung);
         let mut worked = false;
         for index in rung.drain(..) {
-            self.maintenance.has_opened |= index == DEVICES;
+            match index {
+                DEVICES => self.maintenance.has_opened = true,
+                WORKER => {
+                    self.run_worker_commands();
+                    worked = true;
+                }
+                _ => {}
+            }
             let Some(shard) = self.shards.get_mut(index) else { continue };
             worked |= shard.rung(&mut self.buffers, time);
             if !shard.is_listed_busy {
@@ -204,6 +217,23 @@ impl Worker {
         }
         self.rung = rung;
         worked
+    }
+
+    /// Has a shard looked at as if its doorbell had been rung.
+    pub(super) fn ring(&self, shard: usize) {
+        self.doorbell.ring(shard);
+    }
+
+    /// Forgets a shard that has gone, whose index another may have.
+    pub(super) fn forget(&mut self, shard: usize) {
+        self.busy.retain(|busy| *busy != shard);
+        self.holding.retain(|holding| *holding != shard);
+        self.faulted.retain(|faulted| *faulted != shard);
+    }
+
+    /// Ends after this round.
+    pub(super) fn stop(&mut self) {
+        self.stops = true;
     }
 
     /// Sends the frames that queues release and carries out up to a batch of commands in all;
@@ -231,7 +261,6 @@ impl Worker {
             done += shard.run_commands(&mut self.buffers, time);
             shard.send_upcalls();
             shard.is_listed_busy = shard.has_commands();
-            self.stops |= shard.stops;
             if shard.is_listed_busy {
                 self.busy.push_back(index);
             }
@@ -409,7 +438,7 @@ mod tests {
     use crate::counters::{Counter, Counters};
     use crate::upcall::PacketInPolicer;
     use crate::worker::{
-        CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardCommand, ShardUpcalls,
+        CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardUpcalls, WorkerCommand,
         WorkerPort, distribute_ports,
     };
 
@@ -481,6 +510,8 @@ mod tests {
         let counters = Arc::new(Counters::default());
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
+        let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
+        let stop = Arc::clone(&commands);
         let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
         let map = Arc::new(PortMap::new(&[1, 2, 3].map(PortNo), 1));
         let (mut ports, egress) =
@@ -499,8 +530,15 @@ mod tests {
         let info =
             WorkerInfo { index: 0, cpu: None, poll: Poll::Adaptive, perf: PerfStats::default() };
         let (clock, ended) = (Clock::begin(), Arc::default());
-        let parts =
-            WorkerParts { info, clock, doorbell, shards: vec![shard], monitor: None, ended };
+        let parts = WorkerParts {
+            info,
+            clock,
+            doorbell,
+            commands,
+            shards: vec![shard],
+            monitor: None,
+            ended,
+        };
         let worker = Worker::with_open(parts, open_slowly).unwrap();
         let thread = thread::spawn(move || worker.run());
         let mut batch = Batch::default();
@@ -522,7 +560,7 @@ mod tests {
         until("reopened", || counters.get(Counter::PortReopened) == 1);
         (100..120).for_each(&mut forwards);
         assert_eq!(counters.get(Counter::PortGone), 1);
-        queue.send(&mut vec![ShardCommand::Stop]);
+        stop.send(&mut vec![WorkerCommand::Stop]);
         thread.join().unwrap();
     }
 }

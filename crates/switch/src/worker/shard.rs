@@ -94,8 +94,6 @@ pub(crate) struct Shard {
     pub(super) is_listed_busy: bool,
     pub(super) is_listed_holding: bool,
     pub(super) is_listed_faulted: bool,
-    /// The worker is to end.
-    pub(super) stops: bool,
     /// Ports that the worker is to take or to give up, in this order.
     pub(super) replugs: Vec<Replug>,
 }
@@ -121,7 +119,6 @@ impl Shard {
             is_listed_busy: false,
             is_listed_holding: false,
             is_listed_faulted: false,
-            stops: false,
             replugs: Vec::new(),
         }
     }
@@ -365,7 +362,6 @@ impl Shard {
             (ShardCommand::RemovePort(index, done), _) => {
                 self.replugs.push(Replug::Remove(index, done));
             }
-            (ShardCommand::Stop, _) => self.stops = true,
             // The bridge of a wire has no tables and sends no such commands.
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
         }

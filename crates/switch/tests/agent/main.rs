@@ -25,6 +25,7 @@ mod kernel_tier_rewrite;
 mod kernel_tier_same;
 mod queues;
 mod replug;
+mod replug_bridges;
 mod roles;
 mod statistics;
 mod sweeps;
